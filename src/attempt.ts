@@ -1,0 +1,308 @@
+/** One attempt: decode → beforeRun → the handler → what became of it → hooks. It ends in an Outcome, whatever the handler does. */
+import { defaultBackoff } from "./backoff.ts";
+import { checkSize, decodeArgs, decodeObject, encode } from "./codec.ts";
+import { type RunningTask, runAs } from "./current.ts";
+import { after, milliseconds, moment, type Timer } from "./durations.ts";
+import { LostGenerationError, WorkerStoppedError } from "./errors.ts";
+import { runChannel } from "./events.ts";
+import type { TaskDefinition } from "./registry.ts";
+import { CancelTask, SnoozeTask } from "./steer.ts";
+import type { AttemptRecord, Outcome, Store } from "./store.ts";
+import type { AttemptOutcome, JsonObject, Task, TaskError, TaskRecord } from "./task.ts";
+import { describeThrown } from "./thrown.ts";
+import { taskOf } from "./view.ts";
+import { then, type WithinResult } from "./within.ts";
+
+/** Milliseconds that a handler has to settle after its signal was aborted; then its slot is free without it. */
+const afterAbort = 1_000;
+
+/** Milliseconds that a hook may take; then the attempt goes on without it. */
+const hookLimit = 30_000;
+
+/** What an attempt needs of its worker. */
+export interface AttemptHost {
+  readonly store: Pick<Store, "within">;
+  readonly context: unknown;
+  readonly maxPayload: number;
+  /** Keeps a note of progress, sooner or later. */
+  noteProgress(record: TaskRecord, progress: number, note: string | null): void;
+  /** Takes what the app's own code threw where it must not matter. */
+  report(error: unknown, where: string): void;
+}
+
+/** How the handler ended: by itself, or by giving up on it. */
+type Ending = { how: "returned"; value: unknown } | { how: "threw"; error: unknown } | { how: "left" };
+
+type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
+
+export class RunningAttempt {
+  readonly record: TaskRecord;
+  readonly #definition: TaskDefinition;
+  readonly #host: AttemptHost;
+  #controller: AbortController | undefined;
+  #aborted: { reason: unknown } | undefined;
+  #timedOut: Error | undefined;
+  /** The task is not this attempt's any more, or is being handed back: what the handler still does has no outcome. */
+  #released: "lost" | "interrupted" | undefined;
+  #timer: Timer | undefined;
+  #end: (ending: Ending) => void = () => undefined;
+  #completing = false;
+
+  constructor(record: TaskRecord, definition: TaskDefinition, host: AttemptHost) {
+    this.record = record;
+    this.#definition = definition;
+    this.#host = host;
+  }
+
+  /** Whether the handler has offered its result in a transaction of its own. */
+  get completing(): boolean {
+    return this.#completing;
+  }
+
+  /** Runs to the end. Undefined: there is nothing to settle, since the task was lost. Never rejects. */
+  async run(): Promise<Outcome | undefined> {
+    const outcome = await this.#outcome();
+    this.#timer?.clear();
+    if (this.#released === "lost") return undefined;
+    return this.#released === "interrupted" ? this.#as({ kind: "interrupted" }) : outcome;
+  }
+
+  /** Somebody else has moved the task: aborts the signal; the slot is free when the handler settles, or a second later. */
+  lose(reason: unknown): void {
+    if (this.#released) return;
+    this.#released = "lost";
+    this.#abort(reason);
+    this.#leaveAfter(afterAbort);
+  }
+
+  /** The worker stops: aborts the signal, and hands the task back without waiting for the handler. */
+  interrupt(): void {
+    if (this.#released) return;
+    this.#released = "interrupted";
+    this.#abort(new WorkerStoppedError());
+    this.#end({ how: "left" });
+  }
+
+  async #outcome(): Promise<Outcome> {
+    if (this.#released) return this.#as({ kind: "interrupted" });
+    let call: { args: unknown[]; kwargs: JsonObject };
+    try {
+      call = { args: decodeArgs(this.record.args), kwargs: decodeObject(this.record.kwargs, "kwargs") };
+    } catch (error) {
+      return await this.#failed({ error, as: "failed", final: true });
+    }
+    const current = this.#current(call.kwargs);
+    const { beforeRun } = this.#definition;
+    if (beforeRun) await runAs(current, () => this.#hook("beforeRun", () => beforeRun(taskOf(this.record))));
+    const ending = await this.#handle(current, call);
+    return await runAs(current, () => this.#judge(ending));
+  }
+
+  /** Calls the handler, and waits until it has settled or is left behind. */
+  #handle(current: RunningTask, { args, kwargs }: { args: unknown[]; kwargs: JsonObject }): Promise<Ending> {
+    const { fn } = this.#definition;
+    const all = Object.keys(kwargs).length > 0 ? [...args, kwargs] : args;
+    return new Promise((resolve) => {
+      this.#end = resolve;
+      if (this.#released) return resolve({ how: "left" });
+      this.#startClock();
+      const call = async () => await fn?.(...all);
+      const run = () =>
+        runChannel.hasSubscribers ? runChannel.tracePromise(call, { task: taskOf(this.record) }) : call();
+      runAs(current, run).then(
+        (value: unknown) => resolve({ how: "returned", value }),
+        (error: unknown) => resolve({ how: "threw", error }),
+      );
+    });
+  }
+
+  #startClock(): void {
+    const limit = this.record.timeout ?? this.#definition.call.timeout;
+    if (limit === undefined) return;
+    this.#timer = after(limit, () => {
+      this.#timedOut = new DOMException(
+        `the attempt took longer than its timeout of ${limit} ms`,
+        "TimeoutError",
+      );
+      this.#abort(this.#timedOut);
+      this.#leaveAfter(afterAbort);
+    });
+  }
+
+  #leaveAfter(delay: number): void {
+    this.#timer?.clear();
+    this.#timer = after(delay, () => this.#end({ how: "left" }));
+  }
+
+  #abort(reason: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(reason);
+  }
+
+  // ---- judging -------------------------------------------------------------------------------
+
+  async #judge(ending: Ending): Promise<Outcome> {
+    if (this.#released) return this.#as({ kind: "interrupted" });
+    if (this.#timedOut) return await this.#failed({ error: this.#timedOut, as: "timeout", final: false });
+    if (ending.how === "returned") return await this.#returned(ending.value);
+    const error = ending.how === "threw" ? ending.error : undefined;
+    if (isA(error, CancelTask)) return this.#cancelled(error);
+    if (isA(error, SnoozeTask)) return this.#as({ kind: "snoozed", delay: error.delay });
+    return await this.#failed({ error, as: "failed", final: false });
+  }
+
+  async #returned(value: unknown): Promise<Outcome> {
+    let result: string | undefined;
+    try {
+      result = encode(value, "result");
+      if (result !== undefined) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
+    } catch (error) {
+      return await this.#failed({ error, as: "failed", final: true });
+    }
+    const { onSuccess } = this.#definition;
+    if (onSuccess)
+      await this.#hook("onSuccess", () => onSuccess(this.#ended("completed", { result: value }), value));
+    return this.#as({ kind: "completed", result: result ?? null });
+  }
+
+  #cancelled(error: CancelTask): Outcome {
+    const described = describeThrown(error);
+    return this.#as({
+      kind: "cancelled",
+      error: JSON.stringify(described),
+      attempt: recordOf("cancelled", described),
+    });
+  }
+
+  /** A failed attempt: whether it is tried again is decided here, and nowhere else. */
+  async #failed({ error, as, final }: Failure): Promise<Outcome> {
+    const { retryCount, maxRetries } = this.record;
+    const again = !final && retryCount < maxRetries && this.#worthRetry(error);
+    const described = describeThrown(error);
+    const { onFailure } = this.#definition;
+    const task = () =>
+      this.#ended(again ? "scheduled" : "failed", {
+        error: described,
+        retryCount: again ? retryCount + 1 : retryCount,
+      });
+    if (onFailure) await this.#hook("onFailure", () => onFailure(task(), error));
+    const settled = { error: JSON.stringify(described), attempt: recordOf(as, described) };
+    return again
+      ? this.#as({ kind: "retry", delay: this.#backoff(error), ...settled })
+      : this.#as({ kind: "failed", ...settled });
+  }
+
+  #worthRetry(error: unknown): boolean {
+    try {
+      return this.#definition.retryOn?.(error) ?? true;
+    } catch (thrown) {
+      this.#host.report(thrown, `retryOn of task "${this.record.func}"`);
+      return true;
+    }
+  }
+
+  /** Milliseconds until the next attempt. */
+  #backoff(error: unknown): number {
+    const retryCount = this.record.retryCount + 1;
+    const { backoff } = this.#definition;
+    if (!backoff) return defaultBackoff(retryCount);
+    const name = `backoff of task "${this.record.func}"`;
+    try {
+      const next = backoff(retryCount, error);
+      return next instanceof Date
+        ? Math.max(0, moment(next, name) - Date.now())
+        : milliseconds(next, name, { max: 4e15 });
+    } catch (thrown) {
+      this.#host.report(thrown, name);
+      return defaultBackoff(retryCount);
+    }
+  }
+
+  // ---- hooks and the task's own view ---------------------------------------------------------
+
+  /** A hook that throws, or takes too long, is reported and changes nothing. */
+  async #hook(name: string, call: () => unknown): Promise<void> {
+    const where = `${name} of task "${this.record.func}" (${this.record.id})`;
+    let timer: Timer | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = after(hookLimit, () => {
+        this.#host.report(new Error(`it has not settled within ${hookLimit} ms`), where);
+        resolve();
+      });
+    });
+    try {
+      await Promise.race([call(), late]);
+    } catch (error) {
+      this.#host.report(error, where);
+    } finally {
+      timer?.clear();
+    }
+  }
+
+  /** The task as its row is about to be. */
+  #ended(
+    status: "completed" | "scheduled" | "failed",
+    changes: Partial<Pick<Task, "result" | "error" | "retryCount">>,
+  ): Task {
+    return { ...taskOf(this.record), status, error: null, ...changes };
+  }
+
+  #as<K extends { kind: Outcome["kind"] }>(outcome: K) {
+    const { id, generationId, workerId, startedAt } = this.record;
+    return { id, generationId, workerId, startedAt, ...outcome };
+  }
+
+  #current(kwargs: JsonObject): RunningTask {
+    const { record } = this;
+    const host = this.#host;
+    const signal = () => this.#signal();
+    return {
+      id: record.id,
+      generationId: record.generationId,
+      retryCount: record.retryCount,
+      kwargs,
+      context: host.context,
+      get signal() {
+        return signal();
+      },
+      progress: (n, note) => {
+        if (!Number.isFinite(n)) throw new TypeError(`progress: expected a finite number, got ${String(n)}`);
+        host.noteProgress(record, n, note === undefined ? null : String(note).slice(0, 1_000));
+      },
+      within: (tx) => ({ complete: (result) => this.#completeWithin(tx, result) }),
+    };
+  }
+
+  /** Made when it is first asked for: most handlers never do. */
+  #signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
+    const result = encode(value, "result");
+    if (result !== undefined) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
+    const inside = this.#host.store.within(tx);
+    this.#completing = true;
+    const settled = inside.settle(this.#as({ kind: "completed", result: result ?? null }));
+    return then(settled, (accepted) => {
+      if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
+    }) as WithinResult<Tx, void>;
+  }
+}
+
+function recordOf(outcome: AttemptOutcome, { name, message, stack }: TaskError): AttemptRecord {
+  return { outcome, errorName: name, errorMessage: message, errorStack: stack ?? null };
+}
+
+/** `instanceof` that no thrown proxy can make throw. */
+function isA<T>(value: unknown, errorClass: abstract new (...args: never[]) => T): value is T {
+  try {
+    return value instanceof errorClass;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Values to JSON text and back, the same for each database.
+ *
+ * What JSON would lose or bend is refused with its path. The text is built by the walk that checks it,
+ * so that what was checked is what is written: a getter is read once.
+ */
+
+import { kindOf } from "./durations.ts";
+import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "./errors.ts";
+import type { JsonObject } from "./task.ts";
+
+/** Deeper values are refused: a stack is finite, in other readers of the row too. */
+const maxDepth = 100;
+
+/** The arguments as a JSON array; trailing `undefined` is left out. @throws NotSerializableError */
+export function encodeArgs(args: readonly unknown[]): string {
+  let length = args.length;
+  while (length > 0 && args[length - 1] === undefined) length -= 1;
+  if (length === 0) return "[]";
+  const writer = new Writer();
+  let text = "[";
+  for (let i = 0; i < length; i += 1) text += (i === 0 ? "" : ",") + writer.write(args[i], `args[${i}]`);
+  return `${text}]`;
+}
+
+/** A value as JSON; `undefined` for `undefined`. `name` begins the path in an error. @throws NotSerializableError */
+export function encode(value: unknown, name: string): string | undefined {
+  return value === undefined ? undefined : new Writer().write(value, name);
+}
+
+/** A plain object as JSON. @throws NotSerializableError, also when it is not a plain object. */
+export function encodeObject(value: unknown, name: string): string {
+  if (value === undefined) return "{}";
+  if (typeof value !== "object" || value === null || !isPlain(value)) {
+    throw new NotSerializableError(name, `expected a plain object, got ${describe(value)}`);
+  }
+  return new Writer().write(value, name);
+}
+
+/** @throws PayloadTooLargeError when the texts together take more than `limit` bytes of UTF-8. */
+export function checkSize(what: string, limit: number, ...texts: readonly string[]): void {
+  let length = 0;
+  for (const text of texts) length += text.length;
+  // UTF-8 takes at most 3 bytes for a UTF-16 unit: short texts need no counting.
+  if (length * 3 <= limit) return;
+  let size = 0;
+  for (const text of texts) size += Buffer.byteLength(text);
+  if (size > limit) throw new PayloadTooLargeError(what, size, limit);
+}
+
+/** @throws TaskCorruptError */
+export function decodeArgs(text: string): unknown[] {
+  if (text === "[]") return [];
+  const value = decode(text, "args");
+  if (!Array.isArray(value))
+    throw new TaskCorruptError("args", `expected a JSON array, got ${describe(value)}`);
+  return value;
+}
+
+/** @throws TaskCorruptError */
+export function decodeObject(text: string, column: string): JsonObject {
+  if (text === "{}") return {};
+  const value = decode(text, column);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TaskCorruptError(column, `expected a JSON object, got ${describe(value)}`);
+  }
+  return value as JsonObject;
+}
+
+/** @throws TaskCorruptError */
+export function decode(text: string, column: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new TaskCorruptError(column, (error as Error).message);
+  }
+}
+
+/** One walk over one value. It remembers the objects that it is inside of, to find cycles. */
+class Writer {
+  readonly #inside: object[] = [];
+
+  write(value: unknown, path: string): string {
+    switch (typeof value) {
+      case "string":
+        return JSON.stringify(value);
+      case "number":
+        return number(value, path);
+      case "boolean":
+        return value ? "true" : "false";
+      case "object":
+        return value === null ? "null" : this.#object(value, path);
+      default:
+        throw new NotSerializableError(path, `${describe(value)} cannot be kept as JSON`);
+    }
+  }
+
+  #object(value: object, path: string): string {
+    if (this.#inside.includes(value)) throw new NotSerializableError(path, "a cycle: it contains itself");
+    if (this.#inside.length >= maxDepth)
+      throw new NotSerializableError(path, `more than ${maxDepth} levels deep`);
+    this.#inside.push(value);
+    const text = Array.isArray(value) ? this.#array(value, path) : this.#plain(value, path);
+    this.#inside.pop();
+    return text;
+  }
+
+  #array(array: unknown[], path: string): string {
+    if (!isPlainArray(array)) refuse(array, path);
+    let text = "[";
+    for (let i = 0; i < array.length; i += 1) {
+      text += (i === 0 ? "" : ",") + this.write(array[i], `${path}[${i}]`);
+    }
+    // No hole can be left here (a hole reads as undefined), so further keys are properties that JSON would drop.
+    const extra = Object.keys(array)[array.length];
+    if (extra !== undefined)
+      throw new NotSerializableError(
+        join(path, extra),
+        "a named property of an array cannot be kept as JSON",
+      );
+    refuseSymbols(array, path);
+    return `${text}]`;
+  }
+
+  #plain(object: object, path: string): string {
+    if (!isPlain(object)) refuse(object, path);
+    let text = "";
+    for (const key of Object.keys(object)) {
+      const value = (object as JsonObject)[key];
+      if (value === undefined) continue;
+      text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.write(value, join(path, key))}`;
+    }
+    refuseSymbols(object, path);
+    return `{${text}}`;
+  }
+}
+
+function number(value: number, path: string): string {
+  if (!Number.isFinite(value)) throw new NotSerializableError(path, `${value} cannot be kept as JSON`);
+  return Object.is(value, -0) ? "-0" : String(value);
+}
+
+/** Literals and `Object.create(null)`, of any realm; not the instances of a class. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return true;
+  return (
+    Object.getPrototypeOf(prototype) === null && Object.prototype.toString.call(value) === "[object Object]"
+  );
+}
+
+/** An array of any realm, not of a subclass: its prototype is itself an array, as Array.prototype alone is. */
+function isPlainArray(value: unknown[]): boolean {
+  return Array.isArray(Object.getPrototypeOf(value));
+}
+
+function refuse(value: object, path: string): never {
+  throw new NotSerializableError(path, `${describe(value)} cannot be kept as JSON`);
+}
+
+function refuseSymbols(value: object, path: string): void {
+  const [symbol] = Object.getOwnPropertySymbols(value);
+  if (symbol !== undefined)
+    throw new NotSerializableError(path, `the key ${String(symbol)} cannot be kept as JSON`);
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "function") return `a function (${value.name || "anonymous"})`;
+  if (typeof value === "bigint") return `the BigInt ${value}n`;
+  if (typeof value === "symbol") return String(value);
+  if (typeof value === "object" && value !== null)
+    return Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
+  return value === undefined ? "undefined" : `the ${typeof value} ${String(value)}`;
+}
+
+function join(path: string, key: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
+}

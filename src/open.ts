@@ -1,0 +1,99 @@
+/** Opening queues, and the default one. Drivers are loaded here, when a queue opens, and nowhere else. */
+import { show } from "./durations.ts";
+import { type AwaitOptions, type QueueOptions, type ReadQueueOptions, readQueueOptions } from "./options.ts";
+import { Queue } from "./queue.ts";
+import type { AnyFunction } from "./registry.ts";
+import type { Store } from "./store.ts";
+import type { Task, TaskId } from "./task.ts";
+
+/** A path, `sqlite:` URL, `":memory:"`, or the app's own Drizzle database object. */
+export type QueueTarget = string | object;
+
+/**
+ * Opens the queue in a database; creates the file and the tables where they are missing.
+ * @param target @default process.env.DBQ_URL ?? "dbq.db"
+ * @throws DatabaseError that says what is wrong with the database; TypeError for wrong options
+ */
+export async function openQueue(
+  target: QueueTarget = process.env.DBQ_URL ?? "dbq.db",
+  options?: QueueOptions,
+): Promise<Queue> {
+  const read = readQueueOptions(options);
+  return new Queue(await openStore(target, read), read);
+}
+
+async function openStore(target: unknown, options: ReadQueueOptions): Promise<Store> {
+  if (typeof target === "string") {
+    const path = sqlitePath(target);
+    const { openSqlite } = await import("./stores/sqlite.ts");
+    return await openSqlite(path, options);
+  }
+  if (typeof target !== "object" || target === null) {
+    throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
+  }
+  const { openSqliteDatabase } = await import("./stores/sqlite.ts");
+  return await openSqliteDatabase(target, options);
+}
+
+/** @throws TypeError for a URL of another database */
+function sqlitePath(target: string): string {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
+  if (target === "") throw new TypeError('openQueue: expected a path or a URL, got ""');
+  if (scheme === undefined || target === ":memory:") return target;
+  if (scheme !== "sqlite")
+    throw new TypeError(`openQueue: there is no store for ${scheme}: URLs; there is one for sqlite:`);
+  const path = target
+    .slice("sqlite:".length)
+    .replace(/^\/\/(?=\/|$)/, "")
+    .replace(/^\/\//, "");
+  if (path === "") throw new TypeError(`openQueue: the URL ${show(target)} names no file`);
+  return path;
+}
+
+// ---- the default queue -----------------------------------------------------------------------
+
+let defaultQueue: Promise<Queue> | undefined;
+
+/** Makes `queue` what `enqueueTask`, `awaitTaskCompletion` and `awaitTaskResult` use; `undefined`: opened anew on next use. */
+export function setDefaultQueue(queue: Queue | undefined): void {
+  if (queue !== undefined && !(queue instanceof Queue)) {
+    throw new TypeError(`setDefaultQueue: expected a Queue, as openQueue() gives it, got ${show(queue)}`);
+  }
+  defaultQueue = queue && Promise.resolve(queue);
+}
+
+/** The default queue: the one that was set, or one that is opened now by `openQueue()`. @throws as `openQueue` */
+export function getDefaultQueue(): Promise<Queue> {
+  if (defaultQueue) return defaultQueue;
+  const opening = openQueue();
+  defaultQueue = opening;
+  // A failure is not remembered: the next use tries again.
+  opening.catch(() => {
+    if (defaultQueue === opening) defaultQueue = undefined;
+  });
+  return opening;
+}
+
+/** `Queue.enqueueTask` of the default queue. */
+export async function enqueueTask<F extends AnyFunction>(
+  fn: F,
+  ...args: Parameters<F>
+): Promise<TaskId<Awaited<ReturnType<F>>>> {
+  return await (await getDefaultQueue()).enqueueTask(fn, ...args);
+}
+
+/** `Queue.awaitTaskCompletion` of the default queue. */
+export async function awaitTaskCompletion<R = unknown>(
+  id: TaskId<R> | number,
+  options?: AwaitOptions,
+): Promise<Task<R>> {
+  return await (await getDefaultQueue()).awaitTaskCompletion<R>(id, options);
+}
+
+/** `Queue.awaitTaskResult` of the default queue. */
+export async function awaitTaskResult<R = unknown>(
+  id: TaskId<R> | number,
+  options?: AwaitOptions,
+): Promise<R> {
+  return await (await getDefaultQueue()).awaitTaskResult<R>(id, options);
+}

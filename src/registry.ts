@@ -1,0 +1,161 @@
+/** Functions under stable names: what a row's `func` means in this process. */
+import { kindOf, show } from "./durations.ts";
+import { UnregisteredFunctionError } from "./errors.ts";
+import {
+  type CallOptions,
+  label,
+  type ReadCallOptions,
+  type ReadTaskOptions,
+  readCallOptions,
+  readTaskOptions,
+  type TaskOptions,
+} from "./options.ts";
+
+/** Any function, for type parameters: what is called by it has its own argument types. */
+export type AnyFunction = (...args: never[]) => unknown;
+
+type DropLast<A extends unknown[]> = A extends [...infer Head, unknown?] ? Head : A;
+type Last<A extends unknown[]> = Required<A> extends [...unknown[], infer L] ? L : never;
+
+/** A registered function: still just a function, and what `enqueueTask` takes. */
+export interface TaskFunction<A extends unknown[] = never[], R = unknown> {
+  (...args: A): R;
+  /** The name that rows know it by. */
+  readonly taskName: string;
+  /** The same function with `kwargs` in place of its last parameter. @throws TypeError for wrong options */
+  with(overrides: CallOptions & { kwargs: Last<A> }): TaskFunction<DropLast<A>, R>;
+  /** The same function with other options for its next calls. @throws TypeError for wrong options */
+  with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R>;
+}
+
+export interface TaskDefinition extends ReadTaskOptions {
+  name: string;
+  /** Undefined for a `remoteTask`: it can be enqueued here, not run. */
+  fn: ((...args: unknown[]) => unknown) | undefined;
+}
+
+/** What a function given to `enqueueTask` stands for. */
+interface Registration {
+  definition: TaskDefinition;
+  overrides: Partial<ReadCallOptions>;
+}
+
+const definitions = new Map<string, TaskDefinition>();
+const registrations = new WeakMap<object, Registration>();
+
+/**
+ * Registers `fn` under `name`.
+ * @returns a function that runs `fn` here and now, and that `enqueueTask` takes to run it later.
+ * @throws TypeError when the name is taken by another function, or an option is wrong.
+ */
+export function task<A extends unknown[], R>(
+  name: string,
+  fn: (...args: A) => R,
+  options?: TaskOptions<Awaited<R>>,
+): TaskFunction<A, R> {
+  return callable<A, R>({ definition: define(name, fn, options), overrides: {} });
+}
+
+/**
+ * Registers functions that are left unwrapped, by the names that they have in `functions`.
+ * @throws TypeError when a name is taken by another function.
+ */
+export function registerTasks(functions: Readonly<Record<string, AnyFunction>>): void {
+  for (const [name, fn] of Object.entries(functions)) {
+    const definition = define(name, fn, undefined);
+    registrations.set(fn, { definition, overrides: {} });
+  }
+}
+
+/** Options for one call of a function that `registerTasks` registered. @throws UnregisteredFunctionError, TypeError */
+export function withOptions<F extends AnyFunction>(
+  fn: F,
+  overrides: CallOptions & { kwargs: Last<Parameters<F>> },
+): TaskFunction<DropLast<Parameters<F>>, ReturnType<F>>;
+export function withOptions<F extends AnyFunction>(
+  fn: F,
+  overrides: CallOptions & { kwargs?: undefined },
+): TaskFunction<Parameters<F>, ReturnType<F>>;
+export function withOptions(fn: AnyFunction, overrides: CallOptions): unknown {
+  return override(registrationOf(fn), overrides, "withOptions");
+}
+
+/**
+ * A task that another program runs: it can be enqueued by name, without its code.
+ * @example const resize = remoteTask<(path: string, width: number) => Promise<void>>("resize");
+ */
+export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unknown>(
+  name: string,
+  options?: CallOptions,
+): TaskFunction<Parameters<F>, ReturnType<F>> {
+  const definition = {
+    name: label(name, "remoteTask: name"),
+    fn: undefined,
+    ...readTaskOptions(options, `remoteTask "${name}"`),
+  };
+  return callable<Parameters<F>, ReturnType<F>>({ definition, overrides: {} });
+}
+
+/** @throws UnregisteredFunctionError; TypeError when it is not a function at all. */
+export function registrationOf(fn: unknown): Registration {
+  const found = typeof fn === "function" ? registrations.get(fn) : undefined;
+  if (found) return found;
+  if (typeof fn !== "function") throw new TypeError(`expected a registered function, got ${show(fn)}`);
+  throw new UnregisteredFunctionError(fn.name === "" ? "an anonymous function" : `function ${fn.name}`);
+}
+
+export function definitionNamed(name: string): TaskDefinition | undefined {
+  return definitions.get(name);
+}
+
+/** The names of all functions that can run in this process. */
+export function registeredNames(): string[] {
+  return [...definitions.keys()];
+}
+
+function define(name: unknown, fn: unknown, options: unknown): TaskDefinition {
+  const checked = label(name, "task: name");
+  if (typeof fn !== "function")
+    throw new TypeError(`task "${checked}": expected a function, got ${show(fn)}`);
+  if (kindOf(fn) === "GeneratorFunction" || kindOf(fn) === "AsyncGeneratorFunction") {
+    throw new TypeError(
+      `task "${checked}": a generator function cannot be a task: calling it runs none of its code`,
+    );
+  }
+  const known = definitions.get(checked);
+  if (known && known.fn !== fn)
+    throw new TypeError(`task "${checked}" is already registered, with another function`);
+  const definition = {
+    name: checked,
+    fn: fn as TaskDefinition["fn"],
+    ...readTaskOptions(options, `task "${checked}"`),
+  };
+  definitions.set(checked, definition);
+  return definition;
+}
+
+function override({ definition, overrides }: Registration, given: unknown, owner: string): TaskFunction {
+  const read = readCallOptions(given, owner);
+  const kept = { ...overrides };
+  // The two ways to say when exclude each other: the later word counts.
+  if (read.delay !== undefined) delete kept.waitUntil;
+  if (read.waitUntil !== undefined) delete kept.delay;
+  return callable({ definition, overrides: { ...kept, ...read } });
+}
+
+function callable<A extends unknown[], R>(registration: Registration): TaskFunction<A, R> {
+  const { definition } = registration;
+  const run = (...args: A): R => {
+    if (definition.fn === undefined)
+      throw new TypeError(`task "${definition.name}" runs in another program: enqueue it`);
+    return definition.fn(...args) as R;
+  };
+  const { name } = definition;
+  const callable = Object.assign(run, {
+    taskName: name,
+    with: (overrides: CallOptions) => override(registration, overrides, `task "${name}".with`),
+  });
+  Object.defineProperty(callable, "name", { value: name });
+  registrations.set(callable, registration);
+  return callable as unknown as TaskFunction<A, R>;
+}

@@ -1,0 +1,65 @@
+/** The methods of a Store that are an operation and no more, over whatever runs operations. */
+import type { Store, Turn, TurnResult } from "../store.ts";
+import type { Op, Operations } from "./operations.ts";
+
+/** Runs operations on one database. An operation is given as a function, since a busy database makes it run again. */
+export interface Runner {
+  /** Outside of a transaction. */
+  read<T>(op: () => Op<T>): Promise<T>;
+  /** In a transaction of its own that may write from its first statement on. */
+  write<T>(op: () => Op<T>): Promise<T>;
+}
+
+type Shared = Omit<
+  Store,
+  "synchronous" | "within" | "transaction" | "keepAlive" | "watch" | "diagnose" | "close"
+>;
+
+export function methodsOver({ read, write }: Runner, ops: Operations): Shared {
+  return {
+    insert: (tasks, onDuplicate) => write(() => ops.insert(tasks, onDuplicate)),
+    get: (ids) => read(() => ops.get(ids)),
+    list: (filter, limit, after) => read(() => ops.list(filter, limit, after)),
+    count: (filter) => read(() => ops.count(filter)),
+    idle: (queueNames) => read(() => ops.idle(queueNames)),
+    attempts: (taskId) => read(() => ops.attempts(taskId)),
+    turn: (turn) => takeTurn({ read, write }, ops, turn),
+    standings: (ids) => read(() => ops.standings(ids)),
+    progress: (notes) => write(() => ops.progress(notes)),
+    cancel: (id, error) => write(() => ops.cancel(id, error)),
+    retry: (id) => write(() => ops.retry(id)),
+    purge: (filter, limit) => write(() => ops.purge(filter, limit)),
+    promote: async (limit) => {
+      let nextDue = await read(ops.nextDue);
+      if (nextDue !== 0) return { promoted: 0, nextDue };
+      const promoted = await write(() => ops.promote(limit));
+      nextDue = await read(ops.nextDue);
+      return { promoted, nextDue };
+    },
+    prune: (retention, limit) => write(() => ops.prune(retention, limit)),
+    register: (worker) => write(() => ops.register(worker)),
+    unregister: (workerId) => write(() => ops.unregister(workerId)),
+    workers: () => read(ops.workers),
+    rescue: (workerId, beat) => write(() => ops.rescue(workerId, beat)),
+    rescueOrphans: (age) => write(() => ops.rescueOrphans(age)),
+  };
+}
+
+/** Candidates are read without a lock, then claimed by their generation; when others took them all, what is left is tried. */
+async function takeTurn(
+  { read, write }: Runner,
+  ops: Operations,
+  { outcomes, claim }: Turn,
+): Promise<TurnResult> {
+  let settled: boolean[] | undefined;
+  for (;;) {
+    const candidates = claim ? await read(() => ops.claimable(claim)) : [];
+    const left = settled ? [] : outcomes;
+    if (left.length === 0 && candidates.length === 0)
+      return { settled: settled ?? [], claimed: [], registered: true };
+    const result = await write(() => ops.turn({ outcomes: left, claim }, candidates));
+    settled ??= result.settled;
+    const lostAll = candidates.length > 0 && result.claimed.length === 0 && result.registered;
+    if (!lostAll) return { ...result, settled };
+  }
+}

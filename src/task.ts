@@ -1,0 +1,117 @@
+/**
+ * A task: one call of a registered function, kept as a row.
+ *
+ *     pending ──claim──▶ running ──▶ completed | failed | cancelled
+ *        ▲                  │
+ *        └──── scheduled ◀──┘   (waits for wait_until: a delay, a retry's backoff, a snooze)
+ *
+ * Every arrow is one UPDATE that names the generation it read and adds one to it.
+ */
+
+export const unfinishedStatuses = ["pending", "scheduled", "running"] as const;
+export const finishedStatuses = ["completed", "failed", "cancelled"] as const;
+export const taskStatuses = [...unfinishedStatuses, ...finishedStatuses] as const;
+
+export type TaskStatus = (typeof taskStatuses)[number];
+export type FinishedStatus = (typeof finishedStatuses)[number];
+
+/** Whether a task in this status has ended: it changes again only by `retryTask` or deletion. */
+export function isFinished(status: TaskStatus): status is FinishedStatus {
+  return (finishedStatuses as readonly string[]).includes(status);
+}
+
+/** The id of a task whose function returns `R`. A plain number at run time. */
+export type TaskId<R = unknown> = number & { readonly __result?: R };
+
+/** What is kept of a thrown value. */
+export interface TaskError {
+  name: string;
+  message: string;
+  stack?: string;
+  /** The thrown error's own `code`, when it had a string one. */
+  code?: string;
+}
+
+/** A JSON object, as `kwargs` and `meta` are. */
+export type JsonObject = Record<string, unknown>;
+
+/**
+ * A task as its row stood when it was read.
+ *
+ * A column whose JSON somebody else corrupted reads as its raw text, so that one bad row hides no other.
+ */
+export interface Task<R = unknown> {
+  id: TaskId<R>;
+  func: string;
+  args: unknown[];
+  kwargs: JsonObject;
+  /** What the function returned; `undefined` where it returned nothing or has not finished. */
+  result: R | undefined;
+  /** The last failure, or why it was cancelled. */
+  error: TaskError | null;
+  status: TaskStatus;
+  /** Grows by one with every state change, and never restarts. */
+  generationId: number;
+  createdAt: Date;
+  updatedAt: Date;
+  /** Higher runs first. */
+  priority: number;
+  queueName: string;
+  /** Retries charged so far: failures and crashes, not snoozes or graceful stops. */
+  retryCount: number;
+  maxRetries: number;
+  waitUntil: Date | null;
+  /** The worker that runs or last ran it. */
+  workerId: string | null;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+  requestId: string | null;
+  uniqueKey: string | null;
+  meta: JsonObject;
+  /** Milliseconds that one attempt may take. */
+  timeout: number | null;
+  progress: number | null;
+  progressNote: string | null;
+}
+
+/** A task as stores speak of it: JSON as text, times as milliseconds since 1970. */
+export interface TaskRecord {
+  id: number;
+  func: string;
+  args: string;
+  kwargs: string;
+  result: string | null;
+  error: string | null;
+  status: TaskStatus;
+  generationId: number;
+  createdAt: number;
+  updatedAt: number;
+  priority: number;
+  queueName: string;
+  retryCount: number;
+  maxRetries: number;
+  waitUntil: number | null;
+  workerId: string | null;
+  startedAt: number | null;
+  finishedAt: number | null;
+  requestId: string | null;
+  uniqueKey: string | null;
+  meta: string;
+  timeout: number | null;
+  progress: number | null;
+  progressNote: string | null;
+}
+
+/** How an attempt that did not end well ended. */
+export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
+
+/** One attempt that did not end well. A good one is on the task itself. */
+export interface Attempt {
+  taskId: number;
+  generationId: number;
+  workerId: string | null;
+  startedAt: Date | null;
+  endedAt: Date;
+  outcome: AttemptOutcome;
+  error: TaskError | null;
+}

@@ -1,0 +1,64 @@
+/** What a handler threw, made safe to keep: it may be anything, and reading it may throw again. */
+import { inspect, types } from "node:util";
+import type { TaskError } from "./task.ts";
+
+/** Characters kept; the rest is said to have been cut. */
+const longestMessage = 10_000;
+const longestStack = 20_000;
+
+/** A description of any thrown value. Never throws. */
+export function describeThrown(thrown: unknown): TaskError {
+  if (!isError(thrown)) return { name: "Thrown", message: cut(shown(thrown), longestMessage) };
+  const stack = stringOr(() => thrown.stack, undefined);
+  const code = stringOr(() => (thrown as { code?: unknown }).code, undefined);
+  return {
+    name: cut(
+      stringOr(() => thrown.name, "Error"),
+      200,
+    ),
+    message: cut(
+      stringOr(() => thrown.message, "its message could not be read"),
+      longestMessage,
+    ),
+    ...(stack === undefined ? {} : { stack: cut(stack, longestStack) }),
+    ...(code === undefined ? {} : { code: cut(code, 200) }),
+  };
+}
+
+function isError(value: unknown): value is Error {
+  try {
+    return types.isNativeError(value) || value instanceof Error;
+  } catch {
+    return false;
+  }
+}
+
+function stringOr<T>(read: () => unknown, otherwise: T): string | T {
+  try {
+    const value = read();
+    return typeof value === "string" ? value : otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return value;
+  try {
+    // No code of the value's own is called: no getters, no custom inspection.
+    return inspect(value, {
+      depth: 2,
+      customInspect: false,
+      maxStringLength: 1_000,
+      breakLength: Number.POSITIVE_INFINITY,
+    });
+  } catch {
+    return "a value that cannot be shown";
+  }
+}
+
+function cut(text: string, longest: number): string {
+  return text.length <= longest
+    ? text
+    : `${text.slice(0, longest)}… (${text.length - longest} more characters)`;
+}

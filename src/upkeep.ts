@@ -1,0 +1,186 @@
+/** What keeps a queue healthy, done by every worker: dead workers' tasks freed, due tasks promoted, old ones pruned. */
+import { isThisProcess, livenessOf } from "./host.ts";
+import type { Retention, Store, WorkerRecord } from "./store.ts";
+
+/** Milliseconds. A death that can be seen is seen at the next sweep; the promise is one second. */
+const sweepEvery = 400;
+const orphansEvery = 5_000;
+const pruneEvery = 30_000;
+/** No timer runs longer: a clock that jumps, or a hint that is lost, costs at most this. */
+const longestSleep = 60_000;
+
+/** Rows in one transaction of upkeep: others wait that long at most. */
+const promoteBatch = 500;
+const pruneBatch = 500;
+
+/** The workers of this process that have not stopped. */
+const living = new Set<string>();
+
+export interface UpkeepHost {
+  readonly store: Pick<Store, "workers" | "rescue" | "rescueOrphans" | "promote" | "prune">;
+  readonly workerId: string;
+  readonly lease: number;
+  readonly retention: Retention;
+  /** Tasks became pending. */
+  onWork(): void;
+  onRescued(workerId: string, tasks: number): void;
+  report(error: unknown, where: string): void;
+}
+
+export class Upkeep {
+  readonly #host: UpkeepHost;
+  readonly #deaths: Deaths;
+  readonly #chores: Chore[];
+  readonly #promotion: Chore;
+
+  constructor(host: UpkeepHost) {
+    this.#host = host;
+    living.add(host.workerId);
+    this.#deaths = new Deaths();
+    this.#promotion = this.#chore("promoting due tasks", () => this.#promote());
+    this.#chores = [
+      this.#chore("looking for dead workers", () => this.#sweep()),
+      this.#promotion,
+      this.#chore("looking for orphaned tasks", () => this.#rescueOrphans()),
+      this.#chore("pruning finished tasks", () => this.#prune()),
+    ];
+  }
+
+  #chore(name: string, run: () => Promise<number>): Chore {
+    return new Chore(run, (error) => this.#host.report(error, name));
+  }
+
+  start(): void {
+    for (const chore of this.#chores) chore.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#chores.map((chore) => chore.stop()));
+    living.delete(this.#host.workerId);
+  }
+
+  /** Something was written: a task may be due sooner than the next one known. */
+  lookForDue(): void {
+    this.#promotion.now();
+  }
+
+  async #sweep(): Promise<number> {
+    const { store, workerId } = this.#host;
+    const workers = await store.workers();
+    for (const worker of this.#deaths.among(workers.filter(({ id }) => id !== workerId))) {
+      this.#freed(worker.id, await store.rescue(worker.id, worker.beat));
+    }
+    return sweepEvery;
+  }
+
+  async #rescueOrphans(): Promise<number> {
+    const { store, lease } = this.#host;
+    this.#freed("unknown", await store.rescueOrphans(lease));
+    return orphansEvery;
+  }
+
+  #freed(workerId: string, tasks: number): void {
+    if (tasks === 0) return;
+    this.#host.onRescued(workerId, tasks);
+    this.#host.onWork();
+  }
+
+  async #promote(): Promise<number> {
+    const { promoted, nextDue } = await this.#host.store.promote(promoteBatch);
+    if (promoted > 0) this.#host.onWork();
+    return Math.min(nextDue ?? longestSleep, longestSleep);
+  }
+
+  async #prune(): Promise<number> {
+    const removed = await this.#host.store.prune(this.#host.retention, pruneBatch);
+    return removed < pruneBatch ? pruneEvery : 0;
+  }
+}
+
+/**
+ * Tells which workers are dead: by their process where it can be seen, else by their heartbeat.
+ *
+ * A heartbeat is judged by how long this process has seen it stand still, on a clock that never jumps. Its age by the
+ * database's clock only shortens the wait for one that was silent long before; a jump of that clock alone frees nothing.
+ */
+export class Deaths {
+  readonly #now: () => number;
+  readonly #seen = new Map<string, { beat: number; since: number }>();
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  among(workers: readonly WorkerRecord[]): WorkerRecord[] {
+    for (const id of this.#seen.keys())
+      if (!workers.some((worker) => worker.id === id)) this.#seen.delete(id);
+    return workers.filter((worker) => this.#isDead(worker));
+  }
+
+  #isDead(worker: WorkerRecord): boolean {
+    if (isThisProcess(worker)) return !living.has(worker.id);
+    return livenessOf(worker) === "dead" || this.#isSilent(worker);
+  }
+
+  #isSilent({ id, beat, lease, heartbeatAge }: WorkerRecord): boolean {
+    const seen = this.#seen.get(id);
+    if (seen?.beat !== beat) {
+      this.#seen.set(id, { beat, since: this.#now() });
+      return false;
+    }
+    const still = this.#now() - seen.since;
+    // A living worker beats every third of its lease: half a lease of stillness has missed one.
+    return still >= lease || (heartbeatAge >= lease && still >= lease / 2);
+  }
+}
+
+/** Something done again and again, one run at a time: the run says when the next one is due. */
+class Chore {
+  readonly #run: () => Promise<number>;
+  readonly #report: (error: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #stopped = true;
+
+  constructor(run: () => Promise<number>, report: (error: unknown) => void) {
+    this.#run = run;
+    this.#report = report;
+  }
+
+  start(): void {
+    this.#stopped = false;
+    this.now();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  /** Runs in this tick's end, or once more after the run that is under way. */
+  now(): void {
+    if (this.#stopped) return;
+    if (this.#running) {
+      this.#again = true;
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#running = new Promise((resolve) => setImmediate(resolve)).then(() => this.#once());
+  }
+
+  async #once(): Promise<void> {
+    this.#again = false;
+    let next = 1_000;
+    try {
+      if (!this.#stopped) next = await this.#run();
+    } catch (error) {
+      this.#report(error);
+    }
+    this.#running = undefined;
+    if (this.#stopped) return;
+    if (this.#again) this.now();
+    else this.#timer = setTimeout(() => this.now(), next).unref();
+  }
+}

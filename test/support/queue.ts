@@ -1,0 +1,51 @@
+/** Queues, workers and folders that are gone when their test has ended. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { openQueue, type Queue, type QueueOptions, Worker, type WorkerOptions } from "../../src/index.ts";
+
+/** A folder for one test. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "dbq-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A queue on a new file (or on `target`), closed after the test. */
+export async function temporaryQueue(options?: QueueOptions, target?: string | object): Promise<Queue> {
+  const queue = await openQueue(target ?? join(temporaryFolder(), "dbq.db"), options);
+  onTestFinished(() => queue.close());
+  return queue;
+}
+
+/** A running worker, stopped after the test without grace. */
+export async function startedWorker<C>(queue: Queue, options?: WorkerOptions<C>): Promise<Worker<C>> {
+  const worker = new Worker<C>(queue, options);
+  await worker.start();
+  onTestFinished(() => worker.stop({ grace: 0 }));
+  return worker;
+}
+
+/** A promise that a test settles by hand: what tests wait on instead of sleeping. */
+export function deferred<T = void>(): {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+} {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+let names = 0;
+
+/** A name that no other test of this file has registered. */
+export function uniqueName(prefix = "task"): string {
+  names += 1;
+  return `${prefix}-${names}`;
+}
