@@ -1,11 +1,11 @@
 /** One attempt: decode → beforeRun → the handler → what became of it → hooks. It ends in an Outcome, whatever the handler does. */
-import { defaultBackoff } from "./backoff.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "./codec.ts";
 import { type RunningTask, runAs } from "./current.ts";
-import { after, milliseconds, moment, type Timer } from "./durations.ts";
+import { after, type Timer } from "./durations.ts";
 import { LostGenerationError, WorkerStoppedError } from "./errors.ts";
 import { runChannel } from "./events.ts";
 import type { TaskDefinition } from "./registry.ts";
+import { isWorthRetry, retryDelay } from "./retry.ts";
 import { CancelTask, SnoozeTask } from "./steer.ts";
 import type { AttemptRecord, Outcome, Store } from "./store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskError, TaskRecord } from "./task.ts";
@@ -177,7 +177,8 @@ export class RunningAttempt {
   /** A failed attempt: whether it is tried again is decided here, and nowhere else. */
   async #failed({ error, as, final }: Failure): Promise<Outcome> {
     const { retryCount, maxRetries } = this.record;
-    const again = !final && retryCount < maxRetries && this.#worthRetry(error);
+    const again =
+      !final && retryCount < maxRetries && isWorthRetry(this.#definition, error, this.#host.report);
     const described = describeThrown(error);
     const { onFailure } = this.#definition;
     const task = () =>
@@ -188,34 +189,12 @@ export class RunningAttempt {
     if (onFailure) await this.#hook("onFailure", () => onFailure(task(), error));
     const settled = { error: JSON.stringify(described), attempt: recordOf(as, described) };
     return again
-      ? this.#as({ kind: "retry", delay: this.#backoff(error), ...settled })
+      ? this.#as({
+          kind: "retry",
+          delay: retryDelay(this.#definition, retryCount + 1, error, this.#host.report),
+          ...settled,
+        })
       : this.#as({ kind: "failed", ...settled });
-  }
-
-  #worthRetry(error: unknown): boolean {
-    try {
-      return this.#definition.retryOn?.(error) ?? true;
-    } catch (thrown) {
-      this.#host.report(thrown, `retryOn of task "${this.record.func}"`);
-      return true;
-    }
-  }
-
-  /** Milliseconds until the next attempt. */
-  #backoff(error: unknown): number {
-    const retryCount = this.record.retryCount + 1;
-    const { backoff } = this.#definition;
-    if (!backoff) return defaultBackoff(retryCount);
-    const name = `backoff of task "${this.record.func}"`;
-    try {
-      const next = backoff(retryCount, error);
-      return next instanceof Date
-        ? Math.max(0, moment(next, name) - Date.now())
-        : milliseconds(next, name, { max: 4e15 });
-    } catch (thrown) {
-      this.#host.report(thrown, name);
-      return defaultBackoff(retryCount);
-    }
   }
 
   // ---- hooks and the task's own view ---------------------------------------------------------

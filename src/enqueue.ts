@@ -2,10 +2,10 @@
 import { checkSize, encodeArgs, encodeObject } from "./codec.ts";
 import { DuplicateTaskError, QueueClosedError } from "./errors.ts";
 import { enqueueChannel } from "./events.ts";
-import type { ReadCallOptions } from "./options.ts";
 import { type AnyFunction, registrationOf } from "./registry.ts";
 import type { DuplicatePolicy, Inserted, NewTask } from "./store.ts";
 import type { TaskId } from "./task.ts";
+import type { ReadCallOptions } from "./task-options.ts";
 
 /** For each function of a tuple (or array), itself and its arguments. */
 export type Entries<F extends readonly AnyFunction[]> = {

@@ -35,13 +35,11 @@ export {
 } from "./open.ts";
 export type {
   AwaitOptions,
-  CallOptions,
   CountFilter,
   ListFilter,
   PurgeFilter,
   QueueOptions,
   StopOptions,
-  TaskOptions,
   WorkerOptions,
 } from "./options.ts";
 export { Queue } from "./queue.ts";
@@ -66,5 +64,7 @@ export {
   type TaskStatus,
   taskStatuses,
 } from "./task.ts";
+export type { CallOptions, TaskOptions } from "./task-options.ts";
 export type { QueueWithin, WithinResult } from "./within.ts";
-export { Worker, type WorkerEvents } from "./worker.ts";
+export { Worker } from "./worker.ts";
+export type { WorkerEvents } from "./worker-events.ts";

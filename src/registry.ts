@@ -1,15 +1,15 @@
 /** Functions under stable names: what a row's `func` means in this process. */
 import { kindOf, show } from "./durations.ts";
 import { UnregisteredFunctionError } from "./errors.ts";
+import { label } from "./readers.ts";
 import {
   type CallOptions,
-  label,
   type ReadCallOptions,
   type ReadTaskOptions,
   readCallOptions,
   readTaskOptions,
   type TaskOptions,
-} from "./options.ts";
+} from "./task-options.ts";
 
 /** Any function, for type parameters: what is called by it has its own argument types. */
 export type AnyFunction = (...args: never[]) => unknown;

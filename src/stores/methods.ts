@@ -1,6 +1,7 @@
 /** The methods of a Store that are an operation and no more, over whatever runs operations. */
 import type { Store, Turn, TurnResult } from "../store.ts";
-import type { Op, Operations } from "./operations.ts";
+import type { Operations } from "./operations.ts";
+import type { Op } from "./steps.ts";
 
 /** Runs operations on one database. An operation is given as a function, since a busy database makes it run again. */
 export interface Runner {

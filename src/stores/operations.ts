@@ -1,82 +1,33 @@
-/**
- * Every operation of more than one statement, once, for each database. An operation is a generator: it
- * yields steps and is handed their rows, so that one text runs on synchronous and asynchronous drivers.
- */
-import type { SQL } from "drizzle-orm";
+/** The operations on tasks, once, for each database: enqueue, claim and settle, look, operate. */
 import { DuplicateTaskError } from "../errors.ts";
 import type {
-  AttemptRecord,
   ClaimRequest,
   DuplicatePolicy,
   Held,
   Inserted,
   NewTask,
-  NewWorker,
   Operated,
   Outcome,
   PurgeFilter,
-  Retention,
   Standing,
   StoredAttempt,
   TaskCount,
   TaskFilter,
   Turn,
   TurnResult,
-  WorkerRecord,
 } from "../store.ts";
-import { type FinishedStatus, isFinished, type TaskRecord } from "../task.ts";
+import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Row, toAttempt, toCount, toStanding, toTask, toWorker } from "./rows.ts";
-import { type Params, queries, type Statement, statements } from "./statements.ts";
-
-/** What a runner is asked for: the rows of a query, the row count of a change, or the row counts of one change with many parameters. */
-export type Step =
-  | { want: "rows"; query: Statement; params: Params }
-  | { want: "rowsOnce"; query: SQL }
-  | { want: "count"; query: Statement; params: Params }
-  | { want: "counts"; query: Statement; params: readonly Params[] };
-
-// biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the four functions below fix it.
-export type Op<T> = Generator<Step, T, any>;
-
-function* rows(query: Statement, params: Params = {}): Op<Row[]> {
-  return yield { want: "rows", query, params };
-}
-
-function* rowsOnce(query: SQL): Op<Row[]> {
-  return yield { want: "rowsOnce", query };
-}
-
-function* count(query: Statement, params: Params): Op<number> {
-  return yield { want: "count", query, params };
-}
-
-/** For each of the items, whether its change found its row. */
-function* changes(query: Statement, items: readonly Params[]): Op<boolean[]> {
-  if (items.length === 0) return [];
-  const counts: number[] = yield { want: "counts", query, params: items };
-  return counts.map((changed) => changed > 0);
-}
-
-/** Runs an operation on a driver that answers at once. */
-export function runSync<T>(op: Op<T>, execute: (step: Step) => unknown): T {
-  let next = op.next();
-  while (!next.done) next = op.next(execute(next.value));
-  return next.value;
-}
-
-const crashed = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
-  const name = "WorkerCrashed";
-  const message = `worker ${workerId ?? "unknown"} died, or lost its lease, while it ran this`;
-  return {
-    error: JSON.stringify({ name, message }),
-    attempt: { outcome: "crashed", errorName: name, errorMessage: message, errorStack: null },
-  };
-};
+import { type Row, toAttempt, toCount, toStanding, toTask } from "./rows.ts";
+import { queries, statements } from "./statements.ts";
+import { changes, count, type Op, rows, rowsOnce } from "./steps.ts";
+import { transitions } from "./transitions.ts";
+import { upkeepOperations } from "./upkeep-operations.ts";
 
 export function operations(d: Dialect) {
   const s = statements(d);
   const q = queries(d);
+  const { finish, release, record } = transitions(s);
 
   // ---- enqueue -------------------------------------------------------------------------------
 
@@ -169,31 +120,6 @@ export function operations(d: Dialect) {
     }
   }
 
-  function* finish(
-    held: Held,
-    status: FinishedStatus,
-    result: string | null,
-    error: string | null,
-  ): Op<boolean> {
-    return (yield* count(s.finish, { ...held, status, result, error })) > 0;
-  }
-
-  type Release = { charge: 0 | 1; delay: number | null; error: string | null };
-
-  function* release(held: Held, status: "pending" | "scheduled", how: Release): Op<boolean> {
-    return (yield* count(s.release, { ...held, status, ...how })) > 0;
-  }
-
-  function* record(
-    run: Held & { workerId: string | null; startedAt: number | null },
-    { outcome, errorName, errorMessage, errorStack }: AttemptRecord,
-  ): Op<true> {
-    const { id, generationId, workerId, startedAt } = run;
-    const params = { id, generationId, workerId, startedAt, outcome, errorName, errorMessage, errorStack };
-    yield* count(s.recordAttempt, params);
-    return true;
-  }
-
   function* settle(outcomes: readonly Outcome[]): Op<boolean[]> {
     const settled: boolean[] = [];
     for (const outcome of outcomes) settled.push(yield* settleOne(outcome));
@@ -268,67 +194,8 @@ export function operations(d: Dialect) {
     return yield* remove(yield* rowsOnce(q.purgeable(filter, limit)));
   }
 
-  // ---- upkeep --------------------------------------------------------------------------------
-
-  function* promote(limit: number): Op<number> {
-    const due = yield* rows(s.due, { limit });
-    const found = due.map((row) => ({ id: row.id, generationId: row.generation_id }));
-    return (yield* changes(s.promote, found)).filter(Boolean).length;
-  }
-
-  function* nextDue(): Op<number | undefined> {
-    const [row] = yield* rows(s.nextDue);
-    return row === undefined || row.wait === null ? undefined : Math.max(0, Number(row.wait));
-  }
-
-  function* prune(retention: Retention, limit: number): Op<number> {
-    let removed = 0;
-    for (const [status, age] of Object.entries(retention)) {
-      if (age === Number.POSITIVE_INFINITY) continue;
-      removed += yield* remove(yield* rows(s.expired, { status, age, limit: limit - removed }));
-    }
-    return removed;
-  }
-
-  /** A crash is a failed attempt, so that a task which kills its workers ends; its retry waits for nothing. */
-  function* chargeCrash(task: TaskRecord): Op<boolean> {
-    const { error, attempt } = crashed(task.workerId);
-    const freed =
-      task.retryCount < task.maxRetries
-        ? yield* release(task, "pending", { charge: 1, delay: null, error })
-        : yield* finish(task, "failed", null, error);
-    return freed && (yield* record(task, attempt));
-  }
-
-  function* chargeCrashes(found: readonly Row[]): Op<number> {
-    let freed = 0;
-    for (const row of found) if (yield* chargeCrash(toTask(row))) freed += 1;
-    return freed;
-  }
-
-  function* rescue(workerId: string, beat: number): Op<number> {
-    if ((yield* count(s.removeDeadWorker, { workerId, beat })) === 0) return 0;
-    return yield* chargeCrashes(yield* rows(s.heldBy, { workerId }));
-  }
-
-  function* rescueOrphans(age: number): Op<number> {
-    return yield* chargeCrashes(yield* rows(s.orphans, { age, limit: 1_000 }));
-  }
-
-  function* unregister(workerId: string): Op<number> {
-    let handedBack = 0;
-    for (const row of yield* rows(s.heldBy, { workerId })) {
-      if (yield* release(toTask(row), "pending", { charge: 0, delay: null, error: null })) handedBack += 1;
-    }
-    yield* count(s.removeWorker, { workerId });
-    return handedBack;
-  }
-
-  function* register({ queueNames, ...worker }: NewWorker): Op<void> {
-    yield* count(s.register, { ...worker, queueNames: JSON.stringify(queueNames) });
-  }
-
   return {
+    ...upkeepOperations(s, remove),
     statements: s,
     insert,
     settleOne,
@@ -339,13 +206,6 @@ export function operations(d: Dialect) {
     cancel,
     retry,
     purge,
-    promote,
-    nextDue,
-    prune,
-    rescue,
-    rescueOrphans,
-    register,
-    unregister,
     *list(filter: TaskFilter, limit: number, after: number | undefined): Op<TaskRecord[]> {
       return (yield* rowsOnce(q.list(filter, limit, after))).map(toTask);
     },
@@ -358,9 +218,6 @@ export function operations(d: Dialect) {
     },
     *attempts(taskId: number): Op<StoredAttempt[]> {
       return (yield* rows(s.attempts, { taskId })).map(toAttempt);
-    },
-    *workers(): Op<WorkerRecord[]> {
-      return (yield* rows(s.workers)).map(toWorker);
     },
     *progress(notes: readonly (Held & { progress: number; note: string | null })[]): Op<void> {
       yield* changes(

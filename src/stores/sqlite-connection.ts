@@ -4,8 +4,8 @@ import Database from "better-sqlite3";
 import { is, Placeholder, type SQL, sql } from "drizzle-orm";
 import { SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
 import { DatabaseError, DbqError } from "../errors.ts";
-import { type Op, runSync, type Step } from "./operations.ts";
 import type { Params, Statement } from "./statements.ts";
+import { type Op, runSync, type Step } from "./steps.ts";
 
 const compiler = new SQLiteSyncDialect();
 

@@ -9,12 +9,13 @@ import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
 import { methodsOver } from "./methods.ts";
 import { checkTables, migrate } from "./migrate-sqlite.ts";
-import { type Op, operations } from "./operations.ts";
+import { operations } from "./operations.ts";
 import { databaseError, patiently, SqliteConnection, textOf } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { startHeartbeat } from "./sqlite-heartbeat.ts";
 import { openBeside, openFile, type SqliteSettings } from "./sqlite-open.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
+import type { Op } from "./steps.ts";
 
 const dialect: Dialect = {
   now: sql.raw("cast(round(unixepoch('subsec') * 1000) as integer)"),

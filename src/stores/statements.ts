@@ -139,6 +139,8 @@ export function statements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+export type Statements = ReturnType<typeof statements>;
+
 /** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
 export function queries(d: Dialect) {
   const matching = (filter: TaskFilter): SQL => {

@@ -1,0 +1,91 @@
+/** Reading options strictly: what does not exist, or cannot be, is a `TypeError` that names it. */
+import { milliseconds, show } from "./durations.ts";
+
+/** Reads one option: returns what it means, or throws a `TypeError` that names it. */
+export type Reader<T> = (value: unknown, name: string) => T;
+export type Readers<T> = { readonly [K in keyof T]-?: Reader<T[K]> };
+
+/**
+ * Reads an options object. Options that are absent or `undefined` are absent in what it returns.
+ * @throws TypeError naming the option, its owner and the value.
+ */
+export function readOptions<T>(given: unknown, owner: string, readers: Readers<T>): Partial<T> {
+  if (given === undefined) return {};
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new TypeError(`${owner}: expected an object of options, got ${show(given)}`);
+  }
+  const read: Partial<T> = {};
+  for (const [key, value] of Object.entries(given)) {
+    if (!Object.hasOwn(readers, key)) {
+      throw new TypeError(
+        `${owner}: there is no option ${show(key)}; there are ${Object.keys(readers).join(", ")}`,
+      );
+    }
+    if (value !== undefined) read[key as keyof T] = readers[key as keyof T](value, `${owner}: ${key}`);
+  }
+  return read;
+}
+
+export function wrong(name: string, expected: string, value: unknown): TypeError {
+  return new TypeError(`${name}: expected ${expected}, got ${show(value)}`);
+}
+
+export const boolean: Reader<boolean> = (value, name) => {
+  if (typeof value === "boolean") return value;
+  throw wrong(name, "true or false", value);
+};
+
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): Reader<number> {
+  return (value, name) => {
+    if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max)
+      return value as number;
+    throw wrong(name, `a whole number from ${min} to ${max}`, value);
+  };
+}
+
+export function oneOf<const T extends string>(...allowed: T[]): Reader<T> {
+  return (value, name) => {
+    if (allowed.includes(value as T)) return value as T;
+    throw wrong(name, allowed.map((a) => `"${a}"`).join(" or "), value);
+  };
+}
+
+/** Text that each database can hold in an indexed column: no NUL, no half of a surrogate pair, 255 units at most. */
+export const label: Reader<string> = (value, name) => {
+  if (
+    typeof value === "string" &&
+    value !== "" &&
+    value.length <= 255 &&
+    !value.includes("\0") &&
+    isWellFormed(value)
+  )
+    return value;
+  throw wrong(name, "a well-formed string of 1 to 255 characters without NUL", value);
+};
+
+function isWellFormed(text: string): boolean {
+  return !/\p{Surrogate}/u.test(text);
+}
+
+export function labels(value: unknown, name: string): readonly string[] {
+  const list = Array.isArray(value) ? value : [value];
+  if (list.length === 0) throw wrong(name, "at least one name", value);
+  return [...new Set(list.map((item) => label(item, name)))];
+}
+
+export const anything: Reader<unknown> = (value) => value;
+
+export function callable<F>(value: unknown, name: string): F {
+  if (typeof value === "function") return value as F;
+  throw wrong(name, "a function", value);
+}
+
+export const signal: Reader<AbortSignal> = (value, name) => {
+  if (value instanceof AbortSignal) return value;
+  throw wrong(name, "an AbortSignal", value);
+};
+
+export const duration =
+  (limits: { min?: number; max?: number } = {}): Reader<number> =>
+  (value, name) =>
+    milliseconds(value, name, limits);

@@ -1,0 +1,251 @@
+/**
+ * The slots of a running worker. One turn: settle what has ended, claim for the slots that this freed, start what was
+ * claimed. A turn is asked for by a hint, by a handler that ended, or by the poll; what is asked for meanwhile is one more.
+ */
+import { EventEmitter } from "node:events";
+import { type AttemptHost, RunningAttempt } from "./attempt.ts";
+import { LostGenerationError, TaskCancelledError } from "./errors.ts";
+import type { Hints } from "./hints.ts";
+import { ProgressNotes } from "./progress.ts";
+import { definitionNamed } from "./registry.ts";
+import type { Outcome, Standing, Store } from "./store.ts";
+import type { TaskRecord } from "./task.ts";
+
+/** What slots need of their worker. */
+export interface SlotsHost {
+  readonly store: Pick<Store, "turn" | "standings" | "progress" | "within">;
+  readonly hints: Hints;
+  readonly workerId: string;
+  readonly queueNames: readonly string[];
+  readonly concurrency: number;
+  readonly context: unknown;
+  readonly maxPayload: number;
+  /** The names of the functions that the worker runs, as of now. */
+  funcs(): readonly string[];
+  /** Others have taken the worker for dead, and deleted its row. */
+  onDeclaredDead(): void;
+  tellStarted(record: TaskRecord): void;
+  /** Without an outcome, the task was lost. */
+  tellSettled(record: TaskRecord, outcome: Outcome | undefined): void;
+  tellError(error: unknown, where: string): void;
+}
+
+interface Ended {
+  attempt: RunningAttempt;
+  outcome: Outcome;
+}
+
+export class Slots {
+  readonly #host: SlotsHost;
+  readonly #attemptHost: AttemptHost;
+  readonly #progress: ProgressNotes;
+  readonly #running = new Map<number, RunningAttempt>();
+  readonly #turns = new EventEmitter<{ end: [] }>().setMaxListeners(0);
+  #ended: Ended[] = [];
+  #claims = true;
+  #mayHaveWork = true;
+  #scheduled = false;
+  #again = false;
+  #failures = 0;
+  #abandoned = false;
+
+  constructor(host: SlotsHost) {
+    this.#host = host;
+    this.#progress = new ProgressNotes(host.store, (error, where) => host.tellError(error, where));
+    this.#attemptHost = {
+      store: host.store,
+      context: host.context,
+      maxPayload: host.maxPayload,
+      noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
+      report: (error, where) => host.tellError(error, where),
+    };
+  }
+
+  /** How many tasks are running, or have ended and are not settled yet. */
+  get inflight(): number {
+    return this.#running.size;
+  }
+
+  /** There may be something to claim. */
+  lookForWork(): void {
+    this.#mayHaveWork = true;
+    if (this.#claims) this.#schedule();
+  }
+
+  /** No claim is begun after this; what one under way brings is handed back. */
+  stopClaiming(): void {
+    this.#claims = false;
+  }
+
+  /** Hands back what is running, without waiting for it. */
+  interrupt(): void {
+    for (const attempt of this.#running.values()) attempt.interrupt();
+  }
+
+  /** Forgets what is running or not settled: the rows stay as they are, for whoever finds this worker gone. */
+  abandon(): void {
+    this.#abandoned = true;
+    this.#ended = [];
+    this.#running.clear();
+    this.#turns.emit("end");
+  }
+
+  /** Resolves when nothing runs, all that ran is settled, and no turn is under way. */
+  async drained(): Promise<void> {
+    while (!this.#abandoned && (this.#running.size > 0 || this.#scheduled)) await this.turnEnd();
+    await this.#progress.flush();
+  }
+
+  /** Resolves at the end of a turn, or after `limit` milliseconds. */
+  async turnEnd(limit?: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = limit === undefined ? undefined : setTimeout(done, limit);
+      const turns = this.#turns.once("end", done);
+      function done(): void {
+        clearTimeout(timer);
+        turns.off("end", done);
+        resolve();
+      }
+    });
+  }
+
+  // ---- turns ---------------------------------------------------------------------------------
+
+  /** A turn in the next phase of the event loop: what ends in this tick is settled in one transaction. */
+  #schedule(): void {
+    this.#again = true;
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#takeTurn());
+  }
+
+  async #takeTurn(): Promise<void> {
+    this.#again = false;
+    const ended = this.#ended;
+    this.#ended = [];
+    try {
+      // A task that has finished takes no more notes: its last one goes first.
+      if (ended.length > 0) await this.#progress.flush();
+      await this.#turn(ended);
+      this.#failures = 0;
+    } catch (error) {
+      this.#ended = [...ended, ...this.#ended];
+      this.#mayHaveWork = true;
+      this.#again = true;
+      await this.#afterFailure(error);
+    }
+    this.#scheduled = false;
+    if (this.#again && (this.#claims || this.#ended.length > 0)) this.#schedule();
+    this.#turns.emit("end");
+  }
+
+  async #turn(ended: readonly Ended[]): Promise<void> {
+    const { store, workerId, queueNames, concurrency } = this.#host;
+    const free = concurrency - this.#running.size + ended.length;
+    const claiming = this.#claims && this.#mayHaveWork && free > 0;
+    if (ended.length === 0 && !claiming) return;
+    const claim = claiming ? { workerId, queueNames, funcs: this.#host.funcs(), limit: free } : undefined;
+    if (claiming) this.#mayHaveWork = false;
+    const outcomes = ended.map(({ outcome }) => outcome);
+    const { settled, claimed, registered } = await store.turn({ outcomes, claim });
+    await this.#settled(ended, settled);
+    if (!registered) this.#host.onDeclaredDead();
+    // Fewer than asked for: there are no more, until a hint or the poll says otherwise.
+    if (claiming && claimed.length === free) this.lookForWork();
+    for (const record of claimed) this.#start(record);
+  }
+
+  async #afterFailure(error: unknown): Promise<void> {
+    this.#host.tellError(error, "settling and claiming");
+    this.#failures += 1;
+    const delay = Math.min(50 * 2 ** Math.min(this.#failures, 7), 5_000) * (0.5 + Math.random() / 2);
+    await new Promise((resolve) => setTimeout(resolve, delay));
+  }
+
+  #start(record: TaskRecord): void {
+    const definition = definitionNamed(record.func);
+    if (!definition) throw new TypeError(`claimed a task of "${record.func}", which is not registered`);
+    const attempt = new RunningAttempt(record, definition, this.#attemptHost);
+    this.#running.set(record.id, attempt);
+    if (this.#claims) this.#host.tellStarted(record);
+    else attempt.interrupt();
+    void attempt.run().then((outcome) => this.#end(attempt, outcome));
+  }
+
+  #end(attempt: RunningAttempt, outcome: Outcome | undefined): void {
+    if (outcome) {
+      this.#ended.push({ attempt, outcome });
+    } else {
+      this.#forget(attempt);
+      this.#host.tellSettled(attempt.record, undefined);
+      this.#mayHaveWork = true;
+    }
+    this.#schedule();
+  }
+
+  /** A task that was rescued, and claimed again by this very worker, has a newer attempt under its id. */
+  #forget(attempt: RunningAttempt): void {
+    const { id } = attempt.record;
+    if (this.#running.get(id) === attempt) this.#running.delete(id);
+  }
+
+  async #settled(ended: readonly Ended[], settled: readonly boolean[]): Promise<void> {
+    if (ended.length === 0) return;
+    const refused = ended.filter((_, i) => !settled[i]).map(({ attempt }) => attempt);
+    const lost = await this.#lostAmong(refused);
+    for (const { attempt, outcome } of ended) {
+      this.#forget(attempt);
+      if (lost.has(attempt)) this.#host.tellSettled(attempt.record, undefined);
+      else
+        this.#host.tellSettled(
+          attempt.record,
+          refused.includes(attempt) ? completedWithin(outcome) : outcome,
+        );
+    }
+    this.#host.hints.ended(ended.map(({ outcome }) => outcome.id));
+  }
+
+  // ---- still its own? ------------------------------------------------------------------------
+
+  /** Tasks may have been cancelled, or the worker taken for dead: then their handlers hear of it by their signals. */
+  async checkStandings(): Promise<void> {
+    try {
+      const lost = await this.#lostAmong([...this.#running.values()]);
+      for (const [attempt, standing] of lost) attempt.lose(reasonOf(attempt.record, standing));
+    } catch (error) {
+      this.#host.tellError(error, "looking after running tasks");
+    }
+  }
+
+  async #lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, Standing | undefined>> {
+    const lost = new Map<RunningAttempt, Standing | undefined>();
+    if (attempts.length === 0) return lost;
+    const found = await this.#host.store.standings(attempts.map(({ record }) => record.id));
+    const standings = new Map(found.map((standing) => [standing.id, standing]));
+    for (const attempt of attempts) {
+      const standing = standings.get(attempt.record.id);
+      if (isLost(attempt, standing)) lost.set(attempt, standing);
+    }
+    return lost;
+  }
+}
+
+/** The task moved on by a hand that was not this attempt's. */
+function isLost(attempt: RunningAttempt, standing: Standing | undefined): boolean {
+  const held = attempt.record.generationId;
+  if (standing?.generationId === held) return false;
+  const byItself =
+    attempt.completing && standing?.status === "completed" && standing.generationId === held + 1;
+  return !byItself;
+}
+
+function reasonOf({ id, generationId }: TaskRecord, standing: Standing | undefined): Error {
+  return standing === undefined || standing.status === "cancelled"
+    ? new TaskCancelledError(id)
+    : new LostGenerationError(id, generationId);
+}
+
+/** The handler had completed the task in a transaction of the app's, whatever it did after. */
+function completedWithin({ id, generationId, workerId, startedAt }: Outcome): Outcome {
+  return { id, generationId, workerId, startedAt, kind: "completed", result: null };
+}

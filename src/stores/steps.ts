@@ -1,0 +1,42 @@
+/**
+ * Operations as generators: an operation yields steps and is handed their rows, so that one text of it runs on
+ * synchronous and asynchronous drivers.
+ */
+import type { SQL } from "drizzle-orm";
+import type { Params, Statement } from "./statements.ts";
+
+/** What a runner is asked for: the rows of a query, the row count of a change, or the row counts of one change with many parameters. */
+export type Step =
+  | { want: "rows"; query: Statement; params: Params }
+  | { want: "rowsOnce"; query: SQL }
+  | { want: "count"; query: Statement; params: Params }
+  | { want: "counts"; query: Statement; params: readonly Params[] };
+
+// biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the four functions below fix it.
+export type Op<T> = Generator<Step, T, any>;
+
+export function* rows(query: Statement, params: Params = {}): Op<Row[]> {
+  return yield { want: "rows", query, params };
+}
+
+export function* rowsOnce(query: SQL): Op<Row[]> {
+  return yield { want: "rowsOnce", query };
+}
+
+export function* count(query: Statement, params: Params): Op<number> {
+  return yield { want: "count", query, params };
+}
+
+/** For each of the items, whether its change found its row. */
+export function* changes(query: Statement, items: readonly Params[]): Op<boolean[]> {
+  if (items.length === 0) return [];
+  const counts: number[] = yield { want: "counts", query, params: items };
+  return counts.map((changed) => changed > 0);
+}
+
+/** Runs an operation on a driver that answers at once. */
+export function runSync<T>(op: Op<T>, execute: (step: Step) => unknown): T {
+  let next = op.next();
+  while (!next.done) next = op.next(execute(next.value));
+  return next.value;
+}

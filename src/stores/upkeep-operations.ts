@@ -1,0 +1,92 @@
+/** The operations of upkeep: due tasks promoted, old ones pruned, workers registered, dead ones' tasks freed. */
+import type { AttemptRecord, NewWorker, Retention, WorkerRecord } from "../store.ts";
+import type { TaskRecord } from "../task.ts";
+import { type Row, toTask, toWorker } from "./rows.ts";
+import type { Statements } from "./statements.ts";
+import { changes, count, type Op, rows } from "./steps.ts";
+import { transitions } from "./transitions.ts";
+
+const crashed = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
+  const name = "WorkerCrashed";
+  const message = `worker ${workerId ?? "unknown"} died, or lost its lease, while it ran this`;
+  return {
+    error: JSON.stringify({ name, message }),
+    attempt: { outcome: "crashed", errorName: name, errorMessage: message, errorStack: null },
+  };
+};
+
+/** @param remove deletes tasks by their rows' ids, with their attempts. */
+export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) => Op<number>) {
+  const { finish, release, record } = transitions(s);
+
+  function* promote(limit: number): Op<number> {
+    const due = yield* rows(s.due, { limit });
+    const found = due.map((row) => ({ id: row.id, generationId: row.generation_id }));
+    return (yield* changes(s.promote, found)).filter(Boolean).length;
+  }
+
+  function* nextDue(): Op<number | undefined> {
+    const [row] = yield* rows(s.nextDue);
+    return row === undefined || row.wait === null ? undefined : Math.max(0, Number(row.wait));
+  }
+
+  function* prune(retention: Retention, limit: number): Op<number> {
+    let removed = 0;
+    for (const [status, age] of Object.entries(retention)) {
+      if (age === Number.POSITIVE_INFINITY) continue;
+      removed += yield* remove(yield* rows(s.expired, { status, age, limit: limit - removed }));
+    }
+    return removed;
+  }
+
+  /** A crash is a failed attempt, so that a task which kills its workers ends; its retry waits for nothing. */
+  function* chargeCrash(task: TaskRecord): Op<boolean> {
+    const { error, attempt } = crashed(task.workerId);
+    const freed =
+      task.retryCount < task.maxRetries
+        ? yield* release(task, "pending", { charge: 1, delay: null, error })
+        : yield* finish(task, "failed", null, error);
+    return freed && (yield* record(task, attempt));
+  }
+
+  function* chargeCrashes(found: readonly Row[]): Op<number> {
+    let freed = 0;
+    for (const row of found) if (yield* chargeCrash(toTask(row))) freed += 1;
+    return freed;
+  }
+
+  function* rescue(workerId: string, beat: number): Op<number> {
+    if ((yield* count(s.removeDeadWorker, { workerId, beat })) === 0) return 0;
+    return yield* chargeCrashes(yield* rows(s.heldBy, { workerId }));
+  }
+
+  function* rescueOrphans(age: number): Op<number> {
+    return yield* chargeCrashes(yield* rows(s.orphans, { age, limit: 1_000 }));
+  }
+
+  function* unregister(workerId: string): Op<number> {
+    let handedBack = 0;
+    for (const row of yield* rows(s.heldBy, { workerId })) {
+      if (yield* release(toTask(row), "pending", { charge: 0, delay: null, error: null })) handedBack += 1;
+    }
+    yield* count(s.removeWorker, { workerId });
+    return handedBack;
+  }
+
+  function* register({ queueNames, ...worker }: NewWorker): Op<void> {
+    yield* count(s.register, { ...worker, queueNames: JSON.stringify(queueNames) });
+  }
+
+  return {
+    promote,
+    nextDue,
+    prune,
+    rescue,
+    rescueOrphans,
+    register,
+    unregister,
+    *workers(): Op<WorkerRecord[]> {
+      return (yield* rows(s.workers)).map(toWorker);
+    },
+  };
+}
