@@ -3,6 +3,7 @@
  * synchronous and asynchronous drivers.
  */
 import type { SQL } from "drizzle-orm";
+import type { Row } from "./rows.ts";
 import type { Params, Statement } from "./statements.ts";
 
 /** What a runner is asked for: the rows of a query, the row count of a change, or the row counts of one change with many parameters. */
