@@ -148,11 +148,13 @@ export class Slots {
     if (claiming) this.#mayHaveWork = false;
     const outcomes = ended.map(({ outcome }) => outcome);
     const { settled, claimed, registered } = await store.turn({ outcomes, claim });
-    await this.#settled(ended, settled);
-    if (!registered) this.#host.onDeclaredDead();
+    // Nothing that can fail may come between a claim and its start.
+    for (const { attempt } of ended) this.#forget(attempt);
+    for (const record of claimed) this.#start(record);
     // Fewer than asked for: there are no more, until a hint or the poll says otherwise.
     if (claiming && claimed.length === free) this.lookForWork();
-    for (const record of claimed) this.#start(record);
+    if (!registered) this.#host.onDeclaredDead();
+    if (ended.length > 0) await this.#tellEnded(ended, settled);
   }
 
   async #afterFailure(error: unknown): Promise<void> {
@@ -189,42 +191,46 @@ export class Slots {
     if (this.#running.get(id) === attempt) this.#running.delete(id);
   }
 
-  async #settled(ended: readonly Ended[], settled: readonly boolean[]): Promise<void> {
-    if (ended.length === 0) return;
-    const refused = ended.filter((_, i) => !settled[i]).map(({ attempt }) => attempt);
-    const lost = await this.#lostAmong(refused);
-    for (const { attempt, outcome } of ended) {
-      this.#forget(attempt);
-      if (lost.has(attempt)) this.#host.tellSettled(attempt.record, undefined);
-      else
-        this.#host.tellSettled(
-          attempt.record,
-          refused.includes(attempt) ? completedWithin(outcome) : outcome,
-        );
-    }
+  /** Never throws: what was settled stays so. */
+  async #tellEnded(ended: readonly Ended[], settled: readonly boolean[]): Promise<void> {
     this.#host.hints.ended(ended.map(({ outcome }) => outcome.id));
+    const refused = new Set(ended.filter((_, i) => !settled[i]).map(({ attempt }) => attempt));
+    const lost = await this.#lostAmong([...refused]);
+    for (const { attempt, outcome } of ended) {
+      const accepted = refused.has(attempt) ? completedWithin(outcome) : outcome;
+      this.#host.tellSettled(attempt.record, lost.has(attempt) ? undefined : accepted);
+    }
   }
 
   // ---- still its own? ------------------------------------------------------------------------
 
-  /** Tasks may have been cancelled, or the worker taken for dead: then their handlers hear of it by their signals. */
-  async checkStandings(): Promise<void> {
-    try {
-      const lost = await this.#lostAmong([...this.#running.values()]);
-      for (const [attempt, standing] of lost) attempt.lose(reasonOf(attempt.record, standing));
-    } catch (error) {
-      this.#host.tellError(error, "looking after running tasks");
+  /**
+   * Tasks may have been cancelled, or the worker taken for dead: then their handlers hear of it by their signals.
+   * Of these tasks, or of all that run.
+   */
+  async checkStandings(ids: Iterable<number> = this.#running.keys()): Promise<void> {
+    const attempts: RunningAttempt[] = [];
+    for (const id of ids) {
+      const attempt = this.#running.get(id);
+      if (attempt) attempts.push(attempt);
     }
+    const lost = await this.#lostAmong(attempts);
+    for (const [attempt, standing] of lost) attempt.lose(reasonOf(attempt.record, standing));
   }
 
+  /** Empty, after telling of it, when the database fails: the next look will tell. */
   async #lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, Standing | undefined>> {
     const lost = new Map<RunningAttempt, Standing | undefined>();
     if (attempts.length === 0) return lost;
-    const found = await this.#host.store.standings(attempts.map(({ record }) => record.id));
-    const standings = new Map(found.map((standing) => [standing.id, standing]));
-    for (const attempt of attempts) {
-      const standing = standings.get(attempt.record.id);
-      if (isLost(attempt, standing)) lost.set(attempt, standing);
+    try {
+      const found = await this.#host.store.standings(attempts.map(({ record }) => record.id));
+      const standings = new Map(found.map((standing) => [standing.id, standing]));
+      for (const attempt of attempts) {
+        const standing = standings.get(attempt.record.id);
+        if (isLost(attempt, standing)) lost.set(attempt, standing);
+      }
+    } catch (error) {
+      this.#host.tellError(error, "looking after running tasks");
     }
     return lost;
   }

@@ -146,7 +146,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     };
     undo.push(
       hints.onWork(onChange),
-      hints.onEnded(() => slots.checkStandings()),
+      hints.onEnded((ids) => slots.checkStandings(ids)),
       store.watch(onChange),
     );
     const stop = () => this.stop({ grace: 0 });
