@@ -1,12 +1,16 @@
 /** What differs in the SQL text between databases, as data. */
 import type { SQL } from "drizzle-orm";
+import type { Params } from "./statements.ts";
 
 /** A fragment around a parameter, which is a placeholder when compiled and a value when run in an app's transaction. */
 type Around = (parameter: unknown) => SQL;
 
 export interface Dialect {
-  /** The moment of the statement in milliseconds since 1970, by the clock that decides. */
-  now: SQL;
+  /**
+   * The moment of the statement in milliseconds since 1970, by the clock that decides: a function of the database, or
+   * the parameter `now`, where that is the host's clock and binding it is much cheaper.
+   */
+  now: (p: Params) => SQL;
   /** A table of one column: the strings of a JSON array. */
   strings: Around;
   /** The same for whole numbers. */

@@ -6,8 +6,8 @@
 import { createRequire } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** @type {{ driver: string, path: string, text: string, workerId: string, every: number }} */
-const { driver, path, text, workerId, every } = workerData;
+/** @type {{ driver: string, path: string, text: string, names: string[], workerId: string, every: number }} */
+const { driver, path, text, names, workerId, every } = workerData;
 const Database = createRequire(import.meta.url)(driver);
 
 // This thread may wait inside SQLite: nobody else runs on it.
@@ -18,7 +18,8 @@ const beat = client.prepare(text);
 
 setInterval(() => {
   try {
-    if (beat.run(workerId).changes === 0) parentPort?.postMessage("lost");
+    const values = names.map((name) => (name === "now" ? Date.now() : workerId));
+    if (beat.run(...values).changes === 0) parentPort?.postMessage("lost");
   } catch (error) {
     parentPort?.postMessage(error);
   }

@@ -34,7 +34,7 @@ export function operations(d: Dialect) {
   function* holderOf(uniqueKey: string | null): Op<number | undefined> {
     if (uniqueKey === null) return undefined;
     const [row] = yield* rows(s.holder, { uniqueKey });
-    return row && Number(row.id);
+    return row && Number(row[0]);
   }
 
   function* insertOne(task: NewTask): Op<Inserted> {
@@ -43,7 +43,7 @@ export function operations(d: Dialect) {
       const holder = yield* holderOf(task.uniqueKey);
       if (holder !== undefined) return { id: holder, duplicate: true };
       const [row] = yield* rows(s.insert, { ...task });
-      if (row) return { id: Number(row.id), duplicate: false };
+      if (row) return { id: Number(row[0]), duplicate: false };
     }
   }
 
@@ -131,7 +131,7 @@ export function operations(d: Dialect) {
     if (!request || candidates.length === 0) return { settled, claimed: [], registered: true };
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
     if (!worker) return { settled, claimed: [], registered: false };
-    const claimed = yield* claim(candidates, request.workerId, Number(worker.now));
+    const claimed = yield* claim(candidates, request.workerId, Number(worker[0]));
     return { settled, claimed, registered: true };
   }
 
@@ -185,7 +185,7 @@ export function operations(d: Dialect) {
 
   function* remove(found: readonly Row[]): Op<number> {
     if (found.length === 0) return 0;
-    const ids = JSON.stringify(found.map((row) => Number(row.id)));
+    const ids = JSON.stringify(found.map((row) => Number(row[0])));
     yield* count(s.deleteAttempts, { ids });
     return yield* count(s.deleteTasks, { ids });
   }

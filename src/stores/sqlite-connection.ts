@@ -35,16 +35,21 @@ function compile(statement: Statement): Compiled {
   return entry;
 }
 
-/** The text that a statement has on SQLite, with `?` for its parameters; for a thread that has the driver alone. */
+/** The text that a statement has on SQLite, and the names of its `?` in order; for a thread that has the driver alone. */
 export function textOf(statement: Statement): Compiled {
   return compile(statement);
+}
+
+interface Prepared {
+  run: Database.Statement;
+  names: readonly string[];
 }
 
 export class SqliteConnection {
   readonly client: Database.Database;
   /** For messages: the file, or `:memory:`. */
   readonly name: string;
-  readonly #prepared = new Map<Statement, { run: Database.Statement; names: readonly string[] }>();
+  readonly #prepared = new Map<Statement, Prepared>();
 
   constructor(client: Database.Database) {
     this.client = client;
@@ -52,40 +57,30 @@ export class SqliteConnection {
   }
 
   readonly #execute = (step: Step): unknown => {
+    if (step.want === "rowsOnce") return this.#once(step.query);
+    const { run, names } = this.#prepare(step.query);
     switch (step.want) {
-      case "rows": {
-        const { run, names } = this.#prepare(step.query);
+      case "rows":
         return run.all(...bind(names, step.params));
-      }
-      case "count": {
-        const { run, names } = this.#prepare(step.query);
+      case "count":
         return run.run(...bind(names, step.params)).changes;
-      }
-      case "counts": {
-        const { run, names } = this.#prepare(step.query);
+      case "counts":
         return step.params.map((params) => run.run(...bind(names, params)).changes);
-      }
-      case "rowsOnce":
-        return this.#once(step.query);
     }
   };
 
-  #prepare(statement: Statement) {
+  #prepare(statement: Statement): Prepared {
     const known = this.#prepared.get(statement);
     if (known) return known;
     const { text, names } = compile(statement);
-    // An app may have made BigInt the default of its connection.
-    const entry = { run: this.client.prepare(text).safeIntegers(false), names };
+    const entry = { run: asArrays(this.client.prepare(text)), names };
     this.#prepared.set(statement, entry);
     return entry;
   }
 
   #once(query: SQL): unknown[] {
     const { sql: text, params } = compiler.sqlToQuery(query);
-    return this.client
-      .prepare(text)
-      .safeIntegers(false)
-      .all(...params);
+    return asArrays(this.client.prepare(text)).all(...params);
   }
 
   /** Runs an operation as part of whatever transaction is open, if any. @throws DatabaseError */
@@ -117,9 +112,19 @@ export class SqliteConnection {
   }
 }
 
+/** Whatever an app has made the default of its connection: rows are arrays, and whole numbers are numbers. */
+function asArrays(statement: Database.Statement): Database.Statement {
+  statement.safeIntegers(false);
+  return statement.reader ? statement.raw() : statement;
+}
+
+/** The host's clock is SQLite's too: as a parameter it costs nothing, as `unixepoch('subsec')` 5 µs each time. */
 function bind(names: readonly string[], params: Params): unknown[] {
   const values = new Array<unknown>(names.length);
-  for (let i = 0; i < names.length; i += 1) values[i] = params[names[i] as string];
+  for (let i = 0; i < names.length; i += 1) {
+    const name = names[i] as string;
+    values[i] = name === "now" ? Date.now() : params[name];
+  }
   return values;
 }
 

@@ -5,7 +5,7 @@ import { report } from "../events.ts";
 
 /** @returns what stops it. */
 export async function startHeartbeat(
-  beat: { path: string; text: string; workerId: string; every: number },
+  beat: { path: string; text: string; names: readonly string[]; workerId: string; every: number },
   onLost: () => void,
 ): Promise<() => Promise<void>> {
   const driver = createRequire(import.meta.url).resolve("better-sqlite3");

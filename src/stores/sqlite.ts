@@ -18,7 +18,7 @@ import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
 
 const dialect: Dialect = {
-  now: sql.raw("cast(round(unixepoch('subsec') * 1000) as integer)"),
+  now: ({ now }) => sql`${now}`,
   strings: (list) => sql`(select value from json_each(${list}))`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   skipLocked: sql.raw(""), // one writer at a time: nobody else can hold a row
@@ -106,7 +106,7 @@ function sqliteStore(
     keepAlive: async (workerId, every, onLost) => {
       if (shared) return async () => undefined;
       return await startHeartbeat(
-        { path: client.name, text: textOf(ops.statements.beat).text, workerId, every },
+        { path: client.name, ...textOf(ops.statements.beat), workerId, every },
         onLost,
       );
     },

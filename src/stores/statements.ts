@@ -7,23 +7,40 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { PurgeFilter, TaskFilter } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
+import {
+  attemptColumns,
+  countColumns,
+  heldColumns,
+  standingColumns,
+  taskColumns,
+  workerColumns,
+} from "./rows.ts";
 
 export type Params = Readonly<Record<string, unknown>>;
 export type Statement = (p: Params) => SQL;
 
+const columns = {
+  task: sql.raw(taskColumns),
+  held: sql.raw(heldColumns),
+  standing: sql.raw(standingColumns),
+  attempt: sql.raw(attemptColumns),
+  worker: sql.raw(workerColumns),
+  count: sql.raw(countColumns),
+};
+
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
 export function statements(d: Dialect) {
-  const now = d.now;
   const held = (p: Params) => sql`id = ${p.id} and generation_id = ${p.generationId}`;
 
   return {
     insert: (p) => sql`
       insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
-        unique_key, wait_until, status)
+        unique_key, created_at, updated_at, wait_until, status)
       values (${p.func}, ${p.args}, ${p.kwargs}, ${p.meta}, ${p.priority}, ${p.queueName}, ${p.maxRetries},
-        ${p.timeout}, ${p.requestId}, ${p.uniqueKey}, coalesce(${d.integer(p.waitUntil)}, ${now} + ${d.integer(p.delay)}),
-        case when coalesce(${d.integer(p.waitUntil)}, ${now} + ${d.integer(p.delay)}) > ${now} then 'scheduled' else 'pending' end)
+        ${p.timeout}, ${p.requestId}, ${p.uniqueKey},
+        ${d.now(p)}, ${d.now(p)}, coalesce(${d.integer(p.waitUntil)}, ${d.now(p)} + ${d.integer(p.delay)}),
+        case when coalesce(${d.integer(p.waitUntil)}, ${d.now(p)} + ${d.integer(p.delay)}) > ${d.now(p)} then 'scheduled' else 'pending' end)
       ${d.ignoreConflict}
       returning id`,
 
@@ -31,16 +48,16 @@ export function statements(d: Dialect) {
       select id from dbq_tasks where unique_key = ${p.uniqueKey} and ${unfinished}`,
 
     get: (p) => sql`
-      select * from dbq_tasks where id in ${d.integers(p.ids)}`,
+      select ${columns.task} from dbq_tasks where id in ${d.integers(p.ids)}`,
 
     attempts: (p) => sql`
-      select * from dbq_attempts where task_id = ${p.taskId} order by id`,
+      select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by id`,
 
     /** Highest priority first, then oldest. A row inserted from elsewhere may be pending before its time. */
     claimable: (p) => sql`
-      select * from dbq_tasks
+      select ${columns.task} from dbq_tasks
       where queue_name = ${p.queueName} and status = 'pending' and func in ${d.strings(p.funcs)}
-        and (wait_until is null or wait_until <= ${now})
+        and (wait_until is null or wait_until <= ${d.now(p)})
       order by priority desc, id
       limit ${p.limit} ${d.skipLocked}`,
 
@@ -53,21 +70,21 @@ export function statements(d: Dialect) {
     finish: (p) => sql`
       update dbq_tasks
       set status = ${p.status}, generation_id = generation_id + 1, result = ${p.result}, error = ${p.error},
-        updated_at = ${now}, finished_at = ${now}
+        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}
       where ${held(p)}`,
 
     /** Back to pending or scheduled; no delay means at once. */
     release: (p) => sql`
       update dbq_tasks
       set status = ${p.status}, generation_id = generation_id + 1, error = coalesce(${p.error}, error),
-        retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${now} + ${d.integer(p.delay)}, updated_at = ${now}
+        retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.now(p)} + ${d.integer(p.delay)}, updated_at = ${d.now(p)}
       where ${held(p)}`,
 
     reset: (p) => sql`
       update dbq_tasks
       set status = 'pending', generation_id = generation_id + 1, result = null, error = null, retry_count = 0,
         wait_until = null, started_at = null, finished_at = null, progress = null, progress_note = null,
-        updated_at = ${now}
+        updated_at = ${d.now(p)}
       where ${held(p)}`,
 
     recordAttempt: (p) => sql`
@@ -77,29 +94,29 @@ export function statements(d: Dialect) {
         ${p.errorMessage}, ${p.errorStack})`,
 
     standings: (p) => sql`
-      select id, generation_id, status from dbq_tasks where id in ${d.integers(p.ids)}`,
+      select ${columns.standing} from dbq_tasks where id in ${d.integers(p.ids)}`,
 
     busy: (p) => sql`
-      select 1 as busy where exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'pending')
+      select 1 where exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'pending')
         or exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'running')`,
 
     noteProgress: (p) => sql`
-      update dbq_tasks set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${now}
+      update dbq_tasks set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)}
       where ${held(p)} and status = 'running'`,
 
     due: (p) => sql`
-      select id, generation_id from dbq_tasks where status = 'scheduled' and wait_until <= ${now}
+      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
       order by wait_until limit ${p.limit} ${d.skipLocked}`,
 
-    nextDue: () => sql`
-      select min(wait_until) - ${now} as wait from dbq_tasks where status = 'scheduled'`,
+    nextDue: (p) => sql`
+      select min(wait_until) - ${d.now(p)} from dbq_tasks where status = 'scheduled'`,
 
     promote: (p) => sql`
-      update dbq_tasks set status = 'pending', generation_id = generation_id + 1, updated_at = ${now}
+      update dbq_tasks set status = 'pending', generation_id = generation_id + 1, updated_at = ${d.now(p)}
       where ${held(p)} and status = 'scheduled'`,
 
     expired: (p) => sql`
-      select id from dbq_tasks where status = ${p.status} and finished_at < ${now} - ${d.integer(p.age)} limit ${p.limit}`,
+      select id from dbq_tasks where status = ${p.status} and finished_at < ${d.now(p)} - ${d.integer(p.age)} limit ${p.limit}`,
 
     deleteTasks: (p) => sql`
       delete from dbq_tasks where id in ${d.integers(p.ids)}`,
@@ -113,13 +130,13 @@ export function statements(d: Dialect) {
         ${p.pid}, ${p.processStart})`,
 
     beat: (p) => sql`
-      update dbq_workers set heartbeat_at = ${now}, beat = beat + 1 where id = ${p.workerId}`,
+      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
 
     worker: (p) => sql`
-      select ${now} as now from dbq_workers where id = ${p.workerId}`,
+      select ${d.now(p)} from dbq_workers where id = ${p.workerId}`,
 
-    workers: () => sql`
-      select *, ${now} - heartbeat_at as heartbeat_age from dbq_workers order by started_at, id`,
+    workers: (p) => sql`
+      select ${columns.worker}, ${d.now(p)} - heartbeat_at from dbq_workers order by started_at, id`,
 
     removeWorker: (p) => sql`
       delete from dbq_workers where id = ${p.workerId}`,
@@ -129,11 +146,11 @@ export function statements(d: Dialect) {
       delete from dbq_workers where id = ${p.workerId} and beat = ${p.beat}`,
 
     heldBy: (p) => sql`
-      select * from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`,
+      select ${columns.task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`,
 
     orphans: (p) => sql`
-      select * from dbq_tasks
-      where status = 'running' and coalesce(started_at, updated_at) < ${now} - ${d.integer(p.age)}
+      select ${columns.task} from dbq_tasks
+      where status = 'running' and coalesce(started_at, updated_at) < ${d.now(p)} - ${d.integer(p.age)}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
       limit ${p.limit}`,
   } satisfies Record<string, Statement>;
@@ -161,11 +178,11 @@ export function queries(d: Dialect) {
 
   return {
     list: (filter: TaskFilter, limit: number, after: number | undefined) => sql`
-      select * from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
+      select ${columns.task} from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
       order by id desc limit ${limit}`,
 
     count: (filter: TaskFilter) => sql`
-      select queue_name, func, status, count(*) as tasks from dbq_tasks where ${matching(filter)}
+      select ${columns.count} from dbq_tasks where ${matching(filter)}
       group by queue_name, func, status order by queue_name, func, status`,
 
     purgeable: (filter: PurgeFilter, limit: number) => sql`

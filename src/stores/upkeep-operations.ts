@@ -1,7 +1,7 @@
 /** The operations of upkeep: due tasks promoted, old ones pruned, workers registered, dead ones' tasks freed. */
 import type { AttemptRecord, NewWorker, Retention, WorkerRecord } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
-import { type Row, toTask, toWorker } from "./rows.ts";
+import { type Row, toHeld, toTask, toWorker } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import { changes, count, type Op, rows } from "./steps.ts";
 import { transitions } from "./transitions.ts";
@@ -21,13 +21,13 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
 
   function* promote(limit: number): Op<number> {
     const due = yield* rows(s.due, { limit });
-    const found = due.map((row) => ({ id: row.id, generationId: row.generation_id }));
+    const found = due.map((row) => ({ ...toHeld(row) }));
     return (yield* changes(s.promote, found)).filter(Boolean).length;
   }
 
   function* nextDue(): Op<number | undefined> {
     const [row] = yield* rows(s.nextDue);
-    return row === undefined || row.wait === null ? undefined : Math.max(0, Number(row.wait));
+    return row === undefined || row[0] === null ? undefined : Math.max(0, Number(row[0]));
   }
 
   function* prune(retention: Retention, limit: number): Op<number> {
