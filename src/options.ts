@@ -141,7 +141,7 @@ export function readPurgeFilter(given: unknown) {
 
 /** An id as a caller gave it. @throws TypeError */
 export function taskId(value: unknown, owner: string): number {
-  return integer(1)(value, `${owner}: id`);
+  return integer(Number.MIN_SAFE_INTEGER)(value, `${owner}: id`);
 }
 
 // ---- a worker --------------------------------------------------------------------------------
