@@ -37,7 +37,7 @@ async function openStore(target: unknown, options: ReadQueueOptions): Promise<St
 
 /** @throws TypeError for a URL of another database */
 function sqlitePath(target: string): string {
-  // Two letters at least: C:\\app.db is a path.
+  // Two letters at least: "C:" begins a path on Windows.
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
   if (target === "") throw new TypeError('openQueue: expected a path or a URL, got ""');
   if (scheme === undefined || target === ":memory:") return target;

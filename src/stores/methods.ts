@@ -46,21 +46,21 @@ export function methodsOver({ read, write }: Runner, ops: Operations): Shared {
   };
 }
 
-/** Candidates are read without a lock, then claimed by their generation; when others took them all, what is left is tried. */
+/**
+ * With outcomes to settle, candidates are read in the transaction that settles them. Without, they are read first and
+ * without a lock: a worker that is woken for nothing writes nothing. When others took them all, what is left is tried.
+ */
 async function takeTurn(
   { read, write }: Runner,
   ops: Operations,
   { outcomes, claim }: Turn,
 ): Promise<TurnResult> {
-  let settled: boolean[] | undefined;
-  for (;;) {
-    const candidates = claim ? await read(() => ops.claimable(claim)) : [];
-    const left = settled ? [] : outcomes;
-    if (left.length === 0 && candidates.length === 0)
-      return { settled: settled ?? [], claimed: [], registered: true };
-    const result = await write(() => ops.turn({ outcomes: left, claim }, candidates));
-    settled ??= result.settled;
-    const lostAll = candidates.length > 0 && result.claimed.length === 0 && result.registered;
-    if (!lostAll) return { ...result, settled };
+  let settled: boolean[] = [];
+  for (let left = outcomes; ; left = []) {
+    const seen = left.length === 0 && claim ? await read(() => ops.claimable(claim)) : undefined;
+    if (left.length === 0 && !seen?.length) return { settled, claimed: [], registered: true };
+    const { missed, ...result } = await write(() => ops.turn({ outcomes: left, claim }, seen));
+    if (left.length > 0) settled = result.settled;
+    if (!missed) return { ...result, settled };
   }
 }

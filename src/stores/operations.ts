@@ -126,13 +126,18 @@ export function operations(d: Dialect) {
     return settled;
   }
 
-  function* turn({ outcomes, claim: request }: Turn, candidates: readonly TaskRecord[]): Op<TurnResult> {
+  /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
+  function* turn(
+    { outcomes, claim: request }: Turn,
+    seen?: readonly TaskRecord[],
+  ): Op<TurnResult & { missed: boolean }> {
     const settled = yield* settle(outcomes);
-    if (!request || candidates.length === 0) return { settled, claimed: [], registered: true };
+    if (!request) return { settled, claimed: [], registered: true, missed: false };
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
-    if (!worker) return { settled, claimed: [], registered: false };
+    if (!worker) return { settled, claimed: [], registered: false, missed: false };
+    const candidates = seen ?? (yield* claimable(request));
     const claimed = yield* claim(candidates, request.workerId, Number(worker[0]));
-    return { settled, claimed, registered: true };
+    return { settled, claimed, registered: true, missed: candidates.length > 0 && claimed.length === 0 };
   }
 
   function* standings(ids: readonly number[]): Op<Standing[]> {
