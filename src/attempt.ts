@@ -11,7 +11,7 @@ import type { AttemptRecord, Outcome, Store } from "./store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskError, TaskRecord } from "./task.ts";
 import { describeThrown } from "./thrown.ts";
 import { taskOf } from "./view.ts";
-import { then, type WithinResult } from "./within.ts";
+import { chain, type WithinResult } from "./within.ts";
 
 /** Milliseconds that a handler has to settle after its signal was aborted; then its slot is free without it. */
 const afterAbort = 1_000;
@@ -267,7 +267,7 @@ export class RunningAttempt {
     const inside = this.#host.store.within(tx);
     this.#completing = true;
     const settled = inside.settle(this.#as({ kind: "completed", result: result ?? null }));
-    return then(settled, (accepted) => {
+    return chain(settled, (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
     }) as WithinResult<Tx, void>;
   }

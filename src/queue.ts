@@ -26,7 +26,7 @@ import type { AnyFunction } from "./registry.ts";
 import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "./store.ts";
 import { type Attempt, type Task, type TaskId, type TaskStatus, taskStatuses } from "./task.ts";
 import { attemptOf, taskOf } from "./view.ts";
-import { type QueueWithin, then } from "./within.ts";
+import { chain, type QueueWithin } from "./within.ts";
 
 /** How many tasks are deleted in one transaction: others wait that long at most. */
 const purgeBatch = 500;
@@ -110,12 +110,12 @@ export class Queue {
         prepared.map(({ task }) => task),
         allOrNone(prepared),
       );
-      return then(inserted, (rows) =>
+      return chain(inserted, (rows) =>
         this.#hintedSoon(prepared.map((entry, i) => idOf(entry, rows[i] as Inserted))),
       );
     };
     return {
-      enqueueTask: (fn: AnyFunction, ...args: unknown[]) => then(enqueue([[fn, ...args]]), ([id]) => id),
+      enqueueTask: (fn: AnyFunction, ...args: unknown[]) => chain(enqueue([[fn, ...args]]), ([id]) => id),
       enqueueTasks: enqueue,
     } as unknown as QueueWithin<Tx>;
   };

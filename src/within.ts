@@ -25,7 +25,7 @@ export interface QueueWithin<Tx> {
   enqueueTasks<const F extends readonly AnyFunction[]>(entries: Entries<F>): WithinResult<Tx, Ids<F>>;
 }
 
-/** `fn` of a value that is there, or of one that is to come. */
-export function then<T, U>(value: MaybePromise<T>, fn: (value: T) => U): MaybePromise<U> {
+/** `fn` of a value that is there, or of one that is to come. Not called `then`: a module that exports one is a thenable. */
+export function chain<T, U>(value: MaybePromise<T>, fn: (value: T) => U): MaybePromise<U> {
   return value instanceof Promise ? value.then(fn) : fn(value);
 }
