@@ -4,7 +4,7 @@ import { type RunningTask, runAs } from "./current.ts";
 import { after, type Timer } from "./durations.ts";
 import { LostGenerationError, WorkerStoppedError } from "./errors.ts";
 import { runChannel } from "./events.ts";
-import type { TaskDefinition } from "./registry.ts";
+import { callArguments, type TaskDefinition } from "./registry.ts";
 import { isWorthRetry, retryDelay } from "./retry.ts";
 import { CancelTask, SnoozeTask } from "./steer.ts";
 import type { AttemptRecord, Outcome, Store } from "./store.ts";
@@ -101,7 +101,7 @@ export class RunningAttempt {
   /** Calls the handler, and waits until it has settled or is left behind. */
   #handle(current: RunningTask, { args, kwargs }: { args: unknown[]; kwargs: JsonObject }): Promise<Ending> {
     const { fn } = this.#definition;
-    const all = Object.keys(kwargs).length > 0 ? [...args, kwargs] : args;
+    const all = fn ? callArguments(fn, args, kwargs) : args;
     return new Promise((resolve) => {
       this.#end = resolve;
       if (this.#released) return resolve({ how: "left" });

@@ -5,7 +5,8 @@
  * so that what was checked is what is written: a getter is read once.
  */
 
-import { kindOf } from "./durations.ts";
+import { types } from "node:util";
+import { kindOf, show } from "./durations.ts";
 import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "./errors.ts";
 import type { JsonObject } from "./task.ts";
 
@@ -100,7 +101,7 @@ class Writer {
     if (this.#inside.length >= maxDepth)
       throw new NotSerializableError(path, `more than ${maxDepth} levels deep`);
     this.#inside.push(value);
-    const text = Array.isArray(value) ? this.#array(value, path) : this.#plain(value, path);
+    const text = isArray(value, path) ? this.#array(value, path) : this.#plain(value, path);
     this.#inside.pop();
     return text;
   }
@@ -149,6 +150,15 @@ function isPlain(value: object): boolean {
   );
 }
 
+/** `Array.isArray` throws for a proxy that was revoked. */
+function isArray(value: object, path: string): value is unknown[] {
+  try {
+    return Array.isArray(value);
+  } catch {
+    throw new NotSerializableError(path, "a revoked Proxy cannot be kept as JSON");
+  }
+}
+
 /** An array of any realm, not of a subclass: its prototype is itself an array, as Array.prototype alone is. */
 function isPlainArray(value: unknown[]): boolean {
   return Array.isArray(Object.getPrototypeOf(value));
@@ -161,16 +171,16 @@ function refuse(value: object, path: string): never {
 function refuseSymbols(value: object, path: string): void {
   const [symbol] = Object.getOwnPropertySymbols(value);
   if (symbol !== undefined)
-    throw new NotSerializableError(path, `the key ${String(symbol)} cannot be kept as JSON`);
+    throw new NotSerializableError(path, `the key ${show(symbol)} cannot be kept as JSON`);
 }
 
 function describe(value: unknown): string {
-  if (typeof value === "function") return `a function (${value.name || "anonymous"})`;
-  if (typeof value === "bigint") return `the BigInt ${value}n`;
-  if (typeof value === "symbol") return String(value);
-  if (typeof value === "object" && value !== null)
-    return Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
-  return value === undefined ? "undefined" : `the ${typeof value} ${String(value)}`;
+  if (typeof value === "function") return `a ${show(value)}`;
+  if (typeof value === "bigint") return `the BigInt ${show(value)}`;
+  if (typeof value === "symbol") return show(value);
+  if (typeof value !== "object" || value === null)
+    return value === undefined ? "undefined" : `the ${typeof value} ${show(value)}`;
+  return !types.isProxy(value) && Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
 }
 
 function join(path: string, key: string): string {

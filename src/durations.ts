@@ -1,8 +1,12 @@
 /** Durations and moments: what users may write, turned into milliseconds. */
+import { types } from "node:util";
 import ms, { type StringValue } from "ms";
 
 /** Milliseconds, or a string such as `"30s"`, `"5m"`, `"2h"`, `"7d"`. */
 export type Duration = number | string;
+
+/** The longest wait that still ends at a moment which a `Date` can hold. */
+export const longestWait = { max: 4e15 };
 
 /** @throws TypeError naming the option and the value. */
 export function milliseconds(
@@ -11,13 +15,19 @@ export function milliseconds(
   limits: { min?: number; max?: number } = {},
 ): number {
   const { min = 0, max = Number.MAX_SAFE_INTEGER } = limits;
-  const parsed = typeof value === "string" && value.length <= 100 ? ms(value as StringValue) : value;
+  const parsed = typeof value === "string" ? parse(value) : value;
   if (typeof parsed === "number" && parsed >= min && parsed <= max)
     return Number.isFinite(parsed) ? Math.round(parsed) : parsed;
-  const range = min > 0 ? ` of at least ${min} ms` : "";
+  const least = min > 0 ? ` of at least ${min} ms` : "";
+  const most = max < Number.MAX_SAFE_INTEGER ? ` up to ${max} ms` : "";
   throw new TypeError(
-    `${name}: expected a duration${range} (milliseconds, or a string like "30s" or "5m"), got ${show(value)}`,
+    `${name}: expected a duration${least}${most} (milliseconds, or a string like "30s" or "5m"), got ${show(value)}`,
   );
+}
+
+function parse(text: string): number | undefined {
+  // `ms` throws for the empty string and for very long ones.
+  return text.length === 0 || text.length > 100 ? undefined : ms(text as StringValue);
 }
 
 /** A `Date` (or milliseconds since 1970) as milliseconds. @throws TypeError naming the option and the value. */
@@ -31,22 +41,27 @@ export function moment(value: unknown, name: string): number {
 /** A value for an error message: short, on one line, and without calling any code of the value's own. */
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (typeof value === "function") return `function ${value.name || "(anonymous)"}`;
-  if (typeof value === "bigint") return `${value}n`;
-  if (typeof value !== "object" || value === null) return String(value);
+  if (typeof value === "function") return `function (${textOr(() => value.name, "anonymous").slice(0, 60)})`;
+  if (typeof value === "bigint") return `${String(value).slice(0, 60)}n`;
+  if (typeof value !== "object" || value === null) return String(value).slice(0, 60);
+  if (types.isProxy(value)) return "a Proxy";
   if (Array.isArray(value)) return `an array of ${value.length}`;
-  if (value instanceof Date)
-    return Number.isNaN(value.getTime()) ? "an invalid Date" : `the Date ${value.toISOString()}`;
+  if (types.isDate(value))
+    return Number.isNaN(Number(value)) ? "an invalid Date" : `the Date ${value.toISOString()}`;
   return `an object (${kindOf(value)})`;
 }
 
 /** The name of an object's class, without trusting it. */
 export function kindOf(value: object): string {
+  return types.isProxy(value) ? "Proxy" : textOr(() => value.constructor?.name, "Object").slice(0, 60);
+}
+
+function textOr(read: () => unknown, otherwise: string): string {
   try {
-    const name: unknown = value.constructor?.name;
-    return typeof name === "string" && name !== "" ? name.slice(0, 60) : "Object";
+    const text = read();
+    return typeof text === "string" && text !== "" ? text : otherwise;
   } catch {
-    return "Object";
+    return otherwise;
   }
 }
 

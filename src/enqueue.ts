@@ -65,6 +65,8 @@ function merged(
 /** Lets whoever observes add to `meta`: a trace's context, for one. */
 function observedMeta(func: string, queueName: string, meta: unknown): unknown {
   if (!enqueueChannel.hasSubscribers) return meta;
+  // Checked as it was given: a copy of a Map or of an array would pass.
+  encodeObject(meta, "meta");
   const message = { func, queueName, meta: { ...(meta as object | undefined) } };
   enqueueChannel.publish(message);
   return message.meta;

@@ -12,7 +12,8 @@ import {
 } from "./task-options.ts";
 
 /** Any function, for type parameters: what is called by it has its own argument types. */
-export type AnyFunction = (...args: never[]) => unknown;
+// biome-ignore lint/suspicious/noExplicitAny: with `never` a TaskFunction in an argument would not be inferred from.
+export type AnyFunction = (...args: any[]) => unknown;
 
 type DropLast<A extends unknown[]> = A extends [...infer Head, unknown?] ? Head : A;
 type Last<A extends unknown[]> = Required<A> extends [...unknown[], infer L] ? L : never;
@@ -27,6 +28,15 @@ export interface TaskFunction<A extends unknown[] = never[], R = unknown> {
   /** The same function with other options for its next calls. @throws TypeError for wrong options */
   with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R>;
 }
+
+/** A task that is not run here decides nothing here. */
+const noDecisions = {
+  backoff: undefined,
+  retryOn: undefined,
+  beforeRun: undefined,
+  onSuccess: undefined,
+  onFailure: undefined,
+};
 
 export interface TaskDefinition extends ReadTaskOptions {
   name: string;
@@ -63,7 +73,8 @@ export function task<A extends unknown[], R>(
 export function registerTasks(functions: Readonly<Record<string, AnyFunction>>): void {
   for (const [name, fn] of Object.entries(functions)) {
     const definition = define(name, fn, undefined);
-    registrations.set(fn, { definition, overrides: {} });
+    // A function that is a task already stays that task where it is enqueued; here it gets one more name to run by.
+    if (!registrations.has(fn)) registrations.set(fn, { definition, overrides: {} });
   }
 }
 
@@ -88,11 +99,8 @@ export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unkno
   name: string,
   options?: CallOptions,
 ): TaskFunction<Parameters<F>, ReturnType<F>> {
-  const definition = {
-    name: label(name, "remoteTask: name"),
-    fn: undefined,
-    ...readTaskOptions(options, `remoteTask "${name}"`),
-  };
+  const call = readCallOptions(options, `remoteTask "${name}"`);
+  const definition = { name: label(name, "remoteTask: name"), fn: undefined, call, ...noDecisions };
   return callable<Parameters<F>, ReturnType<F>>({ definition, overrides: {} });
 }
 
@@ -111,6 +119,16 @@ export function definitionNamed(name: string): TaskDefinition | undefined {
 /** The names of all functions that can run in this process. */
 export function registeredNames(): string[] {
   return [...definitions.keys()];
+}
+
+/**
+ * The arguments of a call: `kwargs`, when there are any, are the last parameter, after those that were left out.
+ * `length` does not count parameters that have a default; then they follow the arguments that were given.
+ */
+export function callArguments(fn: { length: number }, args: readonly unknown[], kwargs: unknown): unknown[] {
+  if (typeof kwargs !== "object" || kwargs === null || Object.keys(kwargs).length === 0) return [...args];
+  const leftOut = Math.max(0, fn.length - 1 - args.length);
+  return [...args, ...new Array<undefined>(leftOut).fill(undefined), kwargs];
 }
 
 function define(name: unknown, fn: unknown, options: unknown): TaskDefinition {
@@ -148,7 +166,7 @@ function callable<A extends unknown[], R>(registration: Registration): TaskFunct
   const run = (...args: A): R => {
     if (definition.fn === undefined)
       throw new TypeError(`task "${definition.name}" runs in another program: enqueue it`);
-    return definition.fn(...args) as R;
+    return definition.fn(...callArguments(definition.fn, args, registration.overrides.kwargs)) as R;
   };
   const { name } = definition;
   const callable = Object.assign(run, {

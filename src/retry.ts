@@ -1,6 +1,6 @@
 /** Whether, and when, a failed task runs again. What the app's own functions throw here is reported, and the default counts. */
 import { defaultBackoff } from "./backoff.ts";
-import { milliseconds, moment } from "./durations.ts";
+import { longestWait, milliseconds, moment } from "./durations.ts";
 import type { TaskDefinition } from "./registry.ts";
 
 type Report = (error: unknown, where: string) => void;
@@ -28,7 +28,7 @@ export function retryDelay(
     const next = backoff(retryCount, error);
     return next instanceof Date
       ? Math.max(0, moment(next, where) - Date.now())
-      : milliseconds(next, where, { max: 4e15 });
+      : milliseconds(next, where, longestWait);
   } catch (thrown) {
     report(thrown, where);
     return defaultBackoff(retryCount);

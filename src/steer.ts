@@ -1,5 +1,5 @@
 /** What a handler throws to steer its task, beside returning and failing. */
-import { type Duration, milliseconds } from "./durations.ts";
+import { type Duration, longestWait, milliseconds } from "./durations.ts";
 
 /** The task ends as `cancelled`, and is not tried again. */
 export class CancelTask extends Error {
@@ -19,6 +19,6 @@ export class SnoozeTask extends Error {
   /** @throws TypeError when `delay` is not a duration. */
   constructor(delay: Duration) {
     super(`snoozed for ${delay}`);
-    this.delay = milliseconds(delay, "SnoozeTask", { max: 8.64e15 });
+    this.delay = milliseconds(delay, "SnoozeTask", longestWait);
   }
 }

@@ -1,5 +1,5 @@
 /** The options of a task and of one call of it. */
-import { type Duration, moment } from "./durations.ts";
+import { type Duration, longestWait, moment } from "./durations.ts";
 import {
   anything,
   callable,
@@ -12,9 +12,6 @@ import {
   wrong,
 } from "./readers.ts";
 import type { JsonObject, Task } from "./task.ts";
-
-/** The longest wait that still ends at a moment which a `Date` can hold. */
-const longestWait = { max: 4e15 };
 
 // ---- one call of a task ----------------------------------------------------------------------
 
@@ -141,7 +138,9 @@ function readRetryOn(value: unknown, name: string): (error: unknown) => boolean 
   return (error) => list.some((errorClass) => error instanceof errorClass);
 }
 
-/** `Error` and what extends it: other functions are predicates. */
+/** `Error`, what extends it, and whatever is written as a class: other functions are predicates. */
 function isClass(value: unknown): value is ErrorClass {
-  return typeof value === "function" && (value === Error || value.prototype instanceof Error);
+  if (typeof value !== "function") return false;
+  const isError = value === Error || value.prototype instanceof Error;
+  return isError || /^class\b/.test(Function.prototype.toString.call(value));
 }
