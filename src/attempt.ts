@@ -45,7 +45,9 @@ export class RunningAttempt {
   /** The task is not this attempt's any more, or is being handed back: what the handler still does has no outcome. */
   #released: "lost" | "interrupted" | undefined;
   #timer: Timer | undefined;
-  #end: (ending: Ending) => void = () => undefined;
+  #leaveHandler: () => void = () => undefined;
+  #finish: (outcome: Outcome | undefined) => void = () => undefined;
+  #finished = false;
   #completing = false;
 
   constructor(record: TaskRecord, definition: TaskDefinition, host: AttemptHost) {
@@ -60,31 +62,39 @@ export class RunningAttempt {
   }
 
   /** Runs to the end. Undefined: there is nothing to settle, since the task was lost. Never rejects. */
-  async run(): Promise<Outcome | undefined> {
-    const outcome = await this.#outcome();
-    this.#timer?.clear();
-    if (this.#released === "lost") return undefined;
-    return this.#released === "interrupted" ? this.#as({ kind: "interrupted" }) : outcome;
+  run(): Promise<Outcome | undefined> {
+    const ended = new Promise<Outcome | undefined>((resolve) => {
+      this.#finish = (outcome) => {
+        this.#finished = true;
+        this.#timer?.clear();
+        resolve(outcome);
+      };
+    });
+    if (this.#released)
+      this.#finish(this.#released === "lost" ? undefined : this.#as({ kind: "interrupted" }));
+    else
+      void this.#outcome().then((outcome) => this.#finish(this.#released === "lost" ? undefined : outcome));
+    return ended;
   }
 
   /** Somebody else has moved the task: aborts the signal; the slot is free when the handler settles, or a second later. */
   lose(reason: unknown): void {
-    if (this.#released) return;
+    if (this.#released || this.#finished) return;
     this.#released = "lost";
     this.#abort(reason);
-    this.#leaveAfter(afterAbort);
+    this.#timer?.clear();
+    this.#timer = after(afterAbort, () => this.#finish(undefined));
   }
 
-  /** The worker stops: aborts the signal, and hands the task back without waiting for the handler. */
+  /** The worker stops: aborts the signal, and hands the task back without waiting for the handler, or for a hook. */
   interrupt(): void {
-    if (this.#released) return;
+    if (this.#released || this.#finished) return;
     this.#released = "interrupted";
     this.#abort(new WorkerStoppedError());
-    this.#end({ how: "left" });
+    this.#finish(this.#as({ kind: "interrupted" }));
   }
 
   async #outcome(): Promise<Outcome> {
-    if (this.#released) return this.#as({ kind: "interrupted" });
     let call: { args: unknown[]; kwargs: JsonObject };
     try {
       call = { args: decodeArgs(this.record.args), kwargs: decodeObject(this.record.kwargs, "kwargs") };
@@ -103,7 +113,7 @@ export class RunningAttempt {
     const { fn } = this.#definition;
     const all = fn ? callArguments(fn, args, kwargs) : args;
     return new Promise((resolve) => {
-      this.#end = resolve;
+      this.#leaveHandler = () => resolve({ how: "left" });
       if (this.#released) return resolve({ how: "left" });
       this.#startClock();
       const call = async () => await fn?.(...all);
@@ -125,13 +135,8 @@ export class RunningAttempt {
         "TimeoutError",
       );
       this.#abort(this.#timedOut);
-      this.#leaveAfter(afterAbort);
+      this.#timer = after(afterAbort, () => this.#leaveHandler());
     });
-  }
-
-  #leaveAfter(delay: number): void {
-    this.#timer?.clear();
-    this.#timer = after(delay, () => this.#end({ how: "left" }));
   }
 
   #abort(reason: unknown): void {

@@ -35,12 +35,16 @@ function textOf(error: unknown): string {
   }
 }
 
-/** Calls a listener that must not hurt its caller. */
-export function guarded(where: string, fn: () => unknown): void {
+/** Calls a listener that must not hurt its caller; what it throws, or rejects with, is told. */
+export function guarded(
+  where: string,
+  fn: () => unknown,
+  tell: (error: unknown, where: string) => void = report,
+): void {
   try {
     const returned = fn();
-    if (returned instanceof Promise) returned.catch((error: unknown) => report(error, where));
+    if (returned instanceof Promise) returned.catch((error: unknown) => tell(error, where));
   } catch (error) {
-    report(error, where);
+    tell(error, where);
   }
 }

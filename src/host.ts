@@ -3,8 +3,8 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { ProcessIdentity } from "./store.ts";
 
-/** `dead` and `alive` are certain; `unknown`: it cannot be seen from here, so its heartbeat has to tell. */
-export type Liveness = "dead" | "alive" | "unknown";
+/** `dead` is certain. `unknown`: it cannot be seen, or it is there but may hang; its heartbeat has to tell. */
+export type Liveness = "dead" | "unknown";
 
 let self: ProcessIdentity | undefined;
 
@@ -20,9 +20,8 @@ export function thisProcess(): ProcessIdentity {
   return self;
 }
 
-/** Whether the process behind a row of `dbq_workers` is alive, as far as it can be seen from this one. */
+/** Whether the process behind a row of `dbq_workers` has ended, as far as it can be seen from this one. */
 export function livenessOf(other: ProcessIdentity): Liveness {
-  if (isThisProcess(other)) return "alive";
   const here = thisProcess();
   // Another boot id is another machine of the same name, or this one before a reboot: it cannot be told which.
   const visible =
@@ -35,17 +34,6 @@ export function livenessOf(other: ProcessIdentity): Liveness {
   if (status.state === "Z" || status.state === "X") return "dead";
   // Stopped (SIGSTOP, a debugger) or hung is alive here; its heartbeat decides.
   return other.processStart !== null && other.processStart !== status.start ? "dead" : "unknown";
-}
-
-export function isThisProcess(other: ProcessIdentity): boolean {
-  const here = thisProcess();
-  return (
-    other.pid === here.pid &&
-    other.processStart === here.processStart &&
-    other.host === here.host &&
-    other.bootId === here.bootId &&
-    other.pidNamespace === here.pidNamespace
-  );
 }
 
 function exists(pid: number): boolean {

@@ -38,11 +38,13 @@ export interface QueueEngine {
   readonly options: ReadQueueOptions;
   /** Called when the queue closes, before its database does. */
   readonly beforeClose: Set<() => Promise<void>>;
+  /** @throws QueueClosedError */
+  checkOpen(): void;
 }
 
 const engines = new WeakMap<Queue, QueueEngine>();
 
-/** @throws TypeError when it is not a queue; QueueClosedError */
+/** @throws TypeError when it is not a queue */
 export function engineOf(queue: Queue): QueueEngine {
   const engine = engines.get(queue);
   if (engine === undefined) throw new TypeError("expected a Queue, as openQueue() gives it");
@@ -57,7 +59,13 @@ export class Queue {
   #closing: Promise<void> | undefined;
 
   constructor(store: Store, options: ReadQueueOptions) {
-    this.#engine = { store, hints: new Hints(), options, beforeClose: new Set() };
+    this.#engine = {
+      store,
+      hints: new Hints(),
+      options,
+      beforeClose: new Set(),
+      checkOpen: () => this.#checkOpen(),
+    };
     engines.set(this, this.#engine);
     this.#group = new GroupCommit(async (tasks) => this.#hinted(await store.insert(tasks, "report")));
     this.#completions = new Completions(store, this.#engine.hints);

@@ -24,6 +24,8 @@ export interface SlotsHost {
   funcs(): readonly string[];
   /** Others have taken the worker for dead, and deleted its row. */
   onDeclaredDead(): void;
+  /** A task was put off: it may be due sooner than the next one known. */
+  onScheduled(): void;
   tellStarted(record: TaskRecord): void;
   /** Without an outcome, the task was lost. */
   tellSettled(record: TaskRecord, outcome: Outcome | undefined): void;
@@ -39,7 +41,8 @@ export class Slots {
   readonly #host: SlotsHost;
   readonly #attemptHost: AttemptHost;
   readonly #progress: ProgressNotes;
-  readonly #running = new Map<number, RunningAttempt>();
+  /** Not by id: a task that was taken away and claimed again has two attempts, until the first handler has settled. */
+  readonly #running = new Set<RunningAttempt>();
   readonly #turns = new EventEmitter<{ end: [] }>().setMaxListeners(0);
   #ended: Ended[] = [];
   #claims = true;
@@ -79,7 +82,7 @@ export class Slots {
 
   /** Hands back what is running, without waiting for it. */
   interrupt(): void {
-    for (const attempt of this.#running.values()) attempt.interrupt();
+    for (const attempt of this.#running) attempt.interrupt();
   }
 
   /** Forgets what is running or not settled: the rows stay as they are, for whoever finds this worker gone. */
@@ -149,11 +152,13 @@ export class Slots {
     const outcomes = ended.map(({ outcome }) => outcome);
     const { settled, claimed, registered } = await store.turn({ outcomes, claim });
     // Nothing that can fail may come between a claim and its start.
-    for (const { attempt } of ended) this.#forget(attempt);
+    for (const { attempt } of ended) this.#running.delete(attempt);
     for (const record of claimed) this.#start(record);
     // Fewer than asked for: there are no more, until a hint or the poll says otherwise.
     if (claiming && claimed.length === free) this.lookForWork();
     if (!registered) this.#host.onDeclaredDead();
+    if (ended.some(({ outcome: { kind } }) => kind === "retry" || kind === "snoozed"))
+      this.#host.onScheduled();
     if (ended.length > 0) await this.#tellEnded(ended, settled);
   }
 
@@ -168,7 +173,7 @@ export class Slots {
     const definition = definitionNamed(record.func);
     if (!definition) throw new TypeError(`claimed a task of "${record.func}", which is not registered`);
     const attempt = new RunningAttempt(record, definition, this.#attemptHost);
-    this.#running.set(record.id, attempt);
+    this.#running.add(attempt);
     if (this.#claims) this.#host.tellStarted(record);
     else attempt.interrupt();
     void attempt.run().then((outcome) => this.#end(attempt, outcome));
@@ -178,17 +183,11 @@ export class Slots {
     if (outcome) {
       this.#ended.push({ attempt, outcome });
     } else {
-      this.#forget(attempt);
+      this.#running.delete(attempt);
       this.#host.tellSettled(attempt.record, undefined);
       this.#mayHaveWork = true;
     }
     this.#schedule();
-  }
-
-  /** A task that was rescued, and claimed again by this very worker, has a newer attempt under its id. */
-  #forget(attempt: RunningAttempt): void {
-    const { id } = attempt.record;
-    if (this.#running.get(id) === attempt) this.#running.delete(id);
   }
 
   /** Never throws: what was settled stays so. */
@@ -208,12 +207,8 @@ export class Slots {
    * Tasks may have been cancelled, or the worker taken for dead: then their handlers hear of it by their signals.
    * Of these tasks, or of all that run.
    */
-  async checkStandings(ids: Iterable<number> = this.#running.keys()): Promise<void> {
-    const attempts: RunningAttempt[] = [];
-    for (const id of ids) {
-      const attempt = this.#running.get(id);
-      if (attempt) attempts.push(attempt);
-    }
+  async checkStandings(ids?: readonly number[]): Promise<void> {
+    const attempts = [...this.#running].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.#lostAmong(attempts);
     for (const [attempt, standing] of lost) attempt.lose(reasonOf(attempt.record, standing));
   }

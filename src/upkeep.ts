@@ -1,5 +1,5 @@
 /** What keeps a queue healthy, done by every worker: dead workers' tasks freed, due tasks promoted, old ones pruned. */
-import { isThisProcess, livenessOf } from "./host.ts";
+import { livenessOf } from "./host.ts";
 import type { Retention, Store, WorkerRecord } from "./store.ts";
 
 /** Milliseconds. A death that can be seen is seen at the next sweep; the promise is one second. */
@@ -13,7 +13,7 @@ const longestSleep = 60_000;
 const promoteBatch = 500;
 const pruneBatch = 500;
 
-/** The workers of this process that have not stopped. */
+/** The workers of this thread that have not stopped: whoever reads this is alive, and so are they. */
 const living = new Set<string>();
 
 export interface UpkeepHost {
@@ -118,7 +118,7 @@ export class Deaths {
   }
 
   #isDead(worker: WorkerRecord): boolean {
-    if (isThisProcess(worker)) return !living.has(worker.id);
+    if (living.has(worker.id)) return false;
     return livenessOf(worker) === "dead" || this.#isSilent(worker);
   }
 

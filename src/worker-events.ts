@@ -69,9 +69,12 @@ export class WorkerTeller extends EventEmitter<WorkerEvents> {
     if (this.listenerCount(event) > 0) this.#emit(event as "completed", task());
   }
 
-  /** A listener that throws is reported, and hurts nobody. */
+  /** A listener that throws is reported, and hurts nobody: the other listeners neither. */
   #emit<E extends keyof WorkerEvents>(event: E, ...args: WorkerEvents[E]): void {
-    guarded(`a listener of the worker's "${event}"`, () => (this as EventEmitter).emit(event, ...args));
+    for (const listener of (this as EventEmitter).rawListeners(event)) {
+      const tell = event === "error" ? report : this.tellError.bind(this);
+      guarded(`a listener of the worker's "${event}"`, () => listener.apply(this, args), tell);
+    }
   }
 }
 

@@ -28,7 +28,6 @@ interface Run {
   upkeep: Upkeep;
   /** What takes the start back, in the order of the start. */
   undo: (() => unknown)[];
-  grace: { endsAt: number; timer: Timer | undefined };
 }
 
 /**
@@ -40,8 +39,11 @@ export class Worker<C = unknown> extends WorkerTeller {
   readonly #engine: QueueEngine;
   readonly #options: ReadWorkerOptions;
   #run: Run | undefined;
-  #starting: Promise<void> | undefined;
-  #stopping: Promise<void> | undefined;
+  /** Starts and stops happen one after the other, in the order of their calls; this is the last of them. */
+  #last: { kind: "start" | "stop"; done: Promise<void>; over: boolean } = stopped();
+  /** When the grace of the stop that was asked for ends, on the clock of `performance.now()`. */
+  #graceEnds = Number.POSITIVE_INFINITY;
+  #graceTimer: Timer | undefined;
 
   /** @throws TypeError for wrong options; UnregisteredFunctionError for a function of `tasks` that is not registered */
   constructor(queue: Queue, options?: WorkerOptions<C>) {
@@ -63,24 +65,38 @@ export class Worker<C = unknown> extends WorkerTeller {
 
   // ---- start ---------------------------------------------------------------------------------
 
-  /** Resolves when it is running; may be called again, also after a stop. @throws DatabaseError, QueueClosedError */
-  async start(): Promise<void> {
-    await this.#stopping;
-    if (this.#run && !this.#starting) return;
-    this.#starting ??= this.#start().finally(() => {
-      this.#starting = undefined;
-    });
-    await this.#starting;
+  /**
+   * Resolves when it is running. May be called again, also after a stop, which it waits for.
+   * @throws DatabaseError, QueueClosedError
+   */
+  start(): Promise<void> {
+    return this.#next("start", () => this.#start());
+  }
+
+  /** A call that asks for what was asked for last is that same call. */
+  #next(kind: "start" | "stop", act: () => Promise<void>): Promise<void> {
+    if (this.#last.kind !== kind) {
+      const done = this.#last.done.catch(() => undefined).then(act);
+      const last = { kind, done, over: false };
+      this.#last = last;
+      const end = () => {
+        last.over = true;
+      };
+      done.then(end, end);
+    }
+    return this.#last.done;
   }
 
   async #start(): Promise<void> {
+    this.#engine.checkOpen();
     const run = this.#newRun();
     this.#run = run;
     try {
       await this.#begin(run);
     } catch (error) {
       await this.#unwind(run);
-      this.#run = undefined;
+      // What failed can be asked for again.
+      if (this.#last.kind === "start") this.#last = stopped();
       throw error;
     }
     run.upkeep.start();
@@ -89,17 +105,12 @@ export class Worker<C = unknown> extends WorkerTeller {
 
   #newRun(): Run {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
-    const slots = this.#newSlots(id);
-    return {
-      id,
-      slots,
-      upkeep: this.#newUpkeep(id, slots),
-      undo: [],
-      grace: { endsAt: Number.POSITIVE_INFINITY, timer: undefined },
-    };
+    const slots: Slots = this.#newSlots(id, () => upkeep.lookForDue());
+    const upkeep = this.#newUpkeep(id, slots);
+    return { id, slots, upkeep, undo: [] };
   }
 
-  #newSlots(workerId: string): Slots {
+  #newSlots(workerId: string, onScheduled: () => void): Slots {
     const { store, hints, options } = this.#engine;
     const { concurrency, queueName, context } = this.#options;
     return new Slots({
@@ -112,6 +123,7 @@ export class Worker<C = unknown> extends WorkerTeller {
       maxPayload: options.maxPayload,
       funcs: () => this.#funcs(),
       onDeclaredDead: () => this.#onDeclaredDead(),
+      onScheduled,
       tellStarted: (record) => this.tellStarted(record),
       tellSettled: (record, outcome) => this.tellSettled(record, outcome),
       tellError: (error, where) => this.tellError(error, where),
@@ -131,19 +143,19 @@ export class Worker<C = unknown> extends WorkerTeller {
     });
   }
 
-  async #begin({ id, slots, upkeep, undo, grace }: Run): Promise<void> {
+  async #begin({ id, slots, upkeep, undo }: Run): Promise<void> {
     const { store, hints, beforeClose } = this.#engine;
     const { lease, pollInterval } = this.#options;
     undo.push(() => upkeep.stop());
     await this.#register(id);
     undo.push(() => store.unregister(id));
     undo.push(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
-    undo.push(repeat(pollInterval, () => slots.lookForWork()));
-    undo.push(repeat(standingsEvery, () => slots.checkStandings()));
     const onChange = () => {
       slots.lookForWork();
       upkeep.lookForDue();
     };
+    undo.push(repeat(pollInterval, onChange));
+    undo.push(repeat(standingsEvery, () => slots.checkStandings()));
     undo.push(
       hints.onWork(onChange),
       hints.onEnded((ids) => slots.checkStandings(ids)),
@@ -152,7 +164,6 @@ export class Worker<C = unknown> extends WorkerTeller {
     const stop = () => this.stop({ grace: 0 });
     beforeClose.add(stop);
     undo.push(() => beforeClose.delete(stop));
-    undo.push(() => grace.timer?.clear());
   }
 
   async #register(id: string): Promise<void> {
@@ -169,11 +180,12 @@ export class Worker<C = unknown> extends WorkerTeller {
   /** Others have taken its tasks, and deleted its row: it goes on under the same name, with what is left. */
   async #onDeclaredDead(): Promise<void> {
     const run = this.#run;
-    if (!run || this.#stopping) return;
+    if (!run || this.#last.kind === "stop") return;
     try {
       await run.slots.checkStandings();
       const known = await this.#engine.store.workers();
-      if (!known.some(({ id }) => id === run.id) && !this.#stopping) await this.#register(run.id);
+      const stillRuns = this.#run === run && this.#last.kind === "start";
+      if (stillRuns && !known.some(({ id }) => id === run.id)) await this.#register(run.id);
       run.slots.lookForWork();
     } catch (error) {
       this.tellError(error, "registering the worker again");
@@ -188,43 +200,49 @@ export class Worker<C = unknown> extends WorkerTeller {
    */
   async stop(options?: StopOptions): Promise<void> {
     const { grace } = readStopOptions(options);
-    await this.#starting?.catch(() => undefined);
-    if (!this.#run) return;
-    this.#run.slots.stopClaiming();
-    this.#shortenGrace(this.#run, grace);
-    this.#stopping ??= this.#stop(this.#run).finally(() => {
-      this.#stopping = undefined;
-    });
-    await this.#stopping;
+    if (this.#last.kind === "stop" && this.#last.over) return;
+    const done = this.#next("stop", () => this.#stop());
+    this.#shortenGrace(grace);
+    await done;
   }
 
-  #shortenGrace({ slots, grace }: Run, ms: number): void {
-    const endsAt = performance.now() + ms;
-    if (endsAt >= grace.endsAt) return;
-    grace.endsAt = endsAt;
-    grace.timer?.clear();
+  #shortenGrace(grace: number): void {
+    this.#graceEnds = Math.min(this.#graceEnds, performance.now() + grace);
+    if (this.#run) this.#awaitGrace(this.#run);
+  }
+
+  #awaitGrace({ slots }: Run): void {
+    slots.stopClaiming();
+    this.#graceTimer?.clear();
+    const left = this.#graceEnds - performance.now();
     const end = () => {
       slots.interrupt();
-      grace.timer = after(lastTries, () => slots.abandon());
+      this.#graceTimer = after(lastTries, () => slots.abandon());
     };
-    if (ms === 0) end();
-    else grace.timer = after(ms, end);
+    if (left <= 0) end();
+    else this.#graceTimer = after(left, end);
   }
 
-  async #stop(run: Run): Promise<void> {
-    await run.slots.drained();
-    await this.#unwind(run);
-    this.#run = undefined;
+  async #stop(): Promise<void> {
+    const run = this.#run;
+    if (run) {
+      this.#awaitGrace(run);
+      await run.slots.drained();
+      this.#graceTimer?.clear();
+      await this.#unwind(run);
+    }
+    this.#graceEnds = Number.POSITIVE_INFINITY;
   }
 
-  async #unwind({ undo }: Run): Promise<void> {
-    for (const step of undo.splice(0).reverse()) {
+  async #unwind(run: Run): Promise<void> {
+    for (const step of run.undo.splice(0).reverse()) {
       try {
         await step();
       } catch (error) {
         this.tellError(error, "stopping the worker");
       }
     }
+    this.#run = undefined;
   }
 
   // ---- idle ----------------------------------------------------------------------------------
@@ -240,6 +258,10 @@ export class Worker<C = unknown> extends WorkerTeller {
 
 /** Milliseconds between looks at work that other processes do. */
 const idlePoll = 100;
+
+function stopped() {
+  return { kind: "stop" as const, done: Promise.resolve(), over: true };
+}
 
 /** Returns what stops it. */
 function repeat(every: number, fn: () => unknown): () => void {
