@@ -24,6 +24,13 @@ import { changes, count, type Op, rows, rowsOnce } from "./steps.ts";
 import { transitions } from "./transitions.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
 
+/** A record as the claim leaves its row: reading it again would cost as much as the claim. */
+function claimed(task: TaskRecord, workerId: string, startedAt: number): TaskRecord {
+  const generationId = task.generationId + 1;
+  const fresh = { updatedAt: startedAt, progress: null, progressNote: null };
+  return { ...task, ...fresh, status: "running", generationId, workerId, startedAt };
+}
+
 export function operations(d: Dialect) {
   const s = statements(d);
   const q = queries(d);
@@ -85,15 +92,7 @@ export function operations(d: Dialect) {
       s.claim,
       candidates.map(({ id, generationId }) => ({ id, generationId, workerId, startedAt })),
     );
-    return candidates
-      .filter((_, i) => won[i])
-      .map((task) => ({
-        ...task,
-        status: "running",
-        generationId: task.generationId + 1,
-        workerId,
-        startedAt,
-      }));
+    return candidates.filter((_, i) => won[i]).map((task) => claimed(task, workerId, startedAt));
   }
 
   function* settleOne(outcome: Outcome): Op<boolean> {
@@ -136,8 +135,8 @@ export function operations(d: Dialect) {
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
     if (!worker) return { settled, claimed: [], registered: false, missed: false };
     const candidates = seen ?? (yield* claimable(request));
-    const claimed = yield* claim(candidates, request.workerId, Number(worker[0]));
-    return { settled, claimed, registered: true, missed: candidates.length > 0 && claimed.length === 0 };
+    const won = yield* claim(candidates, request.workerId, Number(worker[0]));
+    return { settled, claimed: won, registered: true, missed: candidates.length > 0 && won.length === 0 };
   }
 
   function* standings(ids: readonly number[]): Op<Standing[]> {
