@@ -1,0 +1,107 @@
+/** The command line of the demo. */
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+export const usage = `Builds a browsable site from Markdown, one task per file, and kills a worker half-way.
+
+Usage: npm run demo -- [folder] [options]
+
+  folder         where the Markdown is (default: node_modules of this project)
+  --workers <n>  worker processes, 1 to 32 (default: 3)
+  --out <dir>    an empty or new folder for the site (default: a new one in site/)
+  --json         print the summary alone, as one JSON object
+  --help
+
+Example: npm run --silent demo -- docs --workers 4 --json
+
+Exit code 1: a task failed or was lost. 2: wrong usage, or nothing to do.
+`;
+
+/** Something for the user to put right. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+export interface Command {
+  folder: string;
+  workers: number;
+  out: string | undefined;
+  json: boolean;
+  help: boolean;
+}
+
+const project = resolve(import.meta.dirname, "..");
+
+/** @throws UsageError */
+export function readCommand(args: string[]): Command {
+  const { values, positionals } = parsed(args);
+  if (positionals.length > 1) throw new UsageError(`expected one folder, got ${positionals.length}`);
+  const [folder] = positionals;
+  return {
+    folder: folder === undefined ? join(project, "node_modules") : fromHere(folder),
+    workers: workersOf(values.workers ?? "3"),
+    out: values.out === undefined ? undefined : fromHere(values.out),
+    json: values.json ?? false,
+    help: values.help ?? false,
+  };
+}
+
+function parsed(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        workers: { type: "string" },
+        out: { type: "string" },
+        json: { type: "boolean" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function workersOf(text: string): number {
+  const workers = Number(text);
+  if (/^\d+$/.test(text) && workers >= 1 && workers <= 32) return workers;
+  throw new UsageError(`--workers: expected a whole number from 1 to 32, got ${JSON.stringify(text)}`);
+}
+
+/** `npm run` works in the project's folder; what the user typed is meant from where they are. */
+function fromHere(path: string): string {
+  const here = process.env.npm_lifecycle_event === "demo" ? process.env.INIT_CWD : undefined;
+  return resolve(here ?? ".", path);
+}
+
+/** @throws UsageError unless it is a folder */
+export async function checkFolder(folder: string): Promise<void> {
+  const found = await stat(folder).catch((error: NodeJS.ErrnoException) => error);
+  if (found instanceof Error)
+    throw new UsageError(`${folder}: ${found.code === "ENOENT" ? "there is no such folder" : found.message}`);
+  if (!found.isDirectory()) throw new UsageError(`${folder}: this is not a folder`);
+}
+
+/** The folder of the site: a new one, or the user's, if it is empty. @throws UsageError */
+export async function makeSite(out: string | undefined): Promise<string> {
+  try {
+    if (out === undefined) return await newFolder();
+    if (existsSync(out) && (await readdir(out)).length > 0)
+      throw new UsageError(`--out: ${out} is not empty: name a new folder`);
+    await mkdir(out, { recursive: true });
+    return out;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`no folder for the site: ${(error as Error).message}; name another with --out`);
+  }
+}
+
+async function newFolder(): Promise<string> {
+  const sites = join(project, "site");
+  await mkdir(sites, { recursive: true });
+  const time = new Date().toISOString().slice(0, 19).replaceAll(":", "-");
+  return await mkdtemp(join(sites, `${time}-`));
+}

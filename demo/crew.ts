@@ -1,0 +1,79 @@
+/** The worker processes: starts them, replaces one that dies, stops them all. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const program = fileURLToPath(new URL("worker.ts", import.meta.url));
+
+/** A worker that dies is replaced, as a service manager would do; so many times, since there may be a reason for it. */
+const replacements = 20;
+
+/** Milliseconds that a worker has to stop; it gives its own tasks two seconds. */
+const stopLimit = 5_000;
+
+export class Crew {
+  readonly #site: string;
+  /** By worker id. */
+  readonly #members = new Map<string, ChildProcess>();
+  readonly #children = new Set<ChildProcess>();
+  /** Told when there is no way to keep the crew at its size. */
+  readonly #onBroken: (error: Error) => void;
+  #replaced = 0;
+  #stopping = false;
+
+  constructor(site: string, onBroken: (error: Error) => void) {
+    this.#site = site;
+    this.#onBroken = onBroken;
+  }
+
+  /** Resolves when `size` workers are running. @throws when one of them ends first. */
+  async start(size: number): Promise<void> {
+    await Promise.all(Array.from({ length: size }, () => this.#add()));
+  }
+
+  has(workerId: string): boolean {
+    return this.#members.has(workerId);
+  }
+
+  /** Ends a worker's process here and now: it has no say in it. */
+  kill(workerId: string): void {
+    this.#members.get(workerId)?.kill("SIGKILL");
+  }
+
+  /** Resolves when all processes have ended. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all([...this.#children].map(stopped));
+  }
+
+  async #add(): Promise<void> {
+    // Standard output belongs to the summary.
+    const child = fork(program, [this.#site], { stdio: ["ignore", 2, 2, "ipc"] });
+    this.#children.add(child);
+    const exit = once(child, "exit").then(([code, signal]) => {
+      this.#children.delete(child);
+      return `a worker process ended with ${signal ?? `exit code ${code}`}`;
+    });
+    const failure = exit.then((how) => Promise.reject(new Error(`${how} before it had started`)));
+    const [workerId] = (await Promise.race([once(child, "message"), failure])) as [string];
+    this.#members.set(workerId, child);
+    failure.catch(() => this.#lost(workerId));
+  }
+
+  #lost(workerId: string): void {
+    this.#members.delete(workerId);
+    if (this.#stopping) return;
+    this.#replaced += 1;
+    if (this.#replaced > replacements) this.#onBroken(new Error("the worker processes keep dying"));
+    else this.#add().catch((error) => this.#stopping || this.#onBroken(error));
+  }
+}
+
+async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), stopLimit);
+  await exit;
+  clearTimeout(timer);
+}

@@ -1,0 +1,113 @@
+/** The demo: a site from Markdown, made by several worker processes, one of which is killed half-way. */
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { openQueue, type Queue } from "../src/index.ts";
+import { type Command, checkFolder, makeSite, readCommand, UsageError, usage } from "./command.ts";
+import { Crew } from "./crew.ts";
+import { findDocuments } from "./documents.ts";
+import { databaseOf, type Plan, savePlan, tasksOf, workFolder } from "./plan.ts";
+import { Progress } from "./progress.ts";
+import { report, type Summary, summarize } from "./summary.ts";
+import { renderPage, writeIndex } from "./tasks.ts";
+import { killInTheMiddleOf, slowNumber } from "./trouble.ts";
+
+/** Aborted by a signal, or when the workers cannot go on: then everything stops. */
+const stop = new AbortController();
+
+class Interrupted extends Error {
+  readonly exitCode: number;
+
+  constructor(signal: string, number: number) {
+    super(`stopped by ${signal}`);
+    this.exitCode = 128 + number;
+  }
+}
+
+/** The second signal ends the process at once, and its workers see that it has gone. */
+function stopOnSignals(): void {
+  process.once("SIGINT", () => stop.abort(new Interrupted("SIGINT", 2)));
+  process.once("SIGTERM", () => stop.abort(new Interrupted("SIGTERM", 15)));
+}
+
+async function demo(command: Command): Promise<Summary> {
+  const plan = await makePlan(command);
+  await using queue = await openQueue(databaseOf(plan.site));
+  const crew = new Crew(plan.site, (error) => stop.abort(error));
+  stopOnSignals();
+  try {
+    await crew.start(command.workers);
+    stop.signal.throwIfAborted();
+    const summary = await work(plan, queue, crew);
+    if (summary.failed > 0) await tellFailures(plan, queue);
+    return summary;
+  } finally {
+    await crew.stop();
+  }
+}
+
+async function makePlan({ folder, out }: Command): Promise<Plan> {
+  await checkFolder(folder);
+  const documents = await findDocuments(folder, (path, error) =>
+    console.error(`skipped ${JSON.stringify(path)}: ${JSON.stringify(String(error))}`),
+  );
+  if (documents.length === 0) throw new UsageError(`${folder}: there is no Markdown (*.md) in it`);
+  const site = await makeSite(out);
+  const plan = { runId: randomUUID(), folder, site, documents };
+  await mkdir(workFolder(site));
+  await savePlan(plan);
+  return plan;
+}
+
+/** Enqueues everything at once, all or nothing, and waits for the last task: the index. */
+async function work(plan: Plan, queue: Queue, crew: Crew): Promise<Summary> {
+  const { runId, documents } = plan;
+  const render = renderPage.with({ requestId: runId });
+  const index = writeIndex.with({ requestId: runId, priority: 0 });
+  const pages = documents.map((document) => [render, document] as const);
+  const ids = await queue.enqueueTasks([...pages, [index] as const]);
+  // There is an id for each entry.
+  const slowId = ids[slowNumber(documents.length) - 1] as number;
+  const indexId = ids[documents.length] as number;
+  const progress = new Progress(queue, runId, ids.length);
+  try {
+    const kill = await killInTheMiddleOf(slowId, queue, crew, stop.signal);
+    if (kill) progress.note(`worker ${kill.workerId} was killed`);
+    await queue.awaitTaskCompletion(indexId, { timeout: Number.POSITIVE_INFINITY, signal: stop.signal });
+    return await summarize({ queue, plan, ids, kill });
+  } finally {
+    progress.stop();
+  }
+}
+
+async function tellFailures({ runId }: Plan, queue: Queue): Promise<void> {
+  for await (const { status, args, error } of tasksOf(queue, { requestId: runId })) {
+    if (status === "failed")
+      console.error(`failed: ${JSON.stringify(args)}: ${JSON.stringify(error?.message)}`);
+  }
+}
+
+async function main(): Promise<number> {
+  const command = readCommand(process.argv.slice(2));
+  if (command.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const summary = await demo(command);
+  console.log(command.json ? JSON.stringify(summary) : report(summary));
+  return summary.lost > 0 || summary.failed > 0 ? 1 : 0;
+}
+
+function failure(error: unknown): number {
+  if (error instanceof UsageError) {
+    console.error(`demo: ${error.message}\nFor help: npm run demo -- --help`);
+    return 2;
+  }
+  if (stop.signal.reason instanceof Interrupted) {
+    console.error(`demo: ${stop.signal.reason.message}`);
+    return stop.signal.reason.exitCode;
+  }
+  console.error(error);
+  return 1;
+}
+
+process.exitCode = await main().catch(failure);

@@ -1,0 +1,21 @@
+/** The app's own database, opened the app's own way. dbq is handed the result and adds its tables beside. */
+import Database from "better-sqlite3";
+import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
+import * as schema from "./schema.ts";
+
+export type AppDatabase = BetterSQLite3Database<typeof schema> & { $client: Database.Database };
+
+export function openDatabase(path: string): AppDatabase {
+  const client = new Database(path);
+  client.pragma("journal_mode = wal");
+  // An enqueue inside the app's transaction is as durable as that transaction: `full` outlives a power cut.
+  client.pragma("synchronous = full");
+  // drizzle-kit would generate these; written out, they keep the example in one place.
+  client.exec(`
+    create table if not exists stock (item text primary key, left integer not null);
+    create table if not exists orders (id integer primary key autoincrement, item text not null, quantity integer not null,
+      task_id integer, receipt text);
+    insert or ignore into stock values ('tea', 10), ('cake', 2);
+  `);
+  return drizzle(client, { schema });
+}

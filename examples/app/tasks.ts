@@ -1,0 +1,31 @@
+/** What the app does later. */
+import { currentTask, task } from "dbq-ts";
+import { eq } from "drizzle-orm";
+import type { AppDatabase } from "./database.ts";
+import { orders } from "./schema.ts";
+
+/** What the worker hands to each task. */
+export interface AppContext {
+  db: AppDatabase;
+}
+
+export const writeReceipt = task(
+  "write-receipt",
+  async (orderId: number): Promise<{ receipt: string }> => {
+    const current = currentTask<AppContext>();
+    const { db } = current.context;
+    const order = db.select().from(orders).where(eq(orders.id, orderId)).get();
+    if (order === undefined) throw new Error(`there is no order ${orderId}`);
+    const receipt = `Order ${order.id}: ${order.quantity} x ${order.item}. Thank you!`;
+    // The receipt and the task's completion are one transaction: never one without the other, whatever dies when.
+    db.transaction(
+      (tx) => {
+        tx.update(orders).set({ receipt }).where(eq(orders.id, orderId)).run();
+        current.within(tx).complete({ receipt });
+      },
+      { behavior: "immediate" },
+    );
+    return { receipt };
+  },
+  { maxRetries: 5, timeout: "30s" },
+);

@@ -1,0 +1,53 @@
+/** Runs the demo as its users do: as a program. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll } from "vitest";
+
+const project = fileURLToPath(new URL("../..", import.meta.url));
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+const children = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
+/** A demo that runs; `ended` resolves when neither it nor any of its workers has the pipes open. */
+export interface Running {
+  child: ChildProcess;
+  ended: Promise<Ended>;
+  /** Resolves when its standard error says so; rejects when it ends first. */
+  says(text: string): Promise<void>;
+}
+
+export function startDemo(...args: string[]): Running {
+  const child = spawn(process.execPath, ["--import", "tsx", "demo/main.ts", ...args], {
+    cwd: project,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.add(child);
+  const output = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (text) => (output.stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text) => (output.stderr += text));
+  const ended = new Promise<Ended>((resolve) => {
+    child.on("close", (code) => resolve({ code, ...output }));
+  });
+  const says = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => output.stderr.includes(text) && resolve();
+      look();
+      child.stderr.on("data", look);
+      child.on("close", () =>
+        reject(new Error(`it ended without ${JSON.stringify(text)}: ${output.stderr}`)),
+      );
+    });
+  return { child, ended, says };
+}
+
+export function runDemo(...args: string[]): Promise<Ended> {
+  return startDemo(...args).ended;
+}

@@ -1,0 +1,75 @@
+/** The pages that users read, and what is in them: code, links, headings. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("../../", import.meta.url));
+
+export interface Page {
+  /** From the root of the repository, such as `docs/guarantees.md`. */
+  path: string;
+  lines: readonly string[];
+  code: readonly Code[];
+}
+
+/** A fenced block of code. */
+export interface Code {
+  page: string;
+  /** Of its first line of code, counted from 1. */
+  line: number;
+  /** What follows the fence: `ts`, `sql`, `sh`, … */
+  language: string;
+  text: string;
+}
+
+export function readPages(): Page[] {
+  const docs = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
+  const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"];
+  return [...paths, ...docs.sort().map((name) => `docs/${name}`)].map(readPage);
+}
+
+function readPage(path: string): Page {
+  const lines = readFileSync(join(root, path), "utf8").split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return { path, lines, code: [...codeOf(path, lines)] };
+}
+
+function* codeOf(page: string, lines: readonly string[]): Generator<Code> {
+  for (let i = 0; i < lines.length; i += 1) {
+    const language = /^```(\w+)?/.exec(lines[i] ?? "");
+    if (!language) continue;
+    const end = lines.indexOf("```", i + 1);
+    if (end === -1) throw new Error(`${page}:${i + 1}: this block of code has no end`);
+    yield { page, line: i + 2, language: language[1] ?? "", text: `${lines.slice(i + 1, end).join("\n")}\n` };
+    i = end;
+  }
+}
+
+export function codeIn(pages: readonly Page[], language: string): Code[] {
+  return pages.flatMap(({ code }) => code).filter((block) => block.language === language);
+}
+
+/** The targets of a page's links, with the line that each is on. Code is no text: it has none. */
+export function linksOf({ lines, code }: Page): { line: number; target: string }[] {
+  const inCode = new Set(
+    code.flatMap((block) => Array.from(block.text.split("\n"), (_, i) => block.line + i)),
+  );
+  return lines.flatMap((text, i) => {
+    if (inCode.has(i + 1)) return [];
+    const links = text.replaceAll(/`[^`]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g);
+    return Array.from(links, ([, target]) => ({ line: i + 1, target: target as string }));
+  });
+}
+
+/** The anchors of a page's headings, as GitHub makes them: lower case, punctuation left out, hyphens for spaces. */
+export function anchorsOf({ lines }: Page): Set<string> {
+  const headings = lines.filter((line) => /^#{1,6} /.test(line)).map((line) => line.replace(/^#+ /, ""));
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}

@@ -1,0 +1,33 @@
+/** A folder in which the package is installed as it would be from the registry, for programs that know nothing else. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { Installation } from "../package/project.ts";
+import { root } from "./pages.ts";
+
+export interface Ran {
+  code: number;
+  output: string;
+}
+
+/** The package, packed from the sources as they are, and what its pages use beside it. */
+export function installed(): Installation {
+  const installation = new Installation();
+  installation.install(["drizzle-kit", "typescript", "@types/node", "@types/better-sqlite3"]);
+  return installation;
+}
+
+/** Runs the compiler. */
+export function tsc(args: readonly string[], cwd: string): Promise<Ran> {
+  return run([join(root, "node_modules/typescript/bin/tsc"), ...args], cwd);
+}
+
+/** Runs Node until it ends; both streams in one text. */
+export function run(args: readonly string[], cwd: string): Promise<Ran> {
+  const { DBQ_URL: _, ...env } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
+      resolve({ code, output: stdout + stderr });
+    });
+  });
+}

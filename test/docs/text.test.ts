@@ -1,0 +1,51 @@
+/** What pages say of each other and of the repository is so: links lead somewhere, files exist, sizes are kept. */
+import { existsSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { describe, expect, test } from "vitest";
+import { anchorsOf, linksOf, type Page, readPages, root } from "./pages.ts";
+
+const pages = readPages();
+
+describe("relative links", () => {
+  test.each(pages)("of $path lead to files and headings that there are", (page) => {
+    const broken = linksOf(page).filter(({ target }) => !leadsSomewhere(page, target));
+    expect(broken).toEqual([]);
+  });
+
+  test("are found at all", () => {
+    expect(pages.flatMap(linksOf).filter(({ target }) => !target.includes("://")).length).toBeGreaterThan(20);
+  });
+});
+
+function leadsSomewhere(page: Page, target: string): boolean {
+  if (/^https:\/\//.test(target)) return true;
+  const [path = "", anchor] = target.split("#");
+  const file = path === "" ? page.path : normalize(join(dirname(page.path), path));
+  if (!existsSync(join(root, file))) return false;
+  const linked = pages.find((other) => other.path === file);
+  return anchor === undefined || (linked !== undefined && anchorsOf(linked).has(anchor));
+}
+
+/** `src/queue.ts` and the like, in running text. */
+const repositoryPath = /`((?:src|drizzle|migrations|test|examples|demo|scripts|docs)\/[\w./-]*)`/g;
+
+test.each(pages)("files that $path names exist", ({ lines }) => {
+  const named = lines.flatMap((line) =>
+    Array.from(line.matchAll(repositoryPath), ([, path]) => path as string),
+  );
+  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+test.each([
+  ["README.md", 150],
+  ["CONTRIBUTING.md", 80],
+])("%s has at most %i lines", (path, most) => {
+  const page = pages.find((other) => other.path === path);
+  expect(page?.lines.length).toBeLessThanOrEqual(most);
+});
+
+test("the README leads to every page of docs/", () => {
+  const readme = pages.find(({ path }) => path === "README.md") as Page;
+  const linked = linksOf(readme).map(({ target }) => target.split("#")[0]);
+  for (const { path } of pages) if (path.startsWith("docs/")) expect(linked).toContain(path);
+});
