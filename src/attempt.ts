@@ -279,7 +279,13 @@ export class RunningAttempt {
 }
 
 function recordOf(outcome: AttemptOutcome, { name, message, stack }: TaskError): AttemptRecord {
-  return { outcome, errorName: name, errorMessage: message, errorStack: stack ?? null };
+  const errorStack = stack === undefined ? null : storable(stack);
+  return { outcome, errorName: storable(name), errorMessage: storable(message), errorStack };
+}
+
+/** Text for a column that is not JSON: Postgres refuses NUL and halves of surrogate pairs there. */
+function storable(text: string): string {
+  return text.replace(/[\0\p{Surrogate}]/gu, "\u{fffd}");
 }
 
 /** `instanceof` that no thrown proxy can make throw. */

@@ -1,5 +1,7 @@
 /** The queue: writes tasks, awaits them, looks at them, operates on them. It runs none; a Worker does. */
+import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { Completions } from "./completion.ts";
+import { type QueueEngine, setEngine } from "./engine.ts";
 import { allOrNone, type Entries, GroupCommit, type Ids, idOf, prepare } from "./enqueue.ts";
 import {
   AsyncTransactionError,
@@ -31,25 +33,8 @@ import { chain, type QueueWithin } from "./within.ts";
 /** How many tasks are deleted in one transaction: others wait that long at most. */
 const purgeBatch = 500;
 
-/** What the workers of this process need of a queue. */
-export interface QueueEngine {
-  readonly store: Store;
-  readonly hints: Hints;
-  readonly options: ReadQueueOptions;
-  /** Called when the queue closes, before its database does. */
-  readonly beforeClose: Set<() => Promise<void>>;
-  /** @throws QueueClosedError */
-  checkOpen(): void;
-}
-
-const engines = new WeakMap<Queue, QueueEngine>();
-
-/** @throws TypeError when it is not a queue */
-export function engineOf(queue: Queue): QueueEngine {
-  const engine = engines.get(queue);
-  if (engine === undefined) throw new TypeError("expected a Queue, as openQueue() gives it");
-  return engine;
-}
+/** What `transaction` gives on SQLite; on another database, annotate `tx` with its own type. */
+type SynchronousDrizzle = BaseSQLiteDatabase<"sync", unknown>;
 
 /** A queue in one database. Made by `openQueue`; its methods may be destructured. */
 export class Queue {
@@ -66,7 +51,7 @@ export class Queue {
       beforeClose: new Set(),
       checkOpen: () => this.#checkOpen(),
     };
-    engines.set(this, this.#engine);
+    setEngine(this, this.#engine);
     this.#group = new GroupCommit(async (tasks) => this.#hinted(await store.insert(tasks, "report")));
     this.#completions = new Completions(store, this.#engine.hints);
   }
@@ -132,7 +117,9 @@ export class Queue {
    * Runs `fn` in a transaction of this queue's database (IMMEDIATE on SQLite); `q` is `queue.within(tx)`.
    * @throws AsyncTransactionError on SQLite, when `fn` is async (before anything begins) or returns a promise (rolled back)
    */
-  transaction = async <T, Tx = unknown>(fn: (tx: Tx, q: QueueWithin<Tx>) => T): Promise<Awaited<T>> => {
+  transaction = async <T, Tx = SynchronousDrizzle>(
+    fn: (tx: Tx, q: QueueWithin<Tx>) => T,
+  ): Promise<Awaited<T>> => {
     const { store } = this.#open();
     if (store.synchronous && fn instanceof AsyncFunction) {
       throw new AsyncTransactionError(

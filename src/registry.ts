@@ -2,6 +2,7 @@
 import { kindOf, show } from "./durations.ts";
 import { UnregisteredFunctionError } from "./errors.ts";
 import { label } from "./readers.ts";
+import type { JsonObject } from "./task.ts";
 import {
   type CallOptions,
   type ReadCallOptions,
@@ -16,17 +17,22 @@ import {
 export type AnyFunction = (...args: any[]) => unknown;
 
 type DropLast<A extends unknown[]> = A extends [...infer Head, unknown?] ? Head : A;
-type Last<A extends unknown[]> = Required<A> extends [...unknown[], infer L] ? L : never;
+/** The last parameter; an array of unknown length may end in any object. */
+type Last<A extends unknown[]> =
+  Required<A> extends [...unknown[], infer L] ? L : unknown extends A[number] ? JsonObject : never;
 
-/** A registered function: still just a function, and what `enqueueTask` takes. */
-export interface TaskFunction<A extends unknown[] = never[], R = unknown> {
+/**
+ * A registered function: still just a function, and what `enqueueTask` takes.
+ * `All` are its parameters before `kwargs` stood for the last of them.
+ */
+export interface TaskFunction<A extends unknown[] = never[], R = unknown, All extends unknown[] = A> {
   (...args: A): R;
   /** The name that rows know it by. */
   readonly taskName: string;
   /** The same function with `kwargs` in place of its last parameter. @throws TypeError for wrong options */
-  with(overrides: CallOptions & { kwargs: Last<A> }): TaskFunction<DropLast<A>, R>;
+  with(overrides: CallOptions & { kwargs: Last<All> }): TaskFunction<DropLast<All>, R, All>;
   /** The same function with other options for its next calls. @throws TypeError for wrong options */
-  with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R>;
+  with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R, All>;
 }
 
 /** A task that is not run here decides nothing here. */
@@ -82,7 +88,7 @@ export function registerTasks(functions: Readonly<Record<string, AnyFunction>>):
 export function withOptions<F extends AnyFunction>(
   fn: F,
   overrides: CallOptions & { kwargs: Last<Parameters<F>> },
-): TaskFunction<DropLast<Parameters<F>>, ReturnType<F>>;
+): TaskFunction<DropLast<Parameters<F>>, ReturnType<F>, Parameters<F>>;
 export function withOptions<F extends AnyFunction>(
   fn: F,
   overrides: CallOptions & { kwargs?: undefined },
@@ -166,14 +172,15 @@ function callable<A extends unknown[], R>(registration: Registration): TaskFunct
   const run = (...args: A): R => {
     if (definition.fn === undefined)
       throw new TypeError(`task "${definition.name}" runs in another program: enqueue it`);
-    return definition.fn(...callArguments(definition.fn, args, registration.overrides.kwargs)) as R;
+    const { kwargs } = { ...definition.call, ...registration.overrides };
+    return definition.fn(...callArguments(definition.fn, args, kwargs)) as R;
   };
   const { name } = definition;
   const callable = Object.assign(run, {
     taskName: name,
     with: (overrides: CallOptions) => override(registration, overrides, `task "${name}".with`),
   });
-  Object.defineProperty(callable, "name", { value: name });
+  Object.defineProperties(callable, { name: { value: name }, length: { value: definition.fn?.length ?? 0 } });
   registrations.set(callable, registration);
   return callable as unknown as TaskFunction<A, R>;
 }

@@ -106,6 +106,7 @@ export class Upkeep {
 export class Deaths {
   readonly #now: () => number;
   readonly #seen = new Map<string, { beat: number; since: number }>();
+  #lastLook = Number.NEGATIVE_INFINITY;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
@@ -114,6 +115,10 @@ export class Deaths {
   among(workers: readonly WorkerRecord[]): WorkerRecord[] {
     for (const id of this.#seen.keys())
       if (!workers.some((worker) => worker.id === id)) this.#seen.delete(id);
+    // A long gap between looks: this process was frozen too, and a beat that was not made in it proves nothing.
+    const gap = this.#now() - this.#lastLook;
+    this.#lastLook = this.#now();
+    for (const { id, lease } of workers) if (gap > lease / 2) this.#seen.delete(id);
     return workers.filter((worker) => this.#isDead(worker));
   }
 

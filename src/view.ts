@@ -51,5 +51,9 @@ function readable(text: string, read: (text: string) => unknown): unknown {
 
 function errorOf(text: string): TaskError {
   const error = readable(text, (json) => decodeObject(json, "error"));
-  return typeof error === "string" ? { name: "Error", message: error } : (error as TaskError);
+  return {
+    name: "Error",
+    message: text,
+    ...(typeof error === "string" ? {} : (error as Partial<TaskError>)),
+  };
 }

@@ -1,6 +1,7 @@
 /** The worker: registers itself, keeps its slots filled, and leaves nothing behind when it stops. */
 import { randomBytes } from "node:crypto";
 import { after, type Timer } from "./durations.ts";
+import { engineOf, type QueueEngine } from "./engine.ts";
 import { thisProcess } from "./host.ts";
 import {
   type ReadWorkerOptions,
@@ -9,7 +10,7 @@ import {
   type StopOptions,
   type WorkerOptions,
 } from "./options.ts";
-import { engineOf, type Queue, type QueueEngine } from "./queue.ts";
+import type { Queue } from "./queue.ts";
 import { registeredNames, registrationOf } from "./registry.ts";
 import { Slots } from "./slots.ts";
 import { Upkeep } from "./upkeep.ts";

@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { type CommonOptions, withQueue } from "../database.ts";
+import { json, line } from "../output.ts";
+
+const examples = `
+Examples:
+  $ dbq migrate
+  $ dbq migrate --db /var/lib/app/app.db`;
+
+export function addMigrate(program: Command): void {
+  program
+    .command("migrate")
+    .summary("create the tables, or bring them up to date")
+    .description("Create the database and its tables, or bring the tables up to date.")
+    .addHelpText("after", examples)
+    .action(async (_: unknown, self: Command) => await migrate(self.optsWithGlobals<CommonOptions>()));
+}
+
+async function migrate(options: CommonOptions): Promise<void> {
+  // Opening does it.
+  await withQueue(options, async () => undefined);
+  if (options.json) json({ database: shown(options.db), upToDate: true });
+  else line(`${shown(options.db)}: its tables are up to date`);
+}
+
+/** The target without the password that a URL may hold. */
+function shown(target: string): string {
+  return target.replace(/(:\/\/[^/@:]*):[^/@]*@/, "$1:…@");
+}

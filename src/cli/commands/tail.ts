@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { Follower } from "../follow.ts";
+import { jsonNote, note, outputClosed } from "../output.ts";
+import { given } from "../parse.ts";
+import { printEvent } from "../task-events.ts";
+
+interface TailOptions extends CommonOptions {
+  func?: string;
+  queue?: string;
+}
+
+/** Milliseconds between two looks. */
+const interval = 250;
+
+const examples = `
+Examples:
+  $ dbq tail
+  $ dbq tail --func resize
+  $ dbq tail --json | jq 'select(.event == "failed")'`;
+
+export function addTail(program: Command): void {
+  program
+    .command("tail")
+    .summary("follow tasks as they change")
+    .description("Follow tasks as they change, one line each, until Ctrl-C.")
+    .option("--func <name>", "only tasks of this function")
+    .option("--queue <name>", "only tasks in this queue")
+    .addHelpText("after", examples)
+    .action(async (_: unknown, self: Command) => await tail(self.optsWithGlobals<TailOptions>()));
+}
+
+async function tail(options: TailOptions): Promise<void> {
+  const { func, queue: queueName, json } = options;
+  const stopped = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
+  await withExistingQueue(options, async (queue) => {
+    const follower = new Follower(queue, given({ func, queueName }));
+    await follower.begin();
+    if (json) jsonNote({ time: new Date(), event: "following", database: options.db });
+    else note(`following ${options.db}, Ctrl-C ends`);
+    while (!stopped.signal.aborted && !outputClosed()) {
+      for (const event of await follower.look()) printEvent(event, json);
+      await sleep(interval, undefined, { signal: stopped.signal }).catch(() => undefined);
+    }
+  });
+}

@@ -1,0 +1,103 @@
+/** Reads what was typed: arguments and options as the values that they mean. */
+import { InvalidArgumentError } from "commander";
+import ms, { type StringValue } from "ms";
+import { UsageError } from "./failure.ts";
+import { shortened } from "./text.ts";
+
+/** Milliseconds, or a string such as `30s` or `5m`. @throws InvalidArgumentError */
+export function duration(text: string): number {
+  const parsed = text === "" || text.length > 100 ? undefined : ms(text as StringValue);
+  if (parsed !== undefined && parsed >= 0) return Math.round(parsed);
+  throw new InvalidArgumentError("Expected a duration: milliseconds, or a string like 30s or 5m.");
+}
+
+/** A whole number within limits. @throws InvalidArgumentError */
+export function whole(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(number) && number >= min && number <= max)
+      return number;
+    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}.`);
+  };
+}
+
+const idFrom = whole(1);
+
+/** The id of a task. @throws UsageError */
+export function taskId(text: string): number {
+  try {
+    return idFrom(text);
+  } catch {
+    throw new UsageError(`expected the id of a task, a whole number from 1, got ${shown(text)}`);
+  }
+}
+
+/** Names that are separated by commas, of an option that may be repeated. */
+export function names(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...text.split(",").map((name) => name.trim())];
+}
+
+/** A JSON array. @throws UsageError */
+export function jsonArray(text: string, name: string): unknown[] {
+  const value = json(text, name);
+  if (Array.isArray(value)) return value;
+  throw new UsageError(`${name}: expected a JSON array such as '["a.png", 320]', got ${shown(text)}`);
+}
+
+/** A JSON object. @throws UsageError */
+export function jsonObject(text: string, name: string): Record<string, unknown> {
+  const value = json(text, name);
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  throw new UsageError(`${name}: expected a JSON object such as '{"width": 320}', got ${shown(text)}`);
+}
+
+function json(text: string, name: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${name}: ${shown(text)} is not JSON: ${(error as Error).message}`);
+  }
+  refuseRounding(text, name);
+  return value;
+}
+
+/** `JSON.parse` rounds 12345678901234567890 without a word; what is enqueued is what was typed, or nothing. */
+function refuseRounding(text: string, name: string): void {
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g)) {
+    if (!/^-?\d+$/.test(token) || BigInt(Number(token)) === BigInt(token)) continue;
+    throw new UsageError(`${name}: JavaScript has no number ${shortened(token, 40)}: write it as a string`);
+  }
+}
+
+type Scalar = string | number | boolean | null;
+
+/** `key=value` of an option that may be repeated; a value that reads as a JSON scalar is one. @throws InvalidArgumentError */
+export function metaPair(text: string, before: Record<string, Scalar> = {}): Record<string, Scalar> {
+  const at = text.indexOf("=");
+  if (at < 1)
+    throw new InvalidArgumentError('Expected key=value, such as tenant=acme, attempts=3 or zip="01234".');
+  return { ...before, [text.slice(0, at)]: scalar(text.slice(at + 1)) };
+}
+
+function scalar(text: string): Scalar {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value === null || ["string", "boolean"].includes(typeof value)) return value as Scalar;
+    // What a number does not keep as it was typed (007, 1e999, 12345678901234567890) is text.
+    return typeof value === "number" && String(value) === text ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+/** The object without what was not given. */
+export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const present = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(present) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+function shown(text: string): string {
+  return JSON.stringify(shortened(text, 60));
+}

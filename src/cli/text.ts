@@ -1,0 +1,72 @@
+/** Text for a terminal: whatever a task's data holds, only what can be seen and does nothing is printed. */
+
+/**
+ * What a terminal obeys (C0 and C1 controls, escape sequences among them), what reorders or hides text (bidirectional
+ * and other format characters), line and paragraph separators, halves of surrogate pairs.
+ */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+const shortForms: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** One line of text in which every control and format character is spelled out, such as `\x1b` or `\u202e`. */
+export function printable(text: string): string {
+  return text.replace(unprintable, (character) => shortForms[character] ?? spelled(character));
+}
+
+function spelled(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const hex = code.toString(16);
+  if (code <= 0xff) return `\\x${hex.padStart(2, "0")}`;
+  return code <= 0xffff ? `\\u${hex.padStart(4, "0")}` : `\\u{${hex}}`;
+}
+
+/** Text of several lines, each made printable. */
+export function printableLines(text: string): string[] {
+  return text.split(/\r?\n/).map(printable);
+}
+
+/** `JSON.stringify` escapes C0 controls only: the rest of what must not reach a terminal is escaped here. */
+const unsafeInJson = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** A value as JSON on one line that any terminal can show. `undefined` is `null`. */
+export function jsonText(value: unknown): string {
+  const json = JSON.stringify(value) ?? "null";
+  return json.replace(unsafeInJson, (characters) =>
+    characters
+      .split("")
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+}
+
+/** The text, cut to `longest` characters. */
+export function shortened(text: string, longest: number): string {
+  const characters = [...text.slice(0, longest * 2 + 2)];
+  return characters.length <= longest ? text : `${characters.slice(0, longest - 1).join("")}…`;
+}
+
+// East Asian Wide and Fullwidth (Unicode Standard Annex 11), in the ranges that names and messages use, and emoji.
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** How many columns a terminal takes for it. */
+export function columnsOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  let columns = 0;
+  for (const { segment } of segmenter.segment(text)) columns += wide.test(segment) ? 2 : 1;
+  return columns;
+}
+
+/** A moment, as short as it can be told without a time zone to guess. */
+export function moment(date: Date): string {
+  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+/** A length of time for people: `12 ms`, `3.4 s`, `5 min`. */
+export function span(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
+  return ms < 172_800_000 ? `${Math.floor(ms / 3_600_000)} h` : `${Math.floor(ms / 86_400_000)} d`;
+}

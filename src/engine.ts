@@ -1,0 +1,29 @@
+/** What stands behind a queue: the workers of this process share it, users do not see it. */
+import type { Hints } from "./hints.ts";
+import type { ReadQueueOptions } from "./options.ts";
+import type { Queue } from "./queue.ts";
+import type { Store } from "./store.ts";
+
+/** What the workers of this process need of a queue. */
+export interface QueueEngine {
+  readonly store: Store;
+  readonly hints: Hints;
+  readonly options: ReadQueueOptions;
+  /** Called when the queue closes, before its database does. */
+  readonly beforeClose: Set<() => Promise<void>>;
+  /** @throws QueueClosedError */
+  checkOpen(): void;
+}
+
+const engines = new WeakMap<Queue, QueueEngine>();
+
+export function setEngine(queue: Queue, engine: QueueEngine): void {
+  engines.set(queue, engine);
+}
+
+/** @throws TypeError when it is not a queue */
+export function engineOf(queue: Queue): QueueEngine {
+  const engine = engines.get(queue);
+  if (engine === undefined) throw new TypeError("expected a Queue, as openQueue() gives it");
+  return engine;
+}

@@ -1,0 +1,97 @@
+/** Inside a transaction: at once where the driver is synchronous, a promise elsewhere. The types of a driver tell which. */
+import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import type { MySqlDatabase, MySqlTransaction } from "drizzle-orm/mysql-core";
+import type { PgDatabase, PgTransaction } from "drizzle-orm/pg-core";
+import type { SqliteRemoteDatabase } from "drizzle-orm/sqlite-proxy";
+import { currentTask, type Queue, type RunningTask, type TaskId, task } from "../../src/index.ts";
+import { same } from "./equal.ts";
+
+declare const queue: Queue;
+const resize = task("resize", async (_path: string, _width: number) => ({ bytes: 1 }));
+const now = task("now", () => "now");
+
+type Id = TaskId<{ bytes: number }>;
+type Schema = Record<string, never>;
+/** What Drizzle gives to the callback of a transaction. */
+type Sqlite = Parameters<Parameters<BetterSQLite3Database["transaction"]>[0]>[0];
+
+export function synchronous(db: BetterSQLite3Database, tx: Sqlite, app: BetterSQLite3Database<Schema>): void {
+  const id = queue.within(tx).enqueueTask(resize, "a.png", 320);
+  same<typeof id, Id>(true);
+  const ids = queue.within(tx).enqueueTasks([[resize, "a.png", 320], [now]]);
+  same<typeof ids, [Id, TaskId<string>]>(true);
+  const [a, b] = [queue.within(db).enqueueTask(now), queue.within(app).enqueueTask(now)];
+  same<[typeof a, typeof b], [TaskId<string>, TaskId<string>]>(true);
+  const nested = tx.transaction((inner) => queue.within(inner).enqueueTask(now));
+  same<typeof nested, TaskId<string>>(true);
+  const inTransaction = db.transaction((own) => queue.within(own).enqueueTask(now));
+  same<typeof inTransaction, TaskId<string>>(true);
+  const completed = currentTask().within(tx).complete({ bytes: 1 });
+  same<typeof completed, void>(true);
+}
+
+// biome-ignore-start lint/suspicious/noExplicitAny: any driver, any schema.
+export async function asynchronous(
+  postgres: PgDatabase<any, any, any>,
+  pgTransaction: PgTransaction<any, any, any>,
+  mysql: MySqlDatabase<any, any, any, any>,
+  mysqlTransaction: MySqlTransaction<any, any, any, any>,
+  remote: SqliteRemoteDatabase,
+): Promise<void> {
+  // biome-ignore-end lint/suspicious/noExplicitAny: any driver, any schema.
+  const ids = [
+    queue.within(postgres).enqueueTask(resize, "a.png", 320),
+    queue.within(pgTransaction).enqueueTask(resize, "a.png", 320),
+    queue.within(mysql).enqueueTask(resize, "a.png", 320),
+    queue.within(mysqlTransaction).enqueueTask(resize, "a.png", 320),
+    queue.within(remote).enqueueTask(resize, "a.png", 320),
+  ] as const;
+  same<typeof ids, readonly [Promise<Id>, Promise<Id>, Promise<Id>, Promise<Id>, Promise<Id>]>(true);
+  const many = queue.within(pgTransaction).enqueueTasks([[now], [resize, "a.png", 320]]);
+  same<typeof many, Promise<[TaskId<string>, Id]>>(true);
+  const completed = currentTask().within(mysqlTransaction).complete();
+  same<typeof completed, Promise<void>>(true);
+}
+
+export async function transactions(): Promise<void> {
+  const id = await queue.transaction((tx: Sqlite, q) => {
+    const inside = q.enqueueTask(resize, "a.png", 320);
+    same<typeof inside, Id>(true);
+    same<typeof tx, Sqlite>(true);
+    return inside;
+  });
+  same<typeof id, Id>(true);
+  // What it gives when nobody says which transaction it is.
+  const told = await queue.transaction((_, q) => q.enqueueTask(now));
+  same<typeof told, TaskId<string>>(true);
+  const text = await queue.transaction(() => "text");
+  same<typeof text, string>(true);
+}
+
+export function wrong(tx: Sqlite, pgTransaction: PgTransaction<never, Schema, never>): void {
+  // @ts-expect-error: arguments are checked inside, too
+  queue.within(tx).enqueueTask(resize, "a.png", "320");
+  // @ts-expect-error: missing ones as well
+  queue.within(pgTransaction).enqueueTask(resize, "a.png");
+  // @ts-expect-error: and each of many
+  queue.within(tx).enqueueTasks([[now], [resize, "a.png"], [now]]);
+  // @ts-expect-error: it is there at once: nothing to wait for
+  queue.within(tx).enqueueTask(now).then();
+  // @ts-expect-error: here it is a promise
+  const id: TaskId<string> = queue.within(pgTransaction).enqueueTask(now);
+  // @ts-expect-error: so it is inside of the queue's own
+  void queue.transaction((inner: Sqlite, q) => q.enqueueTask(resize, inner, 320));
+  same<typeof id, never>(false);
+}
+
+export function running(): void {
+  const current = currentTask<{ db: string }>();
+  same<typeof current, RunningTask<{ db: string }>>(true);
+  same<typeof current.context, { db: string }>(true);
+  same<typeof current.signal, AbortSignal>(true);
+  same<ReturnType<typeof currentTask>["context"], unknown>(true);
+  // @ts-expect-error: progress is a number
+  current.progress("half");
+  // @ts-expect-error: the running task is not for writing
+  current.retryCount = 0;
+}

@@ -1,0 +1,158 @@
+/**
+ * Invariant: a worker that beats is never taken for dead, whatever the clocks do; one that is silent is, within its
+ * lease; one whose process is seen to have ended is at once.
+ */
+import { describe, expect, it } from "vitest";
+import { thisProcess } from "../../src/host.ts";
+import type { WorkerRecord } from "../../src/store.ts";
+import { Deaths, Upkeep } from "../../src/upkeep.ts";
+
+const lease = 15_000;
+
+/** A worker on a host that cannot be seen from here, so that its heartbeat alone decides. */
+function far(change: Partial<WorkerRecord> = {}): WorkerRecord {
+  return {
+    id: "far",
+    queueNames: ["default"],
+    concurrency: 10,
+    lease,
+    host: "elsewhere",
+    bootId: null,
+    pidNamespace: null,
+    pid: 1,
+    processStart: null,
+    startedAt: 0,
+    heartbeatAt: 0,
+    beat: 1,
+    heartbeatAge: 0,
+    ...change,
+  };
+}
+
+/** Milliseconds between the looks of a process that is not frozen. */
+const every = 400;
+
+/**
+ * Deaths on a clock that is moved by hand; `look` tells the ids of the dead at that moment, after looking at what was
+ * there before every 400 ms until then. `lookAfterFreeze` looks at nothing in between.
+ */
+function observer() {
+  let now = 0;
+  let before: WorkerRecord[] = [];
+  const deaths = new Deaths(() => 1_000 + now);
+  const lookAfterFreeze = (at: number, ...workers: WorkerRecord[]) => {
+    now = at;
+    before = workers;
+    return deaths.among(workers).map(({ id }) => id);
+  };
+  const look = (at: number, ...workers: WorkerRecord[]) => {
+    while (now + every < at) lookAfterFreeze(now + every, ...before);
+    return lookAfterFreeze(at, ...workers);
+  };
+  return { look, lookAfterFreeze };
+}
+
+describe("a heartbeat", () => {
+  it("that stands still for the lease means death, and not a moment sooner", () => {
+    const { look } = observer();
+    expect(look(0, far())).toEqual([]);
+    expect(look(lease - 1, far({ heartbeatAge: lease / 2 - 1 }))).toEqual([]);
+    expect(look(lease, far())).toEqual(["far"]);
+    expect(look(lease + 400, far())).toEqual(["far"]);
+  });
+
+  it("that stood still while the observer was frozen too proves nothing", () => {
+    const { look, lookAfterFreeze } = observer();
+    look(0, far());
+    expect(lookAfterFreeze(10 * lease, far({ heartbeatAge: 10 * lease }))).toEqual([]);
+    expect(look(11 * lease - 1, far())).toEqual([]);
+    expect(look(11 * lease, far())).toEqual(["far"]);
+  });
+
+  it("that moves starts the wait anew", () => {
+    const { look } = observer();
+    for (let beat = 1; beat <= 10; beat += 1) expect(look(beat * (lease - 1), far({ beat }))).toEqual([]);
+    expect(look(10 * (lease - 1) + lease - 1, far({ beat: 10 }))).toEqual([]);
+    expect(look(10 * (lease - 1) + lease, far({ beat: 10 }))).toEqual(["far"]);
+  });
+
+  it("that is old by the wall clock alone means nothing: that clock may have jumped", () => {
+    const { look } = observer();
+    const jumped = { heartbeatAge: 7 * 24 * 3_600_000 };
+    expect(look(0, far(jumped))).toEqual([]);
+    expect(look(0, far(jumped))).toEqual([]);
+    // It beats on, every third of its lease.
+    for (let beat = 1; beat <= 30; beat += 1)
+      expect(look(beat * (lease / 3), far({ beat, ...jumped }))).toEqual([]);
+  });
+
+  it("that is old by both clocks means death after half a lease of stillness", () => {
+    const { look } = observer();
+    expect(look(0, far({ heartbeatAge: lease }))).toEqual([]);
+    expect(look(lease / 2 - 1, far({ heartbeatAge: 2 * lease }))).toEqual([]);
+    expect(look(lease / 2, far({ heartbeatAge: 2 * lease }))).toEqual(["far"]);
+  });
+
+  it("that a wall clock stepped back makes look new is judged by its stillness", () => {
+    const { look } = observer();
+    expect(look(0, far({ heartbeatAge: -3_600_000 }))).toEqual([]);
+    expect(look(lease, far({ heartbeatAge: -3_590_000 }))).toEqual(["far"]);
+  });
+
+  it("is judged by the lease of its own worker, and each by its own", () => {
+    const { look } = observer();
+    const workers = (beat: number) => [far({ id: "short", lease: 1_000 }), far({ id: "long", beat })];
+    expect(look(0, ...workers(1))).toEqual([]);
+    expect(look(1_000, ...workers(1))).toEqual(["short"]);
+    expect(look(lease, ...workers(2))).toEqual(["short"]);
+  });
+
+  it("of a worker that was gone and has registered anew is new", () => {
+    const { look } = observer();
+    look(0, far());
+    look(100);
+    expect(look(lease, far())).toEqual([]);
+    expect(look(2 * lease, far())).toEqual(["far"]);
+  });
+});
+
+describe("a process", () => {
+  it("that is seen to have ended is dead at once, however fresh its heartbeat", () => {
+    const { look } = observer();
+    // A start time that the process with this pid does not have: the pid was given to another one.
+    const reused = { ...thisProcess(), processStart: "1" };
+    expect(look(0, far({ ...reused, beat: 1 }))).toEqual(["far"]);
+  });
+
+  it("this one: its workers are alive from their making to their stop, however still their heartbeat", async () => {
+    const { look } = observer();
+    const untouched = () => Promise.reject(new Error("an upkeep that has not started reads nothing"));
+    const upkeep = new Upkeep({
+      store: {
+        workers: untouched,
+        rescue: untouched,
+        rescueOrphans: untouched,
+        promote: untouched,
+        prune: untouched,
+      },
+      workerId: "mine",
+      lease,
+      retention: { completed: 1, cancelled: 1, failed: 1 },
+      onWork: () => undefined,
+      onRescued: () => undefined,
+      report: () => undefined,
+    });
+    const mine = far({ id: "mine", ...thisProcess() });
+    expect(look(0, mine)).toEqual([]);
+    expect(look(10 * lease, { ...mine, heartbeatAge: 10 * lease })).toEqual([]);
+    await upkeep.stop();
+    look(20 * lease, mine);
+    expect(look(21 * lease, mine)).toEqual(["mine"]);
+  });
+
+  it("this one: a worker of another of its threads lives while it beats", () => {
+    const { look } = observer();
+    for (let beat = 1; beat <= 3; beat += 1)
+      expect(look(beat * (lease / 3), far({ id: "thread", ...thisProcess(), beat }))).toEqual([]);
+  });
+});
