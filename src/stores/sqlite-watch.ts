@@ -9,7 +9,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Database, Statement } from "better-sqlite3";
 import { report } from "../events.ts";
-import { openToWatch, realPath } from "./sqlite-open.ts";
+import { openToWatch } from "./sqlite-open.ts";
 
 export class SqliteWatch {
   readonly #path: string;
@@ -18,8 +18,9 @@ export class SqliteWatch {
   #seen = -1;
   #secondLook: NodeJS.Timeout | undefined;
 
+  /** `path`: absolute, and no link. */
   constructor(path: string) {
-    this.#path = realPath(path);
+    this.#path = path;
   }
 
   /** Returns what removes the listener. */

@@ -5,15 +5,16 @@ import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3"
 import { BaseSQLiteDatabase, SQLiteTransaction } from "drizzle-orm/sqlite-core";
 import { show } from "../durations.ts";
 import { AsyncTransactionError } from "../errors.ts";
+import { report } from "../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
-import { methodsOver } from "./methods.ts";
+import { methodsOver, type Runner } from "./methods.ts";
 import { checkTables, migrate } from "./migrate-sqlite.ts";
 import { operations } from "./operations.ts";
 import { databaseError, patiently, SqliteConnection, textOf } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { startHeartbeat } from "./sqlite-heartbeat.ts";
-import { openBeside, openFile, type SqliteSettings } from "./sqlite-open.ts";
+import { openBeside, openFile, realPath, type SqliteSettings } from "./sqlite-open.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
 
@@ -79,8 +80,9 @@ function sqliteStore(
   handle: () => BetterSQLite3Database,
 ): Store {
   const { client } = connection;
-  const shared = client.memory || client.name === "";
-  const watch = shared ? undefined : new SqliteWatch(client.name);
+  // Now, while it leads to the file: the app may change its folder.
+  const path = client.memory || client.name === "" ? undefined : realPath(client.name);
+  const watch = path === undefined ? undefined : new SqliteWatch(path);
   let theirs: BetterSQLite3Database | undefined;
 
   const write = <T>(op: () => Op<T>): Promise<T> =>
@@ -102,13 +104,9 @@ function sqliteStore(
       theirs ??= handle();
       return await runTransaction(theirs, fn, connection.name);
     },
-    // A database that nobody else can open needs no proof of life.
     keepAlive: async (workerId, every, onLost) => {
-      if (shared) return async () => undefined;
-      return await startHeartbeat(
-        { path: client.name, ...textOf(ops.statements.beat), workerId, every },
-        onLost,
-      );
+      if (path === undefined) return beatHere(write, workerId, every, onLost);
+      return await startHeartbeat({ path, ...textOf(ops.statements.beat), workerId, every }, onLost);
     },
     watch: (listener) => watch?.add(listener) ?? (() => undefined),
     diagnose: async () => diagnoseSqlite(client),
@@ -117,6 +115,23 @@ function sqliteStore(
       if (owned) client.close();
     },
   };
+}
+
+/** In memory no other thread can beat; nor can another process judge. */
+function beatHere(
+  write: Runner["write"],
+  workerId: string,
+  every: number,
+  onLost: () => void,
+): () => Promise<void> {
+  const beat = async () => {
+    if (!(await write(() => ops.beat(workerId)))) onLost();
+  };
+  const timer = setInterval(
+    () => beat().catch((error: unknown) => report(error, "heartbeat")),
+    every,
+  ).unref();
+  return async () => clearInterval(timer);
 }
 
 /** Waits for the write lock off the thread; once `fn` has begun, it is never run a second time. */

@@ -73,6 +73,11 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     return handedBack;
   }
 
+  /** False: the worker's row is gone, others think it dead. */
+  function* beat(workerId: string): Op<boolean> {
+    return (yield* count(s.beat, { workerId })) > 0;
+  }
+
   function* register({ queueNames, ...worker }: NewWorker): Op<void> {
     yield* count(s.register, { ...worker, queueNames: JSON.stringify(queueNames) });
   }
@@ -84,6 +89,7 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     rescue,
     rescueOrphans,
     register,
+    beat,
     unregister,
     *workers(): Op<WorkerRecord[]> {
       return (yield* rows(s.workers)).map(toWorker);
