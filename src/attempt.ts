@@ -26,6 +26,8 @@ export interface AttemptHost {
   readonly maxPayload: number;
   /** Keeps a note of progress, sooner or later. */
   noteProgress(record: TaskRecord, progress: number, note: string | null): void;
+  /** Whether the handler's own transaction has completed the task. */
+  isCompleted(record: TaskRecord): Promise<boolean>;
   /** Takes what the app's own code threw where it must not matter. */
   report(error: unknown, where: string): void;
 }
@@ -48,7 +50,7 @@ export class RunningAttempt {
   #leaveHandler: () => void = () => undefined;
   #finish: (outcome: Outcome | undefined) => void = () => undefined;
   #finished = false;
-  #completing = false;
+  #offered: { value: unknown; outcome: Outcome } | undefined;
 
   constructor(record: TaskRecord, definition: TaskDefinition, host: AttemptHost) {
     this.record = record;
@@ -56,9 +58,9 @@ export class RunningAttempt {
     this.#host = host;
   }
 
-  /** Whether the handler has offered its result in a transaction of its own. */
-  get completing(): boolean {
-    return this.#completing;
+  /** The result that the handler has offered in a transaction of its own, whether that was committed or not. */
+  get offered(): Outcome | undefined {
+    return this.#offered?.outcome;
   }
 
   /** Runs to the end. Undefined: there is nothing to settle, since the task was lost. Never rejects. */
@@ -148,6 +150,8 @@ export class RunningAttempt {
 
   async #judge(ending: Ending): Promise<Outcome> {
     if (this.#released) return this.#as({ kind: "interrupted" });
+    if (this.#offered && (await this.#host.isCompleted(this.record)))
+      return await this.#returned(this.#offered.value);
     if (this.#timedOut) return await this.#failed({ error: this.#timedOut, as: "timeout", final: false });
     if (ending.how === "returned") return await this.#returned(ending.value);
     const error = ending.how === "threw" ? ending.error : undefined;
@@ -270,10 +274,11 @@ export class RunningAttempt {
     const result = encode(value, "result");
     if (result !== undefined) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
     const inside = this.#host.store.within(tx);
-    this.#completing = true;
-    const settled = inside.settle(this.#as({ kind: "completed", result: result ?? null }));
+    const outcome: Outcome = this.#as({ kind: "completed", result: result ?? null });
+    const settled = inside.settle(outcome);
     return chain(settled, (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
+      this.#offered = { value, outcome };
     }) as WithinResult<Tx, void>;
   }
 }

@@ -26,9 +26,8 @@ export function retryDelay(
   const where = `backoff of task "${name}"`;
   try {
     const next = backoff(retryCount, error);
-    return next instanceof Date
-      ? Math.max(0, moment(next, where) - Date.now())
-      : milliseconds(next, where, longestWait);
+    if (!(next instanceof Date)) return milliseconds(next, where, longestWait);
+    return Math.min(Math.max(0, moment(next, where) - Date.now()), longestWait.max);
   } catch (thrown) {
     report(thrown, where);
     return defaultBackoff(retryCount);

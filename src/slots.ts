@@ -60,6 +60,7 @@ export class Slots {
       context: host.context,
       maxPayload: host.maxPayload,
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
+      isCompleted: (record) => this.#isCompleted(record),
       report: (error, where) => host.tellError(error, where),
     };
   }
@@ -196,8 +197,19 @@ export class Slots {
     const refused = new Set(ended.filter((_, i) => !settled[i]).map(({ attempt }) => attempt));
     const lost = await this.#lostAmong([...refused]);
     for (const { attempt, outcome } of ended) {
-      const accepted = refused.has(attempt) ? completedWithin(outcome) : outcome;
+      // Refused and not lost: the handler has completed its task in a transaction of its own.
+      const accepted = refused.has(attempt) ? attempt.offered : outcome;
       this.#host.tellSettled(attempt.record, lost.has(attempt) ? undefined : accepted);
+    }
+  }
+
+  async #isCompleted({ id, generationId }: TaskRecord): Promise<boolean> {
+    try {
+      const [standing] = await this.#host.store.standings([id]);
+      return standing?.status === "completed" && standing.generationId === generationId + 1;
+    } catch (error) {
+      this.#host.tellError(error, "looking after a task that its handler completed");
+      return false;
     }
   }
 
@@ -235,8 +247,7 @@ export class Slots {
 function isLost(attempt: RunningAttempt, standing: Standing | undefined): boolean {
   const held = attempt.record.generationId;
   if (standing?.generationId === held) return false;
-  const byItself =
-    attempt.completing && standing?.status === "completed" && standing.generationId === held + 1;
+  const byItself = attempt.offered && standing?.status === "completed" && standing.generationId === held + 1;
   return !byItself;
 }
 
@@ -244,9 +255,4 @@ function reasonOf({ id, generationId }: TaskRecord, standing: Standing | undefin
   return standing === undefined || standing.status === "cancelled"
     ? new TaskCancelledError(id)
     : new LostGenerationError(id, generationId);
-}
-
-/** The handler had completed the task in a transaction of the app's, whatever it did after. */
-function completedWithin({ id, generationId, workerId, startedAt }: Outcome): Outcome {
-  return { id, generationId, workerId, startedAt, kind: "completed", result: null };
 }

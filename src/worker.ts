@@ -147,6 +147,9 @@ export class Worker<C = unknown> extends WorkerTeller {
   async #begin({ id, slots, upkeep, undo }: Run): Promise<void> {
     const { store, hints, beforeClose } = this.#engine;
     const { lease, pollInterval } = this.#options;
+    const stop = () => this.stop({ grace: 0 });
+    beforeClose.add(stop);
+    undo.push(() => beforeClose.delete(stop));
     undo.push(() => upkeep.stop());
     await this.#register(id);
     undo.push(() => store.unregister(id));
@@ -162,9 +165,6 @@ export class Worker<C = unknown> extends WorkerTeller {
       hints.onEnded((ids) => slots.checkStandings(ids)),
       store.watch(onChange),
     );
-    const stop = () => this.stop({ grace: 0 });
-    beforeClose.add(stop);
-    undo.push(() => beforeClose.delete(stop));
   }
 
   async #register(id: string): Promise<void> {
