@@ -38,7 +38,9 @@ export const dbqTasks = sqliteTable(
   },
   (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
-    index("dbq_tasks_claim").on(t.queueName, sql`priority desc`, t.id, t.func).where(sql`status = 'pending'`),
+    index("dbq_tasks_claim")
+      .on(t.queueName, t.func, sql`priority desc`, t.id, t.waitUntil)
+      .where(sql`status = 'pending'`),
     index("dbq_tasks_due").on(t.waitUntil).where(sql`status = 'scheduled'`),
     index("dbq_tasks_running").on(t.workerId).where(sql`status = 'running'`),
     index("dbq_tasks_finished").on(t.status, t.finishedAt).where(sql`finished_at is not null`),

@@ -1,23 +1,21 @@
 /** One attempt: decode → beforeRun → the handler → what became of it → hooks. It ends in an Outcome, whatever the handler does. */
 import { checkSize, decodeArgs, decodeObject, encode } from "./codec.ts";
 import { type RunningTask, runAs } from "./current.ts";
-import { after, type Timer } from "./durations.ts";
+import { after, longestWait, milliseconds, type Timer } from "./durations.ts";
 import { LostGenerationError, WorkerStoppedError } from "./errors.ts";
 import { runChannel } from "./events.ts";
+import { runHook } from "./hooks.ts";
 import { callArguments, type TaskDefinition } from "./registry.ts";
 import { isWorthRetry, retryDelay } from "./retry.ts";
 import { CancelTask, SnoozeTask } from "./steer.ts";
-import type { AttemptRecord, Outcome, Store } from "./store.ts";
-import type { AttemptOutcome, JsonObject, Task, TaskError, TaskRecord } from "./task.ts";
-import { describeThrown } from "./thrown.ts";
+import type { Outcome, Store } from "./store.ts";
+import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "./task.ts";
+import { describeThrown, failureOf, isA } from "./thrown.ts";
 import { taskOf } from "./view.ts";
 import { chain, type WithinResult } from "./within.ts";
 
 /** Milliseconds that a handler has to settle after its signal was aborted; then its slot is free without it. */
 const afterAbort = 1_000;
-
-/** Milliseconds that a hook may take; then the attempt goes on without it. */
-const hookLimit = 30_000;
 
 /** What an attempt needs of its worker. */
 export interface AttemptHost {
@@ -47,7 +45,8 @@ export class RunningAttempt {
   /** The task is not this attempt's any more, or is being handed back: what the handler still does has no outcome. */
   #released: "lost" | "interrupted" | undefined;
   #timer: Timer | undefined;
-  #leaveHandler: () => void = () => undefined;
+  /** Goes on without the handler, or the hook, that is being waited for. */
+  #leave: () => void = () => undefined;
   #finish: (outcome: Outcome | undefined) => void = () => undefined;
   #finished = false;
   #offered: { value: unknown; outcome: Outcome } | undefined;
@@ -75,7 +74,11 @@ export class RunningAttempt {
     if (this.#released)
       this.#finish(this.#released === "lost" ? undefined : this.#as({ kind: "interrupted" }));
     else
-      void this.#outcome().then((outcome) => this.#finish(this.#released === "lost" ? undefined : outcome));
+      void this.#outcome()
+        .catch((error: unknown) =>
+          this.#as({ kind: "failed", ...failureOf("failed", describeThrown(error)) }),
+        )
+        .then((outcome) => this.#finish(this.#released === "lost" ? undefined : outcome));
     return ended;
   }
 
@@ -115,7 +118,7 @@ export class RunningAttempt {
     const { fn } = this.#definition;
     const all = fn ? callArguments(fn, args, kwargs) : args;
     return new Promise((resolve) => {
-      this.#leaveHandler = () => resolve({ how: "left" });
+      this.#leave = () => resolve({ how: "left" });
       if (this.#released) return resolve({ how: "left" });
       this.#startClock();
       const call = async () => await fn?.(...all);
@@ -137,7 +140,7 @@ export class RunningAttempt {
         "TimeoutError",
       );
       this.#abort(this.#timedOut);
-      this.#timer = after(afterAbort, () => this.#leaveHandler());
+      this.#timer = after(afterAbort, () => this.#leave());
     });
   }
 
@@ -149,14 +152,19 @@ export class RunningAttempt {
   // ---- judging -------------------------------------------------------------------------------
 
   async #judge(ending: Ending): Promise<Outcome> {
+    this.#timer?.clear();
     if (this.#released) return this.#as({ kind: "interrupted" });
     if (this.#offered && (await this.#host.isCompleted(this.record)))
       return await this.#returned(this.#offered.value);
     if (this.#timedOut) return await this.#failed({ error: this.#timedOut, as: "timeout", final: false });
     if (ending.how === "returned") return await this.#returned(ending.value);
     const error = ending.how === "threw" ? ending.error : undefined;
-    if (isA(error, CancelTask)) return this.#cancelled(error);
-    if (isA(error, SnoozeTask)) return this.#as({ kind: "snoozed", delay: error.delay });
+    if (isA(error, CancelTask))
+      return this.#as({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
+    // What was thrown may be of a class of its own: its delay is read as if it came from anywhere.
+    if (isA(error, SnoozeTask)) {
+      return this.#as({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
+    }
     return await this.#failed({ error, as: "failed", final: false });
   }
 
@@ -174,15 +182,6 @@ export class RunningAttempt {
     return this.#as({ kind: "completed", result: result ?? null });
   }
 
-  #cancelled(error: CancelTask): Outcome {
-    const described = describeThrown(error);
-    return this.#as({
-      kind: "cancelled",
-      error: JSON.stringify(described),
-      attempt: recordOf("cancelled", described),
-    });
-  }
-
   /** A failed attempt: whether it is tried again is decided here, and nowhere else. */
   async #failed({ error, as, final }: Failure): Promise<Outcome> {
     const { retryCount, maxRetries } = this.record;
@@ -196,35 +195,20 @@ export class RunningAttempt {
         retryCount: again ? retryCount + 1 : retryCount,
       });
     if (onFailure) await this.#hook("onFailure", () => onFailure(task(), error));
-    const settled = { error: JSON.stringify(described), attempt: recordOf(as, described) };
-    return again
-      ? this.#as({
-          kind: "retry",
-          delay: retryDelay(this.#definition, retryCount + 1, error, this.#host.report),
-          ...settled,
-        })
-      : this.#as({ kind: "failed", ...settled });
+    const failure = failureOf(as, described);
+    if (!again) return this.#as({ kind: "failed", ...failure });
+    const delay = retryDelay(this.#definition, retryCount + 1, error, this.#host.report);
+    return this.#as({ kind: "retry", delay, ...failure });
   }
 
   // ---- hooks and the task's own view ---------------------------------------------------------
 
   /** A hook that throws, or takes too long, is reported and changes nothing. */
   async #hook(name: string, call: () => unknown): Promise<void> {
-    const where = `${name} of task "${this.record.func}" (${this.record.id})`;
-    let timer: Timer | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = after(hookLimit, () => {
-        this.#host.report(new Error(`it has not settled within ${hookLimit} ms`), where);
-        resolve();
-      });
+    const left = new Promise<void>((resolve) => {
+      this.#leave = resolve;
     });
-    try {
-      await Promise.race([call(), late]);
-    } catch (error) {
-      this.#host.report(error, where);
-    } finally {
-      timer?.clear();
-    }
+    await runHook(`${name} of task "${this.record.func}" (${this.record.id})`, call, left, this.#host.report);
   }
 
   /** The task as its row is about to be. */
@@ -280,24 +264,5 @@ export class RunningAttempt {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
       this.#offered = { value, outcome };
     }) as WithinResult<Tx, void>;
-  }
-}
-
-function recordOf(outcome: AttemptOutcome, { name, message, stack }: TaskError): AttemptRecord {
-  const errorStack = stack === undefined ? null : storable(stack);
-  return { outcome, errorName: storable(name), errorMessage: storable(message), errorStack };
-}
-
-/** Text for a column that is not JSON: Postgres refuses NUL and halves of surrogate pairs there. */
-function storable(text: string): string {
-  return text.replace(/[\0\p{Surrogate}]/gu, "\u{fffd}");
-}
-
-/** `instanceof` that no thrown proxy can make throw. */
-function isA<T>(value: unknown, errorClass: abstract new (...args: never[]) => T): value is T {
-  try {
-    return value instanceof errorClass;
-  } catch {
-    return false;
   }
 }

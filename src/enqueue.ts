@@ -3,6 +3,7 @@ import { checkSize, encodeArgs, encodeObject } from "./codec.ts";
 import { DuplicateTaskError, QueueClosedError } from "./errors.ts";
 import { enqueueChannel } from "./events.ts";
 import { type AnyFunction, registrationOf } from "./registry.ts";
+import { inRootContext } from "./root-context.ts";
 import type { DuplicatePolicy, Inserted, NewTask } from "./store.ts";
 import type { TaskId } from "./task.ts";
 import type { ReadCallOptions } from "./task-options.ts";
@@ -104,7 +105,7 @@ export class GroupCommit {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new QueueClosedError());
       // setImmediate, not a microtask: what the sockets of one poll phase enqueue is one tick too.
-      if (this.#waiting.length === 0) setImmediate(() => this.#flush());
+      if (this.#waiting.length === 0) inRootContext(() => setImmediate(() => this.#flush()));
       this.#waiting.push({ prepared, resolve, reject });
     });
   }

@@ -27,9 +27,9 @@ export function report(error: unknown, where: string): void {
 /** A thrown value as one line, whatever it is. */
 function textOf(error: unknown): string {
   try {
-    return error instanceof Error
-      ? `${error.name}: ${error.message}`.slice(0, 1_000)
-      : String(error).slice(0, 1_000);
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    // It ends on a terminal, and may hold anything.
+    return text.slice(0, 1_000).replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1));
   } catch {
     return "a value that cannot be shown";
   }

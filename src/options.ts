@@ -156,7 +156,7 @@ export interface WorkerOptions<C = unknown> {
   tasks?: readonly ((...args: any[]) => unknown)[];
   /** What `currentTask().context` gives to each task: a pool, a logger, your app. Not copied. */
   context?: C;
-  /** How long after its last heartbeat a worker is taken for dead where its death cannot be seen; at least 1 s. @default "15s" */
+  /** How long after its last heartbeat a worker is taken for dead where its death cannot be seen; from 1 s to 1 day. @default "15s" */
   lease?: Duration;
   /** How often it looks for work of which no hint reached it. @default "1s" */
   pollInterval?: Duration;
@@ -181,7 +181,7 @@ export function readWorkerOptions(given: unknown): ReadWorkerOptions {
       throw wrong(name, "an array of registered functions", value);
     },
     context: anything,
-    lease: duration({ min: 1_000 }),
+    lease: duration({ min: 1_000, max: day }),
     pollInterval: duration({ min: 10, max: 60_000 }),
   });
   return {

@@ -4,12 +4,17 @@
  */
 import { EventEmitter } from "node:events";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
+import { after } from "./durations.ts";
 import { LostGenerationError, TaskCancelledError } from "./errors.ts";
 import type { Hints } from "./hints.ts";
 import { ProgressNotes } from "./progress.ts";
 import { definitionNamed } from "./registry.ts";
+import { inRootContext } from "./root-context.ts";
 import type { Outcome, Standing, Store } from "./store.ts";
 import type { TaskRecord } from "./task.ts";
+
+/** Milliseconds before an outcome that the database refused by itself is offered again. */
+const lonelyRetry = 1_000;
 
 /** What slots need of their worker. */
 export interface SlotsHost {
@@ -120,54 +125,65 @@ export class Slots {
     this.#again = true;
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.#takeTurn());
+    inRootContext(() => setImmediate(() => this.#takeTurn()));
   }
 
   async #takeTurn(): Promise<void> {
     this.#again = false;
-    const ended = this.#ended;
-    this.#ended = [];
+    // After a failure one by one, and apart from the claim: a row that the database refuses must hold up no other.
+    const careful = this.#failures > 0;
+    const ended = this.#ended.splice(0, careful ? 1 : this.#ended.length);
     try {
       // A task that has finished takes no more notes: its last one goes first.
       if (ended.length > 0) await this.#progress.flush();
-      await this.#turn(ended);
+      if (careful) await this.#turn([], true);
+      await this.#turn(ended, !careful);
       this.#failures = 0;
     } catch (error) {
-      this.#ended = [...ended, ...this.#ended];
-      this.#mayHaveWork = true;
-      this.#again = true;
-      await this.#afterFailure(error);
+      await this.#afterFailure(error, ended);
     }
+    if (this.#abandoned) return;
     this.#scheduled = false;
-    if (this.#again && (this.#claims || this.#ended.length > 0)) this.#schedule();
+    if (this.#ended.length > 0 || (this.#again && this.#claims)) this.#schedule();
     this.#turns.emit("end");
   }
 
-  async #turn(ended: readonly Ended[]): Promise<void> {
+  async #turn(ended: readonly Ended[], mayClaim: boolean): Promise<void> {
     const { store, workerId, queueNames, concurrency } = this.#host;
     const free = concurrency - this.#running.size + ended.length;
-    const claiming = this.#claims && this.#mayHaveWork && free > 0;
+    const claiming = mayClaim && this.#claims && this.#mayHaveWork && free > 0;
     if (ended.length === 0 && !claiming) return;
     const claim = claiming ? { workerId, queueNames, funcs: this.#host.funcs(), limit: free } : undefined;
     if (claiming) this.#mayHaveWork = false;
     const outcomes = ended.map(({ outcome }) => outcome);
-    const { settled, claimed, registered } = await store.turn({ outcomes, claim });
+    const { settled, claimed, more, registered } = await store.turn({ outcomes, claim });
     // Nothing that can fail may come between a claim and its start.
     for (const { attempt } of ended) this.#running.delete(attempt);
     for (const record of claimed) this.#start(record);
-    // Fewer than asked for: there are no more, until a hint or the poll says otherwise.
-    if (claiming && claimed.length === free) this.lookForWork();
+    // Else there is nothing left to claim, until a hint or the poll says otherwise.
+    if (more) this.lookForWork();
     if (!registered) this.#host.onDeclaredDead();
     if (ended.some(({ outcome: { kind } }) => kind === "retry" || kind === "snoozed"))
       this.#host.onScheduled();
     if (ended.length > 0) await this.#tellEnded(ended, settled);
   }
 
-  async #afterFailure(error: unknown): Promise<void> {
+  /** What was not settled is tried again: with a single one it may be the row itself, so it waits apart from the others. */
+  async #afterFailure(error: unknown, ended: readonly Ended[]): Promise<void> {
     this.#host.tellError(error, "settling and claiming");
     this.#failures += 1;
+    this.#again = true;
+    this.#mayHaveWork = true;
     const delay = Math.min(50 * 2 ** Math.min(this.#failures, 7), 5_000) * (0.5 + Math.random() / 2);
-    await new Promise((resolve) => setTimeout(resolve, delay));
+    if (ended.length === 1) after(lonelyRetry, () => this.#offerAgain(ended));
+    else this.#ended.push(...ended);
+    await new Promise((resolve) => setTimeout(resolve, ended.length === 1 ? 0 : delay));
+  }
+
+  #offerAgain(ended: readonly Ended[]): void {
+    if (this.#abandoned) return;
+    this.#ended.push(...ended);
+    this.#schedule();
   }
 
   #start(record: TaskRecord): void {

@@ -103,7 +103,9 @@ export interface TurnResult {
   settled: boolean[];
   /** The claimed tasks as they now are, highest priority first, then oldest. */
   claimed: TaskRecord[];
-  /** False when the worker's own row is gone: others think it dead, and it must register anew before it claims. */
+  /** Whether there may be more to claim: the limit was reached, or others were quicker. */
+  more: boolean;
+  /** False: the worker's own row was found to be gone. Others think it dead, and it must register before it claims. */
   registered: boolean;
 }
 
@@ -250,6 +252,9 @@ export interface Store {
   keepAlive(workerId: string, every: number, onLost: () => void): Promise<() => Promise<void>>;
 
   workers(): Promise<WorkerRecord[]>;
+
+  /** One heartbeat, now. False: the worker's row is gone. */
+  beat(workerId: string): Promise<boolean>;
 
   /**
    * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has

@@ -27,8 +27,6 @@ export interface CallOptions {
   waitUntil?: Date;
   /** Not before this much time has passed. Excludes `waitUntil`. */
   delay?: Duration;
-  /** Keyword arguments: reach the function as one trailing object, when not empty. */
-  kwargs?: object;
   /** At most one unfinished task holds it. */
   uniqueKey?: string;
   /** What an enqueue does whose `uniqueKey` is held: give the holder's id, or reject with `DBQ_DUPLICATE`. @default "return" */
@@ -90,6 +88,8 @@ type ErrorClass = abstract new (...args: any[]) => unknown;
 
 /** Options of every call of a task, and what is decided when it runs. */
 export interface TaskOptions<R = unknown> extends CallOptions {
+  /** Keyword arguments: reach the function as its last parameter, when not empty. Most calls bring their own, by `.with`. */
+  kwargs?: object;
   /** When a failed attempt is followed by another. `retryCount` is 1 before the first retry. @default exponential with jitter, 1 s up to an hour */
   backoff?: (retryCount: number, error: unknown) => Duration | Date;
   /** The errors that are worth a retry: classes, or a predicate. @default every error */
@@ -131,8 +131,9 @@ export function readTaskOptions(given: unknown, owner: string): ReadTaskOptions 
   return { call, backoff, retryOn, beforeRun, onSuccess, onFailure };
 }
 
-function readRetryOn(value: unknown, name: string): (error: unknown) => boolean {
+function readRetryOn(value: unknown, name: string): ((error: unknown) => boolean) | undefined {
   const list = Array.isArray(value) ? value : [value];
+  if (list.length === 0) return undefined;
   if (list.length === 1 && typeof list[0] === "function" && !isClass(list[0])) return list[0];
   for (const item of list) if (!isClass(item)) throw wrong(name, "error classes, or one predicate", item);
   return (error) => list.some((errorClass) => error instanceof errorClass);

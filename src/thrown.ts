@@ -1,6 +1,7 @@
 /** What a handler threw, made safe to keep: it may be anything, and reading it may throw again. */
 import { inspect, types } from "node:util";
-import type { TaskError } from "./task.ts";
+import type { AttemptRecord } from "./store.ts";
+import type { AttemptOutcome, TaskError } from "./task.ts";
 
 /** Characters kept; the rest is said to have been cut. */
 const longestMessage = 10_000;
@@ -61,4 +62,29 @@ function cut(text: string, longest: number): string {
   return text.length <= longest
     ? text
     : `${text.slice(0, longest)}… (${text.length - longest} more characters)`;
+}
+
+/** What the task's row and the attempt's row keep of it. */
+export function failureOf(
+  outcome: AttemptOutcome,
+  described: TaskError,
+): { error: string; attempt: AttemptRecord } {
+  const { name, message, stack } = described;
+  const errorStack = stack === undefined ? null : storable(stack);
+  const attempt = { outcome, errorName: storable(name), errorMessage: storable(message), errorStack };
+  return { error: JSON.stringify(described), attempt };
+}
+
+/** Text for a column that is not JSON: Postgres refuses NUL and halves of surrogate pairs there. */
+function storable(text: string): string {
+  return text.replace(/[\0\p{Surrogate}]/gu, "\u{fffd}");
+}
+
+/** `instanceof` that no thrown proxy can make throw. */
+export function isA<T>(value: unknown, errorClass: abstract new (...args: never[]) => T): value is T {
+  try {
+    return value instanceof errorClass;
+  } catch {
+    return false;
+  }
 }

@@ -1,5 +1,6 @@
 /** What keeps a queue healthy, done by every worker: dead workers' tasks freed, due tasks promoted, old ones pruned. */
 import { livenessOf } from "./host.ts";
+import { inRootContext } from "./root-context.ts";
 import type { Retention, Store, WorkerRecord } from "./store.ts";
 
 /** Milliseconds. A death that can be seen is seen at the next sweep; the promise is one second. */
@@ -17,7 +18,7 @@ const pruneBatch = 500;
 const living = new Set<string>();
 
 export interface UpkeepHost {
-  readonly store: Pick<Store, "workers" | "rescue" | "rescueOrphans" | "promote" | "prune">;
+  readonly store: Pick<Store, "workers" | "beat" | "rescue" | "rescueOrphans" | "promote" | "prune">;
   readonly workerId: string;
   readonly lease: number;
   readonly retention: Retention;
@@ -67,8 +68,8 @@ export class Upkeep {
   async #sweep(): Promise<number> {
     const { store, workerId } = this.#host;
     const workers = await store.workers();
-    for (const worker of this.#deaths.among(workers.filter(({ id }) => id !== workerId))) {
-      this.#freed(worker.id, await store.rescue(worker.id, worker.beat));
+    for (const { id, beat } of await this.#deaths.among(workers, () => store.beat(workerId))) {
+      this.#freed(id, await store.rescue(id, beat));
     }
     return sweepEvery;
   }
@@ -100,37 +101,38 @@ export class Upkeep {
 /**
  * Tells which workers are dead: by their process where it can be seen, else by their heartbeat.
  *
- * A heartbeat is judged by how long this process has seen it stand still, on a clock that never jumps. Its age by the
- * database's clock only shortens the wait for one that was silent long before; a jump of that clock alone frees nothing.
+ * A heartbeat is judged by how long this process has seen it stand still, on a clock that never jumps; its age by the
+ * database's clock only shortens the wait for one that was silent long before. Stillness makes a suspect, not a corpse:
+ * while somebody holds the write lock, or the machine sleeps, nobody can beat. So a write has to succeed first, and a
+ * suspect who does not beat by the look after that is dead.
  */
 export class Deaths {
   readonly #now: () => number;
-  readonly #seen = new Map<string, { beat: number; since: number }>();
-  #lastLook = Number.NEGATIVE_INFINITY;
+  readonly #seen = new Map<string, { beat: number; since: number; writable: boolean }>();
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  among(workers: readonly WorkerRecord[]): WorkerRecord[] {
+  /** `write`: makes a write of no consequence, and resolves when it has happened. */
+  async among(workers: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<WorkerRecord[]> {
     for (const id of this.#seen.keys())
       if (!workers.some((worker) => worker.id === id)) this.#seen.delete(id);
-    // A long gap between looks: this process was frozen too, and a beat that was not made in it proves nothing.
-    const gap = this.#now() - this.#lastLook;
-    this.#lastLook = this.#now();
-    for (const { id, lease } of workers) if (gap > lease / 2) this.#seen.delete(id);
-    return workers.filter((worker) => this.#isDead(worker));
-  }
-
-  #isDead(worker: WorkerRecord): boolean {
-    if (living.has(worker.id)) return false;
-    return livenessOf(worker) === "dead" || this.#isSilent(worker);
+    const others = workers.filter(({ id }) => !living.has(id));
+    const silent = others.filter((worker) => this.#isSilent(worker));
+    const dead = others.filter(
+      (worker) => livenessOf(worker) === "dead" || this.#seen.get(worker.id)?.writable,
+    );
+    const suspects = silent.filter((worker) => !dead.includes(worker));
+    if (suspects.length > 0) await write();
+    for (const { id } of suspects) (this.#seen.get(id) as { writable: boolean }).writable = true;
+    return dead;
   }
 
   #isSilent({ id, beat, lease, heartbeatAge }: WorkerRecord): boolean {
     const seen = this.#seen.get(id);
     if (seen?.beat !== beat) {
-      this.#seen.set(id, { beat, since: this.#now() });
+      this.#seen.set(id, { beat, since: this.#now(), writable: false });
       return false;
     }
     const still = this.#now() - seen.since;
@@ -172,7 +174,9 @@ class Chore {
       return;
     }
     clearTimeout(this.#timer);
-    this.#running = new Promise((resolve) => setImmediate(resolve)).then(() => this.#once());
+    this.#running = inRootContext(() =>
+      new Promise((resolve) => setImmediate(resolve)).then(() => this.#once()),
+    );
   }
 
   async #once(): Promise<void> {

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { after, type Timer } from "./durations.ts";
 import { engineOf, type QueueEngine } from "./engine.ts";
+import { DatabaseError } from "./errors.ts";
 import { thisProcess } from "./host.ts";
 import {
   type ReadWorkerOptions,
@@ -11,7 +12,7 @@ import {
   type WorkerOptions,
 } from "./options.ts";
 import type { Queue } from "./queue.ts";
-import { registeredNames, registrationOf } from "./registry.ts";
+import { registeredNames, registrationOf, type TaskDefinition } from "./registry.ts";
 import { Slots } from "./slots.ts";
 import { Upkeep } from "./upkeep.ts";
 import { WorkerTeller } from "./worker-events.ts";
@@ -51,7 +52,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     super();
     this.#engine = engineOf(queue);
     this.#options = readWorkerOptions(options);
-    for (const fn of this.#options.tasks ?? []) registrationOf(fn);
+    for (const fn of this.#options.tasks ?? []) refuseRemote(registrationOf(fn).definition);
   }
 
   /** What `worker_id` and `dbq_workers` call it; undefined while it is not running. */
@@ -231,14 +232,16 @@ export class Worker<C = unknown> extends WorkerTeller {
       await run.slots.drained();
       this.#graceTimer?.clear();
       await this.#unwind(run);
+      this.#graceTimer?.clear();
     }
     this.#graceEnds = Number.POSITIVE_INFINITY;
   }
 
+  /** Each step has the time of the last tries, no more: a database that stays locked cannot hold up a stop. */
   async #unwind(run: Run): Promise<void> {
     for (const step of run.undo.splice(0).reverse()) {
       try {
-        await step();
+        await within(lastTries, step);
       } catch (error) {
         this.tellError(error, "stopping the worker");
       }
@@ -259,6 +262,27 @@ export class Worker<C = unknown> extends WorkerTeller {
 
 /** Milliseconds between looks at work that other processes do. */
 const idlePoll = 100;
+
+function refuseRemote({ name, fn }: TaskDefinition): void {
+  if (fn === undefined)
+    throw new TypeError(`new Worker: tasks: "${name}" is a remoteTask, which another program runs`);
+}
+
+/** What a step gives, unless it takes longer. @throws DatabaseError */
+async function within<T>(limit: number, step: () => T): Promise<Awaited<T> | undefined> {
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = after(limit, () => reject(new DatabaseError(`the database was busy for ${limit} ms`)));
+  });
+  const done = (async () => await step())();
+  // What it does after that has nobody to tell.
+  done.catch(() => undefined);
+  try {
+    return await Promise.race([done, late]);
+  } finally {
+    timer?.clear();
+  }
+}
 
 function stopped() {
   return { kind: "stop" as const, done: Promise.resolve(), over: true };

@@ -39,7 +39,7 @@ CREATE TABLE `dbq_tasks` (
 	`progress_note` text
 );
 --> statement-breakpoint
-CREATE INDEX `dbq_tasks_claim` ON `dbq_tasks` (`queue_name`,priority desc,`id`,`func`) WHERE status = 'pending';--> statement-breakpoint
+CREATE INDEX `dbq_tasks_claim` ON `dbq_tasks` (`queue_name`,`func`,priority desc,`id`,`wait_until`) WHERE status = 'pending';--> statement-breakpoint
 CREATE INDEX `dbq_tasks_due` ON `dbq_tasks` (`wait_until`) WHERE status = 'scheduled';--> statement-breakpoint
 CREATE INDEX `dbq_tasks_running` ON `dbq_tasks` (`worker_id`) WHERE status = 'running';--> statement-breakpoint
 CREATE INDEX `dbq_tasks_finished` ON `dbq_tasks` (`status`,`finished_at`) WHERE finished_at is not null;--> statement-breakpoint

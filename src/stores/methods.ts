@@ -41,6 +41,7 @@ export function methodsOver({ read, write }: Runner, ops: Operations): Shared {
     register: (worker) => write(() => ops.register(worker)),
     unregister: (workerId) => write(() => ops.unregister(workerId)),
     workers: () => read(ops.workers),
+    beat: (workerId) => write(() => ops.beat(workerId)),
     rescue: (workerId, beat) => write(() => ops.rescue(workerId, beat)),
     rescueOrphans: (age) => write(() => ops.rescueOrphans(age)),
   };
@@ -58,9 +59,10 @@ async function takeTurn(
   let settled: boolean[] = [];
   for (let left = outcomes; ; left = []) {
     const seen = left.length === 0 && claim ? await read(() => ops.claimable(claim)) : undefined;
-    if (left.length === 0 && !seen?.length) return { settled, claimed: [], registered: true };
-    const { missed, ...result } = await write(() => ops.turn({ outcomes: left, claim }, seen));
+    if (left.length === 0 && !seen?.length) return { settled, claimed: [], more: false, registered: true };
+    const result = await write(() => ops.turn({ outcomes: left, claim }, seen));
     if (left.length > 0) settled = result.settled;
-    if (!missed) return { ...result, settled };
+    const lostAll = result.claimed.length === 0 && result.more;
+    if (!lostAll) return { ...result, settled };
   }
 }

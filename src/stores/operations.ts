@@ -1,5 +1,5 @@
 /** The operations on tasks, once, for each database: enqueue, claim and settle, look, operate. */
-import { DuplicateTaskError } from "../errors.ts";
+import { DatabaseError, DuplicateTaskError } from "../errors.ts";
 import type {
   ClaimRequest,
   DuplicatePolicy,
@@ -31,6 +31,9 @@ function claimed(task: TaskRecord, workerId: string, startedAt: number): TaskRec
   return { ...task, ...fresh, status: "running", generationId, workerId, startedAt };
 }
 
+/** Of rows of an id and a priority. */
+const byPriorityThenAge = (a: Row, b: Row) => Number(b[1]) - Number(a[1]) || Number(a[0]) - Number(b[0]);
+
 export function operations(d: Dialect) {
   const s = statements(d);
   const q = queries(d);
@@ -44,14 +47,15 @@ export function operations(d: Dialect) {
     return row && Number(row[0]);
   }
 
+  /** The holder of the key may end between the look and the insert, or another one may begin: then, once more. */
   function* insertOne(task: NewTask): Op<Inserted> {
-    // Two looks suffice unless the holder ends in between; then the key is free again.
-    for (;;) {
+    for (let round = 0; round < 10; round += 1) {
       const holder = yield* holderOf(task.uniqueKey);
       if (holder !== undefined) return { id: holder, duplicate: true };
       const [row] = yield* rows(s.insert, { ...task });
       if (row) return { id: Number(row[0]), duplicate: false };
     }
+    throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);
   }
 
   function* refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): Op<void> {
@@ -74,16 +78,21 @@ export function operations(d: Dialect) {
 
   // ---- claim and settle ----------------------------------------------------------------------
 
-  /** What may be claimed now, read without a lock: by the time it is claimed it may be gone. */
-  function* claimable(request: ClaimRequest): Op<TaskRecord[]> {
-    const funcs = JSON.stringify(request.funcs);
-    const found: Row[][] = [];
-    for (const queueName of request.queueNames) {
-      found.push(yield* rows(s.claimable, { queueName, funcs, limit: request.limit }));
-    }
-    if (found.length === 1) return (found[0] as Row[]).map(toTask);
-    const byPriorityThenAge = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;
-    return found.flat().map(toTask).sort(byPriorityThenAge).slice(0, request.limit);
+  /**
+   * What may be claimed now: by the time it is claimed it may be gone. One probe for each function of each queue, so
+   * that a backlog of functions that this worker does not know costs it nothing.
+   */
+  function* claimable({ queueNames, funcs, limit }: ClaimRequest): Op<TaskRecord[]> {
+    const probes = queueNames.flatMap((queueName) => funcs.map((func) => ({ queueName, func, limit })));
+    const [only] = probes;
+    if (only && probes.length === 1) return (yield* rows(s.claimable, only)).map(toTask);
+    const found: Row[] = [];
+    for (const probe of probes) found.push(...(yield* rows(s.firstClaimable, probe)));
+    if (found.length === 0) return [];
+    const first = found.sort(byPriorityThenAge).slice(0, limit);
+    const order = new Map(first.map(([id], i) => [Number(id), i]));
+    const tasks = yield* get([...order.keys()]);
+    return tasks.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
   }
 
   /** Claims those of the candidates that nobody has moved since they were read. */
@@ -126,17 +135,16 @@ export function operations(d: Dialect) {
   }
 
   /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
-  function* turn(
-    { outcomes, claim: request }: Turn,
-    seen?: readonly TaskRecord[],
-  ): Op<TurnResult & { missed: boolean }> {
+  function* turn({ outcomes, claim: request }: Turn, seen?: readonly TaskRecord[]): Op<TurnResult> {
     const settled = yield* settle(outcomes);
-    if (!request) return { settled, claimed: [], registered: true, missed: false };
+    const none = { settled, claimed: [], more: false, registered: true };
+    if (!request) return none;
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
-    if (!worker) return { settled, claimed: [], registered: false, missed: false };
+    if (!worker) return { ...none, registered: false };
     const candidates = seen ?? (yield* claimable(request));
     const won = yield* claim(candidates, request.workerId, Number(worker[0]));
-    return { settled, claimed: won, registered: true, missed: candidates.length > 0 && won.length === 0 };
+    const more = candidates.length === request.limit || won.length < candidates.length;
+    return { ...none, claimed: won, more };
   }
 
   function* standings(ids: readonly number[]): Op<Standing[]> {

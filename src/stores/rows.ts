@@ -84,7 +84,7 @@ export const workerColumns = `id, queue_names, concurrency, lease, host, boot_id
 export function toWorker(row: Row): WorkerRecord {
   return {
     id: text(row[0]),
-    queueNames: JSON.parse(text(row[1])) as string[],
+    queueNames: names(text(row[1])),
     concurrency: int(row[2]),
     lease: int(row[3]),
     host: text(row[4]),
@@ -97,6 +97,15 @@ export function toWorker(row: Row): WorkerRecord {
     beat: int(row[11]),
     heartbeatAge: int(row[12]),
   };
+}
+
+/** A row that somebody else bent must not keep the others from being read. */
+function names(json: string): string[] {
+  try {
+    return [JSON.parse(json)].flat().map(String);
+  } catch {
+    return [json];
+  }
 }
 
 export const countColumns = "queue_name, func, status, count(*)";

@@ -18,29 +18,25 @@ export interface SqliteSettings {
   synchronous: "full" | "normal";
 }
 
-/** Opens (or creates) the file at `path`. @throws DatabaseError that says what is wrong with it. */
-export async function openFile(path: string, settings: SqliteSettings): Promise<Database.Database> {
+/** Opens (or creates) the file at `path`. @throws DatabaseError when its folder is missing; the driver's errors */
+export function openFile(path: string, { synchronous }: SqliteSettings): Database.Database {
   const folder = dirname(resolve(path));
   if (path !== ":memory:" && !existsSync(folder)) {
     throw new DatabaseError(`${path}: its folder does not exist: ${folder}`);
   }
-  let client: Database.Database | undefined;
-  try {
-    client = new Database(path, { timeout: nativeTimeout });
-    checkVersion(client);
-    await patiently(() => applySettings(client as Database.Database, settings));
-    return client;
-  } catch (error) {
-    client?.close();
-    throw explained(error, path);
-  }
+  const client = new Database(path, { timeout: nativeTimeout });
+  checkVersion(client);
+  // Set on every connection: the one that creates a WAL file gets another default than later ones.
+  client.pragma(`synchronous = ${synchronous}`);
+  client.pragma(`journal_size_limit = ${walLimit}`);
+  return client;
 }
 
 /** A second connection of ours to the file of a client of the app's; undefined where there is no file to share. */
-export async function openBeside(
+export function openBeside(
   client: Database.Database,
   settings: SqliteSettings,
-): Promise<Database.Database | undefined> {
+): Database.Database | undefined {
   if (client.readonly)
     throw new DatabaseError(`${client.name}: the connection is read-only, and a queue writes`);
   checkVersion(client);
@@ -55,11 +51,9 @@ export function openToWatch(path: string): Database.Database {
   return new Database(path, { timeout: nativeTimeout, fileMustExist: true });
 }
 
-function applySettings(client: Database.Database, { synchronous }: SqliteSettings): void {
-  client.pragma("journal_mode = wal");
-  // Set on every connection: the one that creates a WAL file gets another default than later ones.
-  client.pragma(`synchronous = ${synchronous}`);
-  client.pragma(`journal_size_limit = ${walLimit}`);
+/** Readers and writers do not block each other then. A property of the file: set when it is known to be a queue's. */
+export async function useWal(client: Database.Database): Promise<void> {
+  await patiently(() => client.pragma("journal_mode = wal"));
 }
 
 function checkVersion(client: Database.Database): void {
@@ -84,7 +78,8 @@ export function older(a: string, b: string): boolean {
   return false;
 }
 
-function explained(error: unknown, path: string): unknown {
+/** What opening failed of, in words that say what to do. */
+export function explained(error: unknown, path: string): unknown {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const reason = {
     SQLITE_NOTADB: "it is not a SQLite database",

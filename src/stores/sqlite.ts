@@ -14,7 +14,7 @@ import { operations } from "./operations.ts";
 import { databaseError, patiently, SqliteConnection, textOf } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { startHeartbeat } from "./sqlite-heartbeat.ts";
-import { openBeside, openFile, realPath, type SqliteSettings } from "./sqlite-open.ts";
+import { explained, openBeside, openFile, realPath, type SqliteSettings, useWal } from "./sqlite-open.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
 
@@ -40,21 +40,35 @@ export interface SqliteOptions extends SqliteSettings {
   migrate: boolean;
 }
 
-/** Opens a file or `:memory:`. @throws DatabaseError */
+/** Opens a file or `:memory:`. @throws DatabaseError that says what is wrong with it */
 export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
-  const client = await openFile(path, options);
-  return await prepared(client, true, options, () => drizzle(client));
+  return await explaining(path, async () => {
+    const client = openFile(path, options);
+    const store = await prepared(client, true, options, () => drizzle(client));
+    await useWal(client);
+    return store;
+  });
 }
 
 /**
  * Opens a queue on the app's own Drizzle database. On a file, dbq works on a connection of its own: what it does is
  * then never part of a transaction that the app has open, and the app's settings stay its own.
- * @throws DatabaseError
+ * @throws DatabaseError that says what is wrong with it; TypeError when it is no Drizzle database over better-sqlite3
  */
 export async function openSqliteDatabase(db: unknown, options: SqliteOptions): Promise<Store> {
   const theirs = clientOf(db);
-  const beside = await openBeside(theirs, options);
-  return await prepared(beside ?? theirs, beside !== undefined, options, () => db as BetterSQLite3Database);
+  return await explaining(theirs.name, async () => {
+    const beside = openBeside(theirs, options);
+    return await prepared(beside ?? theirs, beside !== undefined, options, () => db as BetterSQLite3Database);
+  });
+}
+
+async function explaining<T>(path: string, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    throw explained(error, path);
+  }
 }
 
 async function prepared(
@@ -63,14 +77,13 @@ async function prepared(
   options: SqliteOptions,
   handle: () => BetterSQLite3Database,
 ): Promise<Store> {
-  const connection = new SqliteConnection(client);
   try {
     if (options.migrate) await migrate(client);
     checkTables(client);
-    return sqliteStore(connection, owned, handle);
+    return sqliteStore(new SqliteConnection(client), owned, handle);
   } catch (error) {
     if (owned) client.close();
-    throw databaseError(error, connection.name);
+    throw error;
   }
 }
 

@@ -31,6 +31,8 @@ const columns = {
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
 export function statements(d: Dialect) {
+  const claimable = (p: Params) => sql`queue_name = ${p.queueName} and func = ${p.func} and status = 'pending'
+        and (wait_until is null or wait_until <= ${d.now(p)})`;
   const held = (p: Params) => sql`id = ${p.id} and generation_id = ${p.generationId}`;
 
   return {
@@ -55,11 +57,12 @@ export function statements(d: Dialect) {
 
     /** Highest priority first, then oldest. A row inserted from elsewhere may be pending before its time. */
     claimable: (p) => sql`
-      select ${columns.task} from dbq_tasks
-      where queue_name = ${p.queueName} and status = 'pending' and func in ${d.strings(p.funcs)}
-        and (wait_until is null or wait_until <= ${d.now(p)})
-      order by priority desc, id
-      limit ${p.limit} ${d.skipLocked}`,
+      select ${columns.task} from dbq_tasks where ${claimable(p)}
+      order by priority desc, id limit ${p.limit} ${d.skipLocked}`,
+
+    firstClaimable: (p) => sql`
+      select id, priority from dbq_tasks where ${claimable(p)}
+      order by priority desc, id limit ${p.limit}`,
 
     claim: (p) => sql`
       update dbq_tasks
@@ -108,8 +111,13 @@ export function statements(d: Dialect) {
       select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
       order by wait_until limit ${p.limit} ${d.skipLocked}`,
 
+    /** Inserted from elsewhere without a moment to wait for: due at once. */
+    dueAnyway: (p) => sql`
+      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until is null limit ${p.limit}`,
+
     nextDue: (p) => sql`
-      select min(wait_until) - ${d.now(p)} from dbq_tasks where status = 'scheduled'`,
+      select case when exists (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null) then 0
+        else (select min(wait_until) from dbq_tasks where status = 'scheduled') - ${d.now(p)} end`,
 
     promote: (p) => sql`
       update dbq_tasks set status = 'pending', generation_id = generation_id + 1, updated_at = ${d.now(p)}
@@ -125,9 +133,10 @@ export function statements(d: Dialect) {
       delete from dbq_attempts where task_id in ${d.integers(p.ids)}`,
 
     register: (p) => sql`
-      insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start)
+      insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
+        beat)
       values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
-        ${p.pid}, ${p.processStart})`,
+        ${p.pid}, ${p.processStart}, ${p.beat})`,
 
     beat: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
@@ -162,13 +171,9 @@ export type Statements = ReturnType<typeof statements>;
 export function queries(d: Dialect) {
   const matching = (filter: TaskFilter): SQL => {
     const terms: SQL[] = [sql`1 = 1`];
+    // Written out: a partial index cannot be used for a parameter. They are statuses, nothing that a user wrote.
     if (filter.status)
-      terms.push(
-        sql`status in (${sql.join(
-          filter.status.map((s) => sql`${s}`),
-          sql`, `,
-        )})`,
-      );
+      terms.push(sql.raw(`status in (${filter.status.map((status) => `'${status}'`).join(", ")})`));
     if (filter.func !== undefined) terms.push(sql`func = ${filter.func}`);
     if (filter.queueName !== undefined) terms.push(sql`queue_name = ${filter.queueName}`);
     if (filter.requestId !== undefined) terms.push(sql`request_id = ${filter.requestId}`);

@@ -20,7 +20,7 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
   const { finish, release, record } = transitions(s);
 
   function* promote(limit: number): Op<number> {
-    const due = yield* rows(s.due, { limit });
+    const due = [...(yield* rows(s.due, { limit })), ...(yield* rows(s.dueAnyway, { limit }))];
     const found = due.map((row) => ({ ...toHeld(row) }));
     return (yield* changes(s.promote, found)).filter(Boolean).length;
   }
@@ -78,8 +78,10 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     return (yield* count(s.beat, { workerId })) > 0;
   }
 
+  /** The first beat is any number: a worker that registers anew is not taken for its former self by a late rescue. */
   function* register({ queueNames, ...worker }: NewWorker): Op<void> {
-    yield* count(s.register, { ...worker, queueNames: JSON.stringify(queueNames) });
+    const beat = Math.floor(Math.random() * 2 ** 31);
+    yield* count(s.register, { ...worker, beat, queueNames: JSON.stringify(queueNames) });
   }
 
   return {
