@@ -1,4 +1,5 @@
 /** Awaiting the end of tasks: one waiter for a queue, however many awaits there are. */
+import { setMaxListeners } from "node:events";
 import { after, type Timer } from "./durations.ts";
 import { AwaitTimeoutError, QueueClosedError, TaskNotFoundError } from "./errors.ts";
 import type { Hints } from "./hints.ts";
@@ -7,6 +8,9 @@ import { isFinished, type TaskRecord } from "./task.ts";
 
 /** Milliseconds between looks when no hint comes. */
 const fallbackPoll = 500;
+
+/** Milliseconds; looks that take less may follow each other at once. */
+const cheapLook = 1;
 
 interface Await {
   resolve: (task: TaskRecord) => void;
@@ -20,11 +24,14 @@ export class Completions {
   #poll: NodeJS.Timeout | undefined;
   #toLookAt = new Set<number>();
   #looking = false;
+  /** On the clock of `performance.now()`. */
+  #nextLookAtAll = 0;
+  #later: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(store: Pick<Store, "standings" | "get" | "watch">, hints: Hints) {
     this.#store = store;
-    hints.onEnded((ids) => this.#lookAt(ids ?? this.#awaits.keys()));
+    hints.onEnded((ids) => (ids ? this.#lookAt(ids) : this.#lookAtAll()));
   }
 
   /** The task when it has finished. @throws AwaitTimeoutError, TaskNotFoundError, QueueClosedError, `signal.reason` */
@@ -43,23 +50,34 @@ export class Completions {
         };
       const entry: Await = { resolve: settle(resolve), reject: settle(reject) };
       const onAbort = () => entry.reject(signal?.reason);
-      signal?.addEventListener("abort", onAbort);
+      if (signal) {
+        // Thousands of awaits may share one signal; that is no leak.
+        setMaxListeners(0, signal);
+        signal.addEventListener("abort", onAbort);
+      }
       if (timeout !== Number.POSITIVE_INFINITY)
-        timer = after(timeout, () => entry.reject(new AwaitTimeoutError(id, timeout)));
+        timer = after(timeout, () => this.#giveUp(id, timeout, entry));
       this.#add(id, entry);
     });
   }
 
+  /** One last look: while the event loop was busy, the task may have ended in time. */
+  async #giveUp(id: number, timeout: number, entry: Await): Promise<void> {
+    await this.#look([id]);
+    entry.reject(new AwaitTimeoutError(id, timeout));
+  }
+
   close(): void {
     this.#closed = true;
+    clearTimeout(this.#later);
     this.#stopWatching?.();
     for (const id of [...this.#awaits.keys()])
       this.#settle(id, (entry) => entry.reject(new QueueClosedError()));
   }
 
   #add(id: number, entry: Await): void {
-    this.#stopWatching ??= this.#store.watch(() => this.#lookAt(this.#awaits.keys()));
-    this.#poll ??= setInterval(() => this.#lookAt(this.#awaits.keys()), fallbackPoll);
+    this.#stopWatching ??= this.#store.watch(() => this.#lookAtAll());
+    this.#poll ??= setInterval(() => this.#lookAtAll(), fallbackPoll);
     const entries = this.#awaits.get(id) ?? new Set();
     this.#awaits.set(id, entries.add(entry));
     this.#lookAt([id]);
@@ -74,18 +92,35 @@ export class Completions {
     this.#poll = undefined;
   }
 
+  /** A hint says nothing of which task: with thousands of awaits a look at them all waits until the last has paid off. */
+  #lookAtAll(): void {
+    const wait = this.#nextLookAtAll - performance.now();
+    if (wait <= 0) this.#lookAt(this.#awaits.keys());
+    else this.#later ??= setTimeout(() => this.#lookLater(), wait).unref();
+  }
+
+  #lookLater(): void {
+    this.#later = undefined;
+    this.#lookAtAll();
+  }
+
   /** Looks once for all that was asked of in one tick; what is asked of meanwhile has its turn after. */
   #lookAt(ids: Iterable<number>): void {
     for (const id of ids) if (this.#awaits.has(id)) this.#toLookAt.add(id);
     if (this.#looking || this.#toLookAt.size === 0) return;
     this.#looking = true;
-    setImmediate(async () => {
-      const ids = [...this.#toLookAt];
-      this.#toLookAt.clear();
-      await this.#look(ids);
-      this.#looking = false;
-      this.#lookAt([]);
-    });
+    setImmediate(() => this.#lookAround());
+  }
+
+  async #lookAround(): Promise<void> {
+    const ids = [...this.#toLookAt];
+    this.#toLookAt.clear();
+    const start = performance.now();
+    await this.#look(ids);
+    const end = performance.now();
+    if (end - start > cheapLook) this.#nextLookAtAll = end + 10 * (end - start);
+    this.#looking = false;
+    this.#lookAt([]);
   }
 
   async #look(ids: readonly number[]): Promise<void> {

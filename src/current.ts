@@ -1,6 +1,7 @@
 /** What a running task can ask about itself. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { NotInTaskError } from "./errors.ts";
+import { shared } from "./shared.ts";
 import type { JsonObject } from "./task.ts";
 import type { WithinResult } from "./within.ts";
 
@@ -25,7 +26,7 @@ export interface RunningTask<C = unknown> {
   within<Tx>(tx: Tx): { complete(result?: unknown): WithinResult<Tx, void> };
 }
 
-const running = new AsyncLocalStorage<RunningTask>();
+const running = shared("running", () => new AsyncLocalStorage<RunningTask>());
 
 /** The task that is running here. @throws NotInTaskError outside of a worker's run. */
 export function currentTask<C = unknown>(): RunningTask<C> {

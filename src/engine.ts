@@ -1,7 +1,10 @@
 /** What stands behind a queue: the workers of this process share it, users do not see it. */
+import { show } from "./durations.ts";
+import type { Prepared } from "./enqueue.ts";
 import type { Hints } from "./hints.ts";
 import type { ReadQueueOptions } from "./options.ts";
 import type { Queue } from "./queue.ts";
+import { shared } from "./shared.ts";
 import type { Store } from "./store.ts";
 
 /** What the workers of this process need of a queue. */
@@ -13,9 +16,11 @@ export interface QueueEngine {
   readonly beforeClose: Set<() => Promise<void>>;
   /** @throws QueueClosedError */
   checkOpen(): void;
+  /** Writes a task that was encoded before the queue was known. @throws as `Queue.enqueueTask` */
+  enqueue(prepared: Prepared): Promise<number>;
 }
 
-const engines = new WeakMap<Queue, QueueEngine>();
+const engines = shared("engines", () => new WeakMap<Queue, QueueEngine>());
 
 export function setEngine(queue: Queue, engine: QueueEngine): void {
   engines.set(queue, engine);
@@ -23,7 +28,9 @@ export function setEngine(queue: Queue, engine: QueueEngine): void {
 
 /** @throws TypeError when it is not a queue */
 export function engineOf(queue: Queue): QueueEngine {
-  const engine = engines.get(queue);
-  if (engine === undefined) throw new TypeError("expected a Queue, as openQueue() gives it");
+  // Whatever a caller without types may have given.
+  const engine = typeof queue === "object" && queue !== null ? engines.get(queue) : undefined;
+  if (engine === undefined)
+    throw new TypeError(`expected a Queue, as openQueue() gives it, got ${show(queue)}`);
   return engine;
 }

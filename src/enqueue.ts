@@ -29,7 +29,11 @@ export interface Prepared {
  * Reads and encodes one call, now: what happens to the arguments later does not matter.
  * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError
  */
-export function prepare(fn: unknown, args: readonly unknown[], maxPayload: number): Prepared {
+export function prepare(
+  fn: unknown,
+  args: readonly unknown[],
+  maxPayload = Number.POSITIVE_INFINITY,
+): Prepared {
   const { definition, overrides } = registrationOf(fn);
   const options = merged(definition.call, overrides);
   const { name } = definition;
@@ -49,8 +53,13 @@ export function prepare(fn: unknown, args: readonly unknown[], maxPayload: numbe
     requestId: options.requestId ?? null,
     uniqueKey: options.uniqueKey ?? null,
   };
-  checkSize(`the payload of ${name} (args, kwargs and meta)`, maxPayload, task.args, task.kwargs, task.meta);
+  checkPayload(task, maxPayload);
   return { task, refuse: options.onDuplicate === "error" };
+}
+
+/** @throws PayloadTooLargeError */
+export function checkPayload({ func, args, kwargs, meta }: NewTask, maxPayload: number): void {
+  checkSize(`the payload of ${func} (args, kwargs and meta)`, maxPayload, args, kwargs, meta);
 }
 
 function merged(

@@ -1,4 +1,5 @@
 /** What a caller can act on. Wrong options are a `TypeError` instead: they are for the programmer, not the program. */
+import { brand, isInstance } from "./shared.ts";
 import type { Task } from "./task.ts";
 
 export type DbqErrorCode =
@@ -22,6 +23,15 @@ export type DbqErrorCode =
 /** Every error that dbq itself throws, wrong options apart. Tell them apart by `code`. */
 export class DbqError extends Error {
   readonly code: DbqErrorCode;
+  /** @internal */
+  get [brand](): true {
+    return true;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: each subclass asks for its own name.
+    return isInstance(this, value);
+  }
 
   constructor(code: DbqErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);

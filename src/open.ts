@@ -1,8 +1,11 @@
 /** Opening queues, and the default one. Drivers are loaded here, when a queue opens, and nowhere else. */
 import { show } from "./durations.ts";
+import { engineOf } from "./engine.ts";
+import { prepare } from "./enqueue.ts";
 import { type AwaitOptions, type QueueOptions, type ReadQueueOptions, readQueueOptions } from "./options.ts";
 import { Queue } from "./queue.ts";
 import type { AnyFunction } from "./registry.ts";
+import { shared } from "./shared.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
 
@@ -53,24 +56,22 @@ function sqlitePath(target: string): string {
 
 // ---- the default queue -----------------------------------------------------------------------
 
-let defaultQueue: Promise<Queue> | undefined;
+const defaults = shared<{ queue: Promise<Queue> | undefined }>("defaults", () => ({ queue: undefined }));
 
 /** Makes `queue` what `enqueueTask`, `awaitTaskCompletion` and `awaitTaskResult` use; `undefined`: opened anew on next use. */
 export function setDefaultQueue(queue: Queue | undefined): void {
-  if (queue !== undefined && !(queue instanceof Queue)) {
-    throw new TypeError(`setDefaultQueue: expected a Queue, as openQueue() gives it, got ${show(queue)}`);
-  }
-  defaultQueue = queue && Promise.resolve(queue);
+  if (queue !== undefined) engineOf(queue);
+  defaults.queue = queue && Promise.resolve(queue);
 }
 
 /** The default queue: the one that was set, or one that is opened now by `openQueue()`. @throws as `openQueue` */
 export function getDefaultQueue(): Promise<Queue> {
-  if (defaultQueue) return defaultQueue;
+  if (defaults.queue) return defaults.queue;
   const opening = openQueue();
-  defaultQueue = opening;
+  defaults.queue = opening;
   // A failure is not remembered: the next use tries again.
   opening.catch(() => {
-    if (defaultQueue === opening) defaultQueue = undefined;
+    if (defaults.queue === opening) defaults.queue = undefined;
   });
   return opening;
 }
@@ -80,7 +81,9 @@ export async function enqueueTask<F extends AnyFunction>(
   fn: F,
   ...args: Parameters<F>
 ): Promise<TaskId<Awaited<ReturnType<F>>>> {
-  return await (await getDefaultQueue()).enqueueTask(fn, ...args);
+  // Encoded now: what happens to the arguments while the queue opens does not matter.
+  const prepared = prepare(fn, args);
+  return (await engineOf(await getDefaultQueue()).enqueue(prepared)) as TaskId<Awaited<ReturnType<F>>>;
 }
 
 /** `Queue.awaitTaskCompletion` of the default queue. */

@@ -1,8 +1,16 @@
 /** The queue: writes tasks, awaits them, looks at them, operates on them. It runs none; a Worker does. */
-import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { Completions } from "./completion.ts";
 import { type QueueEngine, setEngine } from "./engine.ts";
-import { allOrNone, type Entries, GroupCommit, type Ids, idOf, prepare } from "./enqueue.ts";
+import {
+  allOrNone,
+  checkPayload,
+  type Entries,
+  GroupCommit,
+  type Ids,
+  idOf,
+  type Prepared,
+  prepare,
+} from "./enqueue.ts";
 import {
   AsyncTransactionError,
   QueueClosedError,
@@ -28,13 +36,10 @@ import type { AnyFunction } from "./registry.ts";
 import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "./store.ts";
 import { type Attempt, type Task, type TaskId, type TaskStatus, taskStatuses } from "./task.ts";
 import { attemptOf, taskOf } from "./view.ts";
-import { chain, type QueueWithin } from "./within.ts";
+import { chain, isAsync, type QueueWithin, type SynchronousDrizzle } from "./within.ts";
 
 /** How many tasks are deleted in one transaction: others wait that long at most. */
 const purgeBatch = 500;
-
-/** What `transaction` gives on SQLite; on another database, annotate `tx` with its own type. */
-type SynchronousDrizzle = BaseSQLiteDatabase<"sync", unknown>;
 
 /** A queue in one database. Made by `openQueue`; its methods may be destructured. */
 export class Queue {
@@ -50,6 +55,7 @@ export class Queue {
       options,
       beforeClose: new Set(),
       checkOpen: () => this.#checkOpen(),
+      enqueue: (prepared) => this.#enqueue(prepared),
     };
     setEngine(this, this.#engine);
     this.#group = new GroupCommit(async (tasks) => this.#hinted(await store.insert(tasks, "report")));
@@ -121,13 +127,19 @@ export class Queue {
     fn: (tx: Tx, q: QueueWithin<Tx>) => T,
   ): Promise<Awaited<T>> => {
     const { store } = this.#open();
-    if (store.synchronous && fn instanceof AsyncFunction) {
+    if (store.synchronous && isAsync(fn)) {
       throw new AsyncTransactionError(
         "the callback of a transaction on SQLite must not be async: nothing was begun",
       );
     }
     return (await store.transaction((tx) => fn(tx as Tx, this.within(tx as Tx)))) as Awaited<T>;
   };
+
+  async #enqueue(prepared: Prepared): Promise<number> {
+    this.#checkOpen();
+    checkPayload(prepared.task, this.#engine.options.maxPayload);
+    return await this.#group.add(prepared);
+  }
 
   #prepareAll(entries: readonly (readonly unknown[])[]) {
     return entries.map(([fn, ...args]) => prepare(fn, args, this.#engine.options.maxPayload));
@@ -286,5 +298,3 @@ export class Queue {
     return this.#engine;
   }
 }
-
-const AsyncFunction = (async () => undefined).constructor as new () => object;

@@ -2,6 +2,7 @@
 import { kindOf, show } from "./durations.ts";
 import { UnregisteredFunctionError } from "./errors.ts";
 import { label } from "./readers.ts";
+import { shared } from "./shared.ts";
 import type { JsonObject } from "./task.ts";
 import {
   type CallOptions,
@@ -56,8 +57,8 @@ interface Registration {
   overrides: Partial<ReadCallOptions>;
 }
 
-const definitions = new Map<string, TaskDefinition>();
-const registrations = new WeakMap<object, Registration>();
+const definitions = shared("definitions", () => new Map<string, TaskDefinition>());
+const registrations = shared("registrations", () => new WeakMap<object, Registration>());
 
 /**
  * Registers `fn` under `name`.

@@ -1,8 +1,22 @@
 /** What a handler throws to steer its task, beside returning and failing. */
 import { type Duration, longestWait, milliseconds } from "./durations.ts";
+import { brand, isInstance } from "./shared.ts";
+
+/** What tells the worker of whichever copy of dbq that this was thrown on purpose. */
+abstract class Steering extends Error {
+  /** @internal */
+  get [brand](): true {
+    return true;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: each subclass asks for its own name.
+    return isInstance(this, value);
+  }
+}
 
 /** The task ends as `cancelled`, and is not tried again. */
-export class CancelTask extends Error {
+export class CancelTask extends Steering {
   override readonly name = "CancelTask";
 
   constructor(why = "cancelled by its handler") {
@@ -11,7 +25,7 @@ export class CancelTask extends Error {
 }
 
 /** The task comes back after `delay`; no retry is charged. */
-export class SnoozeTask extends Error {
+export class SnoozeTask extends Steering {
   override readonly name = "SnoozeTask";
   /** Milliseconds. */
   readonly delay: number;

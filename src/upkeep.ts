@@ -1,6 +1,7 @@
 /** What keeps a queue healthy, done by every worker: dead workers' tasks freed, due tasks promoted, old ones pruned. */
 import { livenessOf } from "./host.ts";
 import { inRootContext } from "./root-context.ts";
+import { shared } from "./shared.ts";
 import type { Retention, Store, WorkerRecord } from "./store.ts";
 
 /** Milliseconds. A death that can be seen is seen at the next sweep; the promise is one second. */
@@ -15,7 +16,7 @@ const promoteBatch = 500;
 const pruneBatch = 500;
 
 /** The workers of this thread that have not stopped: whoever reads this is alive, and so are they. */
-const living = new Set<string>();
+const living = shared("living", () => new Set<string>());
 
 export interface UpkeepHost {
   readonly store: Pick<Store, "workers" | "beat" | "rescue" | "rescueOrphans" | "promote" | "prune">;

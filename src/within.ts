@@ -1,4 +1,5 @@
 /** Enqueueing inside a transaction of the app's own. */
+import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { Entries, Ids } from "./enqueue.ts";
 import type { AnyFunction } from "./registry.ts";
 import type { MaybePromise } from "./store.ts";
@@ -14,6 +15,9 @@ export type WithinResult<Tx, T> = Tx extends { run(...args: never[]): infer R }
     : T
   : Promise<T>;
 
+/** What `transaction` gives on SQLite; on another database, annotate `tx` with its own type. */
+export type SynchronousDrizzle = BaseSQLiteDatabase<"sync", unknown>;
+
 /** The queue inside a transaction: its tasks exist if and only if that commits, and no worker sees them before. */
 export interface QueueWithin<Tx> {
   /** @throws as `Queue.enqueueTask`; AsyncTransactionError when the transaction has ended */
@@ -28,4 +32,11 @@ export interface QueueWithin<Tx> {
 /** `fn` of a value that is there, or of one that is to come. Not called `then`: a module that exports one is a thenable. */
 export function chain<T, U>(value: MaybePromise<T>, fn: (value: T) => U): MaybePromise<U> {
   return value instanceof Promise ? value.then(fn) : fn(value);
+}
+
+const AsyncFunction = (async () => undefined).constructor as new () => object;
+
+/** Whether calling it gives a promise, as far as can be told before. */
+export function isAsync(fn: unknown): boolean {
+  return fn instanceof AsyncFunction;
 }

@@ -16,11 +16,20 @@ const client = new Database(path, { timeout: 5_000, fileMustExist: true });
 client.pragma("synchronous = normal");
 const beat = client.prepare(text);
 
-setInterval(() => {
+let told = false;
+
+function once() {
   try {
     const values = names.map((name) => (name === "now" ? Date.now() : workerId));
-    if (beat.run(...values).changes === 0) parentPort?.postMessage("lost");
+    const { changes } = beat.run(...values);
+    if (changes === 0) parentPort?.postMessage("lost");
+    else if (!told) parentPort?.postMessage("beat");
+    told = changes > 0;
   } catch (error) {
-    parentPort?.postMessage(error);
+    // As text: the class of a driver's error does not survive the way between threads.
+    parentPort?.postMessage(error instanceof Error ? error.message : String(error));
   }
-}, every);
+}
+
+once();
+setInterval(once, every);

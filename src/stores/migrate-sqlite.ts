@@ -17,11 +17,16 @@ const history = "dbq_migrations";
  * processes which start together all but one may fail. An app whose own drizzle-kit made the tables has no history here.
  */
 export async function migrate(client: Database): Promise<void> {
-  if (has(client, "dbq_tasks") && !has(client, history)) return;
   const known = readMigrationFiles({ migrationsFolder });
   const newest = known.at(-1)?.folderMillis ?? 0;
-  if (lastApplied(client) === newest) return;
+  const upToDate = await patiently(() => isOfTheApp(client) || lastApplied(client) === newest);
+  if (upToDate) return;
   await patiently(() => client.transaction(() => apply(client, known, newest)).immediate());
+}
+
+/** The app's own drizzle-kit makes the tables. */
+function isOfTheApp(client: Database): boolean {
+  return has(client, "dbq_tasks") && !has(client, history);
 }
 
 type Migration = ReturnType<typeof readMigrationFiles>[number];

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { is, Placeholder, type SQL, sql } from "drizzle-orm";
 import { SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
-import { DatabaseError, DbqError } from "../errors.ts";
+import { DatabaseError, DbqError, QueueClosedError } from "../errors.ts";
 import type { Params, Statement } from "./statements.ts";
 import { type Op, runSync, type Step } from "./steps.ts";
 
@@ -47,13 +47,10 @@ interface Prepared {
 
 export class SqliteConnection {
   readonly client: Database.Database;
-  /** For messages: the file, or `:memory:`. */
-  readonly name: string;
   readonly #prepared = new Map<Statement, Prepared>();
 
   constructor(client: Database.Database) {
     this.client = client;
-    this.name = client.name;
   }
 
   readonly #execute = (step: Step): unknown => {
@@ -93,21 +90,12 @@ export class SqliteConnection {
     return this.named(() => this.client.transaction(() => runSync(op(), this.#execute)).immediate());
   }
 
-  /**
-   * Busy while the app has a transaction open on this very connection: what the queue does on its own account must
-   * not be rolled back with it.
-   */
-  refuseOpenTransaction(): void {
-    if (this.client.inTransaction)
-      throw new Database.SqliteError("a transaction is open on this connection", "SQLITE_BUSY");
-  }
-
   /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */
   named<T>(fn: () => T): T {
     try {
       return fn();
     } catch (error) {
-      throw databaseError(error, this.name);
+      throw databaseError(error, this.client);
     }
   }
 }
@@ -128,13 +116,38 @@ function bind(names: readonly string[], params: Params): unknown[] {
   return values;
 }
 
-/** A driver's error as a `DatabaseError`; any other as it is. */
-export function databaseError(error: unknown, name: string): unknown {
-  if (error instanceof DbqError || !(error instanceof Error)) return error;
+/**
+ * Busy while the app has a transaction open on this very connection: what the queue does on its own account must not
+ * be rolled back with it.
+ */
+export function refuseOpenTransaction(client: Database.Database): void {
+  if (client.inTransaction)
+    throw new Database.SqliteError("a transaction is open on this connection", "SQLITE_BUSY");
+}
+
+/** What a client threw, for the caller of a queue. */
+export function databaseError(error: unknown, client: Database.Database): unknown {
+  // A queue was closed under what waited for a lock.
+  if (!client.open && error instanceof TypeError) return new QueueClosedError();
+  return named(error, client.name);
+}
+
+/** An app's connection may wait for seconds inside SQLite, and its event loop with it. */
+export function withoutWaiting<T>(client: Database.Database, fn: () => T): T {
+  const timeout = Number(client.pragma("busy_timeout", { simple: true }));
+  client.pragma(`busy_timeout = ${nativeTimeout}`);
+  try {
+    return fn();
+  } finally {
+    client.pragma(`busy_timeout = ${timeout}`);
+  }
+}
+
+/** A driver's error as a `DatabaseError` that names the file; any other as it is. */
+export function named(error: unknown, name: string): unknown {
   const code = codeOf(error);
-  return code === undefined
-    ? error
-    : new DatabaseError(`${name}: ${error.message} (${code})`, { cause: error });
+  if (error instanceof DbqError || !(error instanceof Error) || code === undefined) return error;
+  return new DatabaseError(`${name}: ${error.message} (${code})`, { cause: error });
 }
 
 function codeOf(error: unknown): string | undefined {
@@ -148,6 +161,9 @@ export function isBusy(error: unknown): boolean {
   const code = codeOf(cause) ?? "";
   return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
 }
+
+/** Milliseconds that SQLite itself may wait for a lock; longer waits are `patiently`'s, off the thread. */
+export const nativeTimeout = 5;
 
 /** How long a lock that never comes free is waited for, in milliseconds. */
 const patience = 60_000;

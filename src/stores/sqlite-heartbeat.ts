@@ -1,10 +1,11 @@
-/** Keeps the thread that beats for a worker going. */
+/** Keeps the thread that beats for a worker going, and beats in its place while it does not. */
 import { createRequire } from "node:module";
 import { Worker as Thread } from "node:worker_threads";
 import { report } from "../events.ts";
 
-/** Milliseconds before a thread that ended is started anew. */
-const restartAfter = 200;
+/** Milliseconds before a thread that ended is started anew: at first, and at most. */
+const firstRestart = 200;
+const longestRestart = 30_000;
 
 interface Beat {
   /** Absolute: the app may change its folder. */
@@ -15,31 +16,69 @@ interface Beat {
   every: number;
 }
 
-/**
- * Starts the thread, and starts it anew whenever it ends: a worker that lives and does not beat would be taken for dead.
- * @returns what stops it.
- */
-export async function startHeartbeat(beat: Beat, onLost: () => void): Promise<() => Promise<void>> {
-  const driver = createRequire(import.meta.url).resolve("better-sqlite3");
-  let thread: Thread;
-  let restart: NodeJS.Timeout | undefined;
-  const start = () => {
-    // Loaders and inspectors of the app are no business of a thread that runs one statement.
-    const options = { workerData: { driver, ...beat }, execArgv: [], env: {} };
-    thread = new Thread(new URL("./heartbeat-thread.mjs", import.meta.url), options);
-    thread.unref();
-    thread.on("message", (message) => (message === "lost" ? onLost() : report(message, "heartbeat")));
-    thread.on("error", (error) => report(error, "heartbeat thread"));
-    thread.on("exit", () => {
-      restart = setTimeout(start, restartAfter).unref();
-    });
-  };
-  start();
-  return async () => {
-    clearTimeout(restart);
-    thread.removeAllListeners();
+export class Heartbeat {
+  readonly #beat: Beat;
+  readonly #onLost: () => void;
+  readonly #beatHere: () => void;
+  #thread: Thread | undefined;
+  #inPlace: NodeJS.Timeout | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #restartAfter = firstRestart;
+
+  /** `beatHere`: one beat from this thread; it reports its own failures. */
+  constructor(beat: Beat, onLost: () => void, beatHere: () => void) {
+    this.#beat = beat;
+    this.#onLost = onLost;
+    this.#beatHere = beatHere;
+    this.#start();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#restart);
+    clearInterval(this.#inPlace);
+    this.#thread?.removeAllListeners();
     // Whatever still goes wrong in a thread that is being ended does not matter, and must not be an uncaught exception.
-    thread.on("error", () => undefined);
-    await thread.terminate();
-  };
+    this.#thread?.on("error", () => undefined);
+    await this.#thread?.terminate();
+  }
+
+  #start(): void {
+    // Until the thread says that it beats.
+    this.#inPlace ??= setInterval(this.#beatHere, this.#beat.every).unref();
+    try {
+      this.#thread = this.#newThread();
+    } catch (error) {
+      report(error, "starting the heartbeat thread");
+      this.#startLater();
+    }
+  }
+
+  #newThread(): Thread {
+    const driver = createRequire(import.meta.url).resolve("better-sqlite3");
+    // Loaders and inspectors of the app are no business of a thread that runs one statement.
+    const options = { workerData: { driver, ...this.#beat }, execArgv: [], env: {} };
+    const thread = new Thread(new URL("./heartbeat-thread.mjs", import.meta.url), options);
+    thread.unref();
+    thread.on("message", (message: string) => this.#heard(message));
+    thread.on("error", (error) => report(error, "heartbeat thread"));
+    thread.on("exit", () => this.#startLater());
+    return thread;
+  }
+
+  #heard(message: string): void {
+    if (message === "beat") {
+      clearInterval(this.#inPlace);
+      this.#inPlace = undefined;
+      this.#restartAfter = firstRestart;
+    } else if (message === "lost") {
+      this.#onLost();
+    } else {
+      report(new Error(message), "heartbeat thread");
+    }
+  }
+
+  #startLater(): void {
+    this.#restart = setTimeout(() => this.#start(), this.#restartAfter).unref();
+    this.#restartAfter = Math.min(this.#restartAfter * 2, longestRestart);
+  }
 }

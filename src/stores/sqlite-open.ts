@@ -3,13 +3,10 @@ import { existsSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { DatabaseError } from "../errors.ts";
-import { databaseError, patiently } from "./sqlite-connection.ts";
+import { named, nativeTimeout, patiently } from "./sqlite-connection.ts";
 
 /** Older ones can lose commits when a WAL is reset under several connections (sqlite.org/wal.html, "The WAL-Reset Bug"). */
 const oldestSqlite = "3.51.3";
-
-/** Milliseconds that SQLite itself may wait for a lock; longer waits are `patiently`'s, off the thread. */
-const nativeTimeout = 5;
 
 /** A WAL that a burst made larger than this is cut back at the next checkpoint. */
 const walLimit = 64 * 1_048_576;
@@ -40,8 +37,9 @@ export function openBeside(
   if (client.readonly)
     throw new DatabaseError(`${client.name}: the connection is read-only, and a queue writes`);
   checkVersion(client);
-  if (client.memory || client.name === "") return undefined;
-  const beside = new Database(client.name, { timeout: nativeTimeout, fileMustExist: true });
+  const path = fileOf(client);
+  if (path === undefined) return undefined;
+  const beside = new Database(path, { timeout: nativeTimeout, fileMustExist: true });
   beside.pragma(`synchronous = ${settings.synchronous}`);
   return beside;
 }
@@ -89,11 +87,13 @@ export function explained(error: unknown, path: string): unknown {
     SQLITE_READONLY_DIRECTORY: "its folder is read-only, and SQLite writes files beside it",
   }[String(code)];
   return reason === undefined
-    ? databaseError(error, path)
+    ? named(error, path)
     : new DatabaseError(`${path}: ${reason}`, { cause: error });
 }
 
-/** Where SQLite keeps the `-wal` file: beside the file that a link leads to. */
-export function realPath(path: string): string {
-  return realpathSync(path);
+/** The file of a connection as SQLite opened it: absolute, whatever folder the app has changed to since. */
+export function fileOf(client: Database.Database): string | undefined {
+  const main = client.prepare("select file from pragma_database_list where name = 'main'").pluck();
+  const file: unknown = main.get();
+  return typeof file === "string" && file !== "" ? realpathSync(file) : undefined;
 }

@@ -11,12 +11,15 @@ import type { Database, Statement } from "better-sqlite3";
 import { report } from "../events.ts";
 import { openToWatch } from "./sqlite-open.ts";
 
+/** Milliseconds. */
+const longestSync = 512;
+
 export class SqliteWatch {
   readonly #path: string;
   readonly #listeners = new Set<() => void>();
   #open: { client: Database; version: Statement<[], number>; watcher: FSWatcher } | undefined;
   #seen = -1;
-  #secondLook: NodeJS.Timeout | undefined;
+  #nextLook: NodeJS.Timeout | undefined;
 
   /** `path`: absolute, and no link. */
   constructor(path: string) {
@@ -34,7 +37,8 @@ export class SqliteWatch {
   }
 
   close(): void {
-    clearTimeout(this.#secondLook);
+    clearTimeout(this.#nextLook);
+    this.#nextLook = undefined;
     this.#open?.watcher.close();
     this.#open?.client.close();
     this.#open = undefined;
@@ -48,7 +52,7 @@ export class SqliteWatch {
       this.#seen = version.get() ?? -1;
       const file = basename(this.#path);
       const watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
-        if (changed?.startsWith(file) ?? true) this.#look(true);
+        if (changed?.startsWith(file) ?? true) this.#look(1);
       });
       watcher.on("error", (error) => report(error, `watching ${this.#path}`));
       this.#open = { client, version, watcher };
@@ -57,16 +61,18 @@ export class SqliteWatch {
     }
   }
 
-  /** The event of a commit can come just before the commit can be seen: so, once more after a millisecond. */
-  #look(again: boolean): void {
+  /**
+   * The event comes with the write to the WAL; with `synchronous = full` the commit can be seen only after the sync that
+   * follows, and no event tells of that. So: again after 1, 2, 4 … milliseconds, until it is seen or long enough has passed.
+   */
+  #look(nextDelay: number): void {
+    clearTimeout(this.#nextLook);
+    this.#nextLook = undefined;
     if (!this.#open) return;
     if (this.#changed()) {
       for (const listener of [...this.#listeners]) listener();
-    } else if (again && this.#secondLook === undefined) {
-      this.#secondLook = setTimeout(() => {
-        this.#secondLook = undefined;
-        this.#look(false);
-      }, 1).unref();
+    } else if (nextDelay <= longestSync) {
+      this.#nextLook = setTimeout(() => this.#look(nextDelay * 2), nextDelay).unref();
     }
   }
 

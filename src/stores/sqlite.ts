@@ -8,13 +8,20 @@ import { AsyncTransactionError } from "../errors.ts";
 import { report } from "../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
-import { methodsOver, type Runner } from "./methods.ts";
+import { methodsOver } from "./methods.ts";
 import { checkTables, migrate } from "./migrate-sqlite.ts";
 import { operations } from "./operations.ts";
-import { databaseError, patiently, SqliteConnection, textOf } from "./sqlite-connection.ts";
+import {
+  databaseError,
+  patiently,
+  refuseOpenTransaction,
+  SqliteConnection,
+  textOf,
+  withoutWaiting,
+} from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
-import { startHeartbeat } from "./sqlite-heartbeat.ts";
-import { explained, openBeside, openFile, realPath, type SqliteSettings, useWal } from "./sqlite-open.ts";
+import { Heartbeat } from "./sqlite-heartbeat.ts";
+import { explained, fileOf, openBeside, openFile, type SqliteSettings, useWal } from "./sqlite-open.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
 
@@ -43,7 +50,7 @@ export interface SqliteOptions extends SqliteSettings {
 /** Opens a file or `:memory:`. @throws DatabaseError that says what is wrong with it */
 export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
   return await explaining(path, async () => {
-    const client = openFile(path, options);
+    const client = await patiently(() => openFile(path, options));
     const store = await prepared(client, true, options, () => drizzle(client));
     await useWal(client);
     return store;
@@ -58,7 +65,7 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
 export async function openSqliteDatabase(db: unknown, options: SqliteOptions): Promise<Store> {
   const theirs = clientOf(db);
   return await explaining(theirs.name, async () => {
-    const beside = openBeside(theirs, options);
+    const beside = await patiently(() => withoutWaiting(theirs, () => openBeside(theirs, options)));
     return await prepared(beside ?? theirs, beside !== undefined, options, () => db as BetterSQLite3Database);
   });
 }
@@ -79,7 +86,9 @@ async function prepared(
 ): Promise<Store> {
   try {
     if (options.migrate) await migrate(client);
-    checkTables(client);
+    await patiently(() => checkTables(client));
+    // A file that can be read and not written would show only at the first enqueue.
+    if (options.migrate) await patiently(() => client.exec("update dbq_workers set beat = beat where false"));
     return sqliteStore(new SqliteConnection(client), owned, handle);
   } catch (error) {
     if (owned) client.close();
@@ -93,19 +102,18 @@ function sqliteStore(
   handle: () => BetterSQLite3Database,
 ): Store {
   const { client } = connection;
-  // Now, while it leads to the file: the app may change its folder.
-  const path = client.memory || client.name === "" ? undefined : realPath(client.name);
+  const path = fileOf(client);
   const watch = path === undefined ? undefined : new SqliteWatch(path);
   let theirs: BetterSQLite3Database | undefined;
 
   const write = <T>(op: () => Op<T>): Promise<T> =>
     patiently(() => {
-      connection.refuseOpenTransaction();
+      refuseOpenTransaction(client);
       return connection.atomically(op);
     });
   const read = <T>(op: () => Op<T>): Promise<T> =>
     patiently(() => {
-      connection.refuseOpenTransaction();
+      refuseOpenTransaction(client);
       return connection.run(op());
     });
 
@@ -115,11 +123,20 @@ function sqliteStore(
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
       theirs ??= handle();
-      return await runTransaction(theirs, fn, connection.name);
+      return await runTransaction(theirs, fn);
     },
     keepAlive: async (workerId, every, onLost) => {
-      if (path === undefined) return beatHere(write, workerId, every, onLost);
-      return await startHeartbeat({ path, ...textOf(ops.statements.beat), workerId, every }, onLost);
+      const beat = async () => {
+        if (!(await write(() => ops.beat(workerId)))) onLost();
+      };
+      const beatHere = () => void beat().catch((error: unknown) => report(error, "heartbeat"));
+      if (path === undefined) return repeat(every, beatHere);
+      const heartbeat = new Heartbeat(
+        { path, ...textOf(ops.statements.beat), workerId, every },
+        onLost,
+        beatHere,
+      );
+      return () => heartbeat.stop();
     },
     watch: (listener) => watch?.add(listener) ?? (() => undefined),
     diagnose: async () => diagnoseSqlite(client),
@@ -131,41 +148,44 @@ function sqliteStore(
 }
 
 /** In memory no other thread can beat; nor can another process judge. */
-function beatHere(
-  write: Runner["write"],
-  workerId: string,
-  every: number,
-  onLost: () => void,
-): () => Promise<void> {
-  const beat = async () => {
-    if (!(await write(() => ops.beat(workerId)))) onLost();
-  };
-  const timer = setInterval(
-    () => beat().catch((error: unknown) => report(error, "heartbeat")),
-    every,
-  ).unref();
+function repeat(every: number, fn: () => void): () => Promise<void> {
+  const timer = setInterval(fn, every).unref();
   return async () => clearInterval(timer);
 }
 
-/** Waits for the write lock off the thread; once `fn` has begun, it is never run a second time. */
+/** Transactions that are over: their handles write nothing any more. */
+const ended = new WeakSet<object>();
+
+/**
+ * Waits for the write lock off the thread, on the app's own connection too, and never inside a transaction that the app
+ * has open there. Once `fn` has begun, it is never run a second time; what it throws is thrown as it is.
+ */
 async function runTransaction<T>(
   db: BetterSQLite3Database,
   fn: (tx: unknown) => MaybePromise<T>,
-  name: string,
 ): Promise<T> {
+  const client = clientOf(db);
   let begun = false;
-  const attempt = () =>
-    db.transaction(
-      (tx) => {
-        begun = true;
-        return refuseThenable(fn(tx));
-      },
-      { behavior: "immediate" },
-    );
+  let failure: { error: unknown } | undefined;
+  const run = (tx: object): T => {
+    begun = true;
+    try {
+      return refuseThenable(fn(tx));
+    } catch (error) {
+      failure = { error };
+      throw error;
+    } finally {
+      ended.add(tx);
+    }
+  };
+  const attempt = () => {
+    refuseOpenTransaction(client);
+    return withoutWaiting(client, () => db.transaction(run, { behavior: "immediate" }));
+  };
   try {
     return await patiently(attempt, () => !begun);
   } catch (error) {
-    throw databaseError(error, name);
+    throw failure ? failure.error : databaseError(error, client);
   }
 }
 
@@ -182,8 +202,10 @@ const connections = new WeakMap<Database, SqliteConnection>();
 
 function inTransaction(tx: unknown): StoreTransaction {
   const client = clientOf(tx);
+  // Its callback is synchronous: by the end of this tick it is over, whatever is open on the connection then.
+  if (is(tx, SQLiteTransaction)) queueMicrotask(() => ended.add(tx));
   const open = () => {
-    if (!is(tx, SQLiteTransaction) || client.inTransaction) return;
+    if (!is(tx, SQLiteTransaction) || (client.inTransaction && !ended.has(tx))) return;
     throw new AsyncTransactionError(
       "this transaction has ended, nothing was written: on better-sqlite3 its callback must be synchronous",
     );

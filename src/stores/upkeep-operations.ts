@@ -20,7 +20,8 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
   const { finish, release, record } = transitions(s);
 
   function* promote(limit: number): Op<number> {
-    const due = [...(yield* rows(s.due, { limit })), ...(yield* rows(s.dueAnyway, { limit }))];
+    const due = yield* rows(s.due, { limit });
+    due.push(...(yield* rows(s.dueAnyway, { limit: limit - due.length })));
     const found = due.map((row) => ({ ...toHeld(row) }));
     return (yield* changes(s.promote, found)).filter(Boolean).length;
   }

@@ -108,6 +108,7 @@ describe("a value that cannot be", () => {
     // Durations.
     ["worker", { lease: 999 }, "lease: expected a duration of at least 1000 ms"],
     ["worker", { lease: "0.5s" }, 'got "0.5s"'],
+    ["worker", { lease: "25h" }, 'got "25h"'],
     ["worker", { lease: Number.POSITIVE_INFINITY }, "got Infinity"],
     ["worker", { pollInterval: 9 }, "pollInterval: expected a duration of at least 10 ms"],
     ["worker", { pollInterval: "61s" }, 'got "61s"'],
@@ -205,7 +206,7 @@ describe("what can be, is taken", () => {
     expect(longest?.waitUntil?.getTime()).not.toBeNaN();
     for (const options of [
       { concurrency: 1, lease: 1_000, pollInterval: 10, queueName: "a" },
-      { concurrency: 100_000, lease: "1y", pollInterval: "1m", queueName: ["a", "b", "a"], tasks: [fn] },
+      { concurrency: 100_000, lease: "1d", pollInterval: "1m", queueName: ["a", "b", "a"], tasks: [fn] },
     ])
       expect(() => new Worker(queue, options)).not.toThrow();
     await expect(queue.listTasks({ limit: 1_000, after: 0, status: ["failed", "failed"] })).resolves.toEqual(

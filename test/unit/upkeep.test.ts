@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { thisProcess } from "../../src/host.ts";
 import type { WorkerRecord } from "../../src/store.ts";
 import { Deaths, Upkeep } from "../../src/upkeep.ts";
+import { deferred } from "../support/queue.ts";
 
 const lease = 15_000;
 
@@ -36,92 +37,106 @@ const every = 400;
  * Deaths on a clock that is moved by hand; `look` tells the ids of the dead at that moment, after looking at what was
  * there before every 400 ms until then. `lookAfterFreeze` looks at nothing in between.
  */
-function observer() {
+function observer(write: () => Promise<unknown> = async () => undefined) {
   let now = 0;
   let before: WorkerRecord[] = [];
   const deaths = new Deaths(() => 1_000 + now);
-  const lookAfterFreeze = (at: number, ...workers: WorkerRecord[]) => {
+  const lookAfterFreeze = async (at: number, ...workers: WorkerRecord[]) => {
     now = at;
     before = workers;
-    return deaths.among(workers).map(({ id }) => id);
+    return (await deaths.among(workers, write)).map(({ id }) => id);
   };
-  const look = (at: number, ...workers: WorkerRecord[]) => {
-    while (now + every < at) lookAfterFreeze(now + every, ...before);
-    return lookAfterFreeze(at, ...workers);
+  const look = async (at: number, ...workers: WorkerRecord[]) => {
+    while (now + every < at) await lookAfterFreeze(now + every, ...before);
+    return await lookAfterFreeze(at, ...workers);
   };
   return { look, lookAfterFreeze };
 }
 
 describe("a heartbeat", () => {
-  it("that stands still for the lease means death, and not a moment sooner", () => {
+  it("that stands still for the lease means death, and not a moment sooner", async () => {
     const { look } = observer();
-    expect(look(0, far())).toEqual([]);
-    expect(look(lease - 1, far({ heartbeatAge: lease / 2 - 1 }))).toEqual([]);
-    expect(look(lease, far())).toEqual(["far"]);
-    expect(look(lease + 400, far())).toEqual(["far"]);
+    expect(await look(0, far())).toEqual([]);
+    expect(await look(lease - 1, far({ heartbeatAge: lease / 2 - 1 }))).toEqual([]);
+    expect(await look(lease + 2 * every, far())).toEqual(["far"]);
+    expect(await look(lease + 3 * every, far())).toEqual(["far"]);
   });
 
-  it("that stood still while the observer was frozen too proves nothing", () => {
+  it("that stood still while the observer was frozen too proves nothing", async () => {
     const { look, lookAfterFreeze } = observer();
-    look(0, far());
-    expect(lookAfterFreeze(10 * lease, far({ heartbeatAge: 10 * lease }))).toEqual([]);
-    expect(look(11 * lease - 1, far())).toEqual([]);
-    expect(look(11 * lease, far())).toEqual(["far"]);
+    await look(0, far());
+    expect(await lookAfterFreeze(10 * lease, far({ heartbeatAge: 10 * lease }))).toEqual([]);
+    // It could not beat while the machine slept; it can now, before the next look.
+    expect(await look(10 * lease + every, far({ beat: 2 }))).toEqual([]);
+    expect(await look(11 * lease, far({ beat: 2 }))).toEqual([]);
+    expect(await look(11 * lease + 3 * every, far({ beat: 2 }))).toEqual(["far"]);
   });
 
-  it("that moves starts the wait anew", () => {
+  it("that stood still while nobody could write proves nothing", async () => {
+    const locked = deferred();
+    const { look } = observer(() => locked.promise);
+    await look(0, far());
+    const looking = look(lease, far());
+    // The lock goes, and the worker's beat that waited for it is made.
+    locked.resolve();
+    expect(await looking).toEqual([]);
+    expect(await look(lease + every, far({ beat: 2 }))).toEqual([]);
+  });
+
+  it("that moves starts the wait anew", async () => {
     const { look } = observer();
-    for (let beat = 1; beat <= 10; beat += 1) expect(look(beat * (lease - 1), far({ beat }))).toEqual([]);
-    expect(look(10 * (lease - 1) + lease - 1, far({ beat: 10 }))).toEqual([]);
-    expect(look(10 * (lease - 1) + lease, far({ beat: 10 }))).toEqual(["far"]);
+    for (let beat = 1; beat <= 10; beat += 1)
+      expect(await look(beat * (lease - 1), far({ beat }))).toEqual([]);
+    expect(await look(10 * (lease - 1) + lease - 1, far({ beat: 10 }))).toEqual([]);
+    expect(await look(10 * (lease - 1) + lease + 2 * every, far({ beat: 10 }))).toEqual(["far"]);
   });
 
-  it("that is old by the wall clock alone means nothing: that clock may have jumped", () => {
+  it("that is old by the wall clock alone means nothing: that clock may have jumped", async () => {
     const { look } = observer();
     const jumped = { heartbeatAge: 7 * 24 * 3_600_000 };
-    expect(look(0, far(jumped))).toEqual([]);
-    expect(look(0, far(jumped))).toEqual([]);
+    expect(await look(0, far(jumped))).toEqual([]);
+    expect(await look(0, far(jumped))).toEqual([]);
     // It beats on, every third of its lease.
     for (let beat = 1; beat <= 30; beat += 1)
-      expect(look(beat * (lease / 3), far({ beat, ...jumped }))).toEqual([]);
+      expect(await look(beat * (lease / 3), far({ beat, ...jumped }))).toEqual([]);
   });
 
-  it("that is old by both clocks means death after half a lease of stillness", () => {
+  it("that is old by both clocks means death after half a lease of stillness", async () => {
     const { look } = observer();
-    expect(look(0, far({ heartbeatAge: lease }))).toEqual([]);
-    expect(look(lease / 2 - 1, far({ heartbeatAge: 2 * lease }))).toEqual([]);
-    expect(look(lease / 2, far({ heartbeatAge: 2 * lease }))).toEqual(["far"]);
+    expect(await look(0, far({ heartbeatAge: lease }))).toEqual([]);
+    expect(await look(lease / 2 - 1, far({ heartbeatAge: 2 * lease }))).toEqual([]);
+    expect(await look(lease / 2 + 2 * every, far({ heartbeatAge: 2 * lease }))).toEqual(["far"]);
   });
 
-  it("that a wall clock stepped back makes look new is judged by its stillness", () => {
+  it("that a wall clock stepped back makes look new is judged by its stillness", async () => {
     const { look } = observer();
-    expect(look(0, far({ heartbeatAge: -3_600_000 }))).toEqual([]);
-    expect(look(lease, far({ heartbeatAge: -3_590_000 }))).toEqual(["far"]);
+    expect(await look(0, far({ heartbeatAge: -3_600_000 }))).toEqual([]);
+    expect(await look(lease + 2 * every, far({ heartbeatAge: -3_590_000 }))).toEqual(["far"]);
   });
 
-  it("is judged by the lease of its own worker, and each by its own", () => {
+  it("is judged by the lease of its own worker, and each by its own", async () => {
     const { look } = observer();
     const workers = (beat: number) => [far({ id: "short", lease: 1_000 }), far({ id: "long", beat })];
-    expect(look(0, ...workers(1))).toEqual([]);
-    expect(look(1_000, ...workers(1))).toEqual(["short"]);
-    expect(look(lease, ...workers(2))).toEqual(["short"]);
+    expect(await look(0, ...workers(1))).toEqual([]);
+    expect(await look(1_000 + 2 * every, ...workers(1))).toEqual(["short"]);
+    expect(await look(lease, ...workers(2))).toEqual(["short"]);
   });
 
-  it("of a worker that was gone and has registered anew is new", () => {
+  it("of a worker that was gone and has registered anew is new", async () => {
     const { look } = observer();
-    look(0, far());
-    look(100);
-    expect(look(lease, far())).toEqual([]);
-    expect(look(2 * lease, far())).toEqual(["far"]);
+    await look(0, far());
+    await look(100);
+    expect(await look(lease, far())).toEqual([]);
+    expect(await look(2 * lease + 2 * every, far())).toEqual(["far"]);
   });
 });
 
 describe("a process", () => {
-  it("that is seen to have ended is dead at once, however fresh its heartbeat", () => {
+  it("that is seen to have ended is dead at once, however fresh its heartbeat", async () => {
     const { look } = observer();
     // A start time that the process with this pid does not have: the pid was given to another one.
     const reused = { ...thisProcess(), processStart: "1" };
-    expect(look(0, far({ ...reused, beat: 1 }))).toEqual(["far"]);
+    expect(await look(0, far({ ...reused, beat: 1 }))).toEqual(["far"]);
   });
 
   it("this one: its workers are alive from their making to their stop, however still their heartbeat", async () => {
@@ -130,6 +145,7 @@ describe("a process", () => {
     const upkeep = new Upkeep({
       store: {
         workers: untouched,
+        beat: untouched,
         rescue: untouched,
         rescueOrphans: untouched,
         promote: untouched,
@@ -143,16 +159,16 @@ describe("a process", () => {
       report: () => undefined,
     });
     const mine = far({ id: "mine", ...thisProcess() });
-    expect(look(0, mine)).toEqual([]);
-    expect(look(10 * lease, { ...mine, heartbeatAge: 10 * lease })).toEqual([]);
+    expect(await look(0, mine)).toEqual([]);
+    expect(await look(10 * lease, { ...mine, heartbeatAge: 10 * lease })).toEqual([]);
     await upkeep.stop();
-    look(20 * lease, mine);
-    expect(look(21 * lease, mine)).toEqual(["mine"]);
+    await look(20 * lease, mine);
+    expect(await look(21 * lease, mine)).toEqual(["mine"]);
   });
 
-  it("this one: a worker of another of its threads lives while it beats", () => {
+  it("this one: a worker of another of its threads lives while it beats", async () => {
     const { look } = observer();
     for (let beat = 1; beat <= 3; beat += 1)
-      expect(look(beat * (lease / 3), far({ id: "thread", ...thisProcess(), beat }))).toEqual([]);
+      expect(await look(beat * (lease / 3), far({ id: "thread", ...thisProcess(), beat }))).toEqual([]);
   });
 });
