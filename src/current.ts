@@ -1,7 +1,7 @@
 /** What a running task can ask about itself. */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { shared } from "./copies.ts";
 import { NotInTaskError } from "./errors.ts";
-import { shared } from "./shared.ts";
 import type { JsonObject } from "./task.ts";
 import type { WithinResult } from "./within.ts";
 

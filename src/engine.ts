@@ -1,10 +1,11 @@
 /** What stands behind a queue: the workers of this process share it, users do not see it. */
+
+import { shared } from "./copies.ts";
 import { show } from "./durations.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Hints } from "./hints.ts";
 import type { ReadQueueOptions } from "./options.ts";
 import type { Queue } from "./queue.ts";
-import { shared } from "./shared.ts";
 import type { Store } from "./store.ts";
 
 /** What the workers of this process need of a queue. */

@@ -1,5 +1,4 @@
 /** What a caller can act on. Wrong options are a `TypeError` instead: they are for the programmer, not the program. */
-import { brand, isInstance } from "./shared.ts";
 import type { Task } from "./task.ts";
 
 export type DbqErrorCode =
@@ -19,6 +18,18 @@ export type DbqErrorCode =
   | "DBQ_CLOSED"
   | "DBQ_STOPPED"
   | "DBQ_DATABASE";
+
+/** Marks what is told apart by the names of its classes: two copies of dbq in one app have each their own classes. */
+export const brand: unique symbol = Symbol.for("dbq-ts.brand") as never;
+
+/** `instanceof` across copies: a branded value with a class of this name above it. */
+export function isInstance(ofClass: { name: string }, value: unknown): boolean {
+  if (typeof value !== "object" || value === null || !(brand in value)) return false;
+  let above: unknown = Object.getPrototypeOf(value);
+  while (above !== null && (above as object).constructor?.name !== ofClass.name)
+    above = Object.getPrototypeOf(above);
+  return above !== null;
+}
 
 /** Every error that dbq itself throws, wrong options apart. Tell them apart by `code`. */
 export class DbqError extends Error {

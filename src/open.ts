@@ -1,11 +1,12 @@
 /** Opening queues, and the default one. Drivers are loaded here, when a queue opens, and nowhere else. */
+
+import { shared } from "./copies.ts";
 import { show } from "./durations.ts";
 import { engineOf } from "./engine.ts";
 import { prepare } from "./enqueue.ts";
 import { type AwaitOptions, type QueueOptions, type ReadQueueOptions, readQueueOptions } from "./options.ts";
 import { Queue } from "./queue.ts";
 import type { AnyFunction } from "./registry.ts";
-import { shared } from "./shared.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
 

@@ -1,8 +1,9 @@
 /** Functions under stable names: what a row's `func` means in this process. */
+
+import { shared } from "./copies.ts";
 import { kindOf, show } from "./durations.ts";
 import { UnregisteredFunctionError } from "./errors.ts";
 import { label } from "./readers.ts";
-import { shared } from "./shared.ts";
 import type { JsonObject } from "./task.ts";
 import {
   type CallOptions,

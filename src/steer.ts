@@ -1,6 +1,6 @@
 /** What a handler throws to steer its task, beside returning and failing. */
 import { type Duration, longestWait, milliseconds } from "./durations.ts";
-import { brand, isInstance } from "./shared.ts";
+import { brand, isInstance } from "./errors.ts";
 
 /** What tells the worker of whichever copy of dbq that this was thrown on purpose. */
 abstract class Steering extends Error {

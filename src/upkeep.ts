@@ -1,7 +1,8 @@
 /** What keeps a queue healthy, done by every worker: dead workers' tasks freed, due tasks promoted, old ones pruned. */
+
+import { shared } from "./copies.ts";
 import { livenessOf } from "./host.ts";
 import { inRootContext } from "./root-context.ts";
-import { shared } from "./shared.ts";
 import type { Retention, Store, WorkerRecord } from "./store.ts";
 
 /** Milliseconds. A death that can be seen is seen at the next sweep; the promise is one second. */

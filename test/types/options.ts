@@ -183,14 +183,14 @@ export function options(): void {
     queueName: "a",
     maxRetries: 0,
     delay: "1m",
-    kwargs: {},
     uniqueKey: "k",
     onDuplicate: "error",
     requestId: "r",
     meta: { any: { thing: [1] } },
     timeout: 1_000,
   };
-  task("all", () => 1, all);
+  task("all", () => 1, { ...all, kwargs: {} });
+  now.with(all);
   const worker = new Worker(queue, {
     tasks: [now, convert, send],
     queueName: ["a", "b"],

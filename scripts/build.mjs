@@ -1,0 +1,123 @@
+/** Builds dist/: what the compiler emits, and the migrations beside it; then checks that nothing of the package is missing. */
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const dist = join(root, "dist");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+/** @type {string[]} */
+const missing = [];
+
+rmSync(dist, { recursive: true, force: true });
+compile("tsconfig.build.json");
+compileSchemaForRequire();
+for (const file of builtFiles()) if (file.endsWith(".d.ts")) nameJavaScript(join(dist, file));
+// dist/ mirrors the tree, so that `../../migrations` is right from src/stores/ and from dist/src/stores/.
+cpSync(join(root, "migrations"), join(dist, "migrations"), { recursive: true });
+for (const command of Object.values(manifest.bin)) makeExecutable(join(root, command));
+for (const target of targets(manifest.exports)) expectFile(join(root, target), "package.json: exports");
+for (const file of builtFiles()) checkReferences(join(dist, file));
+
+for (const line of missing) console.error(`build: ${line}`);
+if (missing.length > 0) process.exit(1);
+
+/** @param {string} config */
+function compile(config) {
+  const compiler = join(
+    dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
+    "bin/tsc",
+  );
+  try {
+    execFileSync(process.execPath, [compiler, "-p", config], { cwd: root, stdio: "inherit" });
+  } catch {
+    console.error(`build: ${config} does not compile`);
+    process.exit(1);
+  }
+}
+
+/**
+ * The schema, for `require` too: drizzle-orm has other declarations and other objects for `require` than for `import`,
+ * and a CommonJS app's own drizzle-orm takes only tables of its kind.
+ */
+function compileSchemaForRequire() {
+  const sources = join(dist, "require");
+  for (const file of readdirSync(join(root, "drizzle"))) {
+    cpSync(join(root, "drizzle", file), join(sources, file.replace(/\.ts$/, ".cts")));
+  }
+  const compilerOptions = {
+    noEmitOnError: true,
+    outDir: "../drizzle",
+    rootDir: ".",
+    verbatimModuleSyntax: false,
+  };
+  const config = { extends: "../../tsconfig.json", compilerOptions, include: ["*.cts"], exclude: [] };
+  writeFileSync(join(sources, "tsconfig.json"), JSON.stringify(config));
+  compile(join(sources, "tsconfig.json"));
+  rmSync(sources, { recursive: true });
+}
+
+function builtFiles() {
+  return readdirSync(dist, { recursive: true, encoding: "utf8" }).filter((file) =>
+    /\.[cm]?[jt]s$/.test(file),
+  );
+}
+
+/**
+ * The compiler rewrites `./x.ts` to `./x.js` in what it emits, but not in declarations, where older compilers and
+ * other readers of declarations do not expect it.
+ * @param {string} path
+ */
+function nameJavaScript(path) {
+  const text = readFileSync(path, "utf8");
+  writeFileSync(path, text.replace(/((?:from|import\(|import)\s*"\.[^"]*)\.ts"/g, '$1.js"'));
+}
+
+/** @param {string} path */
+function makeExecutable(path) {
+  if (!existsSync(path) && !existsSync(join(root, "src/cli/main.ts"))) {
+    console.warn("build: src/cli/main.ts is not there yet: the package has no command");
+    return;
+  }
+  if (!expectFile(path, "package.json: bin")) return;
+  if (!readFileSync(path, "utf8").startsWith("#!/usr/bin/env node\n")) {
+    missing.push(`${path}: its first line must be "#!/usr/bin/env node"`);
+  }
+  chmodSync(path, 0o755);
+}
+
+/**
+ * The files that an `exports` map leads to.
+ * @param {unknown} exported
+ * @returns {string[]}
+ */
+function targets(exported) {
+  if (typeof exported === "string") return [exported];
+  return typeof exported === "object" && exported !== null ? Object.values(exported).flatMap(targets) : [];
+}
+
+/**
+ * Each file that a built file imports, or finds by its own URL (a thread, the migrations), must be in dist/ too.
+ * @param {string} path
+ */
+function checkReferences(path) {
+  const text = readFileSync(path, "utf8").replace(/^\s*(\/?\*|\/\/).*$/gm, "");
+  const reference = /(?:from|import\(|import|new URL\()\s*"(\.[^"]+)"/g;
+  for (const [, target = ""] of text.matchAll(reference)) {
+    const file = resolve(dirname(path), target);
+    if (!file.startsWith(dist)) missing.push(`${path}: ${target} is outside of dist/`);
+    else expectFile(file, path);
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {string} where
+ */
+function expectFile(path, where) {
+  const there = existsSync(path);
+  if (!there) missing.push(`${where}: there is no ${path}`);
+  return there;
+}

@@ -1,0 +1,55 @@
+/**
+ * Packs the package and installs it into an empty project with npm, peers from the registry: it installs, the README's
+ * quickstart prints what the README says, and the command is on the path. `npm test` does the rest without a network.
+ */
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "dbq-install-"));
+
+try {
+  npm(root, "pack", "--silent", "--pack-destination", folder);
+  const { name, version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  npm(folder, "init", "--yes", "--silent");
+  const packages = ["drizzle-orm", "better-sqlite3", "tsx"].map(asHere);
+  npm(folder, "install", "--ignore-scripts", `./${name}-${version}.tgz`, ...packages);
+  // To compile the driver takes minutes, and `npm ci` has done it.
+  const built = "node_modules/better-sqlite3/build";
+  cpSync(join(root, built), join(folder, built), { recursive: true });
+  quickstart();
+  npm(folder, "exec", "--no", "--", "dbq", "--help");
+  console.log("the package installs into an empty project, and its quickstart and its command run");
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function quickstart() {
+  const readme = readFileSync(join(folder, "node_modules/dbq-ts/README.md"), "utf8");
+  const [, file = "", code = ""] = /^```ts\n\/\/ ([\w-]+\.mts)\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+  const promised = /It prints `([^`]+)`/.exec(readme)?.[1];
+  writeFileSync(join(folder, file), code);
+  const printed = npm(folder, "exec", "--no", "--", "tsx", file).trim();
+  if (printed !== promised) throw new Error(`${file} printed ${printed}, the README says ${promised}`);
+}
+
+/**
+ * The version that is installed here.
+ * @param {string} name
+ */
+function asHere(name) {
+  const manifest = readFileSync(join(root, "node_modules", name, "package.json"), "utf8");
+  return `${name}@${JSON.parse(manifest).version}`;
+}
+
+/**
+ * @param {string} cwd
+ * @param {string[]} args
+ * @returns {string} its output
+ */
+function npm(cwd, ...args) {
+  return execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+}

@@ -1,0 +1,205 @@
+/**
+ * What users get: the packed package in projects of their own, compiled and run as they would.
+ * Nothing is fetched; peers and tools are those of the repository.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  app,
+  appPrints,
+  loads,
+  mixed,
+  ownDatabase,
+  ownKitConfig,
+  ownSchema,
+  probe,
+  steering,
+  tasks,
+} from "./programs.ts";
+import { Installation } from "./project.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const installation = new Installation();
+
+beforeAll(() => {
+  installation.install(["typescript", "tsx", "drizzle-kit", "@types/node", "@types/better-sqlite3"]);
+});
+afterAll(() => installation.remove());
+
+/** How a project may be set up; `compilerOptions` beside `strict`. */
+const resolutions = {
+  nodenext: { module: "nodenext" },
+  bundler: { module: "esnext", moduleResolution: "bundler" },
+};
+
+function tsconfig(compilerOptions: object): string {
+  const common = {
+    strict: true,
+    target: "es2022",
+    types: ["node"],
+    skipLibCheck: true,
+    outDir: "out",
+    rootDir: ".",
+  };
+  return JSON.stringify({ compilerOptions: { ...common, ...compilerOptions }, include: ["*.ts", "*.mts"] });
+}
+
+test("holds the build, the migrations and the documents, and nothing else", () => {
+  const files = readdirSync(installation.package, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(installation.package.length + 1));
+  const known = [
+    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+    /^docs\/.*\.(md|svg|png)$/,
+    /^dist\/src\/.*\.(js|mjs|d\.ts|d\.mts)$/,
+    /^dist\/drizzle\/\w+\.(js|cjs|d\.ts|d\.cts)$/,
+    /^dist\/migrations\/\w+\/.*\.(sql|json)$/,
+  ];
+  expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);
+  const migrations = readdirSync(join(root, "migrations"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length));
+  expect(migrations.length).toBeGreaterThan(0);
+  const expected = [
+    ...migrations.map((path) => `dist/${path}`),
+    "dist/src/stores/heartbeat-thread.mjs",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "docs/architecture.md",
+  ];
+  expect(expected.filter((file) => !files.includes(file))).toEqual([]);
+});
+
+test.for(Object.entries(resolutions))(
+  "compiles under strict with the resolution of %s, and runs",
+  ([name, options]) => {
+    const project = installation.project(
+      `esm-${name}`,
+      { type: "module" },
+      { "tasks.ts": tasks, "app.ts": app, "tsconfig.json": tsconfig(options) },
+    );
+    project.command("typescript", "bin/tsc", "-p", ".");
+    expect(JSON.parse(project.node("out/app.js"))).toEqual(appPrints);
+    expect(existsSync(join(project.folder, "dbq.db"))).toBe(true);
+  },
+);
+
+test("its declarations have no errors of their own", () => {
+  const options = { module: "nodenext", skipLibCheck: false, noEmit: true };
+  const files = { "app.ts": app, "broken.ts": "export const n: number = '';", "tasks.ts": tasks };
+  const project = installation.project(
+    "declarations",
+    { type: "module" },
+    { ...files, "tsconfig.json": tsconfig(options) },
+  );
+  const { output } = project.try(join(installation.folder, "node_modules/typescript/bin/tsc"), "-p", ".");
+  // Drizzle's declarations do not pass without the drivers of all its databases.
+  const errors = output.split("\n").filter((line) => /error TS/.test(line) && !/drizzle-orm/.test(line));
+  expect(errors).toEqual([expect.stringMatching(/^broken\.ts/)]);
+});
+
+test("compiles and runs in a CommonJS project, whose require() loads the ES modules", () => {
+  const project = installation.project(
+    "cjs",
+    { type: "commonjs" },
+    {
+      "tasks.ts": tasks,
+      "app.ts": app,
+      "tsconfig.json": tsconfig({ module: "nodenext" }),
+    },
+  );
+  project.command("typescript", "bin/tsc", "-p", ".");
+  expect(readFileSync(join(project.folder, "out/app.js"), "utf8")).toContain('require("dbq-ts")');
+  expect(JSON.parse(project.node("out/app.js"))).toEqual(appPrints);
+});
+
+test.for(["module", "commonjs"])("runs under tsx in a project of type %s", (type) => {
+  const project = installation.project(`tsx-${type}`, { type }, { "tasks.ts": tasks, "app.ts": app });
+  expect(JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts"))).toEqual(appPrints);
+});
+
+// tsx makes CommonJS of what such a project requires, dbq included, while an ES module beside it imports dbq as it is:
+// there are two copies of dbq in the process then, and they have to act as one.
+test("an ES module runs the tasks of a CommonJS project under tsx, as dbq worker does", () => {
+  const project = installation.project(
+    "mixed",
+    { type: "commonjs" },
+    { "tasks.ts": steering, "main.mjs": mixed },
+  );
+  expect(JSON.parse(project.command("tsx", "dist/cli.mjs", "main.mjs"))).toEqual({
+    names: ["give-up", "look"],
+    looked: { status: "completed", result: 1 },
+    gaveUp: "cancelled",
+  });
+});
+
+test.for(["module", "commonjs"])(
+  "an app of type %s has dbq's tables in its own schema, and enqueues in its own transaction",
+  (type) => {
+    const project = installation.project(
+      `own-${type}`,
+      { type },
+      {
+        "app.ts": ownDatabase,
+        "schema.ts": ownSchema,
+        "drizzle.config.ts": ownKitConfig,
+        "tsconfig.json": tsconfig({ module: "nodenext" }),
+      },
+    );
+    project.command("typescript", "bin/tsc", "-p", ".");
+    project.command("drizzle-kit", "bin.cjs", "generate");
+    expect(JSON.parse(project.node("out/app.js"))).toEqual({
+      orders: 1,
+      rows: [{ func: "send", args: "[1]" }],
+    });
+  },
+);
+
+test("an import opens nothing, loads no driver and listens to nothing of the process", () => {
+  const project = installation.project("probe", { type: "module" }, {});
+  const log = join(installation.folder, "loads.log");
+  writeFileSync(log, "");
+  writeFileSync(join(installation.folder, "probe.mjs"), probe);
+  writeFileSync(join(installation.folder, "loads.mjs"), loads);
+  const { before, after, opened } = JSON.parse(project.node("../probe.mjs", log));
+  // The duration strings' parser is all that comes with it.
+  expect(after).toEqual({ ...before, packages: ["dbq-ts", "ms"] });
+  // The probe sees a driver once there is one.
+  expect(opened.packages).toEqual(expect.arrayContaining(["better-sqlite3", "drizzle-orm"]));
+  expect(opened.addons).toBe(before.addons + 1);
+  expect(opened.files).toEqual(expect.arrayContaining(["probe.db"]));
+});
+
+test("its command is there and runs", () => {
+  const file = join(installation.package, installation.manifest().bin.dbq ?? "");
+  expect(existsSync(file), "the package has no command: there is no src/cli/main.ts").toBe(true);
+  if (process.platform !== "win32") expect(statSync(file).mode & 0o111).toBe(0o111);
+  const project = installation.project("command", {}, {});
+  const help = project.node(file, "--help");
+  expect(help).toMatch(/worker/);
+  expect(help).toMatch(/enqueue/);
+  const database = ["--json", "--db", join(project.folder, "dbq.db")];
+  project.node(file, "migrate", ...database);
+  expect(JSON.parse(project.node(file, "list", ...database))).toEqual([]);
+});
+
+test("the README's quickstart compiles under strict, and prints what the README says", () => {
+  const readme = readFileSync(join(installation.package, "README.md"), "utf8");
+  const [, name = "", code = ""] = /^```ts\n\/\/ ([\w-]+\.mts)\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+  const promised = /It prints `([^`]+)`/.exec(readme)?.[1];
+  const project = installation.project(
+    "readme",
+    {},
+    {
+      [name]: code,
+      "tsconfig.json": tsconfig({ module: "nodenext" }),
+    },
+  );
+  project.command("typescript", "bin/tsc", "-p", ".");
+  expect(project.node(`out/${name.replace(".mts", ".mjs")}`)).toBe(`${promised}\n`);
+  rmSync(join(project.folder, "quickstart.db"));
+  expect(project.command("tsx", "dist/cli.mjs", name)).toBe(`${promised}\n`);
+});

@@ -1,0 +1,172 @@
+/** What the empty projects are made of: programs as users write them, and one that looks at what an import does. */
+
+export const tasks = `
+import { task } from "dbq-ts";
+
+export const resize = task(
+  "resize",
+  async (path: string, width: number) => ({ path, bytes: width * 10 }),
+  { maxRetries: 5, timeout: "30s" },
+);
+`;
+
+/** In an async function: a CommonJS project has no await at the top. */
+export const app = `
+import {
+  awaitTaskCompletion, DatabaseError, enqueueTask, openQueue, setDefaultQueue, type Task, type TaskId, Worker,
+} from "dbq-ts";
+import { resize } from "./tasks.js";
+
+async function main() {
+  const queue = await openQueue();
+  setDefaultQueue(queue);
+  const worker = new Worker(queue);
+  await worker.start();
+
+  const id: TaskId<{ path: string; bytes: number }> = await enqueueTask(resize, "a.png", 320);
+  const done: Task<{ path: string; bytes: number }> = await awaitTaskCompletion(id, { timeout: "20s" });
+
+  await worker.stop();
+  await queue.close();
+  const refused: unknown = await openQueue("no/such/folder/dbq.db").catch((error: unknown) => error);
+  console.log(JSON.stringify({
+    status: done.status,
+    bytes: done.result?.bytes,
+    isDatabaseError: refused instanceof DatabaseError,
+  }));
+}
+
+/** Never called: only the compiler looks at it. */
+export function wrong() {
+  // @ts-expect-error the second argument is a number
+  enqueueTask(resize, "a.png", "wide");
+  // @ts-expect-error there is no such option
+  resize.with({ prority: 1 });
+  // @ts-expect-error the result has no such property
+  enqueueTask(resize, "a.png", 320).then((id) => awaitTaskCompletion(id)).then((done) => done.result?.width);
+}
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});
+`;
+
+/** What \`app\` prints. */
+export const appPrints = { status: "completed", bytes: 3200, isDatabaseError: true };
+
+/** Tasks that lean on what dbq tells a running task, and on the outcomes that it knows by their classes. */
+export const steering = `
+import { CancelTask, currentTask, task } from "dbq-ts";
+
+export const look = task("look", async () => currentTask().id);
+export const giveUp = task("give-up", async () => {
+  throw new CancelTask("no use");
+});
+`;
+
+export const mixed = `
+import { openQueue, registeredNames, Worker } from "dbq-ts";
+
+const { look, giveUp } = await import("./tasks.ts");
+const names = registeredNames().sort();
+const queue = await openQueue("mixed.db");
+const worker = new Worker(queue);
+await worker.start();
+const looked = await queue.awaitTaskCompletion(await queue.enqueueTask(look), { timeout: "20s" });
+const gaveUp = await queue.awaitTaskCompletion(await queue.enqueueTask(giveUp), { timeout: "20s" });
+await worker.stop();
+await queue.close();
+console.log(JSON.stringify({
+  names,
+  looked: { status: looked.status, result: looked.result },
+  gaveUp: gaveUp.status,
+}));
+`;
+
+/** An app whose tables are made by its own drizzle-kit, and that enqueues in its own transaction. */
+export const ownDatabase = `
+import Database from "better-sqlite3";
+import { eq } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { migrate } from "drizzle-orm/better-sqlite3/migrator";
+import { openQueue, task } from "dbq-ts";
+import { dbqTasks, orders } from "./schema.js";
+
+const send = task("send", async (order: number) => order);
+
+async function main() {
+  const db = drizzle(new Database("app.db"));
+  migrate(db, { migrationsFolder: "migrations" });
+  const queue = await openQueue(db, { migrate: false });
+  const order = (name: string, keep: boolean) => () =>
+    db.transaction((tx) => {
+      const { id } = tx.insert(orders).values({ name }).returning().get();
+      queue.within(tx).enqueueTask(send, id);
+      if (!keep) tx.rollback();
+    }, { behavior: "immediate" });
+  order("kept", true)();
+  try { order("dropped", false)(); } catch {}
+  const rows: { func: string; args: string | null }[] =
+    db.select({ func: dbqTasks.func, args: dbqTasks.args }).from(dbqTasks).where(eq(dbqTasks.status, "pending")).all();
+  console.log(JSON.stringify({ orders: db.select().from(orders).all().length, rows }));
+  await queue.close();
+}
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});
+`;
+
+export const ownSchema = `
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+export * from "dbq-ts/schema/sqlite";
+
+export const orders = sqliteTable("orders", { id: integer().primaryKey(), name: text().notNull() });
+`;
+
+export const ownKitConfig = `
+import { defineConfig } from "drizzle-kit";
+export default defineConfig({ dialect: "sqlite", schema: "./schema.ts", out: "./migrations" });
+`;
+
+/** Prints what was there before an import of dbq, after it, and once a queue has been opened. */
+export const probe = `
+import { readdirSync, readFileSync } from "node:fs";
+import { register } from "node:module";
+
+const log = process.argv[2];
+register(new URL("loads.mjs", import.meta.url), { data: log });
+
+const look = () => ({
+  packages: [...new Set(
+    readFileSync(log, "utf8").split("\\n").filter(Boolean).map((url) => /.*node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url)?.[1]),
+  )].filter((name) => name !== undefined).sort(),
+  addons: process.report.getReport().sharedObjects.filter((path) => path.endsWith(".node")).length,
+  listeners: process.eventNames().map((name) => [String(name), process.listenerCount(name)]),
+  // Requests of the module loader come and go.
+  resources: process.getActiveResourcesInfo().filter((name) => !/Req/.test(name)),
+  files: readdirSync("."),
+  env: Object.keys(process.env).length,
+});
+
+const before = look();
+const dbq = await import("dbq-ts");
+const after = look();
+const queue = await dbq.openQueue("probe.db");
+const opened = look();
+await queue.close();
+console.log(JSON.stringify({ before, after, opened }));
+`;
+
+/** Notes the URL of each module that is loaded. */
+export const loads = `
+import { appendFileSync } from "node:fs";
+let log;
+export const initialize = (path) => { log = path; };
+export const load = (url, context, next) => {
+  appendFileSync(log, url + "\\n");
+  return next(url, context);
+};
+`;

@@ -1,0 +1,124 @@
+/** The package as `npm pack` makes it, unpacked into empty projects: no network, and no file of the repository but what is installed. */
+import {
+  execFileSync,
+  type SpawnSyncOptionsWithStringEncoding,
+  type SpawnSyncReturns,
+  spawnSync,
+} from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+export interface Manifest {
+  bin: Record<string, string>;
+  dependencies: Record<string, string>;
+  peerDependencies: Record<string, string>;
+}
+
+/** A folder that has the package, its dependencies and its peers in `node_modules`. */
+export class Installation {
+  readonly folder = mkdtempSync(join(tmpdir(), "dbq-package-"));
+  readonly package = join(this.folder, "node_modules/dbq-ts");
+
+  /** @param tools packages of the repository that the projects use beside what dbq declares */
+  install(tools: readonly string[]): void {
+    mkdirSync(this.package, { recursive: true });
+    execFileSync("tar", ["-xzf", this.#pack(), "-C", this.package, "--strip-components", "1"]);
+    const { dependencies, peerDependencies } = this.manifest();
+    for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies), ...tools]) {
+      link(name, this.folder);
+    }
+  }
+
+  manifest(): Manifest {
+    return JSON.parse(readFileSync(join(this.package, "package.json"), "utf8"));
+  }
+
+  /** A copy of the tree is packed: the build of the tree itself may be in use. @returns the tarball's path */
+  #pack(): string {
+    const copy = join(this.folder, "packed");
+    const left = new Set(["node_modules", ".git", "dist", "site", "coverage"]);
+    cpSync(root, copy, { recursive: true, filter: (path) => path === root || !left.has(basename(path)) });
+    symlinkSync(join(root, "node_modules"), join(copy, "node_modules"), "junction");
+    const { stdout } = expectSuccess(
+      spawnSync("npm", ["pack", "--json", "--pack-destination", this.folder], {
+        ...settings(copy),
+        shell: process.platform === "win32",
+      }),
+    );
+    // npm puts what the build says before the JSON.
+    const [{ filename }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)));
+    rmSync(copy, { recursive: true, force: true });
+    return join(this.folder, filename);
+  }
+
+  /** An empty project beside the installed packages, with the files given. */
+  project(name: string, manifest: object, files: Record<string, string>): Project {
+    const project = new Project(join(this.folder, name));
+    project.write({ "package.json": JSON.stringify({ name, private: true, ...manifest }), ...files });
+    return project;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Links an installed package of the repository: packages that it needs are found where it is. */
+function link(name: string, folder: string): void {
+  const path = join(folder, "node_modules", name);
+  mkdirSync(dirname(path), { recursive: true });
+  symlinkSync(join(root, "node_modules", name), path, "junction");
+}
+
+export class Project {
+  readonly folder: string;
+
+  constructor(folder: string) {
+    this.folder = folder;
+    mkdirSync(folder);
+  }
+
+  write(files: Record<string, string>): void {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(this.folder, name)), { recursive: true });
+      writeFileSync(join(this.folder, name), text);
+    }
+  }
+
+  /** Runs Node here, without input; what it printed is in the error if it fails. @returns its output */
+  node(...args: string[]): string {
+    return expectSuccess(spawnSync(process.execPath, args, settings(this.folder))).stdout;
+  }
+
+  /** As `node`, for what may fail. */
+  try(...args: string[]): { status: number | null; output: string } {
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, settings(this.folder));
+    return { status, output: stdout + stderr };
+  }
+
+  /** Runs the file of a package's command that its manifest names. */
+  command(packageName: string, file: string, ...args: string[]): string {
+    return this.node(join(this.folder, "../node_modules", packageName, file), ...args);
+  }
+}
+
+function expectSuccess(run: SpawnSyncReturns<string>): SpawnSyncReturns<string> {
+  if (run.status === 0) return run;
+  throw new Error(
+    `it ended with ${run.status ?? run.signal ?? run.error?.message}:\n${run.stdout}${run.stderr}`,
+  );
+}
+
+/** As in a shell: nothing that npm, vitest or a debugger has put into the environment of this test. */
+function settings(cwd: string): SpawnSyncOptionsWithStringEncoding {
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(npm_|vitest|node_|dbq_|tsx_)/i.test(name) && name !== "INIT_CWD",
+    ),
+  );
+  return { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], timeout: 60_000 };
+}
