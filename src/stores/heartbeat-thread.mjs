@@ -10,13 +10,16 @@ import { parentPort, workerData } from "node:worker_threads";
 const { driver, path, text, names, workerId, every } = workerData;
 const Database = createRequire(import.meta.url)(driver);
 
-// This thread may wait inside SQLite: nobody else runs on it.
-const client = new Database(path, { timeout: 5_000, fileMustExist: true });
+// A short wait inside SQLite, then a longer one outside: a thread that is ended inside of native code takes the process along.
+const client = new Database(path, { timeout: 5, fileMustExist: true });
 // A beat that a power cut undoes has lost nothing.
 client.pragma("synchronous = normal");
 const beat = client.prepare(text);
+const retryAfter = 20;
 
 let told = false;
+/** @type {NodeJS.Timeout | undefined} */
+let next;
 
 function once() {
   try {
@@ -25,11 +28,19 @@ function once() {
     if (changes === 0) parentPort?.postMessage("lost");
     else if (!told) parentPort?.postMessage("beat");
     told = changes > 0;
+    next = setTimeout(once, every);
   } catch (error) {
+    const { code = "", message = String(error) } = /** @type {Partial<NodeJS.ErrnoException>} */ (error);
+    const busy = code.startsWith("SQLITE_BUSY");
     // As text: the class of a driver's error does not survive the way between threads.
-    parentPort?.postMessage(error instanceof Error ? error.message : String(error));
+    if (!busy) parentPort?.postMessage(message);
+    next = setTimeout(once, busy ? retryAfter : every);
   }
 }
 
 once();
-setInterval(once, every);
+
+parentPort?.once("message", () => {
+  clearTimeout(next);
+  client.close();
+});

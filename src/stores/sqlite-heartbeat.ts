@@ -7,6 +7,9 @@ import { report } from "../events.ts";
 const firstRestart = 200;
 const longestRestart = 30_000;
 
+/** Milliseconds that the end of the thread is waited for; it keeps nothing alive after that. */
+const longestEnd = 1_000;
+
 interface Beat {
   /** Absolute: the app may change its folder. */
   path: string;
@@ -33,13 +36,23 @@ export class Heartbeat {
     this.#start();
   }
 
+  /** Asks the thread to end: one that is ended from outside, in the middle of native code, takes the process along. */
   async stop(): Promise<void> {
     clearTimeout(this.#restart);
     clearInterval(this.#inPlace);
-    this.#thread?.removeAllListeners();
-    // Whatever still goes wrong in a thread that is being ended does not matter, and must not be an uncaught exception.
-    this.#thread?.on("error", () => undefined);
-    await this.#thread?.terminate();
+    const thread = this.#thread;
+    if (!thread) return;
+    thread.removeAllListeners();
+    // Whatever still goes wrong in it does not matter, and must not be an uncaught exception.
+    thread.on("error", () => undefined);
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(resolve, longestEnd).unref();
+      thread.once("exit", () => {
+        clearTimeout(late);
+        resolve();
+      });
+      thread.postMessage("stop");
+    });
   }
 
   #start(): void {
@@ -61,7 +74,10 @@ export class Heartbeat {
     thread.unref();
     thread.on("message", (message: string) => this.#heard(message));
     thread.on("error", (error) => report(error, "heartbeat thread"));
-    thread.on("exit", () => this.#startLater());
+    thread.on("exit", () => {
+      this.#thread = undefined;
+      this.#startLater();
+    });
     return thread;
   }
 

@@ -63,17 +63,16 @@ export class SqliteWatch {
 
   /**
    * The event comes with the write to the WAL; with `synchronous = full` the commit can be seen only after the sync that
-   * follows, and no event tells of that. So: again after 1, 2, 4 … milliseconds, until it is seen or long enough has passed.
+   * follows, and no event tells of that. So: again after 1, 2, 4 … milliseconds, also when an earlier commit was seen.
    */
   #look(nextDelay: number): void {
     clearTimeout(this.#nextLook);
     this.#nextLook = undefined;
-    if (!this.#open) return;
-    if (this.#changed()) {
-      for (const listener of [...this.#listeners]) listener();
-    } else if (nextDelay <= longestSync) {
-      this.#nextLook = setTimeout(() => this.#look(nextDelay * 2), nextDelay).unref();
-    }
+    if (!this.#open || nextDelay > longestSync) return;
+    const changed = this.#changed();
+    if (changed) for (const listener of [...this.#listeners]) listener();
+    const delay = changed ? 1 : nextDelay;
+    this.#nextLook = setTimeout(() => this.#look(delay * 2), delay).unref();
   }
 
   #changed(): boolean {
