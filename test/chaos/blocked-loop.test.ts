@@ -1,0 +1,33 @@
+/**
+ * Invariant: a worker whose event loop is blocked lives. Its heartbeat does not need the loop, so what it runs is not run a
+ * second time, however many leases the handler blocks for.
+ */
+import { expect, test } from "vitest";
+import { stage } from "../fixtures/processes.ts";
+import { block, quick } from "../fixtures/tasks.ts";
+import { onLinux, patient } from "./linux.ts";
+
+onLinux("an event loop that is blocked for three leases", () => {
+  test("is not taken for dead by a worker beside it", patient, async () => {
+    const { ledger, queue, worker } = await stage();
+    const lease = 1_000;
+    const blocked = await worker({ lease, concurrency: 1 });
+    const id = await queue.enqueueTask(block, 3 * lease + 200);
+    await ledger.until("start", ({ task }) => task === id);
+    const other = await worker({ lease });
+    const completed = await queue.awaitTaskCompletion(id, { timeout: "20s" });
+    expect(completed).toMatchObject({
+      status: "completed",
+      result: blocked.pid,
+      retryCount: 0,
+      generationId: 3,
+    });
+    expect(ledger.entries("start")).toHaveLength(1);
+    expect(ledger.entries("rescued")).toEqual([]);
+    expect(await queue.listAttempts(id)).toEqual([]);
+    // The one beside it did look: a death it would have seen.
+    await blocked.kill();
+    await queue.awaitTaskCompletion(await queue.enqueueTask(quick), { timeout: "20s" });
+    expect(ledger.entries("start").at(-1)?.pid).toBe(other.pid);
+  });
+});

@@ -1,0 +1,76 @@
+/**
+ * Invariant: when nobody could beat, because all were frozen together or because somebody held the write lock, nobody is
+ * taken for dead: no task is run a second time, and none is charged.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { expect, onTestFinished, test } from "vitest";
+import { write } from "../fixtures/ledger.ts";
+import { type Stage, stage } from "../fixtures/processes.ts";
+import { hang } from "../fixtures/tasks.ts";
+import { until } from "../worker/setup.ts";
+import { onLinux, patient } from "./linux.ts";
+
+const lease = 1_000;
+
+/** Two workers of a short lease, each with a task that does not end. */
+async function busyPair(all: Stage) {
+  const workers = await Promise.all([1, 2].map(() => all.worker({ lease, concurrency: 1 })));
+  const ids = await all.queue.enqueueTasks([[hang], [hang]]);
+  await all.ledger.count("start", 2);
+  await beats(all, 2);
+  return { workers, ids };
+}
+
+/** Waits until each worker has beaten so often from now on. */
+async function beats({ queue }: Stage, count: number): Promise<void> {
+  const before = new Map((await queue.listWorkers()).map(({ id, beat }) => [id, beat]));
+  await until(async () => {
+    const now = await queue.listWorkers();
+    return now.every(({ id, beat }) => beat >= (before.get(id) ?? 0) + count);
+  });
+}
+
+/** Between so many beats each has looked at the other: a suspicion would have had its effect. */
+async function unharmed(all: Stage, ids: readonly number[]) {
+  const { queue, ledger } = all;
+  write(ledger.path, "on again");
+  await beats(all, 8);
+  const told = ledger.entries();
+  const rescued = told.filter(({ what }) => what === "rescued");
+  expect(rescued, `the ledger: ${JSON.stringify(told, null, 1)}`).toEqual([]);
+  expect(ledger.entries("start")).toHaveLength(2);
+  for (const id of ids) {
+    expect(await queue.getTask(id)).toMatchObject({ status: "running", generationId: 2, retryCount: 0 });
+    expect(await queue.listAttempts(id)).toEqual([]);
+  }
+  expect(await queue.listWorkers()).toHaveLength(2);
+}
+
+onLinux("workers that could not beat", () => {
+  test("frozen together for longer than a lease, they wake and go on", patient, async () => {
+    const all = await stage();
+    const { workers, ids } = await busyPair(all);
+    for (const { signal } of workers) signal("SIGSTOP");
+    await sleep(2.5 * lease);
+    for (const { signal } of workers) signal("SIGCONT");
+    await unharmed(all, ids);
+  });
+
+  test(
+    "while somebody held the write lock for longer than a lease, they wait and go on",
+    patient,
+    async () => {
+      const all = await stage();
+      const { ids } = await busyPair(all);
+      const raw = new Database(all.database, { timeout: 5_000 });
+      onTestFinished(() => {
+        raw.close();
+      });
+      raw.exec("begin immediate");
+      await sleep(2.5 * lease);
+      raw.exec("commit");
+      await unharmed(all, ids);
+    },
+  );
+});

@@ -1,0 +1,84 @@
+/**
+ * Invariant: when a process dies, what it ran starts in another one within a second, backlog or not; the crash counts as a
+ * failed attempt, so that a task which kills whoever runs it ends as failed when its retries are used up.
+ */
+import { expect, test } from "vitest";
+import { stage } from "../fixtures/processes.ts";
+import { hang, hangOnce, poison, quick, work } from "../fixtures/tasks.ts";
+import { onLinux, patient } from "./linux.ts";
+
+onLinux("a worker that is killed", () => {
+  test(
+    "again and again: its task moves on within a second each time, until it has failed",
+    patient,
+    async () => {
+      const { ledger, queue, worker } = await stage();
+      const workers = await Promise.all([1, 2, 3, 4].map(() => worker({ concurrency: 2 })));
+      const id = await queue.enqueueTask(hang.with({ maxRetries: 2 }));
+      const takeovers: number[] = [];
+      let killedAt = 0;
+      for (const generation of [2, 4, 6]) {
+        const begun = await ledger.until("start", (entry) => entry.generation === generation);
+        if (killedAt > 0) takeovers.push(begun.at - killedAt);
+        killedAt = (await workers.find(({ pid }) => pid === begun.pid)?.kill()) ?? 0;
+      }
+      const failed = await queue.awaitTaskCompletion(id, { timeout: "20s" });
+      console.log(`from kill to start: ${takeovers.map((ms) => `${ms} ms`).join(", ")}`);
+      expect(takeovers).toHaveLength(2);
+      for (const takeover of takeovers) expect(takeover).toBeLessThanOrEqual(1_000);
+      expect(failed).toMatchObject({ status: "failed", retryCount: 2, error: { name: "WorkerCrashed" } });
+      const attempts = await queue.listAttempts(id);
+      expect(attempts.map(({ outcome }) => outcome)).toEqual(["crashed", "crashed", "crashed"]);
+      expect(attempts.map(({ generationId }) => generationId)).toEqual([2, 4, 6]);
+      expect(new Set(attempts.map(({ workerId }) => workerId)).size).toBe(3);
+      expect(ledger.entries("start")).toHaveLength(3);
+      // The fourth is unharmed, and alone.
+      const left = await queue.enqueueTask(quick);
+      const { result } = await queue.awaitTaskCompletion(left, { timeout: "20s" });
+      const killed = new Set(
+        ledger
+          .entries("start")
+          .slice(0, 3)
+          .map(({ pid }) => pid),
+      );
+      expect(killed.has(result as number)).toBe(false);
+      expect(await queue.listWorkers()).toHaveLength(1);
+    },
+  );
+
+  test("beside a backlog: its task waits for no other", patient, async () => {
+    const { ledger, queue, worker } = await stage();
+    const first = await worker();
+    const id = await queue.enqueueTask(hangOnce);
+    await ledger.until("start", ({ task }) => task === id);
+    // More than two workers can do in the time that this takes.
+    await queue.enqueueTasks(Array.from({ length: 2_000 }, () => [work, 50, false] as const));
+    const other = await worker({ concurrency: 2 });
+    await ledger.until("start", ({ pid }) => pid === other.pid);
+    const killedAt = await first.kill();
+    const again = await ledger.until("start", ({ task, pid }) => task === id && pid === other.pid);
+    console.log(`from kill to start: ${again.at - killedAt} ms`);
+    expect(again.at - killedAt).toBeLessThanOrEqual(1_000);
+    expect((await queue.countTasks()).pending).toBeGreaterThan(0);
+    expect(await queue.awaitTaskCompletion(id)).toMatchObject({ result: other.pid, retryCount: 1 });
+  });
+
+  test("by its own task, each time: that one fails, and the others are done", patient, async () => {
+    const { ledger, queue, worker } = await stage();
+    const bad = await queue.enqueueTask(poison.with({ maxRetries: 1, priority: 9 }));
+    const good = await queue.enqueueTask(quick);
+    for (let crashes = 1; crashes <= 2; crashes += 1) {
+      const dying = await worker({ concurrency: 1 });
+      expect(await dying.ended).toBe("SIGKILL");
+    }
+    const last = await worker({ concurrency: 1 });
+    expect(await queue.awaitTaskCompletion(good, { timeout: "20s" })).toMatchObject({
+      status: "completed",
+      result: last.pid,
+      retryCount: 0,
+    });
+    expect(await queue.awaitTaskCompletion(bad)).toMatchObject({ status: "failed", retryCount: 1 });
+    expect(ledger.entries("start").filter(({ task }) => task === bad)).toHaveLength(2);
+    expect(await queue.listAttempts(bad)).toMatchObject(Array(2).fill({ outcome: "crashed" }));
+  });
+});

@@ -1,0 +1,68 @@
+/**
+ * Invariant: a worker that was stopped for longer than its lease has lost its tasks. When it wakes it cannot settle them,
+ * their handlers hear of it by their signals, each task has one accepted outcome, and the worker goes on with new ones.
+ */
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { Child, Stage } from "../fixtures/processes.ts";
+import { stage } from "../fixtures/processes.ts";
+import { blockUntil, hangOnce, quick } from "../fixtures/tasks.ts";
+import { temporaryFolder } from "../support/queue.ts";
+import { onLinux, patient } from "./linux.ts";
+
+const lease = 1_000;
+
+/** Stops the first worker where it runs the task `id`, and waits until the second has completed it. */
+async function overtaken({ ledger, queue, worker }: Stage, id: number) {
+  const stopped = await worker({ lease });
+  await ledger.until("start", ({ task }) => task === id);
+  const other = await worker({ lease });
+  const at = Date.now();
+  stopped.signal("SIGSTOP");
+  const again = await ledger.until("start", ({ pid }) => pid === other.pid);
+  console.log(`from stop to start: ${again.at - at} ms, with a lease of ${lease} ms`);
+  expect(again.at - at).toBeLessThanOrEqual(lease + 1_000);
+  const completed = await queue.awaitTaskCompletion(id, { timeout: "20s" });
+  expect(completed).toMatchObject({ status: "completed", result: other.pid, retryCount: 1 });
+  return { stopped, other, completed };
+}
+
+/** The woken worker has lost the task, and runs the next one when it is alone. */
+async function goesOn({ ledger, queue }: Stage, woken: Child, other: Child, completed: { id: number }) {
+  await ledger.until("lost", ({ pid }) => pid === woken.pid);
+  expect(await queue.getTask(completed.id)).toEqual(completed);
+  expect(ledger.entries("completed").filter(({ task }) => task === completed.id)).toHaveLength(1);
+  expect(await queue.listAttempts(completed.id)).toMatchObject([{ outcome: "crashed", generationId: 2 }]);
+  other.signal("SIGTERM");
+  expect(await other.ended).toBe(0);
+  const next = await queue.enqueueTask(quick);
+  expect(await queue.awaitTaskCompletion(next, { timeout: "20s" })).toMatchObject({ result: woken.pid });
+  const workers = await queue.listWorkers();
+  expect(workers.map(({ pid }) => pid)).toEqual([woken.pid]);
+}
+
+onLinux("a worker that is stopped beyond its lease", () => {
+  test("while a handler waits: its signal tells it", patient, async () => {
+    const all = await stage();
+    const id = await all.queue.enqueueTask(hangOnce);
+    const { stopped, other, completed } = await overtaken(all, id);
+    stopped.signal("SIGCONT");
+    const aborted = await all.ledger.until("aborted");
+    expect(aborted).toMatchObject({ pid: stopped.pid, task: id, note: "DBQ_LOST_GENERATION" });
+    await goesOn(all, stopped, other, completed);
+  });
+
+  test("while a handler is about to return: its result is refused", patient, async () => {
+    const all = await stage();
+    const file = join(temporaryFolder(), "go");
+    const id = await all.queue.enqueueTask(blockUntil, file);
+    const { stopped, other, completed } = await overtaken(all, id);
+    // The first thing that it does when it wakes is to return.
+    writeFileSync(file, "");
+    stopped.signal("SIGCONT");
+    await all.ledger.until("unblocked", ({ pid }) => pid === stopped.pid);
+    await goesOn(all, stopped, other, completed);
+  });
+});

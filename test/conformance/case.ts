@@ -1,0 +1,103 @@
+/** What a case of the suite is, and what it is given. Cases know no test runner, no dialect, and no driver. */
+import type { MaybePromise, Store } from "../../src/store.ts";
+import { accounted } from "./generations.ts";
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** What not every store has: a case that needs one is skipped, with the reason, where it is lacking. */
+export type Need = "several connections" | "restart" | "heartbeats" | "an app's connection";
+
+/** A transaction of the app's own, begun and ended by hand. */
+export interface OpenTransaction {
+  /** What `store.within` takes. */
+  handle: unknown;
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+}
+
+/** One database, new for one case. */
+export interface Place {
+  /** What `Kind.connect` takes, in any process. */
+  readonly url: string;
+  /** Opens the store; again: one more connection to the same database. */
+  open(): Promise<Store>;
+  /** Runs SQL as anybody might, past the store; rows for a query. */
+  sql(text: string): Promise<Row[]>;
+  /** SQL for `column` of times, `ms` earlier. */
+  earlier(column: string, ms: number): string;
+  /** The app's own Drizzle database. Needs "an app's connection". */
+  app(): AppDatabase;
+  /** Begins a transaction on a connection of its own. Needs "several connections". */
+  begin(): Promise<OpenTransaction>;
+  remove(): Promise<void>;
+}
+
+/** What all of Drizzle's databases and transactions have. */
+export interface AppDatabase {
+  transaction<T>(fn: (tx: AppDatabase) => MaybePromise<T>): MaybePromise<T>;
+}
+
+/** One way to keep a queue, in the registry of `stores.ts`. */
+export interface Kind {
+  readonly name: string;
+  /** Why it has not what some cases need. */
+  readonly lacks: Partial<Record<Need, string>>;
+  make(): Promise<Place>;
+  /** Opens the store at a place's `url`. */
+  connect(url: string): Promise<Store>;
+}
+
+export interface Context {
+  readonly kind: Kind;
+  readonly place: Place;
+  /** The store, with every call's changes and generations accounted for (`generations.ts`). */
+  readonly store: Store;
+  /** The same without the accounts: for calls that run at the same time. */
+  readonly bare: Store;
+  /** One more connection, closed after the case. */
+  another(): Promise<Store>;
+  sql(text: string): Promise<Row[]>;
+}
+
+export interface Case {
+  readonly name: string;
+  readonly needs?: readonly Need[];
+  run(ctx: Context): Promise<void>;
+}
+
+/** The cases about one area of the Store interface. */
+export interface Group {
+  readonly name: string;
+  readonly cases: readonly Case[];
+}
+
+/** Why a case cannot run on this kind of store; undefined when it can. */
+export function reasonToSkip({ needs = [] }: Case, { lacks }: Kind): string | undefined {
+  return needs.map((need) => lacks[need]).find((reason) => reason !== undefined);
+}
+
+/** What will not be run on this kind of store, and why, in a line for each reason. */
+export function skippedOn(kind: Kind, suite: readonly Group[]): string[] {
+  const reasons = suite.flatMap(({ cases }) => cases).map((one) => reasonToSkip(one, kind));
+  const counts = new Map<string, number>();
+  for (const reason of reasons) if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  return [...counts].map(([reason, count]) => `${kind.name}: ${count} cases are skipped: ${reason}`);
+}
+
+/** Runs one case on a database of its own. */
+export async function runCase(kind: Kind, { run }: Case): Promise<void> {
+  const place = await kind.make();
+  const opened: Store[] = [];
+  const open = async () => {
+    const store = await place.open();
+    opened.push(store);
+    return store;
+  };
+  try {
+    const bare = await open();
+    await run({ kind, place, bare, store: accounted(bare), another: open, sql: place.sql });
+  } finally {
+    for (const store of opened) await store.close();
+    await place.remove();
+  }
+}

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import type { ClaimRequest } from "../../src/store.ts";
+import {
+  claim,
+  claimBy,
+  insert,
+  insertOne,
+  minute,
+  newWorker,
+  outcomes,
+  recordOf,
+  running,
+} from "./arrange.ts";
+import type { Context, Group } from "./case.ts";
+
+/** The arguments of what is claimed, in the order of the claim. */
+async function claimedBy({ store }: Context, request: ClaimRequest): Promise<string[]> {
+  return (await claim(store, request)).map(({ args }) => args);
+}
+
+export const claimGroup: Group = {
+  name: "turn: claim",
+  cases: [
+    {
+      name: "gives the task as it now is: running, a generation on, under its worker",
+      run: async ({ place, sql, store }) => {
+        const id = await insertOne(store, { args: "[1]", uniqueKey: "k", meta: '{"a":1}', timeout: 5 });
+        await sql(`update dbq_tasks set updated_at = ${place.earlier("updated_at", minute)}`);
+        const before = await recordOf(store, id);
+        const [claimed] = await claim(store);
+        assert.deepEqual(claimed, await recordOf(store, id));
+        assert.equal(claimed?.status, "running");
+        assert.equal(claimed?.generationId, before.generationId + 1);
+        assert.equal(claimed?.workerId, "w1");
+        assert.ok((claimed?.startedAt ?? 0) >= before.createdAt);
+        assert.equal(claimed?.retryCount, 0);
+      },
+    },
+    {
+      name: "highest priority first, then oldest, and no more than the limit",
+      run: async (ctx) => {
+        const priorities = [5, 9, -1, 9, 5];
+        await insert(ctx.store, ...priorities.map((priority, i) => ({ priority, args: `[${i}]` })));
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { limit: 3 })), ["[1]", "[3]", "[0]"]);
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { limit: 3 })), ["[4]", "[2]"]);
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { limit: 3 })), []);
+      },
+    },
+    {
+      name: "the order holds across queues",
+      run: async (ctx) => {
+        await insert(
+          ctx.store,
+          { queueName: "a", args: "[0]" },
+          { queueName: "b", args: "[1]", priority: 6 },
+          { queueName: "b", args: "[2]" },
+          { queueName: "a", args: "[3]", priority: 7 },
+          { queueName: "c", args: "[4]", priority: 99 },
+        );
+        const request = claimBy("w1", { queueNames: ["a", "b"], limit: 3 });
+        assert.deepEqual(await claimedBy(ctx, request), ["[3]", "[1]", "[0]"]);
+        assert.deepEqual(await claimedBy(ctx, request), ["[2]"]);
+      },
+    },
+    {
+      name: "only functions that the worker knows, however many others come first",
+      run: async (ctx) => {
+        await insert(ctx.store, ...Array.from({ length: 30 }, () => ({ func: "unknown", priority: 9 })));
+        await insert(ctx.store, { func: "b", args: "[1]" }, { func: "a", args: "[2]" });
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { funcs: ["a", "b"], limit: 2 })), [
+          "[1]",
+          "[2]",
+        ]);
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { funcs: ["a", "b"], limit: 2 })), []);
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { funcs: [] })), []);
+      },
+    },
+    {
+      name: "names are compared as they are written",
+      run: async (ctx) => {
+        await insert(ctx.store, { func: "Resize", args: "[1]" }, { func: "résize", args: "[2]" });
+        await insert(ctx.store, { queueName: "DEFAULT", args: "[3]" }, { func: "resize ", args: "[4]" });
+        assert.deepEqual(await claimedBy(ctx, claimBy()), []);
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { funcs: ["Resize", 'x"', "x'"] })), ["[1]"]);
+      },
+    },
+    {
+      name: "what is scheduled, running or has ended is left",
+      run: async (ctx) => {
+        const ended = await running(ctx.store);
+        await ctx.store.turn({ outcomes: [outcomes.completed(ended)], claim: undefined });
+        await running(ctx.store);
+        await insert(ctx.store, { delay: minute });
+        assert.deepEqual(await claimedBy(ctx, claimBy("w2")), []);
+      },
+    },
+    {
+      name: "settles and claims in one turn, each by itself",
+      run: async ({ store }) => {
+        const [a, b] = [await running(store), await running(store)];
+        const next = await insertOne(store);
+        const stale = { ...b, generationId: b.generationId - 1 };
+        const { settled, claimed, registered } = await store.turn({
+          outcomes: [outcomes.failed(stale), outcomes.completed(a)],
+          claim: claimBy(),
+        });
+        assert.deepEqual([settled, registered], [[false, true], true]);
+        assert.deepEqual(
+          claimed.map(({ id }) => id),
+          [next],
+        );
+        assert.deepEqual(await recordOf(store, b.id), b);
+      },
+    },
+    {
+      name: "a worker that is not registered settles, is told, and claims nothing",
+      run: async ({ store }) => {
+        const task = await running(store);
+        const waiting = await insertOne(store);
+        const { settled, claimed, registered } = await store.turn({
+          outcomes: [outcomes.completed(task)],
+          claim: claimBy("nobody"),
+        });
+        assert.deepEqual(
+          { settled, claimed, registered },
+          { settled: [true], claimed: [], registered: false },
+        );
+        assert.equal((await recordOf(store, waiting)).status, "pending");
+      },
+    },
+    {
+      name: "says whether there may be more",
+      run: async ({ store }) => {
+        await insert(store, {}, {}, {}, {}, { func: "b" });
+        await store.register(newWorker());
+        const turn = async (limit: number, ...funcs: string[]) => {
+          const { claimed, more } = await store.turn({
+            outcomes: [],
+            claim: claimBy("w1", { limit, funcs }),
+          });
+          return [claimed.length, more];
+        };
+        assert.deepEqual(await turn(2, "resize"), [2, true]);
+        assert.deepEqual(await turn(10, "resize"), [2, false]);
+        assert.deepEqual(await turn(10, "resize"), [0, false]);
+        assert.deepEqual(await turn(1, "resize", "b"), [1, true]);
+      },
+    },
+    {
+      name: "begins the progress anew",
+      run: async ({ store }) => {
+        const task = await running(store);
+        await store.progress([{ ...task, progress: 0.5, note: "half" }]);
+        await store.turn({ outcomes: [outcomes.interrupted(task)], claim: undefined });
+        assert.equal((await recordOf(store, task.id)).progress, 0.5);
+        const [again] = await claim(store);
+        assert.deepEqual([again?.progress, again?.progressNote], [null, null]);
+        assert.deepEqual((await recordOf(store, task.id)).progress, null);
+      },
+    },
+    {
+      name: "a task that another connection claimed is not claimed again",
+      needs: ["several connections"],
+      run: async ({ store, another }) => {
+        const other = await another();
+        await other.register(newWorker("w2"));
+        await insert(store, {}, {}, {});
+        const [first] = await claim(store, claimBy("w1", { limit: 1 }));
+        const second = await claim(other, claimBy("w2"));
+        assert.equal(second.length, 2);
+        assert.ok(second.every(({ id, workerId }) => id !== first?.id && workerId === "w2"));
+      },
+    },
+  ],
+};

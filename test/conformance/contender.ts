@@ -1,0 +1,56 @@
+/** A process of `contention.ts`: claims and settles as fast as it can until it is told to finish what there is. */
+import type { Held, Outcome } from "../../src/store.ts";
+import { claimBy, newWorker, outcomes } from "./arrange.ts";
+import { kindNamed } from "./stores.ts";
+
+/** What it did, for the invariants. */
+export interface Report {
+  claimed: Held[];
+  /** Own outcomes that were not accepted. */
+  refused: Held[];
+  errors: string[];
+}
+
+const [kindName, url = "", workerId = "", share = "0"] = process.argv.slice(2);
+
+const report: Report = { claimed: [], refused: [], errors: [] };
+let finishing = false;
+let served = false;
+
+const tell = (what: string) => process.send?.({ what, report });
+
+async function run(): Promise<void> {
+  const store = await kindNamed(kindName).connect(url);
+  await store.register(newWorker(workerId));
+  tell("ready");
+  let done: Outcome[] = [];
+  for (;;) {
+    const last = finishing;
+    const { settled, claimed } = await store.turn({ outcomes: done, claim: claimBy(workerId, { limit: 5 }) });
+    for (const [i, { id, generationId }] of done.entries())
+      if (!settled[i]) report.refused.push({ id, generationId });
+    report.claimed.push(...claimed.map(({ id, generationId }) => ({ id, generationId })));
+    done = claimed.map(outcomes.completed);
+    if (!served && report.claimed.length >= Number(share)) {
+      served = true;
+      tell("served");
+    }
+    if (last && claimed.length === 0) break;
+    // A worker with nothing to do would wait for a hint; this one asks again.
+    await new Promise((resolve) => (claimed.length > 0 ? setImmediate(resolve) : setTimeout(resolve, 1)));
+  }
+  await store.unregister(workerId);
+  await store.close();
+}
+
+process.once("message", () => {
+  finishing = true;
+});
+run()
+  .catch((error: unknown) =>
+    report.errors.push(error instanceof Error ? (error.stack ?? error.message) : String(error)),
+  )
+  .finally(() => {
+    tell("report");
+    process.disconnect();
+  });

@@ -1,0 +1,154 @@
+/**
+ * A store whose every call is checked against the whole table, before and after: each change of a state adds exactly
+ * one to the generation, what the call did not report as changed is as it was, and an error has changed nothing.
+ */
+import assert from "node:assert/strict";
+import type { Store } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
+
+type Table = ReadonlyMap<number, TaskRecord>;
+
+/** What a call said that it did. */
+interface Account {
+  added?: readonly number[];
+  /** For each task, how many states it moved on; or how many tasks moved by one, whichever they were. */
+  moved?: ReadonlyMap<number, number> | number;
+  removed?: number;
+  /** Progress may be noted, which is no change of a state. */
+  noted?: boolean;
+}
+
+/** More tasks than any case but those of contention has. */
+const everything = 1_000;
+
+async function tableOf(store: Store): Promise<Table> {
+  const records = await store.list({}, everything, undefined);
+  assert.ok(records.length < everything, "too many tasks to account for: use ctx.bare");
+  return new Map(records.map((record) => [record.id, record]));
+}
+
+function withoutNotes({ progress, progressNote, updatedAt, ...rest }: TaskRecord) {
+  return rest;
+}
+
+function checkMoves(before: Table, after: Table, { moved = 0, noted = false }: Account): void {
+  let movedInAll = 0;
+  for (const [id, was] of before) {
+    const is = after.get(id);
+    if (is === undefined) continue;
+    const steps = is.generationId - was.generationId;
+    movedInAll += steps;
+    if (typeof moved === "number")
+      assert.ok(steps === 0 || steps === 1, `task ${id} moved ${steps} generations`);
+    else assert.equal(steps, moved.get(id) ?? 0, `generations that task ${id} moved`);
+    if (steps === 1) assert.notEqual(is.status, was.status, `task ${id}: a new generation is a new state`);
+    if (steps > 0) continue;
+    if (noted) assert.deepEqual(withoutNotes(is), withoutNotes(was));
+    else assert.deepEqual(is, was, `task ${id} changed without a new generation`);
+  }
+  if (typeof moved === "number") assert.equal(movedInAll, moved, "how many tasks moved");
+}
+
+function check(before: Table, after: Table, account: Account): void {
+  const added = [...after.keys()].filter((id) => !before.has(id)).sort((a, b) => a - b);
+  assert.deepEqual(
+    added,
+    [...(account.added ?? [])].sort((a, b) => a - b),
+    "new tasks",
+  );
+  for (const id of added) assert.equal(after.get(id)?.generationId, 1, "a new task's generation");
+  const removed = [...before.keys()].filter((id) => !after.has(id));
+  assert.equal(removed.length, account.removed ?? 0, "how many tasks were deleted");
+  checkMoves(before, after, account);
+}
+
+/** The store, each call of which fails when it did not do exactly what it says. */
+export function accounted(store: Store): Store {
+  async function account<T>(call: () => Promise<T>, of: (result: T) => Account = () => ({})): Promise<T> {
+    const before = await tableOf(store);
+    let result: T;
+    try {
+      result = await call();
+    } catch (error) {
+      check(before, await tableOf(store), {});
+      throw error;
+    }
+    check(before, await tableOf(store), of(result));
+    return result;
+  }
+  const one = (result: { record: TaskRecord; changed: boolean } | undefined): Account => ({
+    moved: new Map(result ? [[result.record.id, result.changed ? 1 : 0]] : []),
+  });
+
+  return {
+    synchronous: store.synchronous,
+    within: (tx) => store.within(tx),
+    transaction: (fn) => store.transaction(fn),
+    insert: (tasks, onDuplicate) =>
+      account(
+        () => store.insert(tasks, onDuplicate),
+        (inserted) => ({ added: inserted.filter(({ duplicate }) => !duplicate).map(({ id }) => id) }),
+      ),
+    get: (ids) => account(() => store.get(ids)),
+    list: (filter, limit, after) => account(() => store.list(filter, limit, after)),
+    count: (filter) => account(() => store.count(filter)),
+    idle: (queueNames) => account(() => store.idle(queueNames)),
+    attempts: (taskId) => account(() => store.attempts(taskId)),
+    turn: (turn) =>
+      account(
+        () => store.turn(turn),
+        ({ settled, claimed }) => {
+          const moved = new Map<number, number>();
+          const add = (id: number) => moved.set(id, (moved.get(id) ?? 0) + 1);
+          for (const [i, { id }] of turn.outcomes.entries()) if (settled[i]) add(id);
+          for (const { id } of claimed) add(id);
+          return { moved };
+        },
+      ),
+    standings: (ids) => account(() => store.standings(ids)),
+    progress: (notes) =>
+      account(
+        () => store.progress(notes),
+        () => ({ noted: true }),
+      ),
+    cancel: (id, error) => account(() => store.cancel(id, error), one),
+    retry: (id) => account(() => store.retry(id), one),
+    purge: (filter, limit) =>
+      account(
+        () => store.purge(filter, limit),
+        (removed) => ({ removed }),
+      ),
+    promote: (limit) =>
+      account(
+        () => store.promote(limit),
+        ({ promoted }) => ({ moved: promoted }),
+      ),
+    prune: (retention, limit) =>
+      account(
+        () => store.prune(retention, limit),
+        (removed) => ({ removed }),
+      ),
+    register: (worker) => account(() => store.register(worker)),
+    unregister: (workerId) =>
+      account(
+        () => store.unregister(workerId),
+        (moved) => ({ moved }),
+      ),
+    keepAlive: (workerId, every, onLost) => account(() => store.keepAlive(workerId, every, onLost)),
+    workers: () => account(() => store.workers()),
+    beat: (workerId) => account(() => store.beat(workerId)),
+    rescue: (workerId, beat) =>
+      account(
+        () => store.rescue(workerId, beat),
+        (moved) => ({ moved }),
+      ),
+    rescueOrphans: (age) =>
+      account(
+        () => store.rescueOrphans(age),
+        (moved) => ({ moved }),
+      ),
+    watch: (listener) => store.watch(listener),
+    diagnose: () => account(() => store.diagnose()),
+    close: () => store.close(),
+  };
+}

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { newWorker } from "./arrange.ts";
+import type { Context, Group } from "./case.ts";
+import { eventually } from "./signals.ts";
+
+export async function beatOf({ store }: Context, workerId = "w1"): Promise<number> {
+  const found = (await store.workers()).find(({ id }) => id === workerId);
+  assert.ok(found, `there is a worker ${workerId}`);
+  return found.beat;
+}
+
+/** Deletes a worker's row, as one does who takes it for dead and is killed before freeing its tasks. */
+export async function forget(ctx: Context, workerId: string): Promise<void> {
+  await ctx.sql(`delete from dbq_workers where id = '${workerId}'`);
+}
+
+export const heartbeatGroup: Group = {
+  name: "heartbeat",
+  cases: [
+    {
+      name: "a beat is one more, of that worker alone, at this moment",
+      run: async (ctx) => {
+        await ctx.store.register(newWorker("w1"));
+        await ctx.store.register(newWorker("w2"));
+        const [mine, others] = [await beatOf(ctx), await beatOf(ctx, "w2")];
+        await ctx.sql(`update dbq_workers set heartbeat_at = ${ctx.place.earlier("heartbeat_at", 60_000)}`);
+        assert.equal(await ctx.store.beat("w1"), true);
+        assert.deepEqual([await beatOf(ctx), await beatOf(ctx, "w2")], [mine + 1, others]);
+        const [young, old] = (await ctx.store.workers()).map(({ heartbeatAge }) => heartbeatAge < 30_000);
+        assert.deepEqual([young, old], [true, false]);
+      },
+    },
+    {
+      name: "a beat of a worker whose row is gone says so, and makes none",
+      run: async (ctx) => {
+        assert.equal(await ctx.store.beat("w1"), false);
+        assert.deepEqual(await ctx.store.workers(), []);
+      },
+    },
+    {
+      name: "a heartbeat is a new beat, until it is stopped",
+      needs: ["heartbeats"],
+      run: async (ctx) => {
+        await ctx.store.register(newWorker());
+        const first = await beatOf(ctx);
+        const stop = await ctx.store.keepAlive("w1", 20, () => undefined);
+        await eventually("a beat", async () => (await beatOf(ctx)) >= first + 2);
+        await stop();
+        const last = await beatOf(ctx);
+        // A heartbeat beside it shows that time enough has passed for one more.
+        await ctx.store.register(newWorker("w2"));
+        const others = await beatOf(ctx, "w2");
+        const stopOther = await ctx.store.keepAlive("w2", 20, () => undefined);
+        await eventually("others' beats", async () => (await beatOf(ctx, "w2")) >= others + 3);
+        await stopOther();
+        assert.equal(await beatOf(ctx), last);
+      },
+    },
+    {
+      name: "a heartbeat goes on while the event loop is blocked",
+      needs: ["heartbeats"],
+      run: async (ctx) => {
+        await ctx.store.register(newWorker());
+        const first = await beatOf(ctx);
+        const stop = await ctx.store.keepAlive("w1", 20, () => undefined);
+        await eventually("the first beat", async () => (await beatOf(ctx)) > first);
+        const before = await beatOf(ctx);
+        const end = performance.now() + 1_000;
+        while (performance.now() < end);
+        // Nothing of this process's own can have run between the block and this look.
+        assert.ok((await beatOf(ctx)) > before);
+        await stop();
+      },
+    },
+    {
+      name: "a heartbeat tells when the worker's row is gone",
+      needs: ["heartbeats"],
+      run: async (ctx) => {
+        await ctx.store.register(newWorker());
+        let stop = async () => {};
+        await new Promise<void>((resolve, reject) => {
+          const lost = setTimeout(() => reject(new Error("it was never told")), 20_000);
+          ctx.store
+            .keepAlive("w1", 20, () => {
+              clearTimeout(lost);
+              resolve();
+            })
+            .then(async (stopIt) => {
+              stop = stopIt;
+              await forget(ctx, "w1");
+            })
+            .catch(reject);
+        });
+        await stop();
+      },
+    },
+  ],
+};

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { DuplicateTaskError } from "../../src/errors.ts";
+import type { NewTask } from "../../src/store.ts";
+import { insert, insertOne, minute, newTask, recordOf, taskIn } from "./arrange.ts";
+import type { Context, Group } from "./case.ts";
+
+const idsOf = (inserted: readonly { id: number }[]) => inserted.map(({ id }) => id);
+
+/** The ids that are in the table, oldest first. */
+async function idsIn({ store }: Context): Promise<number[]> {
+  return idsOf(await store.list({}, 100, undefined)).reverse();
+}
+
+/** An insert that must be refused; what it was refused with. */
+async function refused({ store }: Context, tasks: readonly NewTask[], refuse: readonly boolean[]) {
+  let error: unknown;
+  await store.insert(tasks, { refuse }).catch((thrown: unknown) => {
+    error = thrown;
+  });
+  assert.ok(error instanceof DuplicateTaskError, `refused as a duplicate, got ${error}`);
+  return error;
+}
+
+/** Text that databases are known to change or refuse, as JSON carries it. */
+const hardTexts = [
+  JSON.stringify(["\u0000", "\ud800", "\udfff"]),
+  JSON.stringify(["😀 – “ß” \u2028 \r\n\t\\ ' \" ` ; -- %s $1 :name"]),
+  '[1.0,10.50,1e3,-0,123456789012345678901234567890,"10.5"]',
+  '{"b":1,"a":2,"a ":3}',
+  JSON.stringify(["x".repeat(1_000_000)]),
+];
+
+export const insertGroup: Group = {
+  name: "insert",
+  cases: [
+    {
+      name: "stores what it is given, and defaults for the rest",
+      run: async ({ store }) => {
+        const given = newTask({
+          func: "näme 1",
+          args: '["a.png",320]',
+          kwargs: '{"quality":80}',
+          meta: '{"tenant":"t1"}',
+          priority: -3,
+          queueName: "images",
+          maxRetries: 0,
+          timeout: 1_500,
+          requestId: "r1",
+          uniqueKey: "k1",
+        });
+        const [first] = await store.insert([given], "report");
+        assert.ok(first && !first.duplicate);
+        const {
+          createdAt,
+          updatedAt,
+          delay: _,
+          ...rest
+        } = { delay: null, ...(await recordOf(store, first.id)) };
+        const { delay: __, ...expected } = given;
+        assert.deepEqual(rest, {
+          ...expected,
+          id: first.id,
+          result: null,
+          error: null,
+          status: "pending",
+          generationId: 1,
+          retryCount: 0,
+          workerId: null,
+          startedAt: null,
+          finishedAt: null,
+          progress: null,
+          progressNote: null,
+        });
+        assert.equal(updatedAt, createdAt);
+        assert.ok(Math.abs(Date.now() - createdAt) < minute, "the time is that of now, in milliseconds");
+      },
+    },
+    {
+      name: "answers in order, with ids that grow",
+      run: async (ctx) => {
+        const tasks = Array.from({ length: 50 }, (_, i) => newTask({ args: `[${i}]` }));
+        const ids = idsOf(await ctx.store.insert(tasks, "report"));
+        assert.deepEqual(await idsIn(ctx), ids);
+        for (const [i, id] of ids.entries()) assert.equal((await recordOf(ctx.store, id)).args, `[${i}]`);
+      },
+    },
+    {
+      name: "of nothing gives nothing",
+      run: async ({ store }) => {
+        assert.deepEqual(await store.insert([], "report"), []);
+        assert.deepEqual(await store.insert([], { refuse: [] }), []);
+      },
+    },
+    {
+      name: "gives back every text as it was, byte for byte",
+      run: async ({ store }) => {
+        for (const text of hardTexts) {
+          const id = await insertOne(store, { args: text, kwargs: text, meta: text });
+          const { args, kwargs, meta } = await recordOf(store, id);
+          assert.ok(args === text && kwargs === text && meta === text, `changed: ${text.slice(0, 80)}`);
+        }
+      },
+    },
+    {
+      name: "keeps the largest numbers that options allow",
+      run: async ({ store }) => {
+        const waitUntil = Date.UTC(9999, 0, 1);
+        const largest = { priority: 2_147_483_647, maxRetries: 2_147_483_647, timeout: 4e15, waitUntil };
+        const { priority, maxRetries, timeout, ...record } = await recordOf(
+          store,
+          await insertOne(store, largest),
+        );
+        assert.deepEqual({ priority, maxRetries, timeout, waitUntil: record.waitUntil }, largest);
+        const lowest = await recordOf(store, await insertOne(store, { priority: -2_147_483_648 }));
+        assert.equal(lowest.priority, -2_147_483_648);
+      },
+    },
+    {
+      name: "a moment to come, or a delay, makes a task scheduled",
+      run: async ({ store }) => {
+        const waitUntil = Date.now() + 10 * minute + 7;
+        const [at, after] = await insert(store, { waitUntil }, { delay: minute });
+        const moment = await recordOf(store, at as number);
+        assert.deepEqual([moment.status, moment.waitUntil], ["scheduled", waitUntil]);
+        const delayed = await recordOf(store, after as number);
+        assert.equal(delayed.status, "scheduled");
+        const wait = (delayed.waitUntil ?? 0) - delayed.createdAt;
+        assert.ok(Math.abs(wait - minute) < 1_000, `waits ${wait} ms from the database's now`);
+      },
+    },
+    {
+      name: "a moment that has passed, or no delay, leaves a task pending",
+      run: async ({ store }) => {
+        const ids = await insert(store, { waitUntil: Date.now() - minute }, { waitUntil: 0 }, { delay: 0 });
+        for (const id of ids) assert.equal((await recordOf(store, id)).status, "pending");
+      },
+    },
+    {
+      name: "an id is never given to another task",
+      run: async ({ store }) => {
+        const ids = await insert(store, {}, {});
+        assert.equal(await store.purge({ includeRunning: true }, 10), 2);
+        assert.ok((await insertOne(store)) > Math.max(...ids));
+      },
+    },
+    {
+      name: "a pending, scheduled or running task holds its unique key, and its id is the answer",
+      run: async (ctx) => {
+        for (const status of ["running", "scheduled", "pending"] as const) {
+          const { id } = await taskIn(ctx.store, status, { uniqueKey: `k-${status}` });
+          const again = await ctx.store.insert([newTask({ uniqueKey: `k-${status}` })], "report");
+          assert.deepEqual(again, [{ id, duplicate: true }]);
+        }
+        assert.equal((await idsIn(ctx)).length, 3);
+      },
+    },
+    {
+      name: "a task that has ended holds no key",
+      run: async ({ store }) => {
+        for (const status of ["completed", "failed", "cancelled"] as const) {
+          const { id } = await taskIn(store, status, { uniqueKey: "k" });
+          const [next] = await store.insert([newTask({ uniqueKey: "k", queueName: "other" })], "report");
+          assert.ok(next && !next.duplicate && next.id > id);
+          assert.ok(await store.cancel(next.id, "{}"));
+        }
+      },
+    },
+    {
+      name: "two of one call with one key are one task; keys that differ in case are two",
+      run: async (ctx) => {
+        const keys = ["k", "k", "K", "k ", "ķ", null, null];
+        const inserted = await ctx.store.insert(
+          keys.map((uniqueKey) => newTask({ uniqueKey })),
+          "report",
+        );
+        assert.deepEqual(
+          inserted.map(({ duplicate }) => duplicate),
+          [false, true, false, false, false, false, false],
+        );
+        assert.equal(inserted[1]?.id, inserted[0]?.id);
+        assert.equal(new Set(await idsIn(ctx)).size, 6);
+      },
+    },
+    {
+      name: "a duplicate that is refused names the holder, and nothing of the call is written",
+      run: async (ctx) => {
+        const holder = await insertOne(ctx.store, { uniqueKey: "k" });
+        const tasks = [newTask(), newTask({ uniqueKey: "new" }), newTask({ uniqueKey: "k" })];
+        assert.equal((await refused(ctx, tasks, [false, false, true])).taskId, holder);
+        assert.deepEqual(await idsIn(ctx), [holder]);
+      },
+    },
+    {
+      name: "two of one call, of which the later must not be a duplicate, are refused both",
+      run: async (ctx) => {
+        const tasks = [newTask({ uniqueKey: "k" }), newTask({ uniqueKey: "k" })];
+        assert.equal((await refused(ctx, tasks, [false, true])).taskId, undefined);
+        assert.deepEqual(await idsIn(ctx), []);
+      },
+    },
+    {
+      name: "refuses only those that must not be duplicates",
+      run: async ({ store }) => {
+        const holder = await insertOne(store, { uniqueKey: "k" });
+        const tasks = [newTask({ uniqueKey: "k" }), newTask({ uniqueKey: "free" })];
+        const [first, second] = await store.insert(tasks, { refuse: [false, true] });
+        assert.deepEqual(first, { id: holder, duplicate: true });
+        assert.equal(second?.duplicate, false);
+      },
+    },
+  ],
+};

@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import type { TaskFilter } from "../../src/store.ts";
+import { insert, minute, oneInEach, outcomes, running, settle, taskIn } from "./arrange.ts";
+import type { Context, Group } from "./case.ts";
+
+/** The names of the functions that a filter finds, newest first. */
+async function found({ store }: Context, filter: TaskFilter, limit = 100, after?: number): Promise<string[]> {
+  return (await store.list(filter, limit, after)).map(({ func }) => func);
+}
+
+const metas: readonly [func: string, meta: string][] = [
+  ["string", '{"k":"1"}'],
+  ["number", '{"k":1}'],
+  ["fraction", '{"k":1.5}'],
+  ["true", '{"k":true}'],
+  ["false", '{"k":false}'],
+  ["null", '{"k":null}'],
+  ["nested", '{"x":{"k":"1"}}'],
+  ["inArray", '{"k":["1"]}'],
+  ["none", "{}"],
+  ["textual", '{"k":"true"}'],
+  ["nullText", '{"k":"null"}'],
+];
+
+export const lookGroup: Group = {
+  name: "get, list, count, idle, attempts",
+  cases: [
+    {
+      name: "get gives those that exist, each once",
+      run: async ({ store }) => {
+        const [a, b] = (await insert(store, {}, {}, {})) as [number, number, number];
+        const got = await store.get([b, 999_999, a, a]);
+        assert.deepEqual(
+          got.map(({ id }) => id).sort((x, y) => x - y),
+          [a, b],
+        );
+        assert.deepEqual(await store.get([]), []);
+        assert.deepEqual(await store.get([999_999]), []);
+      },
+    },
+    {
+      name: "list is newest first, in pages that neither skip nor repeat",
+      run: async ({ store }) => {
+        const ids = await insert(store, ...Array.from({ length: 7 }, () => ({})));
+        const pages: number[][] = [];
+        let after: number | undefined;
+        for (;;) {
+          const page = (await store.list({}, 3, after)).map(({ id }) => id);
+          if (page.length === 0) break;
+          pages.push(page);
+          after = page.at(-1);
+          // A task that comes meanwhile is newer than any page to come.
+          await insert(store, {});
+        }
+        assert.deepEqual(pages.flat(), [...ids].reverse());
+        assert.deepEqual(
+          pages.map((page) => page.length),
+          [3, 3, 1],
+        );
+      },
+    },
+    {
+      name: "each filter finds what it names, and together they all hold",
+      run: async (ctx) => {
+        await insert(
+          ctx.store,
+          { func: "a", requestId: "r1" },
+          { func: "b", requestId: "r1", queueName: "q" },
+          { func: "c", queueName: "q" },
+          { func: "d", delay: minute },
+        );
+        assert.deepEqual(await found(ctx, {}), ["d", "c", "b", "a"]);
+        assert.deepEqual(await found(ctx, { func: "c" }), ["c"]);
+        assert.deepEqual(await found(ctx, { queueName: "q" }), ["c", "b"]);
+        assert.deepEqual(await found(ctx, { requestId: "r1" }), ["b", "a"]);
+        assert.deepEqual(await found(ctx, { status: ["scheduled"] }), ["d"]);
+        assert.deepEqual(await found(ctx, { status: ["scheduled", "pending"], queueName: "default" }), [
+          "d",
+          "a",
+        ]);
+        assert.deepEqual(await found(ctx, { requestId: "r1", queueName: "q" }), ["b"]);
+        assert.deepEqual(await found(ctx, { func: "a", queueName: "q" }), []);
+        assert.deepEqual(await found(ctx, { queueName: "q' or 1=1 --" }), []);
+      },
+    },
+    {
+      name: "a filter of meta compares value and type, at the top level alone",
+      run: async (ctx) => {
+        await insert(ctx.store, ...metas.map(([func, meta]) => ({ func, meta })));
+        const expected: [string | number | boolean | null, string[]][] = [
+          ["1", ["string"]],
+          [1, ["number"]],
+          [1.5, ["fraction"]],
+          [true, ["true"]],
+          [false, ["false"]],
+          [null, ["null"]],
+          ["true", ["textual"]],
+          ["null", ["nullText"]],
+          ["none", []],
+        ];
+        for (const [k, funcs] of expected)
+          assert.deepEqual(await found(ctx, { meta: { k } }), funcs, String(k));
+      },
+    },
+    {
+      name: "a filter of meta takes any key and any text, and several keys",
+      run: async (ctx) => {
+        const keys = ["a.b", "$", 'q"uote', "it's", "ü", " ", "[0]", "%"];
+        await insert(
+          ctx.store,
+          ...keys.map((key) => ({ func: `has ${key}`, meta: JSON.stringify({ [key]: `v ${key}`, n: 1 }) })),
+        );
+        for (const key of keys)
+          assert.deepEqual(await found(ctx, { meta: { [key]: `v ${key}`, n: 1 } }), [`has ${key}`]);
+        assert.deepEqual(await found(ctx, { meta: { "a.b": "v a.b", n: 2 } }), []);
+        assert.equal((await found(ctx, { meta: {} })).length, keys.length);
+      },
+    },
+    {
+      name: "count groups by queue, function and status, under the same filters",
+      run: async ({ store }) => {
+        await oneInEach(store);
+        await insert(store, { func: "a" }, { func: "a" }, { func: "a", queueName: "q", requestId: "r" });
+        const all = await store.count({});
+        assert.equal(
+          all.reduce((sum, { count }) => sum + count, 0),
+          9,
+        );
+        assert.deepEqual(await store.count({ func: "a" }), [
+          { queueName: "default", func: "a", status: "pending", count: 2 },
+          { queueName: "q", func: "a", status: "pending", count: 1 },
+        ]);
+        assert.deepEqual(await store.count({ requestId: "r", status: ["pending"] }), [
+          { queueName: "q", func: "a", status: "pending", count: 1 },
+        ]);
+        assert.deepEqual(await store.count({ func: "nobody" }), []);
+      },
+    },
+    {
+      name: "idle is when nothing of these queues is pending or running",
+      run: async ({ store }) => {
+        assert.equal(await store.idle(["default"]), true);
+        const task = await running(store);
+        assert.equal(await store.idle(["default"]), false);
+        assert.equal(await store.idle(["other", "default"]), false);
+        assert.equal(await store.idle(["other"]), true);
+        await settle(store, outcomes.retry(task));
+        assert.equal(await store.idle(["default"]), true, "what is scheduled does not count");
+        await insert(store, {});
+        assert.equal(await store.idle(["default"]), false);
+      },
+    },
+    {
+      name: "attempts are those of one task, oldest first, with what was known of them",
+      run: async ({ store }) => {
+        const first = await running(store);
+        await settle(store, outcomes.retry(first));
+        const second = (await store.retry(first.id))?.record;
+        assert.equal(second?.status, "pending");
+        const again = await store.turn({
+          outcomes: [],
+          claim: { workerId: "w1", queueNames: ["default"], funcs: ["resize"], limit: 1 },
+        });
+        const claimed = again.claimed[0];
+        assert.ok(claimed);
+        await settle(store, outcomes.failed(claimed));
+        await taskIn(store, "failed");
+
+        const attempts = await store.attempts(first.id);
+        assert.deepEqual(
+          attempts.map(({ endedAt, ...rest }) => rest),
+          [first, claimed].map(({ generationId, workerId, startedAt }) => ({
+            taskId: first.id,
+            generationId,
+            workerId,
+            startedAt,
+            outcome: "failed",
+            errorName: "Error",
+            errorMessage: "no luck",
+            errorStack: "Error: no luck\n    at resize",
+          })),
+        );
+        for (const { startedAt, endedAt } of attempts) assert.ok(endedAt >= (startedAt ?? Number.NaN));
+        assert.deepEqual(await store.attempts(999_999), []);
+      },
+    },
+  ],
+};

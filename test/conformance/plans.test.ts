@@ -1,0 +1,195 @@
+/**
+ * The plans of the statements that run all the time, on a database that nobody has analysed: each finds its rows by the
+ * index that was made for it, in the order that it wants, and beside any number of finished tasks.
+ */
+import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Store } from "../../src/store.ts";
+import { openSqliteDatabase } from "../../src/stores/sqlite.ts";
+import {
+  claim,
+  claimBy,
+  insert,
+  newTask,
+  newWorker,
+  outcomes,
+  recordOf,
+  running,
+  settle,
+} from "./arrange.ts";
+
+/** A connection that remembers the text of what is prepared on it. */
+class Recording extends Database {
+  readonly texts: string[] = [];
+
+  override prepare: Database.Database["prepare"] = ((text: string) => {
+    this.texts.push(text);
+    return super.prepare(text);
+  }) as Database.Database["prepare"];
+}
+
+/** A statement, and how SQLite runs it: one line for each table that it goes through. */
+interface Plan {
+  text: string;
+  steps: string[];
+}
+
+async function opened(): Promise<{ client: Recording; store: Store }> {
+  const client = new Recording(":memory:");
+  onTestFinished(() => void client.close());
+  const store = await openSqliteDatabase(drizzle(client), { migrate: true, synchronous: "full" });
+  return { client, store };
+}
+
+function planOf(client: Database.Database, text: string): Plan {
+  // Unbound, as they are prepared: a plan must not need to know what it will be asked.
+  const nothing = [...text.matchAll(/\?/g)].map(() => null);
+  const rows = client.prepare<unknown[], { detail: string }>(`explain query plan ${text}`).all(...nothing);
+  return { text, steps: rows.map(({ detail }) => detail) };
+}
+
+/** The plans of all that a new connection prepares while `use` runs; the tables are first filled by `fill`. */
+async function plansOf(use: (store: Store) => Promise<unknown>, analyse = false): Promise<Plan[]> {
+  const { client, store } = await opened();
+  await fill(store);
+  if (analyse) client.exec("analyze");
+  const again = await openSqliteDatabase(drizzle(client), { migrate: false, synchronous: "full" });
+  client.texts.length = 0;
+  await use(again);
+  const texts = [...new Set(client.texts)].filter((text) => /dbq_(tasks|attempts|workers)/.test(text));
+  return texts.map((text) => planOf(client, text));
+}
+
+/** Mostly finished tasks, as a queue that has been in use has, and some of each other kind. */
+async function fill(store: Store): Promise<void> {
+  await insert(store, ...Array.from({ length: 300 }, () => ({})));
+  const claimed = await claim(store, claimBy("w1", { limit: 300 }));
+  await settle(store, ...claimed.slice(20).map(outcomes.completed));
+  await insert(store, ...Array.from({ length: 20 }, (_, i) => ({ delay: 60_000, uniqueKey: `k${i}` })));
+  await insert(store, ...Array.from({ length: 20 }, (_, i) => ({ priority: i % 3 })));
+}
+
+const searches = (index: string) => new RegExp(`^SEARCH dbq_tasks USING (COVERING )?INDEX ${index}\\b`);
+const byId = /^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid=\?\)$/;
+
+/** Every statement that runs for each task, or all the time while there is none. */
+const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Store) => Promise<unknown>][] = [
+  ["claimable", /order by priority desc, id limit/, searches("dbq_tasks_claim"), (s) => claim(s)],
+  [
+    "firstClaimable",
+    /order by priority desc, id limit/,
+    searches("dbq_tasks_claim"),
+    (s) => claim(s, claimBy("w1", { funcs: ["resize", "other"] })),
+  ],
+  ["claim", /^\s*update dbq_tasks\s+set status = 'running'/, byId, (s) => claim(s)],
+  [
+    "finish",
+    /^\s*update dbq_tasks\s+set status = \?, .* finished_at/s,
+    byId,
+    async (s) => await settle(s, outcomes.completed(await firstRunning(s))),
+  ],
+  [
+    "release",
+    /^\s*update dbq_tasks\s+set status = \?, .* retry_count/s,
+    byId,
+    async (s) => await settle(s, outcomes.retry(await firstRunning(s))),
+  ],
+  ["standings", /select id, generation_id, status/, byId, (s) => s.standings([1, 2, 3])],
+  ["get", /select [^(]* from dbq_tasks where id in/, byId, (s) => s.get([1, 2, 3])],
+  [
+    "holder",
+    /where unique_key = \?/,
+    searches("dbq_tasks_unique"),
+    (s) => s.insert([newTask({ uniqueKey: "k1" })], "report"),
+  ],
+  ["nextDue", /min\(wait_until\)/, searches("dbq_tasks_due"), (s) => s.promote(10)],
+  ["due", /order by wait_until limit/, searches("dbq_tasks_due"), promoteDue],
+  ["promote", /^\s*update dbq_tasks set status = 'pending'/, byId, promoteDue],
+  [
+    "heldBy",
+    /status = 'running' and worker_id = \?/,
+    searches("dbq_tasks_running"),
+    (s) => s.unregister("w1"),
+  ],
+  [
+    "expired",
+    /finished_at < /,
+    searches("dbq_tasks_finished"),
+    (s) => s.prune({ completed: 0, failed: 0, cancelled: 0 }, 10),
+  ],
+  [
+    "orphans",
+    /not exists/,
+    /^(SCAN|SEARCH) dbq_tasks USING INDEX dbq_tasks_running\b/,
+    (s) => s.rescueOrphans(1_000),
+  ],
+  ["noteProgress", /set progress = \?/, byId, async (s) => s.progress([await noted(s)])],
+];
+
+async function firstRunning(store: Store) {
+  const [task] = await store.list({ status: ["running"] }, 1, undefined);
+  if (!task) throw new Error("there is no running task");
+  return task;
+}
+
+async function noted(store: Store) {
+  return { ...(await firstRunning(store)), progress: 1, note: null };
+}
+
+async function promoteDue(store: Store) {
+  const [id] = await insert(store, { delay: 1 });
+  // Due by the database's own clock, which this waits for.
+  while ((await recordOf(store, id as number)).status === "scheduled") await store.promote(10);
+}
+
+describe.each([false, true])("analysed: %s", (analyse) => {
+  it.each(hot)("%s finds its rows by the index that was made for it", async (_, which, how, use) => {
+    const plans = (await plansOf(use, analyse)).filter(({ text }) => which.test(text));
+    expect(plans).toHaveLength(1);
+    const [{ steps }] = plans as [Plan];
+    const ofTasks = steps.filter((step) => step.includes("dbq_tasks"));
+    expect(ofTasks.length).toBeGreaterThan(0);
+    for (const step of ofTasks) expect(step).toMatch(how);
+    expect(steps.join("\n")).not.toMatch(/TEMP B-TREE/);
+  });
+
+  it("idle is two looks into indexes of what is unfinished", async () => {
+    const plans = await plansOf((store) => store.idle(["default"]), analyse);
+    const steps = plans.flatMap(({ steps }) => steps).filter((step) => step.includes("dbq_tasks"));
+    expect(steps).toHaveLength(2);
+    for (const step of steps) expect(step).toMatch(/INDEX dbq_tasks_(claim|running)\b/);
+  });
+
+  it("a page of the list is read from its end, or by the index of its filter", async () => {
+    const [page] = await plansOf((store) => store.list({}, 50, 100), analyse);
+    expect(page?.steps).toEqual([
+      expect.stringMatching(/^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid</),
+    ]);
+    const [request] = await plansOf((store) => store.list({ requestId: "r" }, 50, undefined), analyse);
+    expect(request?.steps).toEqual([expect.stringMatching(searches("dbq_tasks_request"))]);
+  });
+
+  it("no statement of a worker's life goes through a whole table of tasks or attempts", async () => {
+    const plans = await plansOf(async (store) => {
+      await store.register(newWorker("w9"));
+      await running(store, { func: "one", queueName: "other" }, "w9");
+      await settle(store, outcomes.failed(await firstRunning(store)));
+      await store.attempts(1);
+      await store.cancel(2, "{}");
+      await store.retry(2);
+      await store.promote(10);
+      await store.prune({ completed: 0, failed: 0, cancelled: 0 }, 10);
+      await store.rescueOrphans(0);
+      await store.rescue("w9", 1);
+      await store.unregister("w1");
+    }, analyse);
+    expect(plans.length).toBeGreaterThan(12);
+    const scans = plans.filter(
+      ({ text, steps }) =>
+        steps.some((step) => /^SCAN dbq_(tasks|attempts)(?! USING INDEX dbq_tasks_running\b)/.test(step)) &&
+        !/order by id desc/.test(text),
+    );
+    expect(scans).toEqual([]);
+  });
+});

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import type { PurgeFilter } from "../../src/store.ts";
+import { insert, insertOne, minute, oneInEach, recordOf, taskIn } from "./arrange.ts";
+import type { Context, Group } from "./case.ts";
+
+const many = 100;
+
+async function left({ store }: Context): Promise<number[]> {
+  return (await store.list({}, many, undefined)).map(({ id }) => id).sort((a, b) => a - b);
+}
+
+async function purged({ store }: Context, filter: Partial<PurgeFilter>, limit = many): Promise<number> {
+  return await store.purge({ includeRunning: false, ...filter }, limit);
+}
+
+/** The same retention for all that has ended. */
+const keep = (ms: number) => ({ completed: ms, failed: ms, cancelled: ms });
+
+/** Makes tasks look as though they had ended `ms` sooner. */
+async function age(ctx: Context, ms: number, ids: readonly number[]): Promise<void> {
+  const finished = ctx.place.earlier("finished_at", ms);
+  await ctx.sql(`update dbq_tasks set finished_at = ${finished} where id in (${ids.join(", ")})`);
+}
+
+export const purgeGroup: Group = {
+  name: "purge and prune",
+  cases: [
+    {
+      name: "purge deletes tasks of every status but running, and their attempts",
+      run: async (ctx) => {
+        const { running, failed } = await oneInEach(ctx.store);
+        assert.equal((await ctx.store.attempts(failed.id)).length, 1);
+        assert.equal(await purged(ctx, {}), 5);
+        assert.deepEqual(await left(ctx), [running.id]);
+        assert.deepEqual(await recordOf(ctx.store, running.id), running);
+        assert.deepEqual(await ctx.store.attempts(failed.id), []);
+      },
+    },
+    {
+      name: "purge deletes running tasks when told to, and what they come to is refused",
+      run: async (ctx) => {
+        const { id, generationId, workerId, startedAt } = await taskIn(ctx.store, "running");
+        assert.equal(await purged(ctx, { includeRunning: true }), 1);
+        const held = { id, generationId, workerId, startedAt };
+        const { settled } = await ctx.store.turn({
+          outcomes: [{ ...held, kind: "completed", result: null }],
+          claim: undefined,
+        });
+        assert.deepEqual(settled, [false]);
+        assert.deepEqual(await left(ctx), []);
+      },
+    },
+    {
+      name: "purge takes what its filters name",
+      run: async (ctx) => {
+        const [a, b, c, d] = await insert(
+          ctx.store,
+          { func: "a" },
+          { func: "a", queueName: "q" },
+          { func: "b", queueName: "q" },
+          { func: "b" },
+        );
+        assert.equal(await purged(ctx, { func: "a", queueName: "q" }), 1);
+        assert.deepEqual(await left(ctx), [a, c, d]);
+        assert.equal(await purged(ctx, { func: "b" }), 2);
+        assert.equal(await purged(ctx, { queueName: "nowhere" }), 0);
+        assert.deepEqual(await left(ctx), [a]);
+        assert.ok(b);
+      },
+    },
+    {
+      name: "purge takes at most its limit at a time",
+      run: async (ctx) => {
+        await insert(ctx.store, {}, {}, {}, {}, {});
+        assert.deepEqual(
+          [await purged(ctx, {}, 2), await purged(ctx, {}, 2), await purged(ctx, {}, 2)],
+          [2, 2, 1],
+        );
+        assert.equal(await purged(ctx, {}, 2), 0);
+      },
+    },
+    {
+      name: "prune deletes what ended longer ago than its status is kept, with its attempts",
+      run: async (ctx) => {
+        const old = await oneInEach(ctx.store);
+        const young = await taskIn(ctx.store, "completed", { func: "young" });
+        await age(
+          ctx,
+          10 * minute,
+          Object.values(old).map(({ id }) => id),
+        );
+        const retention = { completed: 5 * minute, cancelled: 20 * minute, failed: 5 * minute };
+        assert.equal(await ctx.store.prune(retention, many), 2);
+        const { pending, scheduled, running, cancelled, failed } = old;
+        const kept = [pending, scheduled, running, cancelled, young]
+          .map(({ id }) => id)
+          .sort((a, b) => a - b);
+        assert.deepEqual(await left(ctx), kept);
+        assert.deepEqual(await ctx.store.attempts(failed.id), []);
+        assert.equal((await ctx.store.attempts(cancelled.id)).length, 1);
+      },
+    },
+    {
+      name: "prune keeps for ever what is kept for ever",
+      run: async (ctx) => {
+        const { completed, failed } = await oneInEach(ctx.store);
+        await age(ctx, 1_000 * minute, [completed.id, failed.id]);
+        assert.equal(await ctx.store.prune(keep(Number.POSITIVE_INFINITY), many), 0);
+        assert.equal(await ctx.store.prune({ ...keep(Number.POSITIVE_INFINITY), failed: minute }, many), 1);
+        assert.equal((await recordOf(ctx.store, completed.id)).status, "completed");
+      },
+    },
+    {
+      name: "prune keeps as long as a number of milliseconds can say",
+      run: async (ctx) => {
+        const { id } = await taskIn(ctx.store, "completed");
+        await age(ctx, 1_000 * minute, [id]);
+        assert.equal(await ctx.store.prune(keep(4e15), many), 0);
+      },
+    },
+    {
+      name: "prune takes at most its limit, over all statuses",
+      run: async (ctx) => {
+        const statuses = ["completed", "completed", "failed", "failed", "cancelled"] as const;
+        const ids: number[] = [];
+        for (const status of statuses) ids.push((await taskIn(ctx.store, status)).id);
+        await age(ctx, 10 * minute, ids);
+        const removed: number[] = [];
+        for (let i = 0; i < 3; i += 1) removed.push(await ctx.store.prune(keep(minute), 3));
+        assert.deepEqual(removed, [3, 2, 0]);
+        assert.ok(await insertOne(ctx.store));
+      },
+    },
+  ],
+};

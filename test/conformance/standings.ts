@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { oneInEach, outcomes, recordOf, running, settle, taskIn } from "./arrange.ts";
+import type { Group } from "./case.ts";
+
+export const standingsGroup: Group = {
+  name: "standings and progress",
+  cases: [
+    {
+      name: "standings are the status and generation of those that exist",
+      run: async ({ store }) => {
+        const records = Object.values(await oneInEach(store));
+        const asked = [...records.map(({ id }) => id), 999_999];
+        const standings = await store.standings(asked);
+        assert.deepEqual(
+          standings.sort((a, b) => a.id - b.id),
+          records
+            .map(({ id, generationId, status }) => ({ id, generationId, status }))
+            .sort((a, b) => a.id - b.id),
+        );
+        assert.deepEqual(await store.standings([]), []);
+      },
+    },
+    {
+      name: "standings of thousands at once",
+      run: async ({ store }) => {
+        const { id } = await taskIn(store, "pending");
+        const asked = Array.from({ length: 20_000 }, (_, i) => id + i);
+        assert.deepEqual(await store.standings(asked), [{ id, generationId: 1, status: "pending" }]);
+      },
+    },
+    {
+      name: "progress is noted on running tasks, the last note counts, and is no change of state",
+      run: async ({ store }) => {
+        const [a, b] = [await running(store), await running(store)];
+        await store.progress([
+          { ...a, progress: 1, note: "one" },
+          { ...a, progress: 0.25, note: null },
+          { ...b, progress: -7, note: "ünder \u0007" },
+        ]);
+        const [first, second] = [await recordOf(store, a.id), await recordOf(store, b.id)];
+        assert.deepEqual([first.progress, first.progressNote], [0.25, null]);
+        assert.deepEqual([second.progress, second.progressNote], [-7, "ünder \u0007"]);
+        assert.deepEqual([first.generationId, first.status], [a.generationId, "running"]);
+        assert.deepEqual(await settle(store, outcomes.completed(a)), [true]);
+        assert.equal((await recordOf(store, a.id)).progress, 0.25);
+        await store.progress([]);
+      },
+    },
+    {
+      name: "progress of a stale generation, or of what no longer runs, is not noted",
+      run: async ({ store }) => {
+        const task = await running(store);
+        await store.progress([{ ...task, generationId: task.generationId - 1, progress: 1, note: null }]);
+        assert.deepEqual(await recordOf(store, task.id), task);
+        await settle(store, outcomes.snoozed(task));
+        const snoozed = await recordOf(store, task.id);
+        await store.progress([
+          { ...task, progress: 1, note: null },
+          { ...snoozed, progress: 1, note: null },
+          { id: 999_999, generationId: 1, progress: 1, note: null },
+        ]);
+        assert.deepEqual(await recordOf(store, task.id), snoozed);
+      },
+    },
+  ],
+};

@@ -1,0 +1,156 @@
+import { join } from "node:path";
+import type { Database } from "better-sqlite3";
+import { generateSQLiteDrizzleJson, generateSQLiteMigration, pushSQLiteSchema } from "drizzle-kit/api";
+import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { describe, expect, it } from "vitest";
+import * as dbqSchema from "../../drizzle/sqlite.ts";
+import { openQueue } from "../../src/index.ts";
+import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
+import { inProcesses } from "./processes.ts";
+import { countRows, rawClient } from "./raw.ts";
+import { add, echo } from "./tasks.ts";
+
+const users = sqliteTable("users", { id: integer("id").primaryKey(), name: text("name").notNull() });
+const appSchema = { users, ...dbqSchema };
+
+function tablesOf(client: Database): unknown[] {
+  return client
+    .prepare("select name from sqlite_master where type = 'table' and name not like 'sqlite_%' order by name")
+    .pluck()
+    .all();
+}
+
+/** Runs tasks in every way, on tables that dbq did not make. */
+async function exercise(db: BetterSQLite3Database): Promise<void> {
+  const queue = await temporaryQueue({}, db);
+  await startedWorker(queue, { tasks: [add, echo] });
+  const id = await queue.enqueueTask(add.with({ uniqueKey: "k", delay: 1 }), 40, 2);
+  expect(await queue.awaitTaskResult(id, { timeout: "20s" })).toBe(42);
+  const within = db.transaction((tx) => queue.within(tx).enqueueTask(echo, "within"));
+  expect(await queue.awaitTaskResult(within, { timeout: "20s" })).toBe("within");
+  expect((await queue.getTask(id))?.createdAt.getTime()).toBeGreaterThan(1_600_000_000_000);
+}
+
+describe("an app whose own drizzle-kit made the tables", () => {
+  it("by generated migrations: they are used as they are, and no history is written", async () => {
+    const client = rawClient(join(temporaryFolder(), "app.db"));
+    const [none, all] = await Promise.all([
+      generateSQLiteDrizzleJson({}),
+      generateSQLiteDrizzleJson(appSchema),
+    ]);
+    for (const statement of await generateSQLiteMigration(none, all)) client.exec(statement);
+    const before = tablesOf(client);
+    await exercise(drizzle(client));
+    expect(tablesOf(client)).toEqual(before);
+    expect(before).not.toContain("dbq_migrations");
+  });
+
+  it("by push: they are used as they are, and a second push loses nothing", async () => {
+    const client = rawClient(join(temporaryFolder(), "app.db"));
+    const db = drizzle(client);
+    const push = async () => await pushSQLiteSchema(appSchema, db as never);
+    const first = await push();
+    expect(first.statementsToExecute.length).toBeGreaterThan(3);
+    // Its own apply() asks better-sqlite3 for rows of statements that have none, and throws.
+    for (const statement of first.statementsToExecute) client.exec(statement);
+    expect(tablesOf(client)).toContain("dbq_tasks");
+    await exercise(db);
+    // It cannot read the condition of a partial index, so that it makes each of them anew; the tables stay.
+    const { statementsToExecute, hasDataLoss } = await push();
+    expect(hasDataLoss).toBe(false);
+    for (const statement of statementsToExecute) {
+      expect(statement).toMatch(/^(DROP|CREATE|CREATE UNIQUE) INDEX `dbq_/);
+      client.exec(statement);
+    }
+    expect(countRows(client)).toBe(2);
+    await exercise(db);
+  });
+
+  it("has the same tables as one that lets openQueue make them", async () => {
+    const [own, theirs] = [rawClient(":memory:"), rawClient(":memory:")];
+    await openQueue(drizzle(own));
+    const [none, all] = await Promise.all([
+      generateSQLiteDrizzleJson({}),
+      generateSQLiteDrizzleJson(dbqSchema),
+    ]);
+    for (const statement of await generateSQLiteMigration(none, all)) theirs.exec(statement);
+    const schemaOf = (client: Database) =>
+      client
+        .prepare(
+          "select type, name, sql from sqlite_master where name like 'dbq_%' and name <> 'dbq_migrations' order by name",
+        )
+        .all();
+    expect(schemaOf(own)).toEqual(schemaOf(theirs));
+  });
+});
+
+describe("tables that this build cannot use", () => {
+  /** A file with the tables of this build, changed by `change`. */
+  async function changed(change: string): Promise<string> {
+    const path = join(temporaryFolder(), "dbq.db");
+    await (await openQueue(path)).close();
+    const client = rawClient(path);
+    client.exec(change);
+    return path;
+  }
+
+  it("of a newer build are refused, and left alone", async () => {
+    const path = await changed(
+      "insert into dbq_migrations (hash, created_at) values ('newer', 4102444800000)",
+    );
+    const before = rawClient(path).prepare("select * from sqlite_master").all();
+    for (const migrate of [true, false]) {
+      await expect(openQueue(path, { migrate })).rejects.toMatchObject({ code: "DBQ_DATABASE" });
+      await expect(openQueue(path, { migrate })).rejects.toThrow(/newer.*update/);
+    }
+    expect(rawClient(path).prepare("select * from sqlite_master").all()).toEqual(before);
+  });
+
+  it("that lack a column, or are not there, are refused by name", async () => {
+    const lacking = await changed("alter table dbq_tasks drop column progress_note");
+    await expect(openQueue(lacking)).rejects.toThrow(/dbq_tasks.*progress_note/);
+    await expect(openQueue(lacking)).rejects.toMatchObject({ code: "DBQ_DATABASE" });
+    const without = await changed("drop table dbq_attempts");
+    await expect(openQueue(without)).rejects.toThrow(/dbq_attempts/);
+    const empty = join(temporaryFolder(), "empty.db");
+    await expect(openQueue(empty, { migrate: false })).rejects.toThrow(/dbq_tasks.*migrate/);
+    expect(tablesOf(rawClient(empty))).toEqual([]);
+  });
+
+  it("that have more columns than this build knows are used", async () => {
+    const path = await changed("alter table dbq_tasks add column tenant text");
+    const queue = await temporaryQueue({}, path);
+    await startedWorker(queue, { tasks: [add] });
+    expect(await queue.awaitTaskResult(await queue.enqueueTask(add, 1, 2))).toBe(3);
+  });
+});
+
+describe("opening for the first time", () => {
+  it("works for ten processes at once", async () => {
+    const path = join(temporaryFolder(), "dbq.db");
+    const ids = (await inProcesses<number[]>(10, "enqueue", path, "3")).flat();
+    expect(new Set(ids).size).toBe(30);
+    const client = rawClient(path);
+    expect(countRows(client)).toBe(30);
+    const applied = client.prepare("select hash from dbq_migrations").pluck().all();
+    expect(new Set(applied).size).toBe(applied.length);
+    expect(client.pragma("integrity_check", { simple: true })).toBe("ok");
+  }, 120_000);
+
+  it("works many times at once in one process", async () => {
+    const path = join(temporaryFolder(), "dbq.db");
+    const queues = await Promise.all(Array.from({ length: 20 }, () => temporaryQueue({}, path)));
+    const ids = await Promise.all(queues.map((queue, i) => queue.enqueueTask(echo, i)));
+    expect(new Set(ids).size).toBe(20);
+  });
+
+  it("keeps out of the app's own migration history", async () => {
+    const client = rawClient(":memory:");
+    client.exec("create table __drizzle_migrations (id integer primary key, hash text, created_at integer)");
+    client.exec("insert into __drizzle_migrations (hash, created_at) values ('theirs', 4102444800000)");
+    await openQueue(drizzle(client));
+    expect(client.prepare("select hash from __drizzle_migrations").pluck().all()).toEqual(["theirs"]);
+    await exercise(drizzle(client));
+  });
+});

@@ -1,0 +1,74 @@
+/** Other processes on the same database. */
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import type { Command } from "./child.ts";
+
+const child = fileURLToPath(new URL("./child.ts", import.meta.url));
+const withTypes = ["--import", "tsx"];
+
+/** A process that has loaded dbq and waits to be told to go. */
+export interface Waiting<T> {
+  process: ChildProcess;
+  ready: Promise<unknown>;
+  /** Lets it go; what its command gave, once it has ended. */
+  go(): Promise<T>;
+}
+
+/** What a child answers with. */
+export type Answer<T> = { given: T } | { thrown: string };
+
+export function startProcess<T>(command: Command, ...args: string[]): Waiting<T> {
+  const started = fork(child, [command, ...args], { execArgv: withTypes });
+  onTestFinished(() => void started.kill("SIGKILL"));
+  const ready = once(started, "message");
+  const go = async () => {
+    await ready;
+    const ended = new Promise<never>((_, reject) => {
+      started.once("exit", (code) => reject(new Error(`${command} ended with ${code} before it answered`)));
+    });
+    const answer = once(started, "message");
+    started.send("go");
+    const [message] = (await Promise.race([answer, ended])) as [Answer<T>];
+    ended.catch(() => undefined);
+    if ("thrown" in message) throw new Error(`${command}: ${message.thrown}`);
+    return message.given;
+  };
+  return { process: started, ready, go };
+}
+
+/** Runs a command in a process of its own. */
+export async function inProcess<T>(command: Command, ...args: string[]): Promise<T> {
+  return await startProcess<T>(command, ...args).go();
+}
+
+/** Runs a command in `count` processes that all begin in the same moment. */
+export async function inProcesses<T>(count: number, command: Command, ...args: string[]): Promise<T[]> {
+  const waiting = Array.from({ length: count }, () => startProcess<T>(command, ...args));
+  await Promise.all(waiting.map(({ ready }) => ready));
+  return await Promise.all(waiting.map(({ go }) => go()));
+}
+
+/** Runs a command elsewhere, as somebody else or with another environment; what it prints. */
+export async function runProcess(
+  command: Command,
+  args: readonly string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv; uid?: number; gid?: number } = {},
+): Promise<string> {
+  const loader = import.meta.resolve("tsx");
+  const started = spawn(process.execPath, ["--import", loader, child, command, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    ...options,
+  });
+  const texts = ["", ""];
+  started.stdout.on("data", (data) => {
+    texts[0] += data;
+  });
+  started.stderr.on("data", (data) => {
+    texts[1] += data;
+  });
+  const [code] = await once(started, "close");
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${texts[1]}`);
+  return texts[0] ?? "";
+}

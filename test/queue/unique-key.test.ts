@@ -1,0 +1,120 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
+import { inProcesses } from "./processes.ts";
+import { countRows, rawClient } from "./raw.ts";
+import { boom, echo, untilAborted } from "./tasks.ts";
+
+const unique = echo.with({ uniqueKey: "k" });
+const strict = echo.with({ uniqueKey: "k", onDuplicate: "error" });
+
+/** What one call of a process came to. */
+type Asked = { id: number } | { code: string; holder: number };
+
+describe("a unique key", () => {
+  it("is held by a pending, a scheduled and a running task: an enqueue gives its id", async () => {
+    const queue = await temporaryQueue();
+    const pending = await queue.enqueueTask(unique, 1);
+    expect(await queue.enqueueTask(unique, 2)).toBe(pending);
+    await queue.cancelTask(pending);
+
+    const scheduled = await queue.enqueueTask(unique.with({ delay: "1h" }), 3);
+    expect(scheduled).not.toBe(pending);
+    expect(await queue.enqueueTask(unique, 4)).toBe(scheduled);
+    await queue.cancelTask(scheduled);
+
+    const worker = await startedWorker(queue);
+    const started = new Promise((resolve) => worker.once("started", resolve));
+    const running = await queue.enqueueTask(untilAborted.with({ uniqueKey: "k" }));
+    await started;
+    expect(await queue.enqueueTask(unique, 5)).toBe(running);
+    expect((await queue.getTask(running))?.func).toBe("untilAborted");
+    expect((await queue.listTasks()).length).toBe(3);
+  });
+
+  it("is free when its task has ended, however it ended", async () => {
+    const queue = await temporaryQueue();
+    await startedWorker(queue);
+    const completed = await queue.enqueueTask(unique, 1);
+    await queue.awaitTaskCompletion(completed);
+    const failed = await queue.enqueueTask(boom.with({ uniqueKey: "k" }), "no");
+    await queue.awaitTaskCompletion(failed);
+    const purged = await queue.enqueueTask(unique.with({ delay: "1h" }), 2);
+    await queue.purgeTasks();
+    const last = await queue.enqueueTask(unique, 3);
+    expect(new Set([completed, failed, purged, last]).size).toBe(4);
+  });
+
+  it("that is held is an error where the call says so, and the error names the holder", async () => {
+    const queue = await temporaryQueue();
+    const holder = await queue.enqueueTask(strict, 1);
+    await expect(queue.enqueueTask(strict, 2)).rejects.toMatchObject({
+      code: "DBQ_DUPLICATE",
+      taskId: holder,
+    });
+    await expect(queue.enqueueTask(strict, 2)).rejects.toThrow(/"k".*1/);
+    expect(await queue.enqueueTask(unique, 2)).toBe(holder);
+    expect((await queue.countTasks()).pending).toBe(1);
+  });
+
+  it("is for the whole database, whatever the queue or the function", async () => {
+    const queue = await temporaryQueue();
+    const holder = await queue.enqueueTask(unique.with({ queueName: "other" }), 1);
+    expect(await queue.enqueueTask(boom.with({ uniqueKey: "k" }), "x")).toBe(holder);
+    expect(await queue.enqueueTask(echo.with({ uniqueKey: "K" }), 1)).not.toBe(holder);
+  });
+
+  it("of many calls in one tick, and in several, is held by one", async () => {
+    const queue = await temporaryQueue();
+    const calls = Array.from({ length: 100 }, async (_, i) => {
+      if (i % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
+      return await queue.enqueueTask(unique, i);
+    });
+    expect(new Set(await Promise.all(calls)).size).toBe(1);
+    expect((await queue.countTasks()).pending).toBe(1);
+  });
+});
+
+describe("a unique key that several processes want", () => {
+  it("is held by one task, and all are given its id", async () => {
+    const path = join(temporaryFolder(), "dbq.db");
+    await temporaryQueue(undefined, path);
+    const asked = (await inProcesses<Asked[]>(4, "unique", path, "return", "50")).flat();
+    expect(asked).toHaveLength(200);
+    expect(new Set(asked.map((each) => ("id" in each ? each.id : each.code))).size).toBe(1);
+    expect(countRows(rawClient(path))).toBe(1);
+  }, 120_000);
+
+  it("is given to one call, and all the others are told whose it is", async () => {
+    const path = join(temporaryFolder(), "dbq.db");
+    await temporaryQueue(undefined, path);
+    const asked = (await inProcesses<Asked[]>(4, "unique", path, "error", "25")).flat();
+    const [winner, ...more] = asked.flatMap((each) => ("id" in each ? [each.id] : []));
+    expect(more).toEqual([]);
+    const told = asked.flatMap((each) => ("id" in each ? [] : [each]));
+    expect(told).toHaveLength(99);
+    for (const each of told) expect(each).toEqual({ code: "DBQ_DUPLICATE", holder: winner });
+    expect(countRows(rawClient(path))).toBe(1);
+  }, 120_000);
+});
+
+describe("retryTask of a task that ended", () => {
+  it("takes its key again", async () => {
+    const queue = await temporaryQueue();
+    const id = await queue.enqueueTask(unique, 1);
+    await queue.cancelTask(id);
+    expect((await queue.retryTask(id)).status).toBe("pending");
+    expect(await queue.enqueueTask(unique, 2)).toBe(id);
+  });
+
+  it("is refused while another task holds its key, and changes nothing", async () => {
+    const queue = await temporaryQueue();
+    const ended = await queue.enqueueTask(unique, 1);
+    const before = await queue.cancelTask(ended);
+    const holder = await queue.enqueueTask(unique, 2);
+    await expect(queue.retryTask(ended)).rejects.toMatchObject({ code: "DBQ_DUPLICATE", taskId: holder });
+    expect(await queue.getTask(ended)).toEqual(before);
+    await queue.cancelTask(holder);
+    expect(await queue.retryTask(ended)).toMatchObject({ status: "pending", uniqueKey: "k" });
+  });
+});

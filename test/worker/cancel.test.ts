@@ -1,0 +1,203 @@
+/** A cancel reaches the running handler by its signal, within a second, and its late end counts for nothing. */
+import { expect, test } from "vitest";
+import { currentTask, type Queue, task } from "../../src/index.ts";
+import { stage } from "../fixtures/processes.ts";
+import { hang } from "../fixtures/tasks.ts";
+import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
+import { aborted, ended, next, queueOnFile, read, reportsOf } from "./setup.ts";
+
+/** A task that waits for its signal, and tells when it was aborted and why. */
+function waiting(afterwards: () => unknown = () => "late") {
+  const heard = deferred<{ reason: unknown; at: number }>();
+  const wait = task(uniqueName("waiting"), async () => {
+    await aborted(currentTask().signal).catch((reason: unknown) => {
+      heard.resolve({ reason, at: performance.now() });
+    });
+    return afterwards();
+  });
+  return { wait, heard: heard.promise };
+}
+
+type Ways = [string, (here: Queue, elsewhere: () => Promise<Queue>) => Promise<Queue>];
+
+test.each<Ways>([
+  ["the same queue", async (here) => here],
+  ["another queue on the file", async (_, elsewhere) => await elsewhere()],
+])("by %s: the handler hears of it, and the task has ended", async (_, from) => {
+  const { queue, elsewhere } = await queueOnFile();
+  const { wait, heard } = waiting();
+  const worker = await startedWorker(queue);
+  const canceller = await from(queue, elsewhere);
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(wait);
+  await started;
+  const lost = next(worker, "lost", id);
+  const before = performance.now();
+  const cancelled = await canceller.cancelTask(id);
+  expect(cancelled).toMatchObject({ status: "cancelled", generationId: 3 });
+  const { reason, at } = await heard;
+  console.log(`the signal came ${Math.round(at - before)} ms after the cancel`);
+  expect(at - before).toBeLessThan(1_000);
+  expect(reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
+  await lost;
+  expect(await read(queue, id)).toEqual(cancelled);
+  expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "cancelled", generationId: 2 }]);
+});
+
+test("in a worker of another process: the handler hears of it within a second", async () => {
+  const { ledger, queue, worker } = await stage();
+  await worker();
+  const id = await queue.enqueueTask(hang);
+  await ledger.until("start");
+  const before = Date.now();
+  await queue.cancelTask(id);
+  const aborted = await ledger.until("aborted");
+  console.log(`the signal came ${aborted.at - before} ms after the cancel`);
+  expect(aborted).toMatchObject({ task: id, note: "DBQ_TASK_CANCELLED" });
+  expect(aborted.at - before).toBeLessThanOrEqual(1_000);
+  await ledger.until("lost");
+  expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
+});
+
+test("a handler that throws after the cancel has not failed", async () => {
+  const { queue } = await queueOnFile();
+  const { wait } = waiting(() => {
+    throw new Error("interrupted");
+  });
+  const worker = await startedWorker(queue);
+  const reports = reportsOf(worker);
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(wait);
+  await started;
+  const lost = next(worker, "lost", id);
+  const cancelled = await queue.cancelTask(id);
+  await lost;
+  expect(await read(queue, id)).toEqual(cancelled);
+  expect(await queue.listAttempts(id)).toHaveLength(1);
+  expect(reports).toEqual([]);
+});
+
+test("a handler that ignores the cancel loses its slot, and its late result is ignored", async () => {
+  const { queue } = await queueOnFile();
+  const release = deferred();
+  const over = deferred();
+  let abortedAt = 0;
+  let nextAt = 0;
+  const ignores = task(uniqueName("ignores"), async () => {
+    currentTask().signal.addEventListener("abort", () => {
+      abortedAt = performance.now();
+    });
+    await release.promise;
+    over.resolve();
+    return "late";
+  });
+  const quick = task(uniqueName("quick"), async () => {
+    nextAt = performance.now();
+  });
+  const worker = await startedWorker(queue, { concurrency: 1 });
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(ignores);
+  await started;
+  const waits = await queue.enqueueTask(quick);
+  const cancelled = await queue.cancelTask(id);
+  await ended(queue, waits);
+  console.log(`slot free ${Math.round(nextAt - abortedAt)} ms after the abort`);
+  expect(nextAt - abortedAt).toBeLessThan(2_000);
+  release.resolve();
+  await over.promise;
+  await ended(queue, await queue.enqueueTask(quick));
+  expect(await read(queue, id)).toEqual(cancelled);
+});
+
+test("a cancel of what waits or has ended disturbs no handler", async () => {
+  const { queue } = await queueOnFile();
+  const ran: number[] = [];
+  const note = task(uniqueName(), async (n: number) => void ran.push(n));
+  const [done] = await queue.enqueueTasks([[note, 1]]);
+  const later = await queue.enqueueTask(note.with({ delay: "1h" }), 2);
+  const pending = await queue.enqueueTask(note, 3);
+  expect(await queue.cancelTask(pending)).toMatchObject({ status: "cancelled" });
+  await startedWorker(queue);
+  const completed = await ended(queue, done);
+  expect(await queue.cancelTask(later)).toMatchObject({ status: "cancelled" });
+  expect(await queue.cancelTask(done)).toEqual(completed);
+  await ended(queue, await queue.enqueueTask(note, 4));
+  expect(ran).toEqual([1, 4]);
+  expect(await queue.listAttempts(pending)).toEqual([]);
+});
+
+test("a purge of running tasks reaches their handlers", async () => {
+  const { queue } = await queueOnFile();
+  const { wait, heard } = waiting();
+  const worker = await startedWorker(queue);
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(wait);
+  await started;
+  expect(await queue.purgeTasks()).toEqual({ purged: 0, running: 1 });
+  expect(await queue.purgeTasks({ includeRunning: true })).toEqual({ purged: 1, running: 0 });
+  expect((await heard).reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
+});
+
+test("cancelled and retried at once from elsewhere: the first handler hears of it, and only the second counts", async () => {
+  const { queue, elsewhere } = await queueOnFile();
+  const heard = deferred<unknown>();
+  const second = deferred();
+  const finish = deferred();
+  const runs: number[] = [];
+  const twice = task(uniqueName(), async () => {
+    runs.push(currentTask().generationId);
+    if (runs.length === 1) {
+      await aborted(currentTask().signal).catch(heard.resolve);
+      return "first";
+    }
+    second.resolve();
+    await finish.promise;
+    return "second";
+  });
+  const worker = await startedWorker(queue, { concurrency: 2 });
+  const other = await elsewhere();
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(twice);
+  await started;
+  await other.cancelTask(id);
+  await other.retryTask(id);
+  await second.promise;
+  const reason = await Promise.race([
+    heard.promise,
+    // No promise is this late: it is the bound of the test, not of dbq.
+    new Promise((resolve) => setTimeout(() => resolve("never told"), 5_000)),
+  ]);
+  finish.resolve();
+  expect(await ended(queue, id)).toMatchObject({ status: "completed", result: "second" });
+  expect(runs).toEqual([2, 5]);
+  expect(reason).toMatchObject({ code: expect.stringMatching(/^DBQ_(TASK_CANCELLED|LOST_GENERATION)$/) });
+});
+
+test("a handler that a cancel left running holds its slot, though its task runs anew", async () => {
+  const { queue, elsewhere } = await queueOnFile();
+  const second = deferred();
+  const finish = deferred();
+  let running = 0;
+  let most = 0;
+  const work = task(uniqueName("work"), async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await finish.promise;
+    running -= 1;
+  });
+  const worker = await startedWorker(queue, { concurrency: 2 });
+  worker.on("started", ({ generationId }) => generationId > 2 && second.resolve());
+  const other = await elsewhere();
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(work);
+  await started;
+  await other.cancelTask(id);
+  await other.retryTask(id);
+  await second.promise;
+  const more = await queue.enqueueTask(work);
+  // The slot of the first handler is free at the latest a second after its signal; until then there is none.
+  await Promise.race([next(worker, "lost"), next(worker, "started", more)]);
+  expect(most).toBe(2);
+  finish.resolve();
+  await ended(queue, more);
+});

@@ -1,0 +1,56 @@
+/** idle: when nothing of the worker's queues is pending or running, in any process. */
+import { expect, test } from "vitest";
+import { task, Worker } from "../../src/index.ts";
+import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
+import { next, queueOnFile, read, turns } from "./setup.ts";
+
+test("at once where there is nothing to do", async () => {
+  const { queue } = await queueOnFile();
+  await (await startedWorker(queue)).idle();
+});
+
+test("after all that is pending, what its tasks enqueue included", async () => {
+  const { queue } = await queueOnFile();
+  const name = uniqueName("tree");
+  let runs = 0;
+  const tree = task(name, async (depth: number): Promise<void> => {
+    runs += 1;
+    if (depth > 0) await queue.enqueueTasks([[tree, depth - 1] as const, [tree, depth - 1] as const]);
+  });
+  const worker = await startedWorker(queue, { concurrency: 3 });
+  await queue.enqueueTask(tree, 4);
+  await worker.idle();
+  expect(runs).toBe(31);
+  expect(await queue.countTasks()).toMatchObject({ completed: 31, pending: 0, running: 0 });
+});
+
+test("it waits for another worker's running task, and not for later ones or other queues", async () => {
+  const { queue, elsewhere } = await queueOnFile();
+  const release = deferred();
+  const hold = task(uniqueName("hold"), () => release.promise);
+  const later = task(uniqueName("later"), async () => undefined);
+  const other = await startedWorker(await elsewhere(), { tasks: [hold] });
+  const worker = await startedWorker(queue, { tasks: [later] });
+  const started = next(other, "started");
+  await queue.enqueueTask(later.with({ delay: "1h" }));
+  await queue.enqueueTask(later.with({ queueName: "elsewhere" }));
+  const id = await queue.enqueueTask(hold);
+  await started;
+  const seen = worker.idle().then(() => read(queue, id));
+  await turns(20);
+  expect(await read(queue, id)).toMatchObject({ status: "running" });
+  release.resolve();
+  expect(await seen).toMatchObject({ status: "completed" });
+});
+
+test("it watches all the queues that the worker serves, started or not", async () => {
+  const { queue } = await queueOnFile();
+  const quick = task(uniqueName(), async () => undefined);
+  const watcher = new Worker(queue, { queueName: ["a", "b"] });
+  await watcher.idle();
+  const id = await queue.enqueueTask(quick.with({ queueName: "b" }));
+  const seen = watcher.idle().then(() => read(queue, id));
+  await turns(20);
+  await startedWorker(queue, { queueName: "b" });
+  expect(await seen).toMatchObject({ status: "completed" });
+});

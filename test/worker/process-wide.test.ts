@@ -1,0 +1,60 @@
+/** dbq leaves the app's process alone: no handlers of its own, no rejection swallowed, nothing that keeps it alive. */
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { task, Worker } from "../../src/index.ts";
+import { start } from "../fixtures/processes.ts";
+import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
+import { ended } from "./setup.ts";
+
+/** Events of a process at which a library may be tempted to listen. */
+const tempting = [
+  "SIGTERM",
+  "SIGINT",
+  "SIGHUP",
+  "beforeExit",
+  "disconnect",
+  "exit",
+  "message",
+  "multipleResolves",
+  "rejectionHandled",
+  "uncaughtException",
+  "uncaughtExceptionMonitor",
+  "unhandledRejection",
+  "warning",
+];
+
+const counts = () => Object.fromEntries(tempting.map((event) => [event, process.listenerCount(event)]));
+
+test("no listener is added to the process, while a worker runs or after", async () => {
+  const before = counts();
+  const queue = await temporaryQueue();
+  const quick = task(uniqueName(), async () => "done");
+  const worker = new Worker(queue);
+  await worker.start();
+  await ended(queue, await queue.enqueueTask(quick));
+  expect(counts()).toEqual(before);
+  await worker.stop();
+  await queue.close();
+  expect(counts()).toEqual(before);
+});
+
+const app = (what: string) => start("app.ts", join(temporaryFolder(), "dbq.db"), what);
+
+test("an un-awaited rejection in a handler ends the app as it would without dbq", async () => {
+  const child = app("stray");
+  expect(await child.ended).toBe(1);
+  expect(child.output()).toContain("Error: stray");
+});
+
+test("an app that handles such rejections itself hears of it, and all goes on", async () => {
+  const child = app("handled");
+  expect(await child.ended).toBe(0);
+  expect(child.output()).toContain("the app heard: stray");
+  expect(child.output()).toContain("the task completed");
+});
+
+test("after stop and close nothing keeps the process alive", async () => {
+  const child = app("quiet");
+  expect(await child.ended).toBe(0);
+  expect(child.output().trim()).toBe("the task completed");
+});

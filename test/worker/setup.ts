@@ -1,0 +1,137 @@
+/** What the tests of the worker share: a queue with a second way into its file, ends that are waited for, reports. */
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { onTestFinished } from "vitest";
+import { engineOf } from "../../src/engine.ts";
+import {
+  openQueue,
+  type Queue,
+  type QueueOptions,
+  type Task,
+  type TaskId,
+  type Worker,
+} from "../../src/index.ts";
+import type { Store } from "../../src/store.ts";
+import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
+
+/** No test takes this long: it only turns a hang into a failure. */
+const hang = 20_000;
+
+export interface QueueOnFile {
+  queue: Queue;
+  path: string;
+  /** A connection of nobody's, as another program would have one. */
+  raw: Database.Database;
+  /** The same database as another process sees it: a queue that shares no hints with the first. */
+  elsewhere(): Promise<Queue>;
+}
+
+/** A queue on a new file. */
+export async function queueOnFile(options?: QueueOptions): Promise<QueueOnFile> {
+  const path = join(temporaryFolder(), "dbq.db");
+  const queue = await temporaryQueue(options, path);
+  const raw = new Database(path, { timeout: hang });
+  onTestFinished(() => {
+    raw.close();
+  });
+  const elsewhere = async () => {
+    const other = await openQueue(path, options);
+    onTestFinished(() => other.close());
+    return other;
+  };
+  return { queue, path, raw, elsewhere };
+}
+
+/** The task when it has ended. */
+export function ended<R>(queue: Queue, id: TaskId<R>): Promise<Task<R>> {
+  return queue.awaitTaskCompletion(id, { timeout: hang });
+}
+
+/** The tasks when they have all ended, in order. */
+export function allEnded<R>(queue: Queue, ids: readonly TaskId<R>[]): Promise<Task<R>[]> {
+  return Promise.all(ids.map((id) => ended(queue, id)));
+}
+
+/** The task as it is now. */
+export async function read<R>(queue: Queue, id: TaskId<R>): Promise<Task<R>> {
+  const task = await queue.getTask(id);
+  if (task === undefined) throw new Error(`task ${id} is gone`);
+  return task;
+}
+
+/** Looks until `look` gives something other than `undefined` or `false`: for what tells nobody when it happens. */
+export async function until<T>(look: () => T | Promise<T>): Promise<Exclude<T, undefined | false>> {
+  const end = performance.now() + hang;
+  while (performance.now() < end) {
+    const seen = await look();
+    if (seen !== undefined && seen !== false) return seen as Exclude<T, undefined | false>;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error(`waited ${hang} ms for nothing: ${look}`);
+}
+
+/** So many turns of the event loop: what is due by then has happened. */
+export async function turns(count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export interface Report {
+  error: unknown;
+  where: string;
+}
+
+/** What a worker tells on its "error" event, as it comes. */
+export function reportsOf(worker: Worker): Report[] {
+  const reports: Report[] = [];
+  worker.on("error", (error, where) => reports.push({ error, where }));
+  return reports;
+}
+
+type TaskEvent =
+  | "started"
+  | "completed"
+  | "failed"
+  | "retrying"
+  | "cancelled"
+  | "snoozed"
+  | "interrupted"
+  | "lost";
+
+/** The next event of this kind, about the task `id` when one is given. */
+export function next(worker: Worker, event: TaskEvent, id?: number): Promise<Task> {
+  return new Promise((resolve) => {
+    const listener = (task: Task) => {
+      if (id !== undefined && task.id !== id) return;
+      worker.off(event, listener);
+      resolve(task);
+    };
+    worker.on(event, listener);
+  });
+}
+
+/** The promise's rejection; an error when it does not reject. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return await promise.then(
+    (value) => Promise.reject(new Error(`expected a rejection, got ${String(value)}`)),
+    (error: unknown) => error,
+  );
+}
+
+/** Puts itself between a worker and its store's turns; the turns themselves are the real ones. */
+export function aroundTurns(queue: Queue, around: (turn: Store["turn"]) => Store["turn"]): void {
+  const { store } = engineOf(queue);
+  store.turn = around(store.turn);
+}
+
+/** What a thrower of anything needs, since the linter rightly wants errors thrown elsewhere. */
+export function raise(value: unknown): never {
+  throw value;
+}
+
+/** Rejects with the signal's reason when it is aborted: the whole of a handler that obeys. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
