@@ -84,3 +84,25 @@ export function after(delay: number, fn: () => void, options: { keepAlive?: bool
   arm();
   return { clear: () => clearTimeout(handle) };
 }
+
+/** Calls `fn` again and again. Returns what stops it. */
+export function repeat(every: number, fn: () => unknown, options: { keepAlive?: boolean } = {}): () => void {
+  const timer = setInterval(fn, every);
+  if (options.keepAlive === false) timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** What a step gives, unless it takes longer; what it does after that has nobody to tell. @throws Error when it is late */
+export async function limited<T>(limit: number, step: () => T): Promise<Awaited<T>> {
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = after(limit, () => reject(new Error(`it was not done within ${limit} ms`)));
+  });
+  const done = (async () => await step())();
+  done.catch(() => undefined);
+  try {
+    return await Promise.race([done, late]);
+  } finally {
+    timer?.clear();
+  }
+}

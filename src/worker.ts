@@ -1,8 +1,7 @@
 /** The worker: registers itself, keeps its slots filled, and leaves nothing behind when it stops. */
 import { randomBytes } from "node:crypto";
-import { after, type Timer } from "./durations.ts";
+import { after, limited, repeat, type Timer } from "./durations.ts";
 import { engineOf, type QueueEngine } from "./engine.ts";
-import { DatabaseError } from "./errors.ts";
 import { thisProcess } from "./host.ts";
 import {
   type ReadWorkerOptions,
@@ -22,6 +21,9 @@ const standingsEvery = 400;
 
 /** Milliseconds that a stop goes on trying to write what has ended, once its grace is over and the database fails. */
 const lastTries = 5_000;
+
+/** Milliseconds after a failed try to register anew. */
+const registerAgain = 1_000;
 
 /** A worker between its start and its stop. */
 interface Run {
@@ -46,6 +48,7 @@ export class Worker<C = unknown> extends WorkerTeller {
   /** When the grace of the stop that was asked for ends, on the clock of `performance.now()`. */
   #graceEnds = Number.POSITIVE_INFINITY;
   #graceTimer: Timer | undefined;
+  #registering = false;
 
   /** @throws TypeError for wrong options; UnregisteredFunctionError for a function of `tasks` that is not registered */
   constructor(queue: Queue, options?: WorkerOptions<C>) {
@@ -182,7 +185,8 @@ export class Worker<C = unknown> extends WorkerTeller {
   /** Others have taken its tasks, and deleted its row: it goes on under the same name, with what is left. */
   async #onDeclaredDead(): Promise<void> {
     const run = this.#run;
-    if (!run || this.#last.kind === "stop") return;
+    if (!run || this.#registering || this.#last.kind === "stop") return;
+    this.#registering = true;
     try {
       await run.slots.checkStandings();
       const known = await this.#engine.store.workers();
@@ -191,6 +195,10 @@ export class Worker<C = unknown> extends WorkerTeller {
       run.slots.lookForWork();
     } catch (error) {
       this.tellError(error, "registering the worker again");
+      // The next heartbeat, or the next claim, finds the row missing again.
+      await new Promise((resolve) => setTimeout(resolve, registerAgain).unref());
+    } finally {
+      this.#registering = false;
     }
   }
 
@@ -241,7 +249,7 @@ export class Worker<C = unknown> extends WorkerTeller {
   async #unwind(run: Run): Promise<void> {
     for (const step of run.undo.splice(0).reverse()) {
       try {
-        await within(lastTries, step);
+        await limited(lastTries, step);
       } catch (error) {
         this.tellError(error, "stopping the worker");
       }
@@ -268,28 +276,6 @@ function refuseRemote({ name, fn }: TaskDefinition): void {
     throw new TypeError(`new Worker: tasks: "${name}" is a remoteTask, which another program runs`);
 }
 
-/** What a step gives, unless it takes longer. @throws DatabaseError */
-async function within<T>(limit: number, step: () => T): Promise<Awaited<T> | undefined> {
-  let timer: Timer | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = after(limit, () => reject(new DatabaseError(`the database was busy for ${limit} ms`)));
-  });
-  const done = (async () => await step())();
-  // What it does after that has nobody to tell.
-  done.catch(() => undefined);
-  try {
-    return await Promise.race([done, late]);
-  } finally {
-    timer?.clear();
-  }
-}
-
 function stopped() {
   return { kind: "stop" as const, done: Promise.resolve(), over: true };
-}
-
-/** Returns what stops it. */
-function repeat(every: number, fn: () => unknown): () => void {
-  const timer = setInterval(fn, every);
-  return () => clearInterval(timer);
 }

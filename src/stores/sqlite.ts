@@ -3,7 +3,7 @@ import type { Database } from "better-sqlite3";
 import { is, sql } from "drizzle-orm";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import { BaseSQLiteDatabase, SQLiteTransaction } from "drizzle-orm/sqlite-core";
-import { show } from "../durations.ts";
+import { repeat, show } from "../durations.ts";
 import { AsyncTransactionError } from "../errors.ts";
 import { report } from "../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
@@ -130,7 +130,11 @@ function sqliteStore(
         if (!(await write(() => ops.beat(workerId)))) onLost();
       };
       const beatHere = () => void beat().catch((error: unknown) => report(error, "heartbeat"));
-      if (path === undefined) return repeat(every, beatHere);
+      // In memory no other thread can beat; nor can another process judge.
+      if (path === undefined) {
+        const stop = repeat(every, beatHere, { keepAlive: false });
+        return async () => stop();
+      }
       const heartbeat = new Heartbeat(
         { path, ...textOf(ops.statements.beat), workerId, every },
         onLost,
@@ -145,12 +149,6 @@ function sqliteStore(
       if (owned) client.close();
     },
   };
-}
-
-/** In memory no other thread can beat; nor can another process judge. */
-function repeat(every: number, fn: () => void): () => Promise<void> {
-  const timer = setInterval(fn, every).unref();
-  return async () => clearInterval(timer);
 }
 
 /** Transactions that are over: their handles write nothing any more. */
