@@ -109,9 +109,10 @@ function asArrays(statement: Database.Statement): Database.Statement {
 /** The host's clock is SQLite's too: as a parameter it costs nothing, as `unixepoch('subsec')` 5 µs each time. */
 function bind(names: readonly string[], params: Params): unknown[] {
   const values = new Array<unknown>(names.length);
+  const now = Date.now();
   for (let i = 0; i < names.length; i += 1) {
     const name = names[i] as string;
-    values[i] = name === "now" ? Date.now() : params[name];
+    values[i] = name === "now" ? now : params[name];
   }
   return values;
 }

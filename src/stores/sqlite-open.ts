@@ -21,12 +21,26 @@ export function openFile(path: string, { synchronous }: SqliteSettings): Databas
   if (path !== ":memory:" && !existsSync(folder)) {
     throw new DatabaseError(`${path}: its folder does not exist: ${folder}`);
   }
-  const client = new Database(path, { timeout: nativeTimeout });
-  checkVersion(client);
-  // Set on every connection: the one that creates a WAL file gets another default than later ones.
-  client.pragma(`synchronous = ${synchronous}`);
-  client.pragma(`journal_size_limit = ${walLimit}`);
-  return client;
+  return checked(new Database(path, { timeout: nativeTimeout }), (client) => {
+    checkVersion(client);
+    // Set on every connection: the one that creates a WAL file gets another default than later ones.
+    client.pragma(`synchronous = ${synchronous}`);
+    client.pragma(`journal_size_limit = ${walLimit}`);
+  });
+}
+
+/** A client that has taken its settings; one that has not is closed. */
+function checked(
+  client: Database.Database,
+  settings: (client: Database.Database) => void,
+): Database.Database {
+  try {
+    settings(client);
+    return client;
+  } catch (error) {
+    client.close();
+    throw error;
+  }
 }
 
 /** A second connection of ours to the file of a client of the app's; undefined where there is no file to share. */
@@ -40,8 +54,7 @@ export function openBeside(
   const path = fileOf(client);
   if (path === undefined) return undefined;
   const beside = new Database(path, { timeout: nativeTimeout, fileMustExist: true });
-  beside.pragma(`synchronous = ${settings.synchronous}`);
-  return beside;
+  return checked(beside, () => beside.pragma(`synchronous = ${settings.synchronous}`));
 }
 
 /** A connection that only watches: other connections' commits are what changes its `data_version`. */

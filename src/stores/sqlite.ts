@@ -89,20 +89,22 @@ async function prepared(
     await patiently(() => checkTables(client));
     // A file that can be read and not written would show only at the first enqueue.
     if (options.migrate) await patiently(() => client.exec("update dbq_workers set beat = beat where false"));
-    return sqliteStore(new SqliteConnection(client), owned, handle);
+    const path = await patiently(() => fileOf(client));
+    return sqliteStore(new SqliteConnection(client), path, owned, handle);
   } catch (error) {
     if (owned) client.close();
     throw error;
   }
 }
 
+/** `path`: the file, where there is one that other connections can open. */
 function sqliteStore(
   connection: SqliteConnection,
+  path: string | undefined,
   owned: boolean,
   handle: () => BetterSQLite3Database,
 ): Store {
   const { client } = connection;
-  const path = fileOf(client);
   const watch = path === undefined ? undefined : new SqliteWatch(path);
   let theirs: BetterSQLite3Database | undefined;
 

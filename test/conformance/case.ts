@@ -4,7 +4,7 @@ import { accounted } from "./generations.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What not every store has: a case that needs one is skipped, with the reason, where it is lacking. */
+/** What not every store has: a case that needs one is left out, with the reason, where it is lacking. */
 export type Need = "several connections" | "restart" | "heartbeats" | "an app's connection";
 
 /** A transaction of the app's own, begun and ended by hand. */
@@ -72,16 +72,16 @@ export interface Group {
 }
 
 /** Why a case cannot run on this kind of store; undefined when it can. */
-export function reasonToSkip({ needs = [] }: Case, { lacks }: Kind): string | undefined {
+export function reasonToLeaveOut({ needs = [] }: Case, { lacks }: Kind): string | undefined {
   return needs.map((need) => lacks[need]).find((reason) => reason !== undefined);
 }
 
 /** What will not be run on this kind of store, and why, in a line for each reason. */
-export function skippedOn(kind: Kind, suite: readonly Group[]): string[] {
-  const reasons = suite.flatMap(({ cases }) => cases).map((one) => reasonToSkip(one, kind));
+export function leftOutOf(kind: Kind, suite: readonly Group[]): string[] {
+  const reasons = suite.flatMap(({ cases }) => cases).map((one) => reasonToLeaveOut(one, kind));
   const counts = new Map<string, number>();
   for (const reason of reasons) if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  return [...counts].map(([reason, count]) => `${kind.name}: ${count} cases are skipped: ${reason}`);
+  return [...counts].map(([reason, count]) => `${kind.name}: ${count} cases do not apply: ${reason}`);
 }
 
 /** Runs one case on a database of its own. */
