@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -7,5 +8,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: "forks",
+    // Many tests wait for processes of their own: two files at a time fit two cores.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
   },
 });

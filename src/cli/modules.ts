@@ -1,6 +1,5 @@
-/** Loads the modules that register tasks, and finds the dbq-ts that they register them with. */
+/** Loads the modules that register tasks. */
 import { existsSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { CommandError, describeThrown } from "./failure.ts";
@@ -26,25 +25,20 @@ export function moduleFiles(modules: readonly string[]): ModuleFile[] {
 }
 
 /**
- * Imports modules for the tasks that they register.
+ * Imports modules for the tasks that they register. They may have another copy of dbq-ts than this command, which may be
+ * installed elsewhere: what is registered is shared by all copies.
  * @param db what their default queue is, should they use it
- * @returns the dbq-ts that they registered them with, which then has to run them.
  * @throws CommandError for one that cannot be imported, or registers nothing
  */
 export async function loadModules(files: readonly ModuleFile[], db: string): Promise<Library> {
   process.env.DBQ_URL = db;
   const own = await import("../index.ts");
-  let library: Library | undefined;
   for (const file of files) {
     const before = own.registeredNames().length;
     const exports = await imported(file);
-    const found =
-      own.registeredNames().length > before || exportsTask(exports, own) ? own : await copyOf(file);
-    if (found === undefined) throw noTask(file);
-    if (library !== undefined && library !== found) throw twoCopies(file);
-    library = found;
+    if (own.registeredNames().length === before && !exportsTask(exports, own)) throw noTask(file);
   }
-  return library ?? own;
+  return own;
 }
 
 async function imported(file: ModuleFile): Promise<object> {
@@ -71,33 +65,9 @@ function exportsTask(exports: object, { registeredNames }: Library): boolean {
   return Object.values(exports).some(isTask);
 }
 
-/**
- * The module's own copy of dbq-ts, if tasks are registered with it: this command may be installed elsewhere, and tsx
- * gives modules that are CommonJS a copy of each package that is not.
- */
-async function copyOf({ path }: ModuleFile): Promise<Library | undefined> {
-  const require = createRequire(path);
-  const load = [
-    async (): Promise<Library> => require("dbq-ts"),
-    async (): Promise<Library> => await import(pathToFileURL(require.resolve("dbq-ts")).href),
-  ];
-  for (const copy of load) {
-    const library = await copy().catch(() => undefined);
-    if (library !== undefined && library.registeredNames().length > 0) return library;
-  }
-  return undefined;
-}
-
 function noTask({ given }: ModuleFile): CommandError {
   return new CommandError(
     "MODULE",
     `module ${given} registers no task: it has to call task() or registerTasks()`,
-  );
-}
-
-function twoCopies({ given }: ModuleFile): CommandError {
-  return new CommandError(
-    "MODULE",
-    `module ${given} has another copy of dbq-ts than the modules before it: give each copy a worker of its own`,
   );
 }
