@@ -6,7 +6,7 @@ import { type AnyFunction, registrationOf } from "./registry.ts";
 import { inRootContext } from "./root-context.ts";
 import type { DuplicatePolicy, Inserted, NewTask } from "./store.ts";
 import type { TaskId } from "./task.ts";
-import type { ReadCallOptions } from "./task-options.ts";
+import { overridden } from "./task-options.ts";
 
 /** For each function of a tuple (or array), itself and its arguments. */
 export type Entries<F extends readonly AnyFunction[]> = {
@@ -35,7 +35,7 @@ export function prepare(
   maxPayload = Number.POSITIVE_INFINITY,
 ): Prepared {
   const { definition, overrides } = registrationOf(fn);
-  const options = merged(definition.call, overrides);
+  const options = overridden(definition.call, overrides);
   const { name } = definition;
   const { queueName = "default" } = options;
   const meta = observedMeta(name, queueName, options.meta);
@@ -60,16 +60,6 @@ export function prepare(
 /** @throws PayloadTooLargeError */
 export function checkPayload({ func, args, kwargs, meta }: NewTask, maxPayload: number): void {
   checkSize(`the payload of ${func} (args, kwargs and meta)`, maxPayload, args, kwargs, meta);
-}
-
-function merged(
-  defaults: Partial<ReadCallOptions>,
-  overrides: Partial<ReadCallOptions>,
-): Partial<ReadCallOptions> {
-  const options = { ...defaults, ...overrides };
-  if (overrides.delay !== undefined) delete options.waitUntil;
-  if (overrides.waitUntil !== undefined) delete options.delay;
-  return options;
 }
 
 /** Lets whoever observes add to `meta`: a trace's context, for one. */

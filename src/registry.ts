@@ -7,6 +7,7 @@ import { label } from "./readers.ts";
 import type { JsonObject } from "./task.ts";
 import {
   type CallOptions,
+  overridden,
   type ReadCallOptions,
   type ReadTaskOptions,
   readCallOptions,
@@ -162,11 +163,7 @@ function define(name: unknown, fn: unknown, options: unknown): TaskDefinition {
 
 function override({ definition, overrides }: Registration, given: unknown, owner: string): TaskFunction {
   const read = readCallOptions(given, owner);
-  const kept = { ...overrides };
-  // The two ways to say when exclude each other: the later word counts.
-  if (read.delay !== undefined) delete kept.waitUntil;
-  if (read.waitUntil !== undefined) delete kept.delay;
-  return callable({ definition, overrides: { ...kept, ...read } });
+  return callable({ definition, overrides: overridden(overrides, read) });
 }
 
 function callable<A extends unknown[], R>(registration: Registration): TaskFunction<A, R> {

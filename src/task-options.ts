@@ -75,6 +75,17 @@ export function readCallOptions(given: unknown, owner: string): Partial<ReadCall
   return read;
 }
 
+/** Options under later ones. The two ways to say when exclude each other: the later word counts. */
+export function overridden(
+  options: Partial<ReadCallOptions>,
+  later: Partial<ReadCallOptions>,
+): Partial<ReadCallOptions> {
+  const kept = { ...options };
+  if (later.delay !== undefined) delete kept.waitUntil;
+  if (later.waitUntil !== undefined) delete kept.delay;
+  return { ...kept, ...later };
+}
+
 function refuseBothWaits(read: Partial<ReadCallOptions>, owner: string): void {
   if (read.waitUntil !== undefined && read.delay !== undefined) {
     throw new TypeError(`${owner}: waitUntil and delay exclude each other`);

@@ -12,11 +12,11 @@ import { methodsOver } from "./methods.ts";
 import { checkTables, migrate } from "./migrate-sqlite.ts";
 import { operations } from "./operations.ts";
 import {
+  compile,
   databaseError,
   patiently,
   refuseOpenTransaction,
   SqliteConnection,
-  textOf,
   withoutWaiting,
 } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
@@ -138,7 +138,7 @@ function sqliteStore(
         return async () => stop();
       }
       const heartbeat = new Heartbeat(
-        { path, ...textOf(ops.statements.beat), workerId, every },
+        { path, ...compile(ops.statements.beat), workerId, every },
         onLost,
         beatHere,
       );
