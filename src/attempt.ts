@@ -1,6 +1,6 @@
 /** One attempt: decode → beforeRun → the handler → what became of it → hooks. It ends in an Outcome, whatever the handler does. */
 import { checkSize, decodeArgs, decodeObject, encode } from "./codec.ts";
-import { type RunningTask, runAs } from "./current.ts";
+import { LazyAbort, type RunningTask, runAs, runningTask } from "./current.ts";
 import { after, longestWait, milliseconds, type Timer } from "./durations.ts";
 import { LostGenerationError, WorkerStoppedError } from "./errors.ts";
 import { runChannel } from "./events.ts";
@@ -8,7 +8,7 @@ import { runHook } from "./hooks.ts";
 import { callArguments, type TaskDefinition } from "./registry.ts";
 import { isWorthRetry, retryDelay } from "./retry.ts";
 import { CancelTask, SnoozeTask } from "./steer.ts";
-import type { Outcome, Store } from "./store.ts";
+import type { MaybePromise, Outcome, Store } from "./store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "./task.ts";
 import { describeThrown, failureOf, isA } from "./thrown.ts";
 import { taskOf } from "./view.ts";
@@ -35,26 +35,39 @@ type Ending = { how: "returned"; value: unknown } | { how: "threw"; error: unkno
 
 type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
+/**
+ * Nothing is made for a task that most tasks do not need: no AbortController, timer or `currentTask()` until it is asked
+ * for, and no promise but the handler's own (each costs about 0.5 µs while an AsyncLocalStorage is in use).
+ */
 export class RunningAttempt {
   readonly record: TaskRecord;
   readonly #definition: TaskDefinition;
   readonly #host: AttemptHost;
-  #controller: AbortController | undefined;
-  #aborted: { reason: unknown } | undefined;
+  readonly #onEnd: (attempt: RunningAttempt, outcome: Outcome | undefined) => void;
+  #kwargs: JsonObject = {};
+  #current: RunningTask | undefined;
+  readonly #abort = new LazyAbort();
   #timedOut: Error | undefined;
   /** The task is not this attempt's any more, or is being handed back: what the handler still does has no outcome. */
   #released: "lost" | "interrupted" | undefined;
   #timer: Timer | undefined;
   /** Goes on without the handler, or the hook, that is being waited for. */
   #leave: () => void = () => undefined;
-  #finish: (outcome: Outcome | undefined) => void = () => undefined;
+  #handled = false;
   #finished = false;
   #offered: { value: unknown; outcome: Outcome } | undefined;
 
-  constructor(record: TaskRecord, definition: TaskDefinition, host: AttemptHost) {
+  /** `onEnd` is called once; without an outcome there is nothing to settle, since the task was lost. */
+  constructor(
+    record: TaskRecord,
+    definition: TaskDefinition,
+    host: AttemptHost,
+    onEnd: (attempt: RunningAttempt, outcome: Outcome | undefined) => void,
+  ) {
     this.record = record;
     this.#definition = definition;
     this.#host = host;
+    this.#onEnd = onEnd;
   }
 
   /** The result that the handler has offered in a transaction of its own, whether that was committed or not. */
@@ -62,31 +75,29 @@ export class RunningAttempt {
     return this.#offered?.outcome;
   }
 
-  /** Runs to the end. Undefined: there is nothing to settle, since the task was lost. Never rejects. */
-  run(): Promise<Outcome | undefined> {
-    const ended = new Promise<Outcome | undefined>((resolve) => {
-      this.#finish = (outcome) => {
-        this.#finished = true;
-        this.#timer?.clear();
-        resolve(outcome);
-      };
+  /** What the handler gets from `currentTask()`. */
+  get current(): RunningTask {
+    this.#current ??= runningTask({
+      record: this.record,
+      kwargs: this.#kwargs,
+      context: this.#host.context,
+      signal: () => this.#abort.signal,
+      noteProgress: (progress, note) => this.#host.noteProgress(this.record, progress, note),
+      completeWithin: (tx, result) => this.#completeWithin(tx, result),
     });
-    if (this.#released)
-      this.#finish(this.#released === "lost" ? undefined : this.#as({ kind: "interrupted" }));
-    else
-      void this.#outcome()
-        .catch((error: unknown) =>
-          this.#as({ kind: "failed", ...failureOf("failed", describeThrown(error)) }),
-        )
-        .then((outcome) => this.#finish(this.#released === "lost" ? undefined : outcome));
-    return ended;
+    return this.#current;
+  }
+
+  /** Begins it, and never throws. One that was interrupted before has ended already. */
+  run(): void {
+    if (!this.#released) runAs(this, () => this.#begin());
   }
 
   /** Somebody else has moved the task: aborts the signal; the slot is free when the handler settles, or a second later. */
   lose(reason: unknown): void {
     if (this.#released || this.#finished) return;
     this.#released = "lost";
-    this.#abort(reason);
+    this.#abort.abort(reason);
     this.#timer?.clear();
     this.#timer = after(afterAbort, () => this.#finish(undefined));
   }
@@ -95,40 +106,83 @@ export class RunningAttempt {
   interrupt(): void {
     if (this.#released || this.#finished) return;
     this.#released = "interrupted";
-    this.#abort(new WorkerStoppedError());
+    this.#abort.abort(new WorkerStoppedError());
     this.#finish(this.#as({ kind: "interrupted" }));
   }
 
-  async #outcome(): Promise<Outcome> {
-    let call: { args: unknown[]; kwargs: JsonObject };
+  // ---- the handler ---------------------------------------------------------------------------
+
+  #begin(): void {
+    let args: unknown[];
     try {
-      call = { args: decodeArgs(this.record.args), kwargs: decodeObject(this.record.kwargs, "kwargs") };
+      args = decodeArgs(this.record.args);
+      this.#kwargs = decodeObject(this.record.kwargs, "kwargs");
     } catch (error) {
-      return await this.#failed({ error, as: "failed", final: true });
+      this.#conclude(this.#failed({ error, as: "failed", final: true }));
+      return;
     }
-    const current = this.#current(call.kwargs);
     const { beforeRun } = this.#definition;
-    if (beforeRun) await runAs(current, () => this.#hook("beforeRun", () => beforeRun(taskOf(this.record))));
-    const ending = await this.#handle(current, call);
-    return await runAs(current, () => this.#judge(ending));
+    if (beforeRun)
+      void this.#hook("beforeRun", () => beforeRun(taskOf(this.record))).then(() => this.#handle(args));
+    else this.#handle(args);
   }
 
-  /** Calls the handler, and waits until it has settled or is left behind. */
-  #handle(current: RunningTask, { args, kwargs }: { args: unknown[]; kwargs: JsonObject }): Promise<Ending> {
+  /** Calls the handler, and goes on when it has settled or is left behind. */
+  #handle(args: readonly unknown[]): void {
+    this.#leave = () => this.#onEnding({ how: "left" });
+    if (this.#released) {
+      this.#leave();
+      return;
+    }
+    this.#startClock();
+    const threw = (error: unknown) => this.#onEnding({ how: "threw", error });
+    try {
+      // What it returned may be a thenable of any kind.
+      Promise.resolve(this.#call(args)).then((value) => this.#onEnding({ how: "returned", value }), threw);
+    } catch (error) {
+      threw(error);
+    }
+  }
+
+  #call(args: readonly unknown[]): unknown {
     const { fn } = this.#definition;
-    const all = fn ? callArguments(fn, args, kwargs) : args;
-    return new Promise((resolve) => {
-      this.#leave = () => resolve({ how: "left" });
-      if (this.#released) return resolve({ how: "left" });
-      this.#startClock();
-      const call = async () => await fn?.(...all);
-      const run = () =>
-        runChannel.hasSubscribers ? runChannel.tracePromise(call, { task: taskOf(this.record) }) : call();
-      runAs(current, run).then(
-        (value: unknown) => resolve({ how: "returned", value }),
-        (error: unknown) => resolve({ how: "threw", error }),
+    if (!fn) return undefined;
+    const all = callArguments(fn, args, this.#kwargs);
+    if (!runChannel.hasSubscribers) return fn(...all);
+    return runChannel.tracePromise(async () => await fn(...all), { task: taskOf(this.record) });
+  }
+
+  /** The first ending counts: a handler that was left behind may still settle. */
+  #onEnding(ending: Ending): void {
+    if (this.#handled) return;
+    this.#handled = true;
+    this.#timer?.clear();
+    try {
+      this.#conclude(runAs(this, () => this.#judge(ending)));
+    } catch (error) {
+      this.#conclude(this.#crashed(error));
+    }
+  }
+
+  #conclude(outcome: MaybePromise<Outcome>): void {
+    if (outcome instanceof Promise)
+      outcome.then(
+        (settled) => this.#finish(settled),
+        (error: unknown) => this.#finish(this.#crashed(error)),
       );
-    });
+    else this.#finish(outcome);
+  }
+
+  /** Judging failed, which the app's own functions must not be able to bring about. */
+  #crashed(error: unknown): Outcome {
+    return this.#as({ kind: "failed", ...failureOf("failed", describeThrown(error)) });
+  }
+
+  #finish(outcome: Outcome | undefined): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#timer?.clear();
+    this.#onEnd(this, this.#released === "lost" ? undefined : outcome);
   }
 
   #startClock(): void {
@@ -139,25 +193,27 @@ export class RunningAttempt {
         `the attempt took longer than its timeout of ${limit} ms`,
         "TimeoutError",
       );
-      this.#abort(this.#timedOut);
+      this.#abort.abort(this.#timedOut);
       this.#timer = after(afterAbort, () => this.#leave());
     });
   }
 
-  #abort(reason: unknown): void {
-    this.#aborted ??= { reason };
-    this.#controller?.abort(reason);
-  }
-
   // ---- judging -------------------------------------------------------------------------------
 
-  async #judge(ending: Ending): Promise<Outcome> {
-    this.#timer?.clear();
+  #judge(ending: Ending): MaybePromise<Outcome> {
     if (this.#released) return this.#as({ kind: "interrupted" });
-    if (this.#offered && (await this.#host.isCompleted(this.record)))
-      return await this.#returned(this.#offered.value);
-    if (this.#timedOut) return await this.#failed({ error: this.#timedOut, as: "timeout", final: false });
-    if (ending.how === "returned") return await this.#returned(ending.value);
+    if (this.#offered) return this.#judgeOffered(ending, this.#offered.value);
+    return this.#judgeEnding(ending);
+  }
+
+  async #judgeOffered(ending: Ending, value: unknown): Promise<Outcome> {
+    const completed = await this.#host.isCompleted(this.record);
+    return await (completed ? this.#returned(value) : this.#judgeEnding(ending));
+  }
+
+  #judgeEnding(ending: Ending): MaybePromise<Outcome> {
+    if (this.#timedOut) return this.#failed({ error: this.#timedOut, as: "timeout", final: false });
+    if (ending.how === "returned") return this.#returned(ending.value);
     const error = ending.how === "threw" ? ending.error : undefined;
     if (isA(error, CancelTask))
       return this.#as({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
@@ -165,21 +221,27 @@ export class RunningAttempt {
     if (isA(error, SnoozeTask)) {
       return this.#as({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
     }
-    return await this.#failed({ error, as: "failed", final: false });
+    return this.#failed({ error, as: "failed", final: false });
   }
 
-  async #returned(value: unknown): Promise<Outcome> {
-    let result: string | undefined;
+  #returned(value: unknown): MaybePromise<Outcome> {
+    let completed: Outcome;
     try {
-      result = encode(value, "result");
-      if (result !== undefined) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
+      completed = this.#completed(value);
     } catch (error) {
-      return await this.#failed({ error, as: "failed", final: true });
+      return this.#failed({ error, as: "failed", final: true });
     }
     const { onSuccess } = this.#definition;
-    if (onSuccess)
-      await this.#hook("onSuccess", () => onSuccess(this.#ended("completed", { result: value }), value));
-    return this.#as({ kind: "completed", result: result ?? null });
+    if (!onSuccess) return completed;
+    const hook = () => onSuccess(this.#ended("completed", { result: value }), value);
+    return this.#hook("onSuccess", hook).then(() => completed);
+  }
+
+  /** @throws NotSerializableError, PayloadTooLargeError */
+  #completed(value: unknown): Outcome {
+    const result = encode(value, "result") ?? null;
+    if (result !== null) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
+    return this.#as({ kind: "completed", result });
   }
 
   /** A failed attempt: whether it is tried again is decided here, and nowhere else. */
@@ -224,43 +286,9 @@ export class RunningAttempt {
     return { id, generationId, workerId, startedAt, ...outcome };
   }
 
-  #current(kwargs: JsonObject): RunningTask {
-    const { record } = this;
-    const host = this.#host;
-    const signal = () => this.#signal();
-    return {
-      id: record.id,
-      generationId: record.generationId,
-      retryCount: record.retryCount,
-      kwargs,
-      context: host.context,
-      get signal() {
-        return signal();
-      },
-      progress: (n, note) => {
-        if (!Number.isFinite(n)) throw new TypeError(`progress: expected a finite number, got ${String(n)}`);
-        host.noteProgress(record, n, note === undefined ? null : String(note).slice(0, 1_000));
-      },
-      within: (tx) => ({ complete: (result) => this.#completeWithin(tx, result) }),
-    };
-  }
-
-  /** Made when it is first asked for: most handlers never do. */
-  #signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#aborted) this.#controller.abort(this.#aborted.reason);
-    }
-    return this.#controller.signal;
-  }
-
   #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
-    const result = encode(value, "result");
-    if (result !== undefined) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
-    const inside = this.#host.store.within(tx);
-    const outcome: Outcome = this.#as({ kind: "completed", result: result ?? null });
-    const settled = inside.settle(outcome);
-    return chain(settled, (accepted) => {
+    const outcome = this.#completed(value);
+    return chain(this.#host.store.within(tx).settle(outcome), (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
       this.#offered = { value, outcome };
     }) as WithinResult<Tx, void>;

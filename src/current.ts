@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { shared } from "./copies.ts";
 import { NotInTaskError } from "./errors.ts";
-import type { JsonObject } from "./task.ts";
+import type { JsonObject, TaskRecord } from "./task.ts";
 import type { WithinResult } from "./within.ts";
 
 export interface RunningTask<C = unknown> {
@@ -26,16 +26,69 @@ export interface RunningTask<C = unknown> {
   within<Tx>(tx: Tx): { complete(result?: unknown): WithinResult<Tx, void> };
 }
 
-const running = shared("running", () => new AsyncLocalStorage<RunningTask>());
+/** What a running attempt offers to its handler. */
+export interface Offer {
+  record: TaskRecord;
+  kwargs: JsonObject;
+  context: unknown;
+  signal(): AbortSignal;
+  noteProgress(progress: number, note: string | null): void;
+  completeWithin<Tx>(tx: Tx, result: unknown): WithinResult<Tx, void>;
+}
+
+/** Its methods may be destructured. */
+export function runningTask({ record, kwargs, context, ...offer }: Offer): RunningTask {
+  return {
+    id: record.id,
+    generationId: record.generationId,
+    retryCount: record.retryCount,
+    kwargs,
+    context,
+    get signal() {
+      return offer.signal();
+    },
+    progress: (n, note) => {
+      if (!Number.isFinite(n)) throw new TypeError(`progress: expected a finite number, got ${String(n)}`);
+      offer.noteProgress(n, note === undefined ? null : String(note).slice(0, 1_000));
+    },
+    within: (tx) => ({ complete: (result) => offer.completeWithin(tx, result) }),
+  };
+}
+
+/** An AbortController that is made when somebody asks for its signal: most handlers never do. */
+export class LazyAbort {
+  #controller: AbortController | undefined;
+  #aborted: { reason: unknown } | undefined;
+
+  abort(reason: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(reason);
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+}
+
+/** What can say which task is running: it is asked only by handlers that ask. */
+interface Running {
+  readonly current: RunningTask;
+}
+
+const running = shared("running", () => new AsyncLocalStorage<Running>());
 
 /** The task that is running here. @throws NotInTaskError outside of a worker's run. */
 export function currentTask<C = unknown>(): RunningTask<C> {
-  const current = running.getStore();
-  if (current === undefined) throw new NotInTaskError();
-  return current as RunningTask<C>;
+  const inside = running.getStore();
+  if (inside === undefined) throw new NotInTaskError();
+  return inside.current as RunningTask<C>;
 }
 
-/** Calls `fn` with `current` as its running task. */
-export function runAs<T>(current: RunningTask, fn: () => T): T {
-  return running.run(current, fn);
+/** Calls `fn` with the running task that `inside` tells of. */
+export function runAs<T>(inside: Running, fn: () => T): T {
+  return running.run(inside, fn);
 }

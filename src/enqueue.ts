@@ -83,6 +83,10 @@ export function allOrNone(prepared: readonly Prepared[]): DuplicatePolicy {
   return { refuse: prepared.map(({ refuse }) => refuse) };
 }
 
+export function isPutOff({ delay, waitUntil }: NewTask): boolean {
+  return delay !== null || waitUntil !== null;
+}
+
 interface Waiting {
   prepared: Prepared;
   resolve: (id: number) => void;

@@ -1,11 +1,11 @@
 /** Wake-ups inside a process. Hints only: losing or repeating one is harmless, whoever waits for one also polls. */
 
 export class Hints {
-  readonly #work = new Set<() => void>();
+  readonly #work = new Set<(later: boolean) => void>();
   readonly #ended = new Set<(ids: readonly number[] | undefined) => void>();
 
-  /** There may be something to run. Returns what removes the listener. */
-  onWork(listener: () => void): () => void {
+  /** There may be something to run; `later`: perhaps not now, but sooner than whatever waits. Returns what removes the listener. */
+  onWork(listener: (later: boolean) => void): () => void {
     this.#work.add(listener);
     return () => this.#work.delete(listener);
   }
@@ -16,8 +16,8 @@ export class Hints {
     return () => this.#ended.delete(listener);
   }
 
-  work(): void {
-    for (const listener of this.#work) listener();
+  work(later = false): void {
+    for (const listener of this.#work) listener(later);
   }
 
   ended(ids?: readonly number[]): void {

@@ -8,6 +8,7 @@ import {
   GroupCommit,
   type Ids,
   idOf,
+  isPutOff,
   type Prepared,
   prepare,
 } from "./enqueue.ts";
@@ -58,7 +59,11 @@ export class Queue {
       enqueue: (prepared) => this.#enqueue(prepared),
     };
     setEngine(this, this.#engine);
-    this.#group = new GroupCommit(async (tasks) => this.#hinted(await store.insert(tasks, "report")));
+    this.#group = new GroupCommit(async (tasks) => {
+      const inserted = await store.insert(tasks, "report");
+      this.#engine.hints.work(tasks.some(isPutOff));
+      return inserted;
+    });
     this.#completions = new Completions(store, this.#engine.hints);
   }
 
@@ -84,15 +89,12 @@ export class Queue {
    * @throws as `enqueueTask`
    */
   enqueueTasks = async <const F extends readonly AnyFunction[]>(entries: Entries<F>): Promise<Ids<F>> => {
-    const { store } = this.#open();
+    const { store, hints } = this.#open();
     const prepared = this.#prepareAll(entries);
     if (prepared.length === 0) return [] as unknown as Ids<F>;
-    const inserted = this.#hinted(
-      await store.insert(
-        prepared.map(({ task }) => task),
-        allOrNone(prepared),
-      ),
-    );
+    const tasks = prepared.map(({ task }) => task);
+    const inserted = await store.insert(tasks, allOrNone(prepared));
+    hints.work(tasks.some(isPutOff));
     return prepared.map((entry, i) => idOf(entry, inserted[i] as Inserted)) as Ids<F>;
   };
 
@@ -145,14 +147,9 @@ export class Queue {
     return entries.map(([fn, ...args]) => prepare(fn, args, this.#engine.options.maxPayload));
   }
 
-  #hinted<T>(value: T): T {
-    this.#engine.hints.work();
-    return value;
-  }
-
   /** After the caller's synchronous code: by then a synchronous transaction has committed. */
   #hintedSoon<T>(value: T): T {
-    setImmediate(() => this.#engine.hints.work());
+    setImmediate(() => this.#engine.hints.work(true));
     return value;
   }
 

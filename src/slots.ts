@@ -29,6 +29,8 @@ export interface SlotsHost {
   funcs(): readonly string[];
   /** Others have taken the worker for dead, and deleted its row. */
   onDeclaredDead(): void;
+  /** It has claimed; `more`: there may be more than it had slots for. */
+  onClaim(more: boolean): void;
   /** A task was put off: it may be due sooner than the next one known. */
   onScheduled(): void;
   tellStarted(record: TaskRecord): void;
@@ -162,6 +164,7 @@ export class Slots {
     for (const record of claimed) this.#start(record);
     // Else there is nothing left to claim, until a hint or the poll says otherwise.
     if (more) this.lookForWork();
+    if (claiming) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
     if (ended.some(({ outcome: { kind } }) => kind === "retry" || kind === "snoozed"))
       this.#host.onScheduled();
@@ -189,14 +192,14 @@ export class Slots {
   #start(record: TaskRecord): void {
     const definition = definitionNamed(record.func);
     if (!definition) throw new TypeError(`claimed a task of "${record.func}", which is not registered`);
-    const attempt = new RunningAttempt(record, definition, this.#attemptHost);
+    const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
     this.#running.add(attempt);
     if (this.#claims) this.#host.tellStarted(record);
     else attempt.interrupt();
-    void attempt.run().then((outcome) => this.#end(attempt, outcome));
+    attempt.run();
   }
 
-  #end(attempt: RunningAttempt, outcome: Outcome | undefined): void {
+  readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {
     if (outcome) {
       this.#ended.push({ attempt, outcome });
     } else {
@@ -205,7 +208,7 @@ export class Slots {
       this.#mayHaveWork = true;
     }
     this.#schedule();
-  }
+  };
 
   /** Never throws: what was settled stays so. */
   async #tellEnded(ended: readonly Ended[], settled: readonly boolean[]): Promise<void> {

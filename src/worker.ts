@@ -1,6 +1,7 @@
 /** The worker: registers itself, keeps its slots filled, and leaves nothing behind when it stops. */
 import { randomBytes } from "node:crypto";
 import { after, limited, repeat, type Timer } from "./durations.ts";
+import { Ears } from "./ears.ts";
 import { engineOf, type QueueEngine } from "./engine.ts";
 import { thisProcess } from "./host.ts";
 import {
@@ -29,6 +30,7 @@ const registerAgain = 1_000;
 interface Run {
   id: string;
   slots: Slots;
+  ears: Ears;
   upkeep: Upkeep;
   /** What takes the start back, in the order of the start. */
   undo: (() => unknown)[];
@@ -110,12 +112,20 @@ export class Worker<C = unknown> extends WorkerTeller {
 
   #newRun(): Run {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
-    const slots: Slots = this.#newSlots(id, () => upkeep.lookForDue());
+    const lookForDue = () => upkeep.lookForDue();
+    const ears: Ears = new Ears(
+      (listener) => this.#engine.store.watch(listener),
+      () => {
+        slots.lookForWork();
+        lookForDue();
+      },
+    );
+    const slots = this.#newSlots(id, ears, lookForDue);
     const upkeep = this.#newUpkeep(id, slots);
-    return { id, slots, upkeep, undo: [] };
+    return { id, slots, ears, upkeep, undo: [] };
   }
 
-  #newSlots(workerId: string, onScheduled: () => void): Slots {
+  #newSlots(workerId: string, ears: Ears, onScheduled: () => void): Slots {
     const { store, hints, options } = this.#engine;
     const { concurrency, queueName, context } = this.#options;
     return new Slots({
@@ -129,6 +139,7 @@ export class Worker<C = unknown> extends WorkerTeller {
       funcs: () => this.#funcs(),
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,
+      onClaim: (more) => (more ? ears.busy() : ears.idle()),
       tellStarted: (record) => this.tellStarted(record),
       tellSettled: (record, outcome) => this.tellSettled(record, outcome),
       tellError: (error, where) => this.tellError(error, where),
@@ -148,7 +159,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     });
   }
 
-  async #begin({ id, slots, upkeep, undo }: Run): Promise<void> {
+  async #begin({ id, slots, ears, upkeep, undo }: Run): Promise<void> {
     const { store, hints, beforeClose } = this.#engine;
     const { lease, pollInterval } = this.#options;
     const stop = () => this.stop({ grace: 0 });
@@ -158,17 +169,18 @@ export class Worker<C = unknown> extends WorkerTeller {
     await this.#register(id);
     undo.push(() => store.unregister(id));
     undo.push(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
-    const onChange = () => {
+    const onWork = (later: boolean) => {
       slots.lookForWork();
-      upkeep.lookForDue();
+      if (later) upkeep.lookForDue();
     };
-    undo.push(repeat(pollInterval, onChange));
+    undo.push(repeat(pollInterval, () => onWork(true)));
     undo.push(repeat(standingsEvery, () => slots.checkStandings()));
     undo.push(
-      hints.onWork(onChange),
+      hints.onWork(onWork),
       hints.onEnded((ids) => slots.checkStandings(ids)),
-      store.watch(onChange),
+      () => ears.close(),
     );
+    ears.idle();
   }
 
   async #register(id: string): Promise<void> {

@@ -15,6 +15,8 @@ export interface Dialect {
   strings: Around;
   /** The same for whole numbers. */
   integers: Around;
+  /** Ends a SELECT: no more rows than this. */
+  atMost: Around;
   /** Row-lock clause that passes over rows which another transaction holds. */
   skipLocked: SQL;
   /** Ends an INSERT: a row that a unique index refuses is left out. */

@@ -18,18 +18,11 @@ import type {
 } from "../store.ts";
 import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Row, toAttempt, toCount, toStanding, toTask } from "./rows.ts";
+import { type Row, toAttempt, toClaimed, toCount, toStanding, toTask } from "./rows.ts";
 import { queries, statements } from "./statements.ts";
 import { changes, count, type Op, rows, rowsOnce } from "./steps.ts";
 import { transitions } from "./transitions.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
-
-/** A record as the claim leaves its row: reading it again would cost as much as the claim. */
-function claimed(task: TaskRecord, workerId: string, startedAt: number): TaskRecord {
-  const generationId = task.generationId + 1;
-  const fresh = { updatedAt: startedAt, progress: null, progressNote: null };
-  return { ...task, ...fresh, status: "running", generationId, workerId, startedAt };
-}
 
 /** Of rows of an id and a priority. */
 const byPriorityThenAge = (a: Row, b: Row) => Number(b[1]) - Number(a[1]) || Number(a[0]) - Number(b[0]);
@@ -82,26 +75,26 @@ export function operations(d: Dialect) {
    * What may be claimed now: by the time it is claimed it may be gone. One probe for each function of each queue, so
    * that a backlog of functions that this worker does not know costs it nothing.
    */
-  function* claimable({ queueNames, funcs, limit }: ClaimRequest): Op<TaskRecord[]> {
+  function* claimable({ queueNames, funcs, limit }: ClaimRequest): Op<Row[]> {
     const probes = queueNames.flatMap((queueName) => funcs.map((func) => ({ queueName, func, limit })));
     const [only] = probes;
-    if (only && probes.length === 1) return (yield* rows(s.claimable, only)).map(toTask);
+    if (only && probes.length === 1) return yield* rows(s.claimable, only);
     const found: Row[] = [];
     for (const probe of probes) found.push(...(yield* rows(s.firstClaimable, probe)));
     if (found.length === 0) return [];
     const first = found.sort(byPriorityThenAge).slice(0, limit);
     const order = new Map(first.map(([id], i) => [Number(id), i]));
-    const tasks = yield* get([...order.keys()]);
-    return tasks.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
+    const candidates = yield* rows(s.candidates, { ids: JSON.stringify([...order.keys()]) });
+    return candidates.sort((a, b) => (order.get(Number(a[0])) ?? 0) - (order.get(Number(b[0])) ?? 0));
   }
 
   /** Claims those of the candidates that nobody has moved since they were read. */
-  function* claim(candidates: readonly TaskRecord[], workerId: string, startedAt: number): Op<TaskRecord[]> {
+  function* claim(candidates: readonly Row[], workerId: string, startedAt: number): Op<TaskRecord[]> {
     const won = yield* changes(
       s.claim,
-      candidates.map(({ id, generationId }) => ({ id, generationId, workerId, startedAt })),
+      candidates.map(([id, generationId]) => ({ id, generationId, workerId, startedAt })),
     );
-    return candidates.filter((_, i) => won[i]).map((task) => claimed(task, workerId, startedAt));
+    return candidates.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
   }
 
   function* settleOne(outcome: Outcome): Op<boolean> {
@@ -109,7 +102,7 @@ export function operations(d: Dialect) {
     const held: Held = { id, generationId };
     switch (outcome.kind) {
       case "completed":
-        return yield* finish(held, "completed", outcome.result, null);
+        return (yield* count(s.complete, { ...held, result: outcome.result })) > 0;
       case "failed":
       case "cancelled":
         return (
@@ -128,14 +121,23 @@ export function operations(d: Dialect) {
     }
   }
 
+  /** Those that completed, in most turns all of them, are one step. */
   function* settle(outcomes: readonly Outcome[]): Op<boolean[]> {
+    const completed = outcomes.filter((outcome) => outcome.kind === "completed");
+    const finished = yield* changes(
+      s.complete,
+      completed.map(({ id, generationId, result }) => ({ id, generationId, result })),
+    );
+    if (completed.length === outcomes.length) return finished;
     const settled: boolean[] = [];
-    for (const outcome of outcomes) settled.push(yield* settleOne(outcome));
+    let next = 0;
+    for (const outcome of outcomes)
+      settled.push(outcome.kind === "completed" ? finished[next++] === true : yield* settleOne(outcome));
     return settled;
   }
 
   /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
-  function* turn({ outcomes, claim: request }: Turn, seen?: readonly TaskRecord[]): Op<TurnResult> {
+  function* turn({ outcomes, claim: request }: Turn, seen?: readonly Row[]): Op<TurnResult> {
     const settled = yield* settle(outcomes);
     const none = { settled, claimed: [], more: false, registered: true };
     if (!request) return none;

@@ -46,6 +46,40 @@ export function toTask(row: Row): TaskRecord {
   };
 }
 
+/** What a claim does not change: each column that is read costs 0.1 µs, as much as a step of the claim itself. */
+export const candidateColumns = `id, generation_id, func, args, kwargs, error, created_at, priority, queue_name,
+  retry_count, max_retries, wait_until, request_id, unique_key, meta, timeout`;
+
+/** A candidate as the claim leaves its row: reading it again would cost as much as the claim. */
+export function toClaimed(row: Row, workerId: string, startedAt: number): TaskRecord {
+  return {
+    id: int(row[0]),
+    func: text(row[2]),
+    args: text(row[3]),
+    kwargs: text(row[4]),
+    result: null,
+    error: textOrNull(row[5]),
+    status: "running",
+    generationId: int(row[1]) + 1,
+    createdAt: int(row[6]),
+    updatedAt: startedAt,
+    priority: int(row[7]),
+    queueName: text(row[8]),
+    retryCount: int(row[9]),
+    maxRetries: int(row[10]),
+    waitUntil: intOrNull(row[11]),
+    workerId,
+    startedAt,
+    finishedAt: null,
+    requestId: textOrNull(row[12]),
+    uniqueKey: textOrNull(row[13]),
+    meta: text(row[14]),
+    timeout: intOrNull(row[15]),
+    progress: null,
+    progressNote: null,
+  };
+}
+
 export const heldColumns = "id, generation_id";
 
 export function toHeld([id, generationId]: Row): Held {

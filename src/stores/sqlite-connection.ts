@@ -46,9 +46,12 @@ interface Prepared {
 export class SqliteConnection {
   readonly client: Database.Database;
   readonly #prepared = new Map<Statement, Prepared>();
+  /** Made once: making one costs as much as a statement. Inside of an open transaction it is a savepoint. */
+  readonly #transaction: Database.Transaction<(op: () => Op<unknown>) => unknown>;
 
   constructor(client: Database.Database) {
     this.client = client;
+    this.#transaction = client.transaction((op) => runSync(op(), this.#execute));
   }
 
   readonly #execute = (step: Step): unknown => {
@@ -85,7 +88,7 @@ export class SqliteConnection {
 
   /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
   atomically<T>(op: () => Op<T>): T {
-    return this.named(() => this.client.transaction(() => runSync(op(), this.#execute)).immediate());
+    return this.named(() => this.#transaction.immediate(op)) as T;
   }
 
   /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */

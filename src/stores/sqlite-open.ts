@@ -57,11 +57,6 @@ export function openBeside(
   return checked(beside, () => beside.pragma(`synchronous = ${settings.synchronous}`));
 }
 
-/** A connection that only watches: other connections' commits are what changes its `data_version`. */
-export function openToWatch(path: string): Database.Database {
-  return new Database(path, { timeout: nativeTimeout, fileMustExist: true });
-}
-
 /** Readers and writers do not block each other then. A property of the file: set when it is known to be a queue's. */
 export async function useWal(client: Database.Database): Promise<void> {
   await patiently(() => client.pragma("journal_mode = wal"));

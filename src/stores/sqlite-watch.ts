@@ -1,7 +1,7 @@
 /**
  * Hears of other connections' commits. The folder's inotify events say that something was written, and
- * `PRAGMA data_version` whether it was a commit: p50 0.07 ms between two processes and next to no CPU while idle,
- * where polling `data_version` each millisecond took 0.36 ms and 2.5 % of a core.
+ * `PRAGMA data_version` whether it was a commit of another connection: p50 0.07 ms between two processes and next to no
+ * CPU while idle, where polling `data_version` each millisecond took 0.36 ms and 2.5 % of a core.
  *
  * A hint only: events may be lost or repeated, and on some systems there are none. Whoever listens also polls.
  */
@@ -9,21 +9,30 @@ import { type FSWatcher, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Database, Statement } from "better-sqlite3";
 import { report } from "../events.ts";
-import { openToWatch } from "./sqlite-open.ts";
 
-/** Milliseconds. */
-const longestSync = 512;
+/** Milliseconds between the looks that follow an event: the first, and the longest. */
+const firstDelay = 1;
+const longestDelay = 512;
 
 export class SqliteWatch {
   readonly #path: string;
+  readonly #version: Statement<[], number>;
   readonly #listeners = new Set<() => void>();
-  #open: { client: Database; version: Statement<[], number>; watcher: FSWatcher } | undefined;
+  #watcher: FSWatcher | undefined;
   #seen = -1;
+  #lastLook = 0;
+  /** Of the next look; beyond the longest, there is none. */
+  #delay = Number.POSITIVE_INFINITY;
   #nextLook: NodeJS.Timeout | undefined;
 
-  /** `path`: absolute, and no link. */
-  constructor(path: string) {
+  /**
+   * @param path absolute, and no link.
+   * @param client the queue's own connection: what is committed on it does not change its `data_version`, so that a busy
+   * worker does not wake itself.
+   */
+  constructor(path: string, client: Database) {
     this.#path = path;
+    this.#version = client.prepare<[], number>("pragma data_version").pluck().safeIntegers(false);
   }
 
   /** Returns what removes the listener. */
@@ -38,46 +47,52 @@ export class SqliteWatch {
 
   close(): void {
     clearTimeout(this.#nextLook);
-    this.#nextLook = undefined;
-    this.#open?.watcher.close();
-    this.#open?.client.close();
-    this.#open = undefined;
+    this.#delay = Number.POSITIVE_INFINITY;
+    this.#watcher?.close();
+    this.#watcher = undefined;
   }
 
   #start(): void {
-    if (this.#open) return;
+    if (this.#watcher) return;
     try {
-      const client = openToWatch(this.#path);
-      const version = client.prepare<[], number>("pragma data_version").pluck().safeIntegers(false);
-      this.#seen = version.get() ?? -1;
+      this.#changed();
       const file = basename(this.#path);
-      const watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
-        if (changed?.startsWith(file) ?? true) this.#look(1);
+      this.#watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
+        if (changed?.startsWith(file) ?? true) this.#onEvent();
       });
-      watcher.on("error", (error) => report(error, `watching ${this.#path}`));
-      this.#open = { client, version, watcher };
+      this.#watcher.on("error", (error) => report(error, `watching ${this.#path}`));
     } catch (error) {
       report(error, `watching ${this.#path}: falling back to polling`);
     }
+  }
+
+  /** One's own commits bring events too: a busy worker looks once in a millisecond, not at each of them. */
+  #onEvent(): void {
+    if (performance.now() - this.#lastLook >= firstDelay) this.#look(firstDelay);
+    else if (this.#delay > firstDelay) this.#lookIn(firstDelay);
   }
 
   /**
    * The event comes with the write to the WAL; with `synchronous = full` the commit can be seen only after the sync that
    * follows, and no event tells of that. So: again after 1, 2, 4 … milliseconds, also when an earlier commit was seen.
    */
-  #look(nextDelay: number): void {
-    clearTimeout(this.#nextLook);
-    this.#nextLook = undefined;
-    if (!this.#open || nextDelay > longestSync) return;
+  #look(delay: number): void {
+    this.#lastLook = performance.now();
     const changed = this.#changed();
     if (changed) for (const listener of [...this.#listeners]) listener();
-    const delay = changed ? 1 : nextDelay;
+    this.#lookIn(changed ? firstDelay : delay);
+  }
+
+  #lookIn(delay: number): void {
+    clearTimeout(this.#nextLook);
+    this.#delay = delay;
+    if (delay > longestDelay || !this.#watcher) return;
     this.#nextLook = setTimeout(() => this.#look(delay * 2), delay).unref();
   }
 
   #changed(): boolean {
     try {
-      const version = this.#open?.version.get() ?? -1;
+      const version = this.#version.get() ?? -1;
       if (version === this.#seen) return false;
       this.#seen = version;
     } catch {

@@ -29,6 +29,8 @@ const dialect: Dialect = {
   now: ({ now }) => sql`${now}`,
   strings: (list) => sql`(select value from json_each(${list}))`,
   integers: (list) => sql`(select value from json_each(${list}))`,
+  // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
+  atMost: (limit) => sql`limit ${limit} + 0`,
   skipLocked: sql.raw(""), // one writer at a time: nobody else can hold a row
   ignoreConflict: sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}`,
@@ -105,7 +107,7 @@ function sqliteStore(
   handle: () => BetterSQLite3Database,
 ): Store {
   const { client } = connection;
-  const watch = path === undefined ? undefined : new SqliteWatch(path);
+  const watch = path === undefined ? undefined : new SqliteWatch(path, client);
   let theirs: BetterSQLite3Database | undefined;
 
   const write = <T>(op: () => Op<T>): Promise<T> =>

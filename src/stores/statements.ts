@@ -9,6 +9,7 @@ import type { PurgeFilter, TaskFilter } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
 import {
   attemptColumns,
+  candidateColumns,
   countColumns,
   heldColumns,
   standingColumns,
@@ -21,6 +22,7 @@ export type Statement = (p: Params) => SQL;
 
 const columns = {
   task: sql.raw(taskColumns),
+  candidate: sql.raw(candidateColumns),
   held: sql.raw(heldColumns),
   standing: sql.raw(standingColumns),
   attempt: sql.raw(attemptColumns),
@@ -57,18 +59,27 @@ export function statements(d: Dialect) {
 
     /** Highest priority first, then oldest. A row inserted from elsewhere may be pending before its time. */
     claimable: (p) => sql`
-      select ${columns.task} from dbq_tasks where ${claimable(p)}
-      order by priority desc, id limit ${p.limit} ${d.skipLocked}`,
+      select ${columns.candidate} from dbq_tasks where ${claimable(p)}
+      order by priority desc, id ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     firstClaimable: (p) => sql`
       select id, priority from dbq_tasks where ${claimable(p)}
-      order by priority desc, id limit ${p.limit}`,
+      order by priority desc, id ${d.atMost(p.limit)}`,
+
+    candidates: (p) => sql`
+      select ${columns.candidate} from dbq_tasks where id in ${d.integers(p.ids)}`,
 
     claim: (p) => sql`
       update dbq_tasks
       set status = 'running', generation_id = generation_id + 1, worker_id = ${p.workerId},
         started_at = ${p.startedAt}, updated_at = ${p.startedAt}, progress = null, progress_note = null
       where ${held(p)} and status = 'pending'`,
+
+    complete: (p) => sql`
+      update dbq_tasks
+      set status = 'completed', generation_id = generation_id + 1, result = ${p.result}, error = null,
+        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}
+      where ${held(p)}`,
 
     finish: (p) => sql`
       update dbq_tasks
@@ -109,11 +120,11 @@ export function statements(d: Dialect) {
 
     due: (p) => sql`
       select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
-      order by wait_until limit ${p.limit} ${d.skipLocked}`,
+      order by wait_until ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     /** Inserted from elsewhere without a moment to wait for: due at once. */
     dueAnyway: (p) => sql`
-      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until is null limit ${p.limit}`,
+      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until is null ${d.atMost(p.limit)}`,
 
     nextDue: (p) => sql`
       select case when exists (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null) then 0
@@ -124,7 +135,7 @@ export function statements(d: Dialect) {
       where ${held(p)} and status = 'scheduled'`,
 
     expired: (p) => sql`
-      select id from dbq_tasks where status = ${p.status} and finished_at < ${d.now(p)} - ${d.integer(p.age)} limit ${p.limit}`,
+      select id from dbq_tasks where status = ${p.status} and finished_at < ${d.now(p)} - ${d.integer(p.age)} ${d.atMost(p.limit)}`,
 
     deleteTasks: (p) => sql`
       delete from dbq_tasks where id in ${d.integers(p.ids)}`,
@@ -161,7 +172,7 @@ export function statements(d: Dialect) {
       select ${columns.task} from dbq_tasks
       where status = 'running' and coalesce(started_at, updated_at) < ${d.now(p)} - ${d.integer(p.age)}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
-      limit ${p.limit}`,
+      ${d.atMost(p.limit)}`,
   } satisfies Record<string, Statement>;
 }
 

@@ -84,10 +84,22 @@ const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Stor
   ],
   ["claim", /^\s*update dbq_tasks\s+set status = 'running'/, byId, (s) => claim(s)],
   [
+    "candidates",
+    /select id, generation_id, func, [^(]* where id in/,
+    byId,
+    (s) => claim(s, claimBy("w1", { funcs: ["resize", "other"] })),
+  ],
+  [
+    "complete",
+    /^\s*update dbq_tasks\s+set status = 'completed'/,
+    byId,
+    async (s) => await settle(s, outcomes.completed(await firstRunning(s))),
+  ],
+  [
     "finish",
     /^\s*update dbq_tasks\s+set status = \?, .* finished_at/s,
     byId,
-    async (s) => await settle(s, outcomes.completed(await firstRunning(s))),
+    async (s) => await settle(s, outcomes.failed(await firstRunning(s))),
   ],
   [
     "release",
@@ -147,7 +159,9 @@ describe.each([false, true])("analysed: %s", (analyse) => {
   it.each(hot)("%s finds its rows by the index that was made for it", async (_, which, how, use) => {
     const plans = (await plansOf(use, analyse)).filter(({ text }) => which.test(text));
     expect(plans).toHaveLength(1);
-    const [{ steps }] = plans as [Plan];
+    const [{ text, steps }] = plans as [Plan];
+    // SQLite reads a bare parameter while it plans, and so plans anew whenever it is bound: 25 µs instead of 4.
+    expect(text).not.toMatch(/limit \?(?! \+)/);
     const ofTasks = steps.filter((step) => step.includes("dbq_tasks"));
     expect(ofTasks.length).toBeGreaterThan(0);
     for (const step of ofTasks) expect(step).toMatch(how);
