@@ -242,7 +242,7 @@ export class Queue {
     const error = JSON.stringify({ name: "TaskCancelled", message: "cancelled by cancelTask" });
     const operated = await store.cancel(taskId(id, "cancelTask"), error);
     if (!operated) throw new TaskNotFoundError(id);
-    hints.ended([id]);
+    hints.moved([id]);
     return taskOf<R>(operated.record);
   };
 
@@ -260,7 +260,7 @@ export class Queue {
       if (deleted < purgeBatch) break;
       await new Promise((resolve) => setImmediate(resolve));
     }
-    hints.ended();
+    hints.moved();
     const { func, queueName } = read;
     const counts = await store.count({ func, queueName, status: ["running"] });
     return { purged, running: counts.reduce((sum, { count }) => sum + count, 0) };

@@ -177,7 +177,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     undo.push(repeat(standingsEvery, () => slots.checkStandings()));
     undo.push(
       hints.onWork(onWork),
-      hints.onEnded((ids) => slots.checkStandings(ids)),
+      hints.onMoved((ids) => slots.checkStandings(ids)),
       () => ears.close(),
     );
     ears.idle();
@@ -274,7 +274,9 @@ export class Worker<C = unknown> extends WorkerTeller {
   /** Resolves when nothing of its queues is pending or running, in any process; what is scheduled does not count. */
   async idle(): Promise<void> {
     const { store } = this.#engine;
-    while (this.inflight > 0 || !(await store.idle(this.#options.queueName))) {
+    for (;;) {
+      while (this.inflight > 0) await this.#run?.slots.turnEnd();
+      if (await store.idle(this.#options.queueName)) return;
       await (this.#run?.slots.turnEnd(idlePoll) ?? new Promise((resolve) => setTimeout(resolve, idlePoll)));
     }
   }
