@@ -17,7 +17,7 @@ import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
 export type MaybePromise<T> = T | Promise<T>;
 
 /** What an enqueue writes; the rest of the row has the database's defaults. */
-export interface NewTask {
+export type NewTask = {
   func: string;
   args: string;
   kwargs: string;
@@ -32,7 +32,7 @@ export interface NewTask {
   timeout: number | null;
   requestId: string | null;
   uniqueKey: string | null;
-}
+};
 
 /** The id of the row that holds the task: a new one, or the unfinished one that holds its unique key. */
 export interface Inserted {

@@ -45,7 +45,7 @@ export function operations(d: Dialect) {
     for (let round = 0; round < 10; round += 1) {
       const holder = yield* holderOf(task.uniqueKey);
       if (holder !== undefined) return { id: holder, duplicate: true };
-      const [row] = yield* rows(s.insert, { ...task });
+      const [row] = yield* rows(s.insert, task);
       if (row) return { id: Number(row[0]), duplicate: false };
     }
     throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);

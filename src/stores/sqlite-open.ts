@@ -11,22 +11,33 @@ const oldestSqlite = "3.51.3";
 /** A WAL that a burst made larger than this is cut back at the next checkpoint. */
 const walLimit = 64 * 1_048_576;
 
+/**
+ * Pages in the WAL before a commit brings them into the database, which takes two syncs. SQLite's own 1,000 makes a
+ * single enqueue 12 % slower: pages that are written again and again are then brought over four times as often.
+ */
+const checkpointAfter = 4_000;
+
 export interface SqliteSettings {
   synchronous: "full" | "normal";
 }
 
 /** Opens (or creates) the file at `path`. @throws DatabaseError when its folder is missing; the driver's errors */
-export function openFile(path: string, { synchronous }: SqliteSettings): Database.Database {
+export function openFile(path: string, settings: SqliteSettings): Database.Database {
   const folder = dirname(resolve(path));
   if (path !== ":memory:" && !existsSync(folder)) {
     throw new DatabaseError(`${path}: its folder does not exist: ${folder}`);
   }
   return checked(new Database(path, { timeout: nativeTimeout }), (client) => {
     checkVersion(client);
-    // Set on every connection: the one that creates a WAL file gets another default than later ones.
-    client.pragma(`synchronous = ${synchronous}`);
-    client.pragma(`journal_size_limit = ${walLimit}`);
+    configure(client, settings);
   });
+}
+
+/** On every connection: the one that creates a WAL file gets another default of `synchronous` than later ones. */
+function configure(client: Database.Database, { synchronous }: SqliteSettings): void {
+  client.pragma(`synchronous = ${synchronous}`);
+  client.pragma(`journal_size_limit = ${walLimit}`);
+  client.pragma(`wal_autocheckpoint = ${checkpointAfter}`);
 }
 
 /** A client that has taken its settings; one that has not is closed. */
@@ -54,7 +65,7 @@ export function openBeside(
   const path = fileOf(client);
   if (path === undefined) return undefined;
   const beside = new Database(path, { timeout: nativeTimeout, fileMustExist: true });
-  return checked(beside, () => beside.pragma(`synchronous = ${settings.synchronous}`));
+  return checked(beside, () => configure(beside, settings));
 }
 
 /** Readers and writers do not block each other then. A property of the file: set when it is known to be a queue's. */

@@ -115,14 +115,15 @@ function sqliteStore(
       refuseOpenTransaction(client);
       return connection.atomically(op);
     });
-  const read = <T>(op: () => Op<T>): Promise<T> =>
+  // A statement that is alone is a transaction by itself, whether it reads or writes.
+  const alone = <T>(op: () => Op<T>): Promise<T> =>
     patiently(() => {
       refuseOpenTransaction(client);
       return connection.run(op());
     });
 
   return {
-    ...methodsOver({ read, write }, ops),
+    ...methodsOver({ read: alone, alone, write }, ops),
     synchronous: true,
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
