@@ -38,8 +38,12 @@ export class Ears {
   idle(): void {
     this.#busySince = undefined;
     if (this.#unwatch || this.#closed) return;
-    this.#unwatch = this.#watch(this.#onChange);
+    this.listen();
     this.#onChange();
+  }
+
+  listen(): void {
+    this.#unwatch = this.#watch(this.#onChange);
   }
 
   close(): void {

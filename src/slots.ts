@@ -16,6 +16,9 @@ import type { TaskRecord } from "./task.ts";
 /** Milliseconds before an outcome that the database refused by itself is offered again. */
 const lonelyRetry = 1_000;
 
+/** Milliseconds between looks at whether the running tasks are still its own: a cancel is heard of within this. */
+const standingsEvery = 400;
+
 /** What slots need of their worker. */
 export interface SlotsHost {
   readonly store: Pick<Store, "turn" | "standings" | "progress" | "within">;
@@ -58,6 +61,8 @@ export class Slots {
   #again = false;
   #failures = 0;
   #abandoned = false;
+  /** Only while something runs. */
+  #standingsTimer: NodeJS.Timeout | undefined;
 
   constructor(host: SlotsHost) {
     this.#host = host;
@@ -197,6 +202,7 @@ export class Slots {
     if (this.#claims) this.#host.tellStarted(record);
     else attempt.interrupt();
     attempt.run();
+    this.#standingsTimer ??= this.#checkLater();
   }
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {
@@ -242,6 +248,14 @@ export class Slots {
     const attempts = [...this.#running].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.#lostAmong(attempts);
     for (const [attempt, standing] of lost) attempt.lose(reasonOf(attempt.record, standing));
+  }
+
+  #checkLater(): NodeJS.Timeout {
+    const check = async () => {
+      await this.checkStandings();
+      this.#standingsTimer = this.#running.size > 0 ? this.#checkLater() : undefined;
+    };
+    return inRootContext(() => setTimeout(check, standingsEvery).unref());
   }
 
   /** Empty, after telling of it, when the database fails: the next look will tell. */

@@ -7,6 +7,8 @@ import type { Retention, Store, WorkerRecord } from "./store.ts";
 
 /** Milliseconds. A death that can be seen is seen at the next sweep; the promise is one second. */
 const sweepEvery = 400;
+/** While there is no other worker. One that comes is heard of; should that hint be lost, this is how late. */
+const lonelySweepEvery = 2_000;
 const orphansEvery = 5_000;
 const pruneEvery = 30_000;
 /** No timer runs longer: a clock that jumps, or a hint that is lost, costs at most this. */
@@ -35,14 +37,16 @@ export class Upkeep {
   readonly #deaths: Deaths;
   readonly #chores: Chore[];
   readonly #promotion: Chore;
+  readonly #sweeping: Chore;
 
   constructor(host: UpkeepHost) {
     this.#host = host;
     living.add(host.workerId);
     this.#deaths = new Deaths();
     this.#promotion = this.#chore("promoting due tasks", () => this.#promote());
+    this.#sweeping = this.#chore("looking for dead workers", () => this.#sweep());
     this.#chores = [
-      this.#chore("looking for dead workers", () => this.#sweep()),
+      this.#sweeping,
       this.#promotion,
       this.#chore("looking for orphaned tasks", () => this.#rescueOrphans()),
       this.#chore("pruning finished tasks", () => this.#prune()),
@@ -62,9 +66,15 @@ export class Upkeep {
     living.delete(this.#host.workerId);
   }
 
-  /** Something was written: a task may be due sooner than the next one known. */
+  /** A task was put off: it may be due sooner than the next one known. */
   lookForDue(): void {
     this.#promotion.now();
+  }
+
+  /** Something was written elsewhere: a task may be put off, and a worker may have come. */
+  lookAround(): void {
+    this.lookForDue();
+    this.#sweeping.within(sweepEvery);
   }
 
   async #sweep(): Promise<number> {
@@ -73,7 +83,7 @@ export class Upkeep {
     for (const { id, beat } of await this.#deaths.among(workers, () => store.beat(workerId))) {
       this.#freed(id, await store.rescue(id, beat));
     }
-    return sweepEvery;
+    return workers.some(({ id }) => !living.has(id)) ? sweepEvery : lonelySweepEvery;
   }
 
   async #rescueOrphans(): Promise<number> {
@@ -151,6 +161,10 @@ class Chore {
   #running: Promise<void> | undefined;
   #again = false;
   #stopped = true;
+  /** Milliseconds until the next run, at most. */
+  #longest = Number.POSITIVE_INFINITY;
+  /** When the next run is due, on the clock of `performance.now()`. */
+  #due = 0;
 
   constructor(run: () => Promise<number>, report: (error: unknown) => void) {
     this.#run = run;
@@ -181,8 +195,21 @@ class Chore {
     );
   }
 
+  /** Runs within this many milliseconds, after the run that is under way. */
+  within(delay: number): void {
+    this.#longest = Math.min(this.#longest, delay);
+    if (!this.#stopped && !this.#running && this.#due > performance.now() + delay) this.#runIn(delay);
+  }
+
+  #runIn(delay: number): void {
+    clearTimeout(this.#timer);
+    this.#due = performance.now() + delay;
+    this.#timer = setTimeout(() => this.now(), delay).unref();
+  }
+
   async #once(): Promise<void> {
     this.#again = false;
+    this.#longest = Number.POSITIVE_INFINITY;
     let next = 1_000;
     try {
       if (!this.#stopped) next = await this.#run();
@@ -192,6 +219,6 @@ class Chore {
     this.#running = undefined;
     if (this.#stopped) return;
     if (this.#again) this.now();
-    else this.#timer = setTimeout(() => this.now(), next).unref();
+    else this.#runIn(Math.min(next, this.#longest));
   }
 }

@@ -17,9 +17,6 @@ import { Slots } from "./slots.ts";
 import { Upkeep } from "./upkeep.ts";
 import { WorkerTeller } from "./worker-events.ts";
 
-/** Milliseconds between looks at whether the running tasks are still its own: a cancel is heard of within this. */
-const standingsEvery = 400;
-
 /** Milliseconds that a stop goes on trying to write what has ended, once its grace is over and the database fails. */
 const lastTries = 5_000;
 
@@ -174,13 +171,12 @@ export class Worker<C = unknown> extends WorkerTeller {
       if (later) upkeep.lookForDue();
     };
     undo.push(repeat(pollInterval, () => onWork(true)));
-    undo.push(repeat(standingsEvery, () => slots.checkStandings()));
     undo.push(
       hints.onWork(onWork),
       hints.onMoved((ids) => slots.checkStandings(ids)),
       () => ears.close(),
     );
-    ears.idle();
+    ears.listen();
   }
 
   async #register(id: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** What differs in the SQL text between databases, as data. */
-import type { SQL } from "drizzle-orm";
+import type { SQL } from "drizzle-orm/sql/sql";
 import type { Params } from "./statements.ts";
 
 /** A fragment around a parameter, which is a placeholder when compiled and a value when run in an app's transaction. */

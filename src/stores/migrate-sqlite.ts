@@ -1,11 +1,10 @@
 /** Brings the tables up to date, or says why they cannot be used. */
 import { fileURLToPath } from "node:url";
 import type { Database } from "better-sqlite3";
-import { getTableColumns, getTableName } from "drizzle-orm";
 import { readMigrationFiles } from "drizzle-orm/migrator";
-import { dbqAttempts, dbqTasks, dbqWorkers } from "../../drizzle/sqlite.ts";
 import { DatabaseError } from "../errors.ts";
-import { patiently } from "./sqlite-connection.ts";
+import { patiently, type SqliteConnection } from "./sqlite-connection.ts";
+import type { Statements } from "./statements.ts";
 
 const migrationsFolder = fileURLToPath(new URL("../../migrations/sqlite", import.meta.url));
 
@@ -64,21 +63,32 @@ function refuseNewer(client: Database, last: number, newest: number): void {
   );
 }
 
-/** @throws DatabaseError when a table or a column is missing. */
-export function checkTables(client: Database): void {
-  for (const table of [dbqTasks, dbqAttempts, dbqWorkers]) {
-    const name = getTableName(table);
-    const there = new Set(client.prepare("select name from pragma_table_info(?)").pluck().all(name));
-    for (const { name: column } of Object.values(getTableColumns(table))) {
-      if (there.has(column)) continue;
-      const what = there.size === 0 ? `there is no table ${name}` : `table ${name} has no column ${column}`;
-      throw new DatabaseError(
-        `${client.name}: ${what}: run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit`,
-      );
-    }
+/**
+ * Prepares every statement, which needs every table and column.
+ * @throws DatabaseError when one is missing, or the tables are of a newer dbq.
+ */
+export function checkTables(connection: SqliteConnection, statements: Statements): void {
+  const { client } = connection;
+  try {
+    for (const statement of Object.values(statements)) connection.prepare(statement);
+  } catch (error) {
+    const missing = missingIn(error);
+    if (missing === undefined) throw error;
+    throw new DatabaseError(
+      `${client.name}: ${missing}: run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit`,
+    );
   }
   const newest = readMigrationFiles({ migrationsFolder }).at(-1)?.folderMillis ?? 0;
   refuseNewer(client, lastApplied(client), newest);
+}
+
+function missingIn(error: unknown): string | undefined {
+  const [, table, column] =
+    /^no such table: (\w+)|(?:^no such column: |has no column named )(\w+)/.exec(
+      error instanceof Error ? error.message : "",
+    ) ?? [];
+  if (table !== undefined) return `there is no table ${table}`;
+  return column === undefined ? undefined : `the tables dbq_* have no column ${column}`;
 }
 
 function has(client: Database, table: string): boolean {

@@ -1,13 +1,20 @@
 /** One better-sqlite3 connection: statements prepared once, transactions that may write from their start, and patience that blocks nobody. */
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { is, Placeholder, type SQL, sql } from "drizzle-orm";
-import { SQLiteSyncDialect } from "drizzle-orm/sqlite-core";
+import { CasingCache } from "drizzle-orm/casing";
+import { is } from "drizzle-orm/entity";
+import { Placeholder, type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError, DbqError, QueueClosedError } from "../errors.ts";
 import type { Params, Statement } from "./statements.ts";
 import { type Op, runSync, type Step } from "./steps.ts";
 
-const compiler = new SQLiteSyncDialect();
+/** How SQL is written for SQLite. Drizzle's own dialect does the same, and loads all of its query builders. */
+const written = {
+  casing: new CasingCache(),
+  escapeName: (name: string) => `"${name.replaceAll('"', '""')}"`,
+  escapeParam: () => "?",
+  escapeString: (text: string) => `'${text.replaceAll("'", "''")}'`,
+};
 
 /** A statement's text, and the names of its parameters in their order. */
 interface Compiled {
@@ -26,7 +33,7 @@ const placeholders = new Proxy({}, { get: (_, name) => sql.placeholder(String(na
 export function compile(statement: Statement): Compiled {
   const known = compiled.get(statement);
   if (known) return known;
-  const { sql: text, params } = compiler.sqlToQuery(statement(placeholders));
+  const { sql: text, params } = statement(placeholders).toQuery(written);
   const names = params.map((param) => {
     if (is(param, Placeholder)) return param.name;
     throw new TypeError(
@@ -56,7 +63,7 @@ export class SqliteConnection {
 
   readonly #execute = (step: Step): unknown => {
     if (step.want === "rowsOnce") return this.#once(step.query);
-    const { run, names } = this.#prepare(step.query);
+    const { run, names } = this.prepare(step.query);
     switch (step.want) {
       case "rows":
         return run.all(...bind(names, step.params));
@@ -67,7 +74,8 @@ export class SqliteConnection {
     }
   };
 
-  #prepare(statement: Statement): Prepared {
+  /** Once for each statement. */
+  prepare(statement: Statement): Prepared {
     const known = this.#prepared.get(statement);
     if (known) return known;
     const { text, names } = compile(statement);
@@ -77,7 +85,7 @@ export class SqliteConnection {
   }
 
   #once(query: SQL): unknown[] {
-    const { sql: text, params } = compiler.sqlToQuery(query);
+    const { sql: text, params } = query.toQuery(written);
     return asArrays(this.client.prepare(text)).all(...params);
   }
 

@@ -1,9 +1,8 @@
 /** The store on SQLite, over better-sqlite3. */
 import type { Database } from "better-sqlite3";
-import { is, sql } from "drizzle-orm";
-import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import { BaseSQLiteDatabase, SQLiteTransaction } from "drizzle-orm/sqlite-core";
-import { repeat, show } from "../durations.ts";
+import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import { sql } from "drizzle-orm/sql/sql";
+import { repeat } from "../durations.ts";
 import { AsyncTransactionError } from "../errors.ts";
 import { report } from "../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
@@ -20,6 +19,7 @@ import {
   withoutWaiting,
 } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
+import { clientOf, drizzleOver, isTransaction } from "./sqlite-drizzle.ts";
 import { Heartbeat } from "./sqlite-heartbeat.ts";
 import { explained, fileOf, openBeside, openFile, type SqliteSettings, useWal } from "./sqlite-open.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
@@ -53,7 +53,7 @@ export interface SqliteOptions extends SqliteSettings {
 export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
   return await explaining(path, async () => {
     const client = await patiently(() => openFile(path, options));
-    const store = await prepared(client, true, options, () => drizzle(client));
+    const store = await prepared(client, true, options, () => drizzleOver(client));
     await useWal(client);
     return store;
   });
@@ -68,7 +68,12 @@ export async function openSqliteDatabase(db: unknown, options: SqliteOptions): P
   const theirs = clientOf(db);
   return await explaining(theirs.name, async () => {
     const beside = await patiently(() => withoutWaiting(theirs, () => openBeside(theirs, options)));
-    return await prepared(beside ?? theirs, beside !== undefined, options, () => db as BetterSQLite3Database);
+    return await prepared(
+      beside ?? theirs,
+      beside !== undefined,
+      options,
+      async () => db as BetterSQLite3Database,
+    );
   });
 }
 
@@ -84,15 +89,16 @@ async function prepared(
   client: Database,
   owned: boolean,
   options: SqliteOptions,
-  handle: () => BetterSQLite3Database,
+  handle: () => Promise<BetterSQLite3Database>,
 ): Promise<Store> {
   try {
     if (options.migrate) await migrate(client);
-    await patiently(() => checkTables(client));
+    const connection = new SqliteConnection(client);
+    await patiently(() => checkTables(connection, ops.statements));
     // A file that can be read and not written would show only at the first enqueue.
     if (options.migrate) await patiently(() => client.exec("update dbq_workers set beat = beat where false"));
     const path = await patiently(() => fileOf(client));
-    return sqliteStore(new SqliteConnection(client), path, owned, handle);
+    return sqliteStore(connection, path, owned, handle);
   } catch (error) {
     if (owned) client.close();
     throw error;
@@ -104,7 +110,7 @@ function sqliteStore(
   connection: SqliteConnection,
   path: string | undefined,
   owned: boolean,
-  handle: () => BetterSQLite3Database,
+  handle: () => Promise<BetterSQLite3Database>,
 ): Store {
   const { client } = connection;
   const watch = path === undefined ? undefined : new SqliteWatch(path, client);
@@ -127,7 +133,7 @@ function sqliteStore(
     synchronous: true,
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
-      theirs ??= handle();
+      theirs ??= await handle();
       return await runTransaction(theirs, fn);
     },
     keepAlive: async (workerId, every, onLost) => {
@@ -206,9 +212,10 @@ const connections = new WeakMap<Database, SqliteConnection>();
 function inTransaction(tx: unknown): StoreTransaction {
   const client = clientOf(tx);
   // Its callback is synchronous: by the end of this tick it is over, whatever is open on the connection then.
-  if (is(tx, SQLiteTransaction)) queueMicrotask(() => ended.add(tx));
+  const scoped = isTransaction(tx as object);
+  if (scoped) queueMicrotask(() => ended.add(tx as object));
   const open = () => {
-    if (!is(tx, SQLiteTransaction) || (client.inTransaction && !ended.has(tx))) return;
+    if (!scoped || (client.inTransaction && !ended.has(tx as object))) return;
     throw new AsyncTransactionError(
       "this transaction has ended, nothing was written: on better-sqlite3 its callback must be synchronous",
     );
@@ -224,15 +231,4 @@ function inTransaction(tx: unknown): StoreTransaction {
     insert: (tasks, onDuplicate) => write(() => ops.insert(tasks, onDuplicate)),
     settle: (outcome) => write(() => ops.settleOne(outcome)),
   };
-}
-
-/** The driver's connection under a Drizzle database or transaction. @throws TypeError */
-function clientOf(db: unknown): Database {
-  if (!is(db, BaseSQLiteDatabase))
-    throw new TypeError(`expected a Drizzle database or transaction on SQLite, got ${show(db)}`);
-  // Drizzle keeps the client of a transaction to itself; a test fails should it move.
-  const { client } = (db as unknown as { session: { client?: Partial<Database> } }).session;
-  if (typeof client?.inTransaction === "boolean" && typeof client.prepare === "function")
-    return client as Database;
-  throw new TypeError("expected a Drizzle database over better-sqlite3: this one has another driver");
 }

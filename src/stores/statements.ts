@@ -4,7 +4,7 @@
  *
  * The text of each `status = '…'` is that of the partial index which it is meant to use.
  */
-import { type SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { PurgeFilter, TaskFilter } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
 import {

@@ -2,7 +2,7 @@
  * Operations as generators: an operation yields steps and is handed their rows, so that one text of it runs on
  * synchronous and asynchronous drivers.
  */
-import type { SQL } from "drizzle-orm";
+import type { SQL } from "drizzle-orm/sql/sql";
 import type { Row } from "./rows.ts";
 import type { Params, Statement } from "./statements.ts";
 

@@ -19,13 +19,20 @@ import {
   settle,
 } from "./arrange.ts";
 
-/** A connection that remembers the text of what is prepared on it. */
+/** A connection that remembers the text of what runs on it. */
 class Recording extends Database {
   readonly texts: string[] = [];
 
   override prepare: Database.Database["prepare"] = ((text: string) => {
-    this.texts.push(text);
-    return super.prepare(text);
+    const statement = super.prepare(text);
+    for (const name of ["run", "get", "all"] as const) {
+      const method = statement[name];
+      statement[name] = (...params: unknown[]) => {
+        this.texts.push(text);
+        return method.apply(statement, params) as never;
+      };
+    }
+    return statement;
   }) as Database.Database["prepare"];
 }
 
@@ -49,7 +56,7 @@ function planOf(client: Database.Database, text: string): Plan {
   return { text, steps: rows.map(({ detail }) => detail) };
 }
 
-/** The plans of all that a new connection prepares while `use` runs; the tables are first filled by `fill`. */
+/** The plans of all that runs on a connection while `use` does; the tables are first filled by `fill`. */
 async function plansOf(use: (store: Store) => Promise<unknown>, analyse = false): Promise<Plan[]> {
   const { client, store } = await opened();
   await fill(store);

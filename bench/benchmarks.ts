@@ -1,0 +1,7 @@
+/** All benchmarks, in the order in which they are run. */
+import type { Benchmark } from "./benchmark.ts";
+import { drain } from "./drain/index.ts";
+import { enqueue } from "./enqueue/index.ts";
+import { processBenchmarks } from "./processes/index.ts";
+
+export const benchmarks: readonly Benchmark[] = [drain, ...enqueue, ...processBenchmarks];

@@ -1,0 +1,82 @@
+/** Runs one measurement in a child process, in a new folder. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Figures, programBeside, type Settings } from "./benchmark.ts";
+import type { Reply, Request } from "./measurement.ts";
+
+/** Milliseconds after which a measurement is given up. */
+const limit = 600_000;
+
+const program = programBeside(import.meta.url, "measurement");
+
+export interface ChildOptions {
+  /** A folder for CPU profiles. */
+  readonly profile: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface Asked {
+  readonly benchmark: string;
+  readonly contender: string;
+  readonly settings: Omit<Settings, "directory">;
+}
+
+/** @throws Error with what the child said when it did not measure */
+export async function measureInChild(asked: Asked, options: ChildOptions): Promise<Figures> {
+  const directory = mkdtempSync(join(tmpdir(), "dbq-bench-"));
+  try {
+    return await ask({ ...asked, settings: { ...asked.settings, directory } }, options);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function ask(request: Request, { profile, signal }: ChildOptions): Promise<Figures> {
+  const execArgv = profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profile];
+  // A group of its own: with it, whatever processes the measurement has started can be ended.
+  const child = fork(program, { execArgv, detached: true, stdio: ["ignore", "pipe", "pipe", "ipc"] });
+  const timeout = AbortSignal.timeout(limit);
+  const end = () => killGroup(child);
+  for (const each of [timeout, signal]) each.addEventListener("abort", end);
+  const said = listen(child);
+  const answer = once(child, "message") as Promise<[Reply]>;
+  const exit = once(child, "exit");
+  child.send(request);
+  try {
+    const replied = await Promise.race([answer, exit.then(() => undefined)]);
+    await exit;
+    if (timeout.aborted) throw new Error(`it took longer than ${limit / 1_000} s`);
+    return figuresOf(replied?.[0], child, said());
+  } finally {
+    for (const each of [timeout, signal]) each.removeEventListener("abort", end);
+    killGroup(child);
+  }
+}
+
+function figuresOf(reply: Reply | undefined, child: ChildProcess, said: string): Figures {
+  if (reply && "figures" in reply) return reply.figures;
+  const why = reply?.error ?? `it ended with ${child.exitCode ?? child.signalCode} and no figures`;
+  throw new Error(said === "" ? why : `${why}\n${said}`);
+}
+
+/** What the child writes: nothing, when all is well. */
+function listen({ stdout, stderr }: ChildProcess): () => string {
+  let said = "";
+  for (const stream of [stdout, stderr]) {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-4_000);
+    });
+  }
+  return () => said.trim();
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // All of the group have ended.
+  }
+}

@@ -1,0 +1,66 @@
+/** A worker in a process of its own, that drains the urgent tasks of a table and says how long it took. */
+import { readFileSync } from "node:fs";
+import { openQueue, task, Worker } from "dbq-ts";
+import type { Synchronous } from "../benchmark.ts";
+import { configOf, serve } from "./served.ts";
+import { clockTurns, type TurnTimes } from "./turn-clock.ts";
+
+export interface BacklogConfig {
+  path: string;
+  synchronous: Synchronous;
+  /** How many urgent tasks there are. */
+  urgent: number;
+  /** Names of functions whose tasks come later. */
+  later: readonly string[];
+  /** Whether the turns are clocked, which takes time itself. */
+  clocked: boolean;
+}
+
+export interface Drained {
+  /** Milliseconds from the start of the first urgent task to that of the last. */
+  took: number;
+  times: TurnTimes;
+  /** The most resident memory that the process has had, in MiB. */
+  memory: number;
+}
+
+const { path, synchronous, urgent, later, clocked } = configOf<BacklogConfig>();
+const times = clocked ? clockTurns() : { turns: [], claims: [] };
+const queue = await openQueue(path, { synchronous });
+let started = 0;
+let first = 0;
+let onLast: (took: number) => void = () => undefined;
+
+task("urgent", (n: number) => {
+  started += 1;
+  if (started === 1) first = performance.now();
+  if (started === urgent) onLast(performance.now() - first);
+  return n;
+});
+for (const name of later) task(name, (n: number) => n);
+
+const commands = {
+  async drain(): Promise<Drained> {
+    const worker = new Worker(queue);
+    const last = new Promise<number>((resolve) => {
+      onLast = resolve;
+    });
+    await worker.start();
+    const took = await last;
+    const clockedUntilNow = { turns: [...times.turns], claims: [...times.claims] };
+    await worker.stop();
+    await queue.close();
+    return { took, times: clockedUntilNow, memory: peakMemory() };
+  },
+};
+
+export type BacklogCommands = typeof commands;
+
+function peakMemory(): number {
+  if (process.platform !== "linux") return process.resourceUsage().maxRSS / 1_024;
+  // Not maxRSS: on Linux that begins with what the parent had when it forked.
+  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+  return Number(peak) / 1_024;
+}
+
+serve(commands);

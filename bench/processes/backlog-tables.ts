@@ -1,0 +1,82 @@
+/** The tables that the backlog benchmark drains: a small one, and one with millions of other rows. */
+import { openQueue } from "dbq-ts";
+import { fill } from "./prefill.ts";
+
+/** Functions that the worker knows too, whose tasks have a lower priority. */
+export const later: readonly string[] = Array.from({ length: 10 }, (_, i) => `later-${i}`);
+
+/** How many rows there are of each kind. */
+export interface Backlog {
+  completed: number;
+  failed: number;
+  /** Pending in a queue of another worker's. */
+  elsewhere: number;
+  /** Pending in the worker's own queue, of the functions `later`. */
+  later: number;
+  /** Waiting for a moment to come. */
+  scheduled: number;
+}
+
+export const empty: Backlog = { completed: 0, failed: 0, elsewhere: 0, later: 0, scheduled: 0 };
+
+const full: Backlog = {
+  completed: 900_000,
+  failed: 100_000,
+  elsewhere: 500_000,
+  later: 500_000,
+  scheduled: 500_000,
+};
+
+/** The whole of it, or a twentieth. */
+export function fullBacklog(quick: boolean): Backlog {
+  const share = quick ? 20 : 1;
+  return {
+    completed: full.completed / share,
+    failed: full.failed / share,
+    elsewhere: full.elsewhere / share,
+    later: full.later / share,
+    scheduled: full.scheduled / share,
+  };
+}
+
+const second = 1_000;
+const day = 86_400 * second;
+
+/** Makes the file with these rows. No ANALYZE: an app's database has none either. */
+export async function makeTable(path: string, backlog: Backlog): Promise<void> {
+  await (await openQueue(path)).close();
+  const now = Date.now();
+  const finished = (status: string, count: number, what: string) => `
+    insert into dbq_tasks (func, args, status, generation_id, started_at, finished_at, ${what})
+    select 'urgent', '[' || n || ']', '${status}', 3, at, at, text from
+      (select n, ${now - day} + n * ${day} / ${count} as at, '{"name":"Error","message":"no"}' as text from numbers)`;
+  add(path, backlog.completed, finished("completed", backlog.completed, "result"));
+  add(path, backlog.failed, finished("failed", backlog.failed, "error"));
+  add(path, backlog.elsewhere, pending("'urgent'", 5, "elsewhere"));
+  addLater(path, backlog.later);
+  add(
+    path,
+    backlog.scheduled,
+    `insert into dbq_tasks (func, args, status, wait_until)
+      select 'urgent', '[' || n || ']', 'scheduled', ${now + day} + n * ${second} from numbers`,
+  );
+}
+
+/** What a drain is about. */
+export function addUrgent(path: string, count: number): void {
+  add(path, count, pending("'urgent'", 5, "default"));
+}
+
+/** What there is to do after the urgent tasks: each function's in turn. */
+export function addLater(path: string, count: number): void {
+  add(path, count, pending(`'later-' || (n % ${later.length})`, 1, "default"));
+}
+
+function pending(func: string, priority: number, queueName: string): string {
+  return `insert into dbq_tasks (func, args, priority, queue_name)
+    select ${func}, '[' || n || ']', ${priority}, '${queueName}' from numbers`;
+}
+
+function add(path: string, count: number, insert: string): void {
+  if (count > 0) fill(path, count, insert);
+}

@@ -1,0 +1,47 @@
+/** BullMQ with the options that it has by default, but for dbq's concurrency. `synchronous` is the Redis server's business. */
+import { Queue, QueueEvents, Worker } from "bullmq";
+import { redis } from "../peers/bullmq.ts";
+import type { Peer, Place } from "./peer.ts";
+
+const connection = { ...redis, maxRetriesPerRequest: null };
+
+export async function openBullmq({ location }: Place): Promise<Peer> {
+  const queue = new Queue(location, { connection });
+  await queue.waitUntilReady();
+  let events: QueueEvents | undefined;
+  return {
+    async enqueue(n) {
+      const job = await queue.add("step", n);
+      const completed = async () => {
+        events ??= await listening(location);
+        await job.waitUntilFinished(events);
+      };
+      return { completed };
+    },
+    async work(run, onError) {
+      const worker = new Worker<number>(location, async ({ data }) => await run(data), {
+        connection,
+        concurrency: 10,
+      });
+      worker.on("error", onError);
+      await worker.waitUntilReady();
+    },
+    async close() {
+      await events?.close();
+      await queue.close();
+    },
+  };
+}
+
+async function listening(location: string): Promise<QueueEvents> {
+  const events = new QueueEvents(location, { connection });
+  await events.waitUntilReady();
+  return events;
+}
+
+/** Deletes all that the queue has left in Redis. */
+export async function obliterate(location: string): Promise<void> {
+  const queue = new Queue(location, { connection });
+  await queue.obliterate({ force: true });
+  await queue.close();
+}

@@ -1,0 +1,25 @@
+/** dbq with the options that it has by default, but for `synchronous`. */
+import { openQueue, task, Worker } from "dbq-ts";
+import type { Peer, Place, Run } from "./peer.ts";
+
+/** What this process's worker does; a process has one at most. */
+let running: Run = () => undefined;
+
+const step = task("step", (n: number) => running(n));
+
+export async function openDbq({ location, synchronous }: Place): Promise<Peer> {
+  const queue = await openQueue(location, { synchronous });
+  return {
+    async enqueue(n) {
+      const id = await queue.enqueueTask(step, n);
+      return { completed: () => queue.awaitTaskResult(id) };
+    },
+    async work(run, onError) {
+      running = run;
+      const worker = new Worker(queue);
+      worker.on("error", onError);
+      await worker.start();
+    },
+    close: () => queue.close(),
+  };
+}

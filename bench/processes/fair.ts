@@ -1,0 +1,107 @@
+/** Eight workers and two enqueuers on one file: who gets how much, and whose event loop waits. */
+import type { Benchmark, Contender, Figures, Settings, Variant } from "../benchmark.ts";
+import { type Crowd, type CrowdReports, runCrowd } from "./crowd.ts";
+import type { CrowdReport } from "./crowd-process.ts";
+import type { Place } from "./peer.ts";
+import { percentile } from "./percentile.ts";
+import { withPlace } from "./place.ts";
+import { prefill, ranOut } from "./prefill.ts";
+
+interface FairVariant extends Variant {
+  /** Milliseconds that a handler waits; 0: none. */
+  wait: number;
+}
+
+/** Tasks there are to begin with, for each second that one worker or eight of them run: more than they can do. */
+const backlog: Partial<Record<Place["peer"], number>> = { dbq: 100_000, plainjob: 20_000 };
+
+async function measureFair(peer: Place["peer"], settings: Settings<FairVariant>): Promise<Figures> {
+  const { quick } = settings;
+  const settling = quick ? 1_000 : 2_000;
+  const one = await crowded(peer, settings, { workers: 1, settling, duration: quick ? 2_000 : 8_000 });
+  const eight = await crowded(peer, settings, { workers: 8, settling, duration: quick ? 4_000 : 20_000 });
+  return { ...workOf(eight), "vs one process": eight.perSecond / one.perSecond, ...blocksOfAll(eight) };
+}
+
+/** What the machine's scheduler does to as many processes that burn CPU: no tasks, so no more figures than these. */
+async function measureSpin(settings: Settings<FairVariant>): Promise<Figures> {
+  const [settling, duration] = settings.quick ? [1_000, 4_000] : [2_000, 20_000];
+  return blocksOfAll(await crowded("spin", settings, { workers: 8, settling, duration }));
+}
+
+async function crowded(
+  peer: Place["peer"],
+  settings: Settings<FairVariant>,
+  how: Pick<Crowd, "workers" | "settling" | "duration">,
+): Promise<CrowdReports> {
+  return await withPlace(peer, settings, `${how.workers}.db`, async (place) => {
+    const seconds = Math.ceil((how.settling + how.duration) / 1_000);
+    prefill(place, settings.tasks ?? (backlog[peer] ?? 0) * seconds);
+    const reports = await runCrowd({ place, enqueuers: 2, wait: settings.variant.wait, ...how });
+    if (ranOut(place)) throw new Error("the workers ran out of tasks: ask for more with --tasks");
+    return reports;
+  });
+}
+
+function workOf({ workers, enqueuers, perSecond }: CrowdReports): Figures {
+  const shares = workers.map(({ done }) => done);
+  const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
+  const errors = [...workers, ...enqueuers].flatMap((report) => report.errors);
+  for (const error of new Set(errors)) process.stderr.write(`fair: a process was told of: ${error}\n`);
+  const enqueues = enqueuers.flatMap((report) => [...report.enqueues]);
+  return {
+    "tasks/s": perSecond,
+    "smallest share": Math.min(...shares) / mean,
+    errors: errors.length,
+    "enqueue p50": percentile(enqueues, 0.5),
+    "enqueue p99": percentile(enqueues, 0.99),
+  };
+}
+
+function blocksOfAll({ workers, enqueuers, bystander }: CrowdReports): Figures {
+  return {
+    ...blocksOf("block", [...workers, ...enqueuers]),
+    ...blocksOf("bystander's block", [bystander]),
+  };
+}
+
+/** Of the process that fared worst. */
+function blocksOf(name: string, reports: readonly CrowdReport[]): Figures {
+  return {
+    [`${name} p99.9`]: Math.max(...reports.map(({ blocks }) => blocks.p999)),
+    [`${name} max`]: Math.max(...reports.map(({ blocks }) => blocks.max)),
+  };
+}
+
+const contender = (peer: Place["peer"]): Contender<FairVariant> => ({
+  name: peer,
+  measure: (settings) => measureFair(peer, settings),
+});
+
+export const fair: Benchmark<FairVariant> = {
+  name: "fair",
+  title: "Eight workers and two enqueuers on one file",
+  about:
+    "Eight worker processes drain a backlog while two more processes enqueue a task each 5 ms, and one only watches, for 20 s. " +
+    "The smallest worker's share of the tasks is compared with the mean. A block is the time between two turns of a timer of 1 ms in the process that fared worst, nothing subtracted; " +
+    "the bystander is a process that does nothing, and `spin` is the same crowd of processes that burn CPU with no queue at all: " +
+    "what they see is the machine's scheduler. Errors are all that a worker told of or an enqueue rejected with. " +
+    "`vs one process` compares with one worker and the same two enqueuers.",
+  variants: [
+    { name: "no-op", wait: 0 },
+    { name: "1 ms of waiting", wait: 1 },
+  ],
+  figures: [
+    { name: "tasks/s", unit: "/s", better: "higher" },
+    { name: "vs one process", unit: "", better: "higher", goals: [{ must: 0.5, aim: 0.8 }] },
+    { name: "smallest share", unit: "of the mean", better: "higher", goals: [{ must: 0.5, aim: 0.7 }] },
+    { name: "errors", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
+    { name: "block p99.9", unit: "ms", better: "lower", goals: [{ must: 50, aim: 20 }] },
+    { name: "block max", unit: "ms", better: "lower", goals: [{ must: 150, aim: 50 }] },
+    { name: "bystander's block p99.9", unit: "ms", better: "lower" },
+    { name: "bystander's block max", unit: "ms", better: "lower" },
+    { name: "enqueue p50", unit: "ms", better: "lower" },
+    { name: "enqueue p99", unit: "ms", better: "lower" },
+  ],
+  contenders: [contender("dbq"), contender("plainjob"), { name: "spin", measure: measureSpin }],
+};

@@ -1,0 +1,37 @@
+/** A producer and a worker of one queue, each in a process of its own. */
+import { type Figures, programBeside, type Settings } from "../benchmark.ts";
+import { type Child, withChildren } from "./children.ts";
+import { sleep } from "./clock.ts";
+import type { Place } from "./peer.ts";
+import type { ProducerCommands, ProducerConfig } from "./producer-process.ts";
+import type { WorkerCommands, WorkerConfig } from "./worker-process.ts";
+
+/** The first tasks are run and not counted. */
+export const warmUp = 20;
+
+/** Milliseconds until a worker that has started has nothing more to do. */
+const settling = 300;
+
+export interface Pair {
+  worker: Child<WorkerCommands>;
+  producer: Child<ProducerCommands>;
+  /** How many tasks to produce, those of the warm-up among them. */
+  tasks: number;
+}
+
+export function measureBetween(
+  place: Place,
+  settings: Settings,
+  measure: (pair: Pair) => Promise<Figures>,
+): Promise<Figures> {
+  const tasks = warmUp + (settings.tasks ?? (settings.quick ? 50 : 500));
+  return withChildren(async (start) => {
+    const beside = (name: string) => programBeside(import.meta.url, name);
+    const workerConfig: WorkerConfig = { place, tasks };
+    const producerConfig: ProducerConfig = { place };
+    const worker = await start<WorkerCommands>(beside("worker-process"), workerConfig);
+    const producer = await start<ProducerCommands>(beside("producer-process"), producerConfig);
+    await sleep(settling);
+    return await measure({ worker, producer, tasks });
+  });
+}

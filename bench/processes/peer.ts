@@ -1,0 +1,38 @@
+/** The queues under test, as processes use them: some enqueue, others work. */
+import type { Synchronous } from "../benchmark.ts";
+
+export interface Peer {
+  /** Resolves when the peer says that it is written. */
+  enqueue(n: number): Promise<Enqueued>;
+  /** Resolves when a worker runs, in this process, that calls `run` with what was enqueued. */
+  work(run: Run, onError: (error: unknown) => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Enqueued {
+  /** Resolves when its result is known here. Absent where the peer has no such thing. */
+  completed?: () => Promise<unknown>;
+}
+
+export type Run = (n: number) => void | Promise<void>;
+
+/** Where a queue is: which peer's, and its file or name there. */
+export interface Place {
+  peer: keyof typeof peers;
+  location: string;
+  synchronous: Synchronous;
+}
+
+const peers = {
+  dbq: async () => (await import("./dbq-peer.ts")).openDbq,
+  floor: async () => (await import("./floor-peer.ts")).openFloor,
+  plainjob: async () => (await import("./plainjob-peer.ts")).openPlainjobPeer,
+  bullmq: async () => (await import("./bullmq-peer.ts")).openBullmq,
+  spin: async () => (await import("./spin-peer.ts")).openSpin,
+};
+
+/** A process loads only the peer that it uses. */
+export async function openPeer(place: Place): Promise<Peer> {
+  const open = await peers[place.peer]();
+  return await open(place);
+}

@@ -1,0 +1,37 @@
+/** Where a measurement's queue is, made ready before the processes that use it start. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { Contender, Figures, Settings } from "../benchmark.ts";
+import { noRedis } from "../peers/bullmq.ts";
+import { openPeer, type Place } from "./peer.ts";
+
+/** The peer as a contender that measures on a new, empty queue of its own. */
+export function contenderOf(
+  peer: Place["peer"],
+  measure: (place: Place, settings: Settings) => Promise<Figures>,
+): Contender {
+  return {
+    name: peer,
+    ...(peer === "bullmq" && { missing: noRedis }),
+    measure: (settings) => withPlace(peer, settings, "queue.db", (place) => measure(place, settings)),
+  };
+}
+
+/** Gives `use` a new, empty queue, and deletes what is not in the measurement's folder afterwards. */
+export async function withPlace<T>(
+  peer: Place["peer"],
+  { directory, synchronous }: Pick<Settings, "directory" | "synchronous">,
+  name: string,
+  use: (place: Place) => Promise<T>,
+): Promise<T> {
+  const inRedis = peer === "bullmq";
+  const location = inRedis ? `dbq-bench-${randomBytes(6).toString("hex")}` : join(directory, name);
+  const place: Place = { peer, location, synchronous };
+  // Tables are made here, once, and not by several processes at a time.
+  await (await openPeer(place)).close();
+  try {
+    return await use(place);
+  } finally {
+    if (inRedis) await (await import("./bullmq-peer.ts")).obliterate(location);
+  }
+}

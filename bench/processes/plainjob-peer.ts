@@ -1,0 +1,21 @@
+/** plainjob with the options that it has by default, but for `synchronous` and a silent logger. */
+import { defineWorker } from "plainjob";
+import { silent as logger, openPlainjob } from "../peers/plainjob.ts";
+import type { Peer, Place } from "./peer.ts";
+
+export async function openPlainjobPeer({ location, synchronous }: Place): Promise<Peer> {
+  const queue = openPlainjob(location, synchronous);
+  return {
+    async enqueue(n) {
+      queue.add("step", n);
+      return {};
+    },
+    async work(run, onError) {
+      const worker = defineWorker("step", async ({ data }) => await run(Number(data)), { queue, logger });
+      worker.start().catch(onError);
+    },
+    async close() {
+      queue.close();
+    },
+  };
+}

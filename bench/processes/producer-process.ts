@@ -1,0 +1,45 @@
+/** Enqueues in a process of its own, one task after the other, at irregular intervals: the worker has been idle each time. */
+import { sharedNow, sleep } from "./clock.ts";
+import { openPeer, type Place } from "./peer.ts";
+import { configOf, serve } from "./served.ts";
+
+export interface ProducerConfig {
+  place: Place;
+}
+
+/** By the tasks' numbers, on the clock of all processes, in milliseconds. */
+export interface Stamps {
+  called: Float64Array;
+  /** When the enqueue had resolved. */
+  written: Float64Array;
+  /** When the result was there; empty when it was not awaited. */
+  completed: Float64Array;
+}
+
+/** Milliseconds between two tasks: at random between these. */
+const gap = { shortest: 5, longest: 30 };
+
+const { place } = configOf<ProducerConfig>();
+const peer = await openPeer(place);
+
+const commands = {
+  async produce(tasks: number, awaited: boolean): Promise<Stamps> {
+    const called = new Float64Array(tasks);
+    const written = new Float64Array(tasks);
+    const completed = new Float64Array(awaited ? tasks : 0);
+    for (let n = 0; n < tasks; n += 1) {
+      await sleep(gap.shortest + Math.random() * (gap.longest - gap.shortest));
+      called[n] = sharedNow();
+      const enqueued = await peer.enqueue(n);
+      written[n] = sharedNow();
+      if (!awaited) continue;
+      await enqueued.completed?.();
+      completed[n] = sharedNow();
+    }
+    return { called, written, completed };
+  },
+};
+
+export type ProducerCommands = typeof commands;
+
+serve(commands);

@@ -1,0 +1,59 @@
+/**
+ * The floor's database: better-sqlite3 and nothing else. The tables and indexes are those of dbq's own migrations, and
+ * the settings of the connection are those of a file that dbq opens (`parity.ts` asks both, before anything is measured).
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
+import type { Synchronous } from "./benchmark.ts";
+
+const require = createRequire(import.meta.url);
+const migrations = join(dirname(require.resolve("dbq-ts/package.json")), "migrations", "sqlite");
+
+/** Opens the file; makes the tables of dbq where they are missing. */
+export function openRaw(path: string, synchronous: Synchronous): Database.Database {
+  const db = new Database(path, { timeout: 5 });
+  db.pragma("journal_mode = wal");
+  db.pragma(`synchronous = ${synchronous}`);
+  db.pragma(`journal_size_limit = ${64 * 1_048_576}`);
+  db.pragma("wal_autocheckpoint = 4000");
+  const made = db.prepare("select 1 from sqlite_master where name = 'dbq_tasks'").get() !== undefined;
+  if (!made) for (const sql of migrationFiles()) db.exec(sql);
+  return db;
+}
+
+/** What drizzle-kit writes between statements begins with `--`, and is a comment to SQLite. */
+function migrationFiles(): string[] {
+  const names = readdirSync(migrations).filter((name) => name.endsWith(".sql"));
+  return names.sort().map((name) => readFileSync(join(migrations, name), "utf8"));
+}
+
+/** What one insert writes: the columns that dbq writes, each of them a parameter, as whoever enqueues may set it. */
+export interface RawTask {
+  func: string;
+  args: string;
+}
+
+/** Inserts one row in whatever transaction is open, if any; gives its id. */
+export function rawInsert(db: Database.Database): (task: RawTask) => number {
+  const insert = db.prepare(`
+    insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
+      unique_key, created_at, updated_at, wait_until, status)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+  return ({ func, args }) => {
+    const now = Date.now();
+    // biome-ignore format: one line of columns, one line of values
+    const { lastInsertRowid } = insert.run(
+      func, args, "{}", "{}", 5, "default", 3, null, null, null, now, now, null, "pending",
+    );
+    return Number(lastInsertRowid);
+  };
+}
+
+/** Inserts many in one IMMEDIATE transaction; gives their ids in order. */
+export function rawInsertMany(db: Database.Database): (tasks: readonly RawTask[]) => number[] {
+  const insert = rawInsert(db);
+  const many = db.transaction((tasks: readonly RawTask[]) => tasks.map(insert));
+  return (tasks) => many.immediate(tasks);
+}

@@ -1,0 +1,21 @@
+/** Rows in aligned columns, and numbers as people read them. */
+
+/** Columns of which every cell looks like a number stand to the right. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const all = [headings, ...rows];
+  const widths = headings.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
+  const right = headings.map((_, i) => rows.every((row) => /^[\d.,]*( [x%])?$/.test(row[i] ?? "")));
+  return all.map((row) =>
+    widths
+      .map((width, i) => (right[i] ? (row[i] ?? "").padStart(width) : (row[i] ?? "").padEnd(width)))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+/** Three digits at least, and no more behind the point than these take. */
+export function number(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(3)));
+}
