@@ -18,15 +18,15 @@ export function encodeArgs(args: readonly unknown[]): string {
   let length = args.length;
   while (length > 0 && args[length - 1] === undefined) length -= 1;
   if (length === 0) return "[]";
-  const writer = new Writer();
+  const writer = new Writer("args");
   let text = "[";
-  for (let i = 0; i < length; i += 1) text += (i === 0 ? "" : ",") + writer.write(args[i], `args[${i}]`);
+  for (let i = 0; i < length; i += 1) text += (i === 0 ? "" : ",") + writer.item(i, args[i]);
   return `${text}]`;
 }
 
 /** A value as JSON; `undefined` for `undefined`. `name` begins the path in an error. @throws NotSerializableError */
 export function encode(value: unknown, name: string): string | undefined {
-  return value === undefined ? undefined : new Writer().write(value, name);
+  return value === undefined ? undefined : new Writer(name).write(value);
 }
 
 /** A plain object as JSON. @throws NotSerializableError, also when it is not a plain object. */
@@ -35,7 +35,7 @@ export function encodeObject(value: unknown, name: string): string {
   if (typeof value !== "object" || value === null || !isPlain(value)) {
     throw new NotSerializableError(name, `expected a plain object, got ${describe(value)}`);
   }
-  return new Writer().write(value, name);
+  return new Writer(name).write(value);
 }
 
 /** @throws PayloadTooLargeError when the texts together take more than `limit` bytes of UTF-8. */
@@ -77,68 +77,100 @@ export function decode(text: string, column: string): unknown {
   }
 }
 
-/** One walk over one value. It remembers the objects that it is inside of, to find cycles. */
+/** One walk over one value. It remembers where it is: to find cycles, and to say where something is that it refuses. */
 class Writer {
+  readonly #name: string;
   readonly #inside: object[] = [];
+  readonly #keys: (string | number)[] = [];
 
-  write(value: unknown, path: string): string {
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  write(value: unknown): string {
     switch (typeof value) {
       case "string":
         return JSON.stringify(value);
       case "number":
-        return number(value, path);
+        return this.#number(value);
       case "boolean":
         return value ? "true" : "false";
       case "object":
-        return value === null ? "null" : this.#object(value, path);
+        return value === null ? "null" : this.#object(value);
       default:
-        throw new NotSerializableError(path, `${describe(value)} cannot be kept as JSON`);
+        return this.#refuse(`${describe(value)} cannot be kept as JSON`);
     }
   }
 
-  #object(value: object, path: string): string {
-    if (this.#inside.includes(value)) throw new NotSerializableError(path, "a cycle: it contains itself");
-    if (this.#inside.length >= maxDepth)
-      throw new NotSerializableError(path, `more than ${maxDepth} levels deep`);
+  /** The value that is under this key of the one that it is inside of. */
+  item(key: string | number, value: unknown): string {
+    this.#keys.push(key);
+    const text = this.write(value);
+    this.#keys.pop();
+    return text;
+  }
+
+  #number(value: number): string {
+    if (!Number.isFinite(value)) return this.#refuse(`${value} cannot be kept as JSON`);
+    return Object.is(value, -0) ? "-0" : String(value);
+  }
+
+  #object(value: object): string {
+    if (this.#inside.includes(value)) return this.#refuse("a cycle: it contains itself");
+    if (this.#inside.length >= maxDepth) return this.#refuse(`more than ${maxDepth} levels deep`);
     this.#inside.push(value);
-    const text = isArray(value, path) ? this.#array(value, path) : this.#plain(value, path);
+    const text = this.#isArray(value) ? this.#array(value) : this.#plain(value);
     this.#inside.pop();
     return text;
   }
 
-  #array(array: unknown[], path: string): string {
-    if (!isPlainArray(array)) refuse(array, path);
+  #array(array: unknown[]): string {
+    if (!isPlainArray(array)) return this.#refuseKind(array);
     let text = "[";
-    for (let i = 0; i < array.length; i += 1) {
-      text += (i === 0 ? "" : ",") + this.write(array[i], `${path}[${i}]`);
-    }
+    for (let i = 0; i < array.length; i += 1) text += (i === 0 ? "" : ",") + this.item(i, array[i]);
     // No hole can be left here (a hole reads as undefined), so further keys are properties that JSON would drop.
     const extra = Object.keys(array)[array.length];
-    if (extra !== undefined)
-      throw new NotSerializableError(
-        join(path, extra),
-        "a named property of an array cannot be kept as JSON",
-      );
-    refuseSymbols(array, path);
+    if (extra !== undefined) {
+      this.#keys.push(extra);
+      return this.#refuse("a named property of an array cannot be kept as JSON");
+    }
+    this.#refuseSymbols(array);
     return `${text}]`;
   }
 
-  #plain(object: object, path: string): string {
-    if (!isPlain(object)) refuse(object, path);
+  #plain(object: object): string {
+    if (!isPlain(object)) return this.#refuseKind(object);
     let text = "";
     for (const key of Object.keys(object)) {
       const value = (object as JsonObject)[key];
-      if (value === undefined) continue;
-      text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.write(value, join(path, key))}`;
+      if (value !== undefined)
+        text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.item(key, value)}`;
     }
-    refuseSymbols(object, path);
+    this.#refuseSymbols(object);
     return `{${text}}`;
   }
-}
 
-function number(value: number, path: string): string {
-  if (!Number.isFinite(value)) throw new NotSerializableError(path, `${value} cannot be kept as JSON`);
-  return Object.is(value, -0) ? "-0" : String(value);
+  /** `Array.isArray` throws for a proxy that was revoked. */
+  #isArray(value: object): value is unknown[] {
+    try {
+      return Array.isArray(value);
+    } catch {
+      return this.#refuse("a revoked Proxy cannot be kept as JSON");
+    }
+  }
+
+  #refuseSymbols(value: object): void {
+    const symbols = Object.getOwnPropertySymbols(value);
+    if (symbols.length > 0) this.#refuse(`the key ${show(symbols[0])} cannot be kept as JSON`);
+  }
+
+  #refuseKind(value: object): never {
+    return this.#refuse(`${describe(value)} cannot be kept as JSON`);
+  }
+
+  #refuse(why: string): never {
+    throw new NotSerializableError(this.#name + this.#keys.map(step).join(""), why);
+  }
 }
 
 /** Literals and `Object.create(null)`, of any realm; not the instances of a class. */
@@ -150,28 +182,9 @@ function isPlain(value: object): boolean {
   );
 }
 
-/** `Array.isArray` throws for a proxy that was revoked. */
-function isArray(value: object, path: string): value is unknown[] {
-  try {
-    return Array.isArray(value);
-  } catch {
-    throw new NotSerializableError(path, "a revoked Proxy cannot be kept as JSON");
-  }
-}
-
 /** An array of any realm, not of a subclass: its prototype is itself an array, as Array.prototype alone is. */
 function isPlainArray(value: unknown[]): boolean {
   return Array.isArray(Object.getPrototypeOf(value));
-}
-
-function refuse(value: object, path: string): never {
-  throw new NotSerializableError(path, `${describe(value)} cannot be kept as JSON`);
-}
-
-function refuseSymbols(value: object, path: string): void {
-  const [symbol] = Object.getOwnPropertySymbols(value);
-  if (symbol !== undefined)
-    throw new NotSerializableError(path, `the key ${show(symbol)} cannot be kept as JSON`);
 }
 
 function describe(value: unknown): string {
@@ -183,6 +196,8 @@ function describe(value: unknown): string {
   return !types.isProxy(value) && Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
 }
 
-function join(path: string, key: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
+/** One step of a path. */
+function step(key: string | number): string {
+  if (typeof key === "number") return `[${key}]`;
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

@@ -20,7 +20,7 @@ import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Row, toAttempt, toClaimed, toCount, toStanding, toTask } from "./rows.ts";
 import { queries, statements } from "./statements.ts";
-import { changes, count, type Op, rows, rowsOnce } from "./steps.ts";
+import { changes, count, insertedId, type Op, rows, rowsOnce } from "./steps.ts";
 import { transitions } from "./transitions.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
 
@@ -45,8 +45,8 @@ export function operations(d: Dialect) {
     for (let round = 0; round < 10; round += 1) {
       const holder = yield* holderOf(task.uniqueKey);
       if (holder !== undefined) return { id: holder, duplicate: true };
-      const [row] = yield* rows(s.insert, task);
-      if (row) return { id: Number(row[0]), duplicate: false };
+      const id = yield* insertedId(s.insert, task);
+      if (id !== undefined) return { id, duplicate: false };
     }
     throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);
   }

@@ -67,6 +67,11 @@ export class SqliteConnection {
     switch (step.want) {
       case "rows":
         return run.all(...bind(names, step.params));
+      // Not RETURNING, which takes 2 µs of 5.
+      case "id": {
+        const { changes, lastInsertRowid } = run.run(...bind(names, step.params));
+        return changes > 0 ? Number(lastInsertRowid) : undefined;
+      }
       case "count":
         return run.run(...bind(names, step.params)).changes;
       case "counts":

@@ -45,8 +45,7 @@ export function statements(d: Dialect) {
         ${p.timeout}, ${p.requestId}, ${p.uniqueKey},
         ${d.now(p)}, ${d.now(p)}, coalesce(${d.integer(p.waitUntil)}, ${d.now(p)} + ${d.integer(p.delay)}),
         case when coalesce(${d.integer(p.waitUntil)}, ${d.now(p)} + ${d.integer(p.delay)}) > ${d.now(p)} then 'scheduled' else 'pending' end)
-      ${d.ignoreConflict}
-      returning id`,
+      ${d.ignoreConflict}`,
 
     holder: (p) => sql`
       select id from dbq_tasks where unique_key = ${p.uniqueKey} and ${unfinished}`,

@@ -6,14 +6,18 @@ import type { SQL } from "drizzle-orm/sql/sql";
 import type { Row } from "./rows.ts";
 import type { Params, Statement } from "./statements.ts";
 
-/** What a runner is asked for: the rows of a query, the row count of a change, or the row counts of one change with many parameters. */
+/**
+ * What a runner is asked for: the rows of a query; the id of the row that an insert made, if it made one; the row count
+ * of a change; or the row counts of one change with many parameters.
+ */
 export type Step =
   | { want: "rows"; query: Statement; params: Params }
   | { want: "rowsOnce"; query: SQL }
+  | { want: "id"; query: Statement; params: Params }
   | { want: "count"; query: Statement; params: Params }
   | { want: "counts"; query: Statement; params: readonly Params[] };
 
-// biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the four functions below fix it.
+// biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
 export type Op<T> = Generator<Step, T, any>;
 
 export function* rows(query: Statement, params: Params = {}): Op<Row[]> {
@@ -22,6 +26,10 @@ export function* rows(query: Statement, params: Params = {}): Op<Row[]> {
 
 export function* rowsOnce(query: SQL): Op<Row[]> {
   return yield { want: "rowsOnce", query };
+}
+
+export function* insertedId(query: Statement, params: Params): Op<number | undefined> {
+  return yield { want: "id", query, params };
 }
 
 export function* count(query: Statement, params: Params): Op<number> {
