@@ -39,7 +39,7 @@ import { type Attempt, type Task, type TaskId, type TaskStatus, taskStatuses } f
 import { attemptOf, taskOf } from "./view.ts";
 import { chain, isAsync, type QueueWithin, type SynchronousDrizzle } from "./within.ts";
 
-/** How many tasks are deleted in one transaction: others wait that long at most. */
+/** How many tasks are looked at, and deleted, in one transaction: others wait that long at most. */
 const purgeBatch = 500;
 
 /** A queue in one database. Made by `openQueue`; its methods may be destructured. */
@@ -254,10 +254,10 @@ export class Queue {
     const { store, hints } = this.#open();
     const read = readPurgeFilter(filter);
     let purged = 0;
-    for (;;) {
-      const deleted = await store.purge(read, purgeBatch);
-      purged += deleted;
-      if (deleted < purgeBatch) break;
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const looked = await store.purge(read, purgeBatch, after);
+      purged += looked.purged;
+      after = looked.last;
       await new Promise((resolve) => setImmediate(resolve));
     }
     hints.moved();

@@ -231,8 +231,15 @@ export interface Store {
    */
   retry(id: number): Promise<Operated>;
 
-  /** Deletes up to `limit` tasks and their attempts. Running ones only when told to. */
-  purge(filter: PurgeFilter, limit: number): Promise<number>;
+  /**
+   * Looks at the next `limit` tasks whose ids are above `after`, and deletes those of them that the filter names, with
+   * their attempts. Running ones only when told to. `last`: where to go on; undefined when there are no more.
+   */
+  purge(
+    filter: PurgeFilter,
+    limit: number,
+    after: number,
+  ): Promise<{ purged: number; last: number | undefined }>;
 
   /** Makes due tasks pending, at most `limit`; `nextDue`: milliseconds until the next one, if any. */
   promote(limit: number): Promise<{ promoted: number; nextDue: number | undefined }>;

@@ -32,7 +32,7 @@ export function methodsOver({ read, alone, write }: Runner, ops: Operations): Sh
     progress: (notes) => write(() => ops.progress(notes)),
     cancel: (id, error) => write(() => ops.cancel(id, error)),
     retry: (id) => write(() => ops.retry(id)),
-    purge: (filter, limit) => write(() => ops.purge(filter, limit)),
+    purge: (filter, limit, after) => write(() => ops.purge(filter, limit, after)),
     promote: async (limit) => {
       let nextDue = await read(ops.nextDue);
       if (nextDue !== 0) return { promoted: 0, nextDue };

@@ -204,8 +204,14 @@ export function operations(d: Dialect) {
     return yield* count(s.deleteTasks, { ids });
   }
 
-  function* purge(filter: PurgeFilter, limit: number): Op<number> {
-    return yield* remove(yield* rowsOnce(q.purgeable(filter, limit)));
+  function* purge(
+    filter: PurgeFilter,
+    limit: number,
+    after: number,
+  ): Op<{ purged: number; last: number | undefined }> {
+    const seen = yield* rowsOnce(q.purgeable(filter, limit, after));
+    const last = seen.length < limit ? undefined : Number(seen.at(-1)?.[0]);
+    return { purged: yield* remove(seen.filter(([, named]) => Number(named) === 1)), last };
   }
 
   return {

@@ -113,10 +113,10 @@ export function accounted(store: Store): Store {
       ),
     cancel: (id, error) => account(() => store.cancel(id, error), one),
     retry: (id) => account(() => store.retry(id), one),
-    purge: (filter, limit) =>
+    purge: (filter, limit, after) =>
       account(
-        () => store.purge(filter, limit),
-        (removed) => ({ removed }),
+        () => store.purge(filter, limit, after),
+        ({ purged }) => ({ removed: purged }),
       ),
     promote: (limit) =>
       account(

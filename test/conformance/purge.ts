@@ -10,7 +10,7 @@ async function left({ store }: Context): Promise<number[]> {
 }
 
 async function purged({ store }: Context, filter: Partial<PurgeFilter>, limit = many): Promise<number> {
-  return await store.purge({ includeRunning: false, ...filter }, limit);
+  return (await store.purge({ includeRunning: false, ...filter }, limit, 0)).purged;
 }
 
 /** The same retention for all that has ended. */
@@ -69,14 +69,16 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "purge takes at most its limit at a time",
+      name: "purge looks at no more than its limit at a time, and says where to go on",
       run: async (ctx) => {
-        await insert(ctx.store, {}, {}, {}, {}, {});
-        assert.deepEqual(
-          [await purged(ctx, {}, 2), await purged(ctx, {}, 2), await purged(ctx, {}, 2)],
-          [2, 2, 1],
-        );
-        assert.equal(await purged(ctx, {}, 2), 0);
+        const ids = await insert(ctx.store, { func: "a" }, { func: "b" }, { func: "b" }, { func: "a" }, {});
+        const [, second, third, fourth, fifth] = ids as [number, number, number, number, number];
+        const next = async (after: number) =>
+          await ctx.store.purge({ includeRunning: false, func: "a" }, 2, after);
+        assert.deepEqual(await next(0), { purged: 1, last: second });
+        assert.deepEqual(await next(second), { purged: 1, last: fourth });
+        assert.deepEqual(await next(fourth), { purged: 0, last: undefined });
+        assert.deepEqual(await left(ctx), [second, third, fifth]);
       },
     },
     {

@@ -186,8 +186,11 @@ const cases: Case[] = [
       const first = await claim(claiming, claimBy("w1", { limit: 5 }));
       const purge = async () => {
         let purged = 0;
-        for (let step = -1; step !== 0; purged += step)
-          step = await purging.purge({ includeRunning: false }, 7);
+        for (let after: number | undefined = 0; after !== undefined; ) {
+          const looked = await purging.purge({ includeRunning: false }, 7, after);
+          purged += looked.purged;
+          after = looked.last;
+        }
         return purged;
       };
       const claimAll = async () => {

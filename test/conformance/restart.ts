@@ -35,7 +35,7 @@ export const restartGroup: Group = {
       needs: ["restart"],
       run: async ({ store, another }) => {
         const last = await insertOne(store);
-        await store.purge({ includeRunning: true }, 10);
+        await store.purge({ includeRunning: true }, 10, 0);
         await store.close();
         assert.ok((await insertOne(await another())) > last);
       },
