@@ -109,15 +109,13 @@ export class Worker<C = unknown> extends WorkerTeller {
 
   #newRun(): Run {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
-    const lookForDue = () => upkeep.lookForDue();
-    const ears: Ears = new Ears(
-      (listener) => this.#engine.store.watch(listener),
-      () => {
-        slots.lookForWork();
-        lookForDue();
-      },
-    );
-    const slots = this.#newSlots(id, ears, lookForDue);
+    const onChange = () => {
+      slots.lookForWork();
+      // After the turn that this asks for: what there is to run goes first.
+      setImmediate(() => upkeep.lookAround());
+    };
+    const ears: Ears = new Ears((listener) => this.#engine.store.watch(listener), onChange);
+    const slots = this.#newSlots(id, ears, () => upkeep.lookForDue());
     const upkeep = this.#newUpkeep(id, slots);
     return { id, slots, ears, upkeep, undo: [] };
   }

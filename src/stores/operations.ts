@@ -20,7 +20,7 @@ import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Row, toAttempt, toClaimed, toCount, toStanding, toTask } from "./rows.ts";
 import { queries, statements } from "./statements.ts";
-import { changes, count, insertedId, type Op, rows, rowsOnce } from "./steps.ts";
+import { changes, count, insertedId, type Op, rows, rowsOnce, transaction } from "./steps.ts";
 import { transitions } from "./transitions.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
 
@@ -136,8 +136,20 @@ export function operations(d: Dialect) {
     return settled;
   }
 
+  /**
+   * With outcomes to settle, candidates are read in the transaction that settles them. Without, they are read first and
+   * without a lock: a worker that is woken for nothing writes nothing.
+   */
+  function* turn(asked: Turn): Op<TurnResult> {
+    const { outcomes, claim } = asked;
+    if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked));
+    const seen = yield* claimable(claim);
+    if (seen.length === 0) return { settled: [], claimed: [], more: false, registered: true };
+    return yield* transaction(() => settleAndClaim(asked, seen));
+  }
+
   /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
-  function* turn({ outcomes, claim: request }: Turn, seen?: readonly Row[]): Op<TurnResult> {
+  function* settleAndClaim({ outcomes, claim: request }: Turn, seen?: readonly Row[]): Op<TurnResult> {
     const settled = yield* settle(outcomes);
     const none = { settled, claimed: [], more: false, registered: true };
     if (!request) return none;

@@ -52,6 +52,8 @@ interface Prepared {
 
 export class SqliteConnection {
   readonly client: Database.Database;
+  /** Called after each transaction of its own. */
+  onCommit: () => void = () => undefined;
   readonly #prepared = new Map<Statement, Prepared>();
   /** Made once: making one costs as much as a statement. Inside of an open transaction it is a savepoint. */
   readonly #transaction: Database.Transaction<(op: () => Op<unknown>) => unknown>;
@@ -63,6 +65,7 @@ export class SqliteConnection {
 
   readonly #execute = (step: Step): unknown => {
     if (step.want === "rowsOnce") return this.#once(step.query);
+    if (step.want === "transaction") return this.#inTransaction(step.op);
     const { run, names } = this.prepare(step.query);
     switch (step.want) {
       case "rows":
@@ -101,7 +104,13 @@ export class SqliteConnection {
 
   /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
   atomically<T>(op: () => Op<T>): T {
-    return this.named(() => this.#transaction.immediate(op)) as T;
+    return this.named(() => this.#inTransaction(op)) as T;
+  }
+
+  #inTransaction(op: () => Op<unknown>): unknown {
+    const result = this.#transaction.immediate(op);
+    this.onCommit();
+    return result;
   }
 
   /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */

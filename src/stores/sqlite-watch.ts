@@ -3,6 +3,10 @@
  * `PRAGMA data_version` whether it was a commit of another connection: p50 0.07 ms between two processes and next to no
  * CPU while idle, where polling `data_version` each millisecond took 0.36 ms and 2.5 % of a core.
  *
+ * The event of a write comes before the commit can be seen, by 0.05 ms, or with `synchronous = full` by the time of a
+ * sync. So queues bring one more when they have committed (`SqliteNudge`), which changes the database file itself; for
+ * whoever does not, it is looked again after 1, 4, 16 … milliseconds.
+ *
  * A hint only: events may be lost or repeated, and on some systems there are none. Whoever listens also polls.
  */
 import { type FSWatcher, watch } from "node:fs";
@@ -12,7 +16,7 @@ import { report } from "../events.ts";
 
 /** Milliseconds between the looks that follow an event: the first, and the longest. */
 const firstDelay = 1;
-const longestDelay = 512;
+const longestDelay = 256;
 
 export class SqliteWatch {
   readonly #path: string;
@@ -58,7 +62,8 @@ export class SqliteWatch {
       this.#changed();
       const file = basename(this.#path);
       this.#watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
-        if (changed?.startsWith(file) ?? true) this.#onEvent();
+        if (changed === file) this.#look(firstDelay);
+        else if (changed?.startsWith(file) ?? true) this.#onEvent();
       });
       this.#watcher.on("error", (error) => report(error, `watching ${this.#path}`));
     } catch (error) {
@@ -72,10 +77,7 @@ export class SqliteWatch {
     else if (this.#delay > firstDelay) this.#lookIn(firstDelay);
   }
 
-  /**
-   * The event comes with the write to the WAL; with `synchronous = full` the commit can be seen only after the sync that
-   * follows, and no event tells of that. So: again after 1, 2, 4 … milliseconds, also when an earlier commit was seen.
-   */
+  /** Again later also when an earlier commit was seen: the one that brought the event may be still to come. */
   #look(delay: number): void {
     this.#lastLook = performance.now();
     const changed = this.#changed();
@@ -87,7 +89,7 @@ export class SqliteWatch {
     clearTimeout(this.#nextLook);
     this.#delay = delay;
     if (delay > longestDelay || !this.#watcher) return;
-    this.#nextLook = setTimeout(() => this.#look(delay * 2), delay).unref();
+    this.#nextLook = setTimeout(() => this.#look(delay * 4), delay).unref();
   }
 
   #changed(): boolean {

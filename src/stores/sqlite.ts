@@ -21,6 +21,7 @@ import {
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { clientOf, drizzleOver, isTransaction } from "./sqlite-drizzle.ts";
 import { Heartbeat } from "./sqlite-heartbeat.ts";
+import { SqliteNudge } from "./sqlite-nudge.ts";
 import { explained, fileOf, openBeside, openFile, type SqliteSettings, useWal } from "./sqlite-open.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
@@ -114,22 +115,26 @@ function sqliteStore(
 ): Store {
   const { client } = connection;
   const watch = path === undefined ? undefined : new SqliteWatch(path, client);
+  const nudge = path === undefined ? undefined : new SqliteNudge(path);
+  connection.onCommit = () => nudge?.committed();
   let theirs: BetterSQLite3Database | undefined;
 
-  const write = <T>(op: () => Op<T>): Promise<T> =>
+  const onceFree = <T>(act: () => T): Promise<T> =>
     patiently(() => {
       refuseOpenTransaction(client);
-      return connection.atomically(op);
+      return act();
     });
-  // A statement that is alone is a transaction by itself, whether it reads or writes.
+  const run = <T>(op: () => Op<T>): Promise<T> => onceFree(() => connection.run(op()));
+  const write = <T>(op: () => Op<T>): Promise<T> => onceFree(() => connection.atomically(op));
   const alone = <T>(op: () => Op<T>): Promise<T> =>
-    patiently(() => {
-      refuseOpenTransaction(client);
-      return connection.run(op());
+    onceFree(() => {
+      const result = connection.run(op());
+      nudge?.committed();
+      return result;
     });
 
   return {
-    ...methodsOver({ read: alone, alone, write }, ops),
+    ...methodsOver({ run, alone, write }, ops),
     synchronous: true,
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
@@ -157,6 +162,7 @@ function sqliteStore(
     diagnose: async () => diagnoseSqlite(client),
     close: async () => {
       watch?.close();
+      nudge?.close();
       if (owned) client.close();
     },
   };

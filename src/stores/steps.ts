@@ -8,14 +8,15 @@ import type { Params, Statement } from "./statements.ts";
 
 /**
  * What a runner is asked for: the rows of a query; the id of the row that an insert made, if it made one; the row count
- * of a change; or the row counts of one change with many parameters.
+ * of a change; the row counts of one change with many parameters; or what an operation gives in a transaction.
  */
 export type Step =
   | { want: "rows"; query: Statement; params: Params }
   | { want: "rowsOnce"; query: SQL }
   | { want: "id"; query: Statement; params: Params }
   | { want: "count"; query: Statement; params: Params }
-  | { want: "counts"; query: Statement; params: readonly Params[] };
+  | { want: "counts"; query: Statement; params: readonly Params[] }
+  | { want: "transaction"; op: () => Op<unknown> };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
 export type Op<T> = Generator<Step, T, any>;
@@ -41,6 +42,11 @@ export function* changes(query: Statement, items: readonly Params[]): Op<boolean
   if (items.length === 0) return [];
   const counts: number[] = yield { want: "counts", query, params: items };
   return counts.map((changed) => changed > 0);
+}
+
+/** Runs an operation in a transaction that may write from its first statement on. */
+export function* transaction<T>(op: () => Op<T>): Op<T> {
+  return yield { want: "transaction", op };
 }
 
 /** Runs an operation on a driver that answers at once. */
