@@ -109,6 +109,7 @@ export class Slots {
   /** Resolves when nothing runs, all that ran is settled, and no turn is under way. */
   async drained(): Promise<void> {
     while (!this.#abandoned && (this.#running.size > 0 || this.#scheduled)) await this.turnEnd();
+    clearTimeout(this.#standingsTimer);
     await this.#progress.flush();
   }
 
