@@ -2,7 +2,7 @@
  * Invariant: when a process dies, what it ran starts in another one within a second, backlog or not; the crash counts as a
  * failed attempt, so that a task which kills whoever runs it ends as failed when its retries are used up.
  */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { stage } from "../fixtures/processes.ts";
 import { hang, hangOnce, poison, quick, work } from "../fixtures/tasks.ts";
 import { onLinux, patient } from "./linux.ts";
@@ -61,6 +61,19 @@ onLinux("a worker that is killed", () => {
     expect(again.at - killedAt).toBeLessThanOrEqual(1_000);
     expect((await queue.countTasks()).pending).toBeGreaterThan(0);
     expect(await queue.awaitTaskCompletion(id)).toMatchObject({ result: other.pid, retryCount: 1 });
+  });
+
+  // A worker that is alone looks for dead ones less often, until it hears of another.
+  test("soon after it came to one that was alone and idle", patient, async () => {
+    const { ledger, queue, worker } = await stage();
+    await worker();
+    const coming = await worker({ queueName: "other" });
+    const id = await queue.enqueueTask(hang.with({ queueName: "other" }));
+    await ledger.until("start", ({ task }) => task === id);
+    const killedAt = await coming.kill();
+    await vi.waitUntil(async () => (await queue.getTask(id))?.status === "pending", { timeout: 20_000 });
+    console.log(`from kill to pending: ${Date.now() - killedAt} ms`);
+    expect(Date.now() - killedAt).toBeLessThanOrEqual(1_000);
   });
 
   test("by its own task, each time: that one fails, and the others are done", patient, async () => {
