@@ -19,17 +19,21 @@ import type {
 import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Row, toAttempt, toClaimed, toCount, toStanding, toTask } from "./rows.ts";
-import { queries, statements } from "./statements.ts";
+import { claimable as claimableOf, probeNames, queries, statements } from "./statements.ts";
 import { changes, count, insertedId, type Op, rows, rowsOnce, transaction } from "./steps.ts";
 import { transitions } from "./transitions.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
 
-/** Of rows of an id and a priority. */
-const byPriorityThenAge = (a: Row, b: Row) => Number(b[1]) - Number(a[1]) || Number(a[0]) - Number(b[0]);
+/** SQLite takes 500 in one statement. */
+const mostProbes = 250;
+
+/** Of candidates. */
+const byPriorityThenAge = (a: Row, b: Row) => Number(b[7]) - Number(a[7]) || Number(a[0]) - Number(b[0]);
 
 export function operations(d: Dialect) {
   const s = statements(d);
   const q = queries(d);
+  const claimable = claimableOf(d);
   const { finish, release, record } = transitions(s);
 
   // ---- enqueue -------------------------------------------------------------------------------
@@ -71,30 +75,30 @@ export function operations(d: Dialect) {
 
   // ---- claim and settle ----------------------------------------------------------------------
 
-  /**
-   * What may be claimed now: by the time it is claimed it may be gone. One probe for each function of each queue, so
-   * that a backlog of functions that this worker does not know costs it nothing.
-   */
-  function* claimable({ queueNames, funcs, limit }: ClaimRequest): Op<Row[]> {
-    const probes = queueNames.flatMap((queueName) => funcs.map((func) => ({ queueName, func, limit })));
-    const [only] = probes;
-    if (only && probes.length === 1) return yield* rows(s.claimable, only);
+  /** What may be claimed now: by the time it is claimed it may be gone. */
+  function* candidates({ queueNames, funcs, limit }: ClaimRequest): Op<Row[]> {
+    const pairs = queueNames.flatMap((queueName) => funcs.map((func) => [queueName, func] as const));
     const found: Row[] = [];
-    for (const probe of probes) found.push(...(yield* rows(s.firstClaimable, probe)));
-    if (found.length === 0) return [];
-    const first = found.sort(byPriorityThenAge).slice(0, limit);
-    const order = new Map(first.map(([id], i) => [Number(id), i]));
-    const candidates = yield* rows(s.candidates, { ids: JSON.stringify([...order.keys()]) });
-    return candidates.sort((a, b) => (order.get(Number(a[0])) ?? 0) - (order.get(Number(b[0])) ?? 0));
+    for (let i = 0; i < pairs.length; i += mostProbes) {
+      const probes = pairs.slice(i, i + mostProbes);
+      const params: Record<string, unknown> = { limit };
+      for (const [n, [queueName, func]] of probes.entries()) {
+        const [queue, name] = probeNames(n);
+        params[queue] = queueName;
+        params[name] = func;
+      }
+      found.push(...(yield* rows(claimable(probes.length), params)));
+    }
+    return pairs.length > mostProbes ? found.sort(byPriorityThenAge).slice(0, limit) : found;
   }
 
   /** Claims those of the candidates that nobody has moved since they were read. */
-  function* claim(candidates: readonly Row[], workerId: string, startedAt: number): Op<TaskRecord[]> {
+  function* claim(found: readonly Row[], workerId: string, startedAt: number): Op<TaskRecord[]> {
     const won = yield* changes(
       s.claim,
-      candidates.map(([id, generationId]) => ({ id, generationId, workerId, startedAt })),
+      found.map(([id, generationId]) => ({ id, generationId, workerId, startedAt })),
     );
-    return candidates.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
+    return found.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
   }
 
   function* settleOne(outcome: Outcome): Op<boolean> {
@@ -143,7 +147,7 @@ export function operations(d: Dialect) {
   function* turn(asked: Turn): Op<TurnResult> {
     const { outcomes, claim } = asked;
     if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked));
-    const seen = yield* claimable(claim);
+    const seen = yield* candidates(claim);
     if (seen.length === 0) return { settled: [], claimed: [], more: false, registered: true };
     return yield* transaction(() => settleAndClaim(asked, seen));
   }
@@ -155,9 +159,9 @@ export function operations(d: Dialect) {
     if (!request) return none;
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
     if (!worker) return { ...none, registered: false };
-    const candidates = seen ?? (yield* claimable(request));
-    const won = yield* claim(candidates, request.workerId, Number(worker[0]));
-    const more = candidates.length === request.limit || won.length < candidates.length;
+    const found = seen ?? (yield* candidates(request));
+    const won = yield* claim(found, request.workerId, Number(worker[0]));
+    const more = found.length === request.limit || won.length < found.length;
     return { ...none, claimed: won, more };
   }
 
@@ -231,7 +235,6 @@ export function operations(d: Dialect) {
     statements: s,
     insert,
     settleOne,
-    claimable,
     turn,
     standings,
     get,

@@ -33,8 +33,6 @@ const columns = {
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
 export function statements(d: Dialect) {
-  const claimable = (p: Params) => sql`queue_name = ${p.queueName} and func = ${p.func} and status = 'pending'
-        and (wait_until is null or wait_until <= ${d.now(p)})`;
   const held = (p: Params) => sql`id = ${p.id} and generation_id = ${p.generationId}`;
 
   return {
@@ -55,18 +53,6 @@ export function statements(d: Dialect) {
 
     attempts: (p) => sql`
       select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by id`,
-
-    /** Highest priority first, then oldest. A row inserted from elsewhere may be pending before its time. */
-    claimable: (p) => sql`
-      select ${columns.candidate} from dbq_tasks where ${claimable(p)}
-      order by priority desc, id ${d.atMost(p.limit)} ${d.skipLocked}`,
-
-    firstClaimable: (p) => sql`
-      select id, priority from dbq_tasks where ${claimable(p)}
-      order by priority desc, id ${d.atMost(p.limit)}`,
-
-    candidates: (p) => sql`
-      select ${columns.candidate} from dbq_tasks where id in ${d.integers(p.ids)}`,
 
     claim: (p) => sql`
       update dbq_tasks
@@ -176,6 +162,38 @@ export function statements(d: Dialect) {
 }
 
 export type Statements = ReturnType<typeof statements>;
+
+/** The names of a probe's parameters: its queue and its function. */
+export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
+
+/**
+ * What may be claimed of so many pairs of a queue and a function, highest priority first, then oldest. Each pair is a
+ * probe of its own into the index that begins with both, so that a backlog of other functions costs nothing; SQLite
+ * merges them as it reads, and stops at the limit. A row inserted from elsewhere may be pending before its time.
+ */
+export function claimable(d: Dialect): (probes: number) => Statement {
+  const made = new Map<number, Statement>();
+  const probe = (p: Params, i: number) => {
+    const [queue, func] = probeNames(i);
+    return sql`select ${columns.candidate} from dbq_tasks
+      where queue_name = ${p[queue]} and func = ${p[func]} and status = 'pending'
+        and (wait_until is null or wait_until <= ${d.now(p)})`;
+  };
+  const make = (probes: number): Statement => {
+    const all = Array.from({ length: probes }, (_, i) => i);
+    return (p) => sql`
+      ${sql.join(
+        all.map((i) => probe(p, i)),
+        sql` union all `,
+      )}
+      order by priority desc, id ${d.atMost(p.limit)}`;
+  };
+  return (probes) => {
+    const statement = made.get(probes) ?? make(probes);
+    made.set(probes, statement);
+    return statement;
+  };
+}
 
 /** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
 export function queries(d: Dialect) {

@@ -76,6 +76,23 @@ export const claimGroup: Group = {
       },
     },
     {
+      name: "of hundreds of functions in several queues, in the order of all of them",
+      run: async (ctx) => {
+        const funcs = Array.from({ length: 300 }, (_, i) => `f${i}`);
+        await insert(
+          ctx.store,
+          { func: "f299", args: "[0]", priority: 6 },
+          { func: "f0", args: "[1]", queueName: "b", priority: 7 },
+          { func: "f0", args: "[2]", priority: 6 },
+          { func: "f150", args: "[3]", queueName: "b" },
+          { func: "f1", args: "[4]" },
+        );
+        const request = claimBy("w1", { funcs, queueNames: ["default", "b"], limit: 4 });
+        assert.deepEqual(await claimedBy(ctx, request), ["[1]", "[0]", "[2]", "[3]"]);
+        assert.deepEqual(await claimedBy(ctx, request), ["[4]"]);
+      },
+    },
+    {
       name: "names are compared as they are written",
       run: async (ctx) => {
         await insert(ctx.store, { func: "Resize", args: "[1]" }, { func: "résize", args: "[2]" });

@@ -84,18 +84,12 @@ const byId = /^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid=\?\)$/;
 const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Store) => Promise<unknown>][] = [
   ["claimable", /order by priority desc, id limit/, searches("dbq_tasks_claim"), (s) => claim(s)],
   [
-    "firstClaimable",
+    "claimable, of several functions",
     /order by priority desc, id limit/,
     searches("dbq_tasks_claim"),
-    (s) => claim(s, claimBy("w1", { funcs: ["resize", "other"] })),
+    (s) => claim(s, claimBy("w1", { funcs: ["resize", "other", "third"] })),
   ],
   ["claim", /^\s*update dbq_tasks\s+set status = 'running'/, byId, (s) => claim(s)],
-  [
-    "candidates",
-    /select id, generation_id, func, [^(]* where id in/,
-    byId,
-    (s) => claim(s, claimBy("w1", { funcs: ["resize", "other"] })),
-  ],
   [
     "complete",
     /^\s*update dbq_tasks\s+set status = 'completed'/,
