@@ -152,13 +152,13 @@ export class RunningAttempt {
     return runChannel.tracePromise(async () => await fn(...all), { task: taskOf(this.record) });
   }
 
-  /** The first ending counts: a handler that was left behind may still settle. */
+  /** The first ending counts: a handler that was left behind may still settle. Its caller runs as this task, and so do hooks. */
   #onEnding(ending: Ending): void {
     if (this.#handled) return;
     this.#handled = true;
     this.#timer?.clear();
     try {
-      this.#conclude(runAs(this, () => this.#judge(ending)));
+      this.#conclude(this.#judge(ending));
     } catch (error) {
       this.#conclude(this.#crashed(error));
     }
@@ -241,7 +241,9 @@ export class RunningAttempt {
   #completed(value: unknown): Outcome {
     const result = encode(value, "result") ?? null;
     if (result !== null) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
-    return this.#as({ kind: "completed", result });
+    // Written out, for it is the one outcome that nearly every task has.
+    const { id, generationId, workerId, startedAt } = this.record;
+    return { id, generationId, workerId, startedAt, kind: "completed", result };
   }
 
   /** A failed attempt: whether it is tried again is decided here, and nowhere else. */

@@ -50,10 +50,10 @@ export interface ClaimRequest {
 }
 
 /** Proof of ownership: the generation that a claim gave. */
-export interface Held {
+export type Held = {
   id: number;
   generationId: number;
-}
+};
 
 /** Where a task stands. */
 export interface Standing extends Held {

@@ -128,10 +128,7 @@ export function operations(d: Dialect) {
   /** Those that completed, in most turns all of them, are one step. */
   function* settle(outcomes: readonly Outcome[]): Op<boolean[]> {
     const completed = outcomes.filter((outcome) => outcome.kind === "completed");
-    const finished = yield* changes(
-      s.complete,
-      completed.map(({ id, generationId, result }) => ({ id, generationId, result })),
-    );
+    const finished = yield* changes(s.complete, completed);
     if (completed.length === outcomes.length) return finished;
     const settled: boolean[] = [];
     let next = 0;
