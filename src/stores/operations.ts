@@ -143,10 +143,10 @@ export function operations(d: Dialect) {
    */
   function* turn(asked: Turn): Op<TurnResult> {
     const { outcomes, claim } = asked;
-    if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked));
+    if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked), true);
     const seen = yield* candidates(claim);
     if (seen.length === 0) return { settled: [], claimed: [], more: false, registered: true };
-    return yield* transaction(() => settleAndClaim(asked, seen));
+    return yield* transaction(() => settleAndClaim(asked, seen), false);
   }
 
   /** `seen`: candidates that were read before this transaction; without them, they are read in it. */

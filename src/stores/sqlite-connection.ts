@@ -52,7 +52,7 @@ interface Prepared {
 
 export class SqliteConnection {
   readonly client: Database.Database;
-  /** Called after each transaction of its own. */
+  /** Called after each transaction that somebody may be waiting for. */
   onCommit: () => void = () => undefined;
   readonly #prepared = new Map<Statement, Prepared>();
   /** Made once: making one costs as much as a statement. Inside of an open transaction it is a savepoint. */
@@ -65,7 +65,7 @@ export class SqliteConnection {
 
   readonly #execute = (step: Step): unknown => {
     if (step.want === "rowsOnce") return this.#once(step.query);
-    if (step.want === "transaction") return this.#inTransaction(step.op);
+    if (step.want === "transaction") return this.#inTransaction(step.op, step.awaited);
     const { run, names } = this.prepare(step.query);
     switch (step.want) {
       case "rows":
@@ -104,12 +104,12 @@ export class SqliteConnection {
 
   /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
   atomically<T>(op: () => Op<T>): T {
-    return this.named(() => this.#inTransaction(op)) as T;
+    return this.named(() => this.#inTransaction(op, true)) as T;
   }
 
-  #inTransaction(op: () => Op<unknown>): unknown {
+  #inTransaction(op: () => Op<unknown>, awaited: boolean): unknown {
     const result = this.#transaction.immediate(op);
-    this.onCommit();
+    if (awaited) this.onCommit();
     return result;
   }
 

@@ -16,7 +16,7 @@ export type Step =
   | { want: "id"; query: Statement; params: Params }
   | { want: "count"; query: Statement; params: Params }
   | { want: "counts"; query: Statement; params: readonly Params[] }
-  | { want: "transaction"; op: () => Op<unknown> };
+  | { want: "transaction"; op: () => Op<unknown>; awaited: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
 export type Op<T> = Generator<Step, T, any>;
@@ -44,9 +44,12 @@ export function* changes(query: Statement, items: readonly Params[]): Op<boolean
   return counts.map((changed) => changed > 0);
 }
 
-/** Runs an operation in a transaction that may write from its first statement on. */
-export function* transaction<T>(op: () => Op<T>): Op<T> {
-  return yield { want: "transaction", op };
+/**
+ * Runs an operation in a transaction that may write from its first statement on. `awaited`: whether somebody may be
+ * waiting for what it writes.
+ */
+export function* transaction<T>(op: () => Op<T>, awaited: boolean): Op<T> {
+  return yield { want: "transaction", op, awaited };
 }
 
 /** Runs an operation on a driver that answers at once. */

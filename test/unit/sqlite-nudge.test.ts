@@ -1,4 +1,4 @@
-/** After a commit the file's modification time is set, at most once in a millisecond, and nothing else is touched. */
+/** After a commit the file's modification time is set, at most a few times in a millisecond, and nothing else is touched. */
 import { mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
