@@ -27,7 +27,7 @@ export class Hints {
     for (const listener of this.#work) listener(later);
   }
 
-  ended(ids: Ids): void {
+  ended(ids?: Ids): void {
     for (const listener of this.#ended) listener(ids);
   }
 

@@ -172,8 +172,10 @@ export class Slots {
     if (more) this.lookForWork();
     if (claiming) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
-    if (ended.some(({ outcome: { kind } }) => kind === "retry" || kind === "snoozed"))
-      this.#host.onScheduled();
+    const kinds = new Set(ended.map(({ outcome }) => outcome.kind));
+    if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
+    // For the other workers of this process.
+    if (kinds.has("interrupted")) this.#host.hints.work();
     if (ended.length > 0) await this.#tellEnded(ended, settled);
   }
 

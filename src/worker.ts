@@ -116,7 +116,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     };
     const ears: Ears = new Ears((listener) => this.#engine.store.watch(listener), onChange);
     const slots = this.#newSlots(id, ears, () => upkeep.lookForDue());
-    const upkeep = this.#newUpkeep(id, slots);
+    const upkeep = this.#newUpkeep(id);
     return { id, slots, ears, upkeep, undo: [] };
   }
 
@@ -141,15 +141,19 @@ export class Worker<C = unknown> extends WorkerTeller {
     });
   }
 
-  #newUpkeep(workerId: string, slots: Slots): Upkeep {
-    const { store, options } = this.#engine;
+  /** What it frees may be another worker's of this process, and what it ends may be awaited here: no watch tells of that. */
+  #newUpkeep(workerId: string): Upkeep {
+    const { store, hints, options } = this.#engine;
     return new Upkeep({
       store,
       workerId,
       lease: this.#options.lease,
       retention: options.retention,
-      onWork: () => slots.lookForWork(),
-      onRescued: (dead, tasks) => this.tellRescued(dead, tasks),
+      onWork: () => hints.work(),
+      onRescued: (dead, tasks) => {
+        hints.ended();
+        this.tellRescued(dead, tasks);
+      },
       report: (error, where) => this.tellError(error, where),
     });
   }
@@ -162,7 +166,9 @@ export class Worker<C = unknown> extends WorkerTeller {
     undo.push(() => beforeClose.delete(stop));
     undo.push(() => upkeep.stop());
     await this.#register(id);
-    undo.push(() => store.unregister(id));
+    undo.push(async () => {
+      if ((await store.unregister(id)) > 0) hints.work();
+    });
     undo.push(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
     const onWork = (later: boolean) => {
       slots.lookForWork();

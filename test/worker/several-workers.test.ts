@@ -1,0 +1,36 @@
+/**
+ * Several workers of one process on one queue object: what one of them writes wakes the others. They share a connection,
+ * so that no watch tells them; without a poll, and with no heartbeat to notice, a hint that is missing is a hang.
+ */
+import { expect, test } from "vitest";
+import { task } from "../../src/index.ts";
+import { startedWorker, uniqueName } from "../support/queue.ts";
+import { allEnded, ended, next, queueOnFile } from "./setup.ts";
+
+const silent = { pollInterval: "1m", lease: "1h" } as const;
+
+test("what one promotes, the other runs", async () => {
+  const { queue } = await queueOnFile();
+  const quick = task(uniqueName(), async () => undefined);
+  for (const queueName of ["a", "b"]) await startedWorker(queue, { ...silent, queueName });
+  for (let round = 0; round < 10; round += 1) {
+    const later = ["a", "b"].map((queueName) => [quick.with({ queueName, delay: 20 })] as const);
+    const done = await allEnded(queue, await queue.enqueueTasks(later));
+    expect(done.map(({ status }) => status)).toEqual(["completed", "completed"]);
+  }
+});
+
+test("what one hands back, the other runs", async () => {
+  const { queue } = await queueOnFile();
+  const hold = task(uniqueName("hold"), () => new Promise<void>(() => undefined));
+  const first = await startedWorker(queue, { ...silent, concurrency: 1 });
+  const begun = next(first, "started");
+  const id = await queue.enqueueTask(hold);
+  await begun;
+  const second = await startedWorker(queue, { ...silent, concurrency: 1 });
+  const again = next(second, "started");
+  await first.stop({ grace: 0 });
+  expect((await again).id).toBe(id);
+  await queue.cancelTask(id);
+  expect(await ended(queue, id)).toMatchObject({ status: "cancelled", retryCount: 0 });
+});
