@@ -137,8 +137,9 @@ export class RunningAttempt {
     this.#startClock();
     const threw = (error: unknown) => this.#onEnding({ how: "threw", error });
     try {
-      // What it returned may be a thenable of any kind.
-      Promise.resolve(this.#call(args)).then((value) => this.#onEnding({ how: "returned", value }), threw);
+      // As `await` does it: a thenable of any kind is followed, a promise's own idea of `then` is not.
+      const returned = (value: unknown) => this.#onEnding({ how: "returned", value });
+      Promise.prototype.then.call(Promise.resolve(this.#call(args)), returned, threw);
     } catch (error) {
       threw(error);
     }

@@ -153,6 +153,29 @@ test.each(returned)("returns %s", async (_, value, code) => {
   expect(reports).toEqual([]);
 });
 
+/** A promise with an idea of its own of what follows. */
+const withThen = (then: unknown) => Object.assign(Promise.resolve(7), { then });
+
+const followed: [what: string, value: () => unknown][] = [
+  ["never calls back", () => withThen(() => undefined)],
+  ["throws", () => withThen(trap)],
+  ["is no function", () => withThen(1)],
+  ["gives another value, twice", () => withThen((yes: (n: number) => void) => [yes(1), yes(2)])],
+];
+
+test.each(followed)(
+  "returns a promise whose own then %s: what the promise holds is the result",
+  async (_, value) => {
+    const { queue } = await queueOnFile();
+    const hostile = task(uniqueName("hostile"), () => value(), { maxRetries: 0 });
+    await startedWorker(queue);
+    expect(await ended(queue, await queue.enqueueTask(hostile))).toMatchObject({
+      status: "completed",
+      result: 7,
+    });
+  },
+);
+
 test("hooks that throw the same, in every place at once", async () => {
   const { queue } = await queueOnFile();
   const anything = () => raise(trapped(new Error("x")));
