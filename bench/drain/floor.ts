@@ -33,10 +33,11 @@ function turns(db: Database.Database): Turn {
     update dbq_tasks set status = 'completed', generation_id = generation_id + 1, result = ?, error = null,
       updated_at = ?, finished_at = ?
     where id = ? and generation_id = ?`);
+  // A bare parameter as the LIMIT would have SQLite plan the statement anew in each turn.
   const candidates = db.prepare<unknown[], [id: number, generation: number, args: string]>(`
     select id, generation_id, args from dbq_tasks
     where queue_name = ? and func = ? and status = 'pending' and (wait_until is null or wait_until <= ?)
-    order by priority desc, id limit ?`);
+    order by priority desc, id limit ? + 0`);
   const claim = db.prepare(`
     update dbq_tasks set status = 'running', generation_id = generation_id + 1, worker_id = ?, started_at = ?,
       updated_at = ?

@@ -1,7 +1,12 @@
 /** BullMQ with the options that it has by default, but for dbq's concurrency. `synchronous` is the Redis server's business. */
 import { Queue, QueueEvents, Worker } from "bullmq";
 import { redis } from "../peers/bullmq.ts";
+import { sleep } from "./clock.ts";
 import type { Peer, Place } from "./peer.ts";
+
+/** Milliseconds until events are read, and until a result that has not been told of is an error. */
+const settling = 500;
+const patience = 10_000;
 
 const connection = { ...redis, maxRetriesPerRequest: null };
 
@@ -12,11 +17,13 @@ export async function openBullmq({ location }: Place): Promise<Peer> {
   return {
     async enqueue(n) {
       const job = await queue.add("step", n);
-      const completed = async () => {
-        events ??= await listening(location);
-        await job.waitUntilFinished(events);
-      };
-      return { completed };
+      return { completed: () => job.waitUntilFinished(events as QueueEvents, patience) };
+    },
+    async listen() {
+      events = new QueueEvents(location, { connection });
+      await events.waitUntilReady();
+      // It is ready before it reads: what ends until then is never told.
+      await sleep(settling);
     },
     async work(run, onError) {
       const worker = new Worker<number>(location, async ({ data }) => await run(data), {
@@ -31,12 +38,6 @@ export async function openBullmq({ location }: Place): Promise<Peer> {
       await queue.close();
     },
   };
-}
-
-async function listening(location: string): Promise<QueueEvents> {
-  const events = new QueueEvents(location, { connection });
-  await events.waitUntilReady();
-  return events;
 }
 
 /** Deletes all that the queue has left in Redis. */

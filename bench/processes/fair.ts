@@ -13,7 +13,7 @@ interface FairVariant extends Variant {
 }
 
 /** Tasks there are to begin with, for each second that one worker or eight of them run: more than they can do. */
-const backlog: Partial<Record<Place["peer"], number>> = { dbq: 100_000, plainjob: 20_000 };
+const backlog: Partial<Record<Place["peer"], number>> = { dbq: 130_000, plainjob: 20_000 };
 
 async function measureFair(peer: Place["peer"], settings: Settings<FairVariant>): Promise<Figures> {
   const { quick } = settings;

@@ -1,7 +1,8 @@
 /**
  * The floor: better-sqlite3 by hand, with the tables and the settings of dbq. It hears of commits as dbq does, by the
- * folder's events and `data_version`, and looks again after 1, 2, 4 … ms. There is no worker's row, no heartbeat, no
- * retry, no timeout, no check of values, no upkeep, and no patience with a busy database but SQLite's own.
+ * folder's events and `data_version`, looks again after 1, 2, 4 … ms, and once a second. There is no worker's row, no
+ * heartbeat, no retry, no timeout, no check of values, no upkeep, no nudge after a commit, and no patience with a busy
+ * database but SQLite's own.
  */
 import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -89,6 +90,8 @@ function watchCommits(db: Database.Database, path: string, onCommit: () => void)
     seen = now;
     if (next <= longestDelay) timer = setTimeout(() => look(next * 2), next);
   };
+  // For what no event has told of.
+  setInterval(onCommit, 1_000);
   watch(dirname(path), (_, file) => {
     if (file?.startsWith(basename(path)) ?? true) look(1);
   });

@@ -4,6 +4,8 @@ import type { Synchronous } from "../benchmark.ts";
 export interface Peer {
   /** Resolves when the peer says that it is written. */
   enqueue(n: number): Promise<Enqueued>;
+  /** Resolves when this process hears of results; called before the first that is awaited. */
+  listen?(): Promise<void>;
   /** Resolves when a worker runs, in this process, that calls `run` with what was enqueued. */
   work(run: Run, onError: (error: unknown) => void): Promise<void>;
   close(): Promise<void>;

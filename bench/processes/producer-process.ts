@@ -27,6 +27,7 @@ const commands = {
     const called = new Float64Array(tasks);
     const written = new Float64Array(tasks);
     const completed = new Float64Array(awaited ? tasks : 0);
+    if (awaited) await peer.listen?.();
     for (let n = 0; n < tasks; n += 1) {
       await sleep(gap.shortest + Math.random() * (gap.longest - gap.shortest));
       called[n] = sharedNow();

@@ -1,0 +1,72 @@
+/**
+ * Draws the chart and writes the tables of docs/performance.md from the JSON of a run:
+ * `npx tsx bench/plot.ts results.json`.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { Command, Option } from "commander";
+import { chartOf } from "./chart.ts";
+import type { Report } from "./report.ts";
+import { resultsMarkdown } from "./results-table.ts";
+
+interface Files {
+  chart: string;
+  page: string;
+}
+
+const command = "npm run bench --silent -- --json";
+const begin = "<!-- results:begin -->";
+const end = "<!-- results:end -->";
+
+const inDocs = (name: string) => fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
+
+/** @throws Error when the page has no such block, or more than one */
+function withResults(page: string, path: string, markdown: string): string {
+  const [before, ...afterBegin] = page.split(begin);
+  const [, after, ...more] = afterBegin.join(begin).split(end);
+  if (before === undefined || afterBegin.length !== 1 || after === undefined || more.length > 0)
+    throw new Error(`${path} needs one block between ${begin} and ${end}`);
+  return `${before}${begin}\n\n${markdown}\n\n${end}${after}`;
+}
+
+function reportIn(path: string): Report {
+  const text = readFileSync(path, "utf8");
+  try {
+    const report: Partial<Report> = JSON.parse(text);
+    if (Array.isArray(report.results) && report.results.length > 0) return report as Report;
+  } catch {
+    // It is no JSON: said below.
+  }
+  throw new Error(`${path} has no results: they are printed by ${command}`);
+}
+
+async function plot(results: string, { chart, page }: Files): Promise<void> {
+  const report = reportIn(results);
+  const text = withResults(readFileSync(page, "utf8"), page, resultsMarkdown(report));
+  writeFileSync(chart, await chartOf(report));
+  writeFileSync(page, text);
+}
+
+const program = new Command("npx tsx bench/plot.ts")
+  .description("Draws the chart and writes the tables of a run of the benchmarks.")
+  .argument("<results>", `what was printed by ${command}`)
+  .addOption(
+    new Option("--chart <file>", "the SVG to write").default(
+      inDocs("performance.svg"),
+      "docs/performance.svg",
+    ),
+  )
+  .addOption(
+    new Option("--page <file>", `what has the block to write, between ${begin} and ${end}`).default(
+      inDocs("performance.md"),
+      "docs/performance.md",
+    ),
+  )
+  .action(plot);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.stderr.write(`plot: ${(error as Error).message}\n`);
+  process.exitCode = 1;
+}

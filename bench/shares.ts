@@ -1,0 +1,132 @@
+/**
+ * Where the time of a drain goes, from a CPU profile that `npm run bench -- --only drain --cpu-prof FOLDER` has written:
+ * `npx tsx bench/shares.ts --tasks 50000 FOLDER/*`. Only the measured drain counts: not the start, the warm-up or the filling.
+ */
+import { readFileSync } from "node:fs";
+import { Command, InvalidArgumentError } from "commander";
+import { table } from "./table.ts";
+
+/** What V8 writes, as far as it is read here. */
+interface Profile {
+  readonly nodes: readonly ProfileNode[];
+  /** Of `samples`, node ids; and the microseconds between each and the one before it. */
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+}
+
+interface ProfileNode {
+  readonly id: number;
+  readonly callFrame: Frame;
+  readonly children?: readonly number[];
+}
+
+interface Frame {
+  readonly functionName: string;
+  readonly url: string;
+}
+
+/** The first that fits. A native function's time is that of the function which calls it: so it is with the driver's. */
+const kinds: readonly { name: string; fits: (frame: Frame) => boolean }[] = [
+  { name: "garbage collection", fits: ({ functionName }) => functionName === "(garbage collector)" },
+  { name: "the event loop: polling, waiting", fits: ({ functionName }) => functionName === "(idle)" },
+  { name: "BEGIN and COMMIT", fits: ({ functionName }) => functionName === "sqliteTransaction" },
+  {
+    name: "statements: SQLite and the driver",
+    fits: ({ functionName, url }) =>
+      (url.endsWith("stores/sqlite-connection.js") && /^(#execute|#once|)$/.test(functionName)) ||
+      (url.endsWith("drain/floor.js") && functionName === "turn"),
+  },
+  {
+    name: "values to and from JSON",
+    fits: ({ functionName, url }) =>
+      url.endsWith("src/codec.js") || (url.endsWith("drain/floor.js") && functionName === "attempt"),
+  },
+  { name: "AsyncLocalStorage", fits: ({ url }) => /async_hooks|async_local_storage/.test(url) },
+  { name: "the rest of dbq", fits: ({ url }) => url.includes("/dist/src/") },
+  { name: "node, V8, and the handler", fits: () => true },
+];
+
+/** Functions on the stack of what drains, and of what filled the queue before. */
+const draining = ["#takeTurn", "attempt"];
+const filling = ["insertOne", "rawInsertMany", "fill"];
+
+/** Names of the functions on the stack of each node. */
+function stacksOf({ nodes }: Profile): Map<number, readonly string[]> {
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const stacks = new Map<number, readonly string[]>();
+  const visit = (node: ProfileNode | undefined, above: readonly string[]): void => {
+    if (!node) return;
+    const names = [...above, node.callFrame.functionName];
+    stacks.set(node.id, names);
+    for (const id of node.children ?? []) visit(byId.get(id), names);
+  };
+  visit(nodes[0], []);
+  return stacks;
+}
+
+type Shares = ReadonlyMap<string, number>;
+
+/** Microseconds of each kind between the last sample of the filling and the last of the drain. */
+function sharesOf(profile: Profile, stacks: ReadonlyMap<number, readonly string[]>): Shares {
+  const among = (names: readonly string[]) => (id: number) =>
+    stacks.get(id)?.some((name) => names.includes(name)) ?? false;
+  const from = profile.samples.findLastIndex(among(filling)) + 1;
+  const to = profile.samples.findLastIndex(among(draining));
+  if (to <= from) throw new Error("one of these is no profile of a drain");
+  const frames = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));
+  const shares = new Map(kinds.map(({ name }) => [name, 0]));
+  for (let i = from; i < to; i += 1) {
+    const frame = frames.get(profile.samples[i] ?? 0);
+    const kind = frame && kinds.find(({ fits }) => fits(frame))?.name;
+    if (kind) shares.set(kind, (shares.get(kind) ?? 0) + (profile.timeDeltas[i + 1] ?? 0));
+  }
+  return shares;
+}
+
+/** Those of dbq and those of its floor, apart. */
+function read(files: readonly string[]): Map<string, Shares[]> {
+  const all = new Map<string, Shares[]>();
+  for (const file of files) {
+    const profile: Profile = JSON.parse(readFileSync(file, "utf8"));
+    const stacks = stacksOf(profile);
+    const ours = [...stacks.values()].some((names) => names.includes("#takeTurn"));
+    const name = ours ? "dbq" : "floor";
+    all.set(name, [...(all.get(name) ?? []), sharesOf(profile, stacks)]);
+  }
+  return all;
+}
+
+/** Means over the profiles of each. */
+function print(files: readonly string[], { tasks }: { tasks: number }): void {
+  const measured = [...read(files)].sort();
+  const mean = (shares: readonly Shares[], of: (one: Shares) => number) =>
+    (shares.reduce((sum, one) => sum + of(one), 0) / shares.length / tasks).toFixed(2);
+  const row = (name: string, of: (one: Shares) => number) => [
+    name,
+    ...measured.map(([, shares]) => mean(shares, of)),
+  ];
+  const rows = kinds.map(({ name }) => row(name, (one) => one.get(name) ?? 0));
+  const all = row("all", (one) => [...one.values()].reduce((sum, share) => sum + share, 0));
+  const headings = ["µs a task", ...measured.map(([name]) => name)];
+  process.stdout.write(`${table(headings, [...rows, all]).join("\n")}\n`);
+}
+
+function whole(text: string): number {
+  if (/^[1-9]\d*$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected a whole number");
+}
+
+const program = new Command("npx tsx bench/shares.ts")
+  .description(
+    "Where the time of a drain goes, by CPU profiles of `npm run bench -- --only drain --cpu-prof FOLDER`.",
+  )
+  .argument("<profiles...>", "files that end in .cpuprofile")
+  .requiredOption("--tasks <number>", "how many tasks each drain had", whole)
+  .action(print);
+
+try {
+  program.parse();
+} catch (error) {
+  process.stderr.write(`shares: ${(error as Error).message}\n`);
+  process.exitCode = 1;
+}
