@@ -9,8 +9,9 @@ import { isFinished, type TaskRecord } from "./task.ts";
 /** Milliseconds between looks when no hint comes. */
 const fallbackPoll = 500;
 
-/** Milliseconds; looks that take less may follow each other at once. */
+/** Looks that take less milliseconds, or are for less tasks, may follow each other at once. */
 const cheapLook = 1;
+const cheapAwaits = 100;
 
 interface Await {
   resolve: (task: TaskRecord) => void;
@@ -118,7 +119,8 @@ export class Completions {
     const start = performance.now();
     await this.#look(ids);
     const end = performance.now();
-    if (end - start > cheapLook) this.#nextLookAtAll = end + 10 * (end - start);
+    // A look for a few is cheap, whatever the scheduler made of it.
+    if (ids.length >= cheapAwaits && end - start > cheapLook) this.#nextLookAtAll = end + 10 * (end - start);
     this.#looking = false;
     this.#lookAt([]);
   }
