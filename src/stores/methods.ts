@@ -55,10 +55,19 @@ function isOneStatement(tasks: readonly NewTask[]): boolean {
   return tasks.length === 1 && tasks[0]?.uniqueKey === null;
 }
 
-/** When others took all that was seen, what is left is tried. */
+/** Looks in one turn, when others take all that is seen each time. */
+const mostLooks = 5;
+
+/**
+ * When others took all that was seen, what is left is tried. Not for ever: there may be a row that no UPDATE finds, such as
+ * one whose generation somebody has set beyond 2^53.
+ */
 async function takeTurn(run: Runner["run"], ops: Operations, { outcomes, claim }: Turn): Promise<TurnResult> {
   const first = await run(() => ops.turn({ outcomes, claim }));
   let last = first;
-  while (last.claimed.length === 0 && last.more) last = await run(() => ops.turn({ outcomes: [], claim }));
+  for (let looks = 1; last.claimed.length === 0 && last.more; looks += 1) {
+    if (looks === mostLooks) return { ...last, settled: first.settled, more: false };
+    last = await run(() => ops.turn({ outcomes: [], claim }));
+  }
   return { ...last, settled: first.settled };
 }

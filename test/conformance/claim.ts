@@ -93,6 +93,16 @@ export const claimGroup: Group = {
       },
     },
     {
+      name: "a row that no claim can take holds up no other, and no turn",
+      run: async (ctx) => {
+        const [bent] = await insert(ctx.store, { args: "[0]", priority: 9 }, { args: "[1]" });
+        await ctx.sql(`update dbq_tasks set generation_id = 9007199254740993 where id = ${bent}`);
+        assert.deepEqual(await claimedBy(ctx, claimBy("w1", { limit: 2 })), ["[1]"]);
+        const { claimed, more } = await ctx.store.turn({ outcomes: [], claim: claimBy("w1", { limit: 2 }) });
+        assert.deepEqual({ claimed, more }, { claimed: [], more: false });
+      },
+    },
+    {
       name: "names are compared as they are written",
       run: async (ctx) => {
         await insert(ctx.store, { func: "Resize", args: "[1]" }, { func: "résize", args: "[2]" });
