@@ -46,7 +46,7 @@ export class RunningAttempt {
   readonly #onEnd: (attempt: RunningAttempt, outcome: Outcome | undefined) => void;
   #kwargs: JsonObject = {};
   #current: RunningTask | undefined;
-  readonly #abort = new LazyAbort();
+  readonly #abort = new LazyAbort(this);
   #timedOut: Error | undefined;
   /** The task is not this attempt's any more, or is being handed back: what the handler still does has no outcome. */
   #released: "lost" | "interrupted" | undefined;

@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { shared } from "./copies.ts";
 import { NotInTaskError } from "./errors.ts";
+import { inRootContext } from "./root-context.ts";
 import type { JsonObject, TaskRecord } from "./task.ts";
 import type { WithinResult } from "./within.ts";
 
@@ -57,12 +58,18 @@ export function runningTask({ record, kwargs, context, ...offer }: Offer): Runni
 
 /** An AbortController that is made when somebody asks for its signal: most handlers never do. */
 export class LazyAbort {
+  readonly #inside: Running;
   #controller: AbortController | undefined;
   #aborted: { reason: unknown } | undefined;
 
+  constructor(inside: Running) {
+    this.#inside = inside;
+  }
+
+  /** Its listeners run as the task that they are of, whoever aborts it. */
   abort(reason: unknown): void {
     this.#aborted ??= { reason };
-    this.#controller?.abort(reason);
+    inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)));
   }
 
   get signal(): AbortSignal {

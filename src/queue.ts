@@ -128,13 +128,16 @@ export class Queue {
   transaction = async <T, Tx = SynchronousDrizzle>(
     fn: (tx: Tx, q: QueueWithin<Tx>) => T,
   ): Promise<Awaited<T>> => {
-    const { store } = this.#open();
+    const { store, hints } = this.#open();
     if (store.synchronous && isAsync(fn)) {
       throw new AsyncTransactionError(
         "the callback of a transaction on SQLite must not be async: nothing was begun",
       );
     }
-    return (await store.transaction((tx) => fn(tx as Tx, this.within(tx as Tx)))) as Awaited<T>;
+    const returned = await store.transaction((tx) => fn(tx as Tx, this.within(tx as Tx)));
+    hints.work(true); // it may have written anything, and one's own commits are not watched
+    hints.moved();
+    return returned as Awaited<T>;
   };
 
   async #enqueue(prepared: Prepared): Promise<number> {
@@ -254,7 +257,7 @@ export class Queue {
     const { store, hints } = this.#open();
     const read = readPurgeFilter(filter);
     let purged = 0;
-    for (let after: number | undefined = 0; after !== undefined; ) {
+    for (let after: number | undefined = Number.MIN_SAFE_INTEGER; after !== undefined; ) {
       const looked = await store.purge(read, purgeBatch, after);
       purged += looked.purged;
       after = looked.last;

@@ -182,6 +182,8 @@ function codeOf(error: unknown): string | undefined {
 /** Whether somebody else has the lock that was needed: it will be free soon. */
 export function isBusy(error: unknown): boolean {
   const cause = error instanceof DatabaseError ? error.cause : error;
+  // An app that goes through rows on a connection which it shares with the queue.
+  if (cause instanceof TypeError && cause.message.includes("busy executing a query")) return true;
   const code = codeOf(cause) ?? "";
   return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
 }

@@ -59,6 +59,21 @@ test("in a worker of another process: the handler hears of it within a second", 
   expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
 });
 
+test("a listener of the signal runs as its task, whoever cancels it", async () => {
+  const { queue } = await queueOnFile();
+  const heard = deferred<number>();
+  const listening = task(uniqueName(), async () => {
+    currentTask().signal.addEventListener("abort", () => heard.resolve(currentTask().id));
+    await new Promise(() => undefined);
+  });
+  const worker = await startedWorker(queue);
+  const begun = next(worker, "started");
+  const id = await queue.enqueueTask(listening);
+  await begun;
+  await queue.cancelTask(id);
+  expect(await heard.promise).toBe(id);
+});
+
 test("a handler that throws after the cancel has not failed", async () => {
   const { queue } = await queueOnFile();
   const { wait } = waiting(() => {

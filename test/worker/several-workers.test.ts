@@ -2,6 +2,7 @@
  * Several workers of one process on one queue object: what one of them writes wakes the others. They share a connection,
  * so that no watch tells them; without a poll, and with no heartbeat to notice, a hint that is missing is a hang.
  */
+import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
@@ -18,6 +19,18 @@ test("what one promotes, the other runs", async () => {
     const done = await allEnded(queue, await queue.enqueueTasks(later));
     expect(done.map(({ status }) => status)).toEqual(["completed", "completed"]);
   }
+});
+
+test("what the app's own SQL enqueues in a transaction of the queue is run", async () => {
+  const { queue } = await queueOnFile();
+  const quick = task(uniqueName(), async () => undefined);
+  const worker = await startedWorker(queue, silent);
+  const done = next(worker, "completed");
+  await queue.transaction((tx) => {
+    tx.run(sql`insert into dbq_tasks (id, func) values (-5, ${quick.taskName})`);
+  });
+  expect((await done).id).toBe(-5);
+  expect(await queue.purgeTasks()).toEqual({ purged: 1, running: 0 });
 });
 
 test("what one hands back, the other runs", async () => {
