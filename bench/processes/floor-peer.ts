@@ -1,5 +1,5 @@
 /**
- * The floor: better-sqlite3 by hand, with the tables and the settings of dbq. It hears of commits as dbq does, by the
+ * The floor: better-sqlite3 by hand, with the tables and the settings of dbq. It hears of commits by the
  * folder's events and `data_version`, looks again after 1, 2, 4 … ms, and once a second. There is no worker's row, no
  * heartbeat, no retry, no timeout, no check of values, no upkeep, no nudge after a commit, and no patience with a busy
  * database but SQLite's own.

@@ -11,9 +11,7 @@ export interface Dialect {
    * the parameter `now`, where that is the host's clock and binding it is much cheaper.
    */
   now: (p: Params) => SQL;
-  /** A table of one column: the strings of a JSON array. */
-  strings: Around;
-  /** The same for whole numbers. */
+  /** A table of one column: the whole numbers of a JSON array. */
   integers: Around;
   /** Ends a SELECT: no more rows than this. */
   atMost: Around;

@@ -7,8 +7,6 @@ import type { Op } from "./steps.ts";
 export interface Runner {
   /** As it is: a statement is a transaction by itself, unless the operation begins one. */
   run<T>(op: () => Op<T>): Promise<T>;
-  /** One statement that writes, and so is a transaction by itself. */
-  alone<T>(op: () => Op<T>): Promise<T>;
   /** In a transaction of its own that may write from its first statement on. */
   write<T>(op: () => Op<T>): Promise<T>;
 }
@@ -18,10 +16,10 @@ type Shared = Omit<
   "synchronous" | "within" | "transaction" | "keepAlive" | "watch" | "diagnose" | "close"
 >;
 
-export function methodsOver({ run, alone, write }: Runner, ops: Operations): Shared {
+export function methodsOver({ run, write }: Runner, ops: Operations): Shared {
   return {
     insert: (tasks, onDuplicate) =>
-      (isOneStatement(tasks) ? alone : write)(() => ops.insert(tasks, onDuplicate)),
+      (isOneStatement(tasks) ? run : write)(() => ops.insert(tasks, onDuplicate)),
     get: (ids) => run(() => ops.get(ids)),
     list: (filter, limit, after) => run(() => ops.list(filter, limit, after)),
     count: (filter) => run(() => ops.count(filter)),
@@ -65,9 +63,7 @@ const mostLooks = 5;
 async function takeTurn(run: Runner["run"], ops: Operations, { outcomes, claim }: Turn): Promise<TurnResult> {
   const first = await run(() => ops.turn({ outcomes, claim }));
   let last = first;
-  for (let looks = 1; last.claimed.length === 0 && last.more; looks += 1) {
-    if (looks === mostLooks) return { ...last, settled: first.settled, more: false };
+  for (let looks = 1; looks < mostLooks && last.claimed.length === 0 && last.more; looks += 1)
     last = await run(() => ops.turn({ outcomes: [], claim }));
-  }
-  return { ...last, settled: first.settled };
+  return { ...last, settled: first.settled, more: last.more && last.claimed.length > 0 };
 }

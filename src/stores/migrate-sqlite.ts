@@ -16,12 +16,21 @@ const history = "dbq_migrations";
  * processes which start together all but one may fail. An app whose own drizzle-kit made the tables has no history here.
  */
 export async function migrate(client: Database): Promise<void> {
-  const known = readMigrationFiles({ migrationsFolder });
-  const newest = known.at(-1)?.folderMillis ?? 0;
-  const upToDate = await patiently(() => isOfTheApp(client) || lastApplied(client) === newest);
+  const upToDate = await patiently(() => isOfTheApp(client) || lastApplied(client) === newest());
   if (upToDate) return;
-  await patiently(() => client.transaction(() => apply(client, known, newest)).immediate());
+  await patiently(() => client.transaction(() => apply(client)).immediate());
 }
+
+let read: Migration[] | undefined;
+
+/** The files of this build: read once. */
+function known(): Migration[] {
+  read ??= readMigrationFiles({ migrationsFolder });
+  return read;
+}
+
+/** When the newest of them was made. */
+const newest = () => known().at(-1)?.folderMillis ?? 0;
 
 /** The app's own drizzle-kit makes the tables. */
 function isOfTheApp(client: Database): boolean {
@@ -30,14 +39,13 @@ function isOfTheApp(client: Database): boolean {
 
 type Migration = ReturnType<typeof readMigrationFiles>[number];
 
-function apply(client: Database, known: readonly Migration[], newest: number): void {
-  const last = lastApplied(client);
-  refuseNewer(client, last, newest);
+function apply(client: Database): void {
+  const last = refuseNewer(client);
   client.exec(
     `create table if not exists ${history} (id integer primary key, hash text not null, created_at integer not null)`,
   );
   const remember = client.prepare(`insert into ${history} (hash, created_at) values (?, ?)`);
-  for (const { sql, hash, folderMillis } of known) {
+  for (const { sql, hash, folderMillis } of known()) {
     if (folderMillis <= last) continue;
     for (const statement of sql) client.exec(statement);
     remember.run(hash, folderMillis);
@@ -55,8 +63,10 @@ function lastApplied(client: Database): number {
   return Number(last ?? 0);
 }
 
-function refuseNewer(client: Database, last: number, newest: number): void {
-  if (last <= newest) return;
+/** When the newest migration that was applied was made. @throws DatabaseError when this build does not know it */
+function refuseNewer(client: Database): number {
+  const last = lastApplied(client);
+  if (last <= newest()) return last;
   const made = new Date(last).toISOString();
   throw new DatabaseError(
     `${client.name}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`,
@@ -78,8 +88,7 @@ export function checkTables(connection: SqliteConnection, statements: Statements
       `${client.name}: ${missing}: run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit`,
     );
   }
-  const newest = readMigrationFiles({ migrationsFolder }).at(-1)?.folderMillis ?? 0;
-  refuseNewer(client, lastApplied(client), newest);
+  refuseNewer(client);
 }
 
 function missingIn(error: unknown): string | undefined {

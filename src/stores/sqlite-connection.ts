@@ -52,8 +52,9 @@ interface Prepared {
 
 export class SqliteConnection {
   readonly client: Database.Database;
-  /** Called after each transaction that somebody may be waiting for. */
+  /** Called when something was committed that somebody may be waiting for. */
   onCommit: () => void = () => undefined;
+  #changed = false;
   readonly #prepared = new Map<Statement, Prepared>();
   /** Made once: making one costs as much as a statement. Inside of an open transaction it is a savepoint. */
   readonly #transaction: Database.Transaction<(op: () => Op<unknown>) => unknown>;
@@ -72,15 +73,21 @@ export class SqliteConnection {
         return run.all(...bind(names, step.params));
       // Not RETURNING, which takes 2 µs of 5.
       case "id": {
-        const { changes, lastInsertRowid } = run.run(...bind(names, step.params));
+        const { changes, lastInsertRowid } = this.#change(run, bind(names, step.params));
         return changes > 0 ? Number(lastInsertRowid) : undefined;
       }
       case "count":
-        return run.run(...bind(names, step.params)).changes;
+        return this.#change(run, bind(names, step.params)).changes;
       case "counts":
-        return step.params.map((params) => run.run(...bind(names, params)).changes);
+        return step.params.map((params) => this.#change(run, bind(names, params)).changes);
     }
   };
+
+  #change(statement: Database.Statement, values: unknown[]): Database.RunResult {
+    const result = statement.run(...values);
+    if (result.changes > 0) this.#changed = true;
+    return result;
+  }
 
   /** Once for each statement. */
   prepare(statement: Statement): Prepared {
@@ -99,17 +106,26 @@ export class SqliteConnection {
 
   /** Runs an operation as part of whatever transaction is open, if any. @throws DatabaseError */
   run<T>(op: Op<T>): T {
-    return this.named(() => runSync(op, this.#execute));
+    return this.named(() => this.#telling(() => runSync(op, this.#execute)));
   }
 
   /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
   atomically<T>(op: () => Op<T>): T {
-    return this.named(() => this.#inTransaction(op, true)) as T;
+    return this.named(() => this.#telling(() => this.#transaction.immediate(op))) as T;
   }
 
+  /** A transaction inside of an operation: unless somebody awaits what it wrote, it is not told. */
   #inTransaction(op: () => Op<unknown>, awaited: boolean): unknown {
     const result = this.#transaction.immediate(op);
-    if (awaited) this.onCommit();
+    if (!awaited) this.#changed = false;
+    return result;
+  }
+
+  /** What has changed nothing is not worth telling. */
+  #telling<T>(act: () => T): T {
+    this.#changed = false;
+    const result = act();
+    if (this.#changed) this.onCommit();
     return result;
   }
 

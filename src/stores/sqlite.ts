@@ -28,7 +28,6 @@ import type { Op } from "./steps.ts";
 
 const dialect: Dialect = {
   now: ({ now }) => sql`${now}`,
-  strings: (list) => sql`(select value from json_each(${list}))`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
   atMost: (limit) => sql`limit ${limit} + 0`,
@@ -126,15 +125,9 @@ function sqliteStore(
     });
   const run = <T>(op: () => Op<T>): Promise<T> => onceFree(() => connection.run(op()));
   const write = <T>(op: () => Op<T>): Promise<T> => onceFree(() => connection.atomically(op));
-  const alone = <T>(op: () => Op<T>): Promise<T> =>
-    onceFree(() => {
-      const result = connection.run(op());
-      nudge?.committed();
-      return result;
-    });
 
   return {
-    ...methodsOver({ run, alone, write }, ops),
+    ...methodsOver({ run, write }, ops),
     synchronous: true,
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
