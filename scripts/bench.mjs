@@ -4,9 +4,9 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compiler } from "./compiler.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const bench = join(root, "bench");
@@ -20,7 +20,6 @@ step("building dbq", process.execPath, [join(root, "scripts/build.mjs")], root);
 // Plain JavaScript under plain node: a loader that compiles would be measured too.
 const compiled = join(bench, "node_modules/.compiled");
 rmSync(compiled, { recursive: true, force: true });
-const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
 step("building the benchmarks", process.execPath, [compiler, "-p", bench], root);
 
 run();

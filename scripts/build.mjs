@@ -1,9 +1,9 @@
 /** Builds dist/: what the compiler emits, and the migrations beside it; then checks that nothing of the package is missing. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compiler } from "./compiler.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -26,10 +26,6 @@ if (missing.length > 0) process.exit(1);
 
 /** @param {string} config */
 function compile(config) {
-  const compiler = join(
-    dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
-    "bin/tsc",
-  );
   try {
     execFileSync(process.execPath, [compiler, "-p", config], { cwd: root, stdio: "inherit" });
   } catch {

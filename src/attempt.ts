@@ -188,7 +188,8 @@ export class RunningAttempt {
 
   #startClock(): void {
     const limit = this.record.timeout ?? this.#definition.call.timeout;
-    if (limit === undefined) return;
+    // Another program may have written what is no number.
+    if (limit === undefined || Number.isNaN(limit)) return;
     this.#timer = after(limit, () => {
       this.#timedOut = new DOMException(
         `the attempt took longer than its timeout of ${limit} ms`,

@@ -70,11 +70,36 @@ export function decodeObject(text: string, column: string): JsonObject {
 
 /** @throws TaskCorruptError */
 export function decode(text: string, column: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (error) {
     throw new TaskCorruptError(column, (error as Error).message);
   }
+  if (mayBend.test(text)) refuseBent(text, column);
+  return value;
+}
+
+/** What no number is without: so many digits, or so large an exponent. */
+const mayBend = /\d{16}|[eE]\+?\d{3}/;
+
+/** The strings of a JSON text, which are passed over, and its numbers. */
+const stringsAndNumbers = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+
+/** Other programs write rows too: an id of 64 bits would be read as another id. @throws TaskCorruptError */
+function refuseBent(text: string, column: string): void {
+  for (const [token] of text.matchAll(stringsAndNumbers)) {
+    if (token.startsWith('"') || isNumber(token)) continue;
+    throw new TaskCorruptError(column, `JavaScript has no number ${token}: write it as a string`);
+  }
+}
+
+/** Whether it is read as the number that it says; that of a fraction is the nearest one, as everywhere. */
+function isNumber(token: string): boolean {
+  const value = Number(token);
+  if (!Number.isFinite(value)) return false;
+  // 2^63 is written as 9223372036854776000, the shortest text that is read as it.
+  return !/^-?\d+$/.test(token) || String(value) === token || BigInt(value) === BigInt(token);
 }
 
 /** One walk over one value. It remembers where it is: to find cycles, and to say where something is that it refuses. */
@@ -128,10 +153,11 @@ class Writer {
     if (!isPlainArray(array)) return this.#refuseKind(array);
     let text = "[";
     for (let i = 0; i < array.length; i += 1) text += (i === 0 ? "" : ",") + this.item(i, array[i]);
-    // No hole can be left here (a hole reads as undefined), so further keys are properties that JSON would drop.
-    const extra = Object.keys(array)[array.length];
-    if (extra !== undefined) {
-      this.#keys.push(extra);
+    // No hole can be left here (a hole reads as undefined); keys that are no index come last, and JSON would drop them.
+    const keys = Object.keys(array);
+    const last = keys.at(-1);
+    if (last !== undefined && !isIndex(last, array.length)) {
+      this.#keys.push(keys.find((key) => !isIndex(key, array.length)) ?? last);
       return this.#refuse("a named property of an array cannot be kept as JSON");
     }
     this.#refuseSymbols(array);
@@ -147,6 +173,8 @@ class Writer {
         text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.item(key, value)}`;
     }
     this.#refuseSymbols(object);
+    // A value that had its prototype replaced: what it is made of is not in its keys.
+    if (text === "" && hasSlots(object)) return this.#refuseKind(object);
     return `{${text}}`;
   }
 
@@ -173,13 +201,28 @@ class Writer {
   }
 }
 
-/** Literals and `Object.create(null)`, of any realm; not the instances of a class. */
+/** Literals and `Object.create(null)`, of any realm; not the instances of a class, nor what inherits from another object. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return true;
+  // Another realm's Object.prototype, and not any other object that inherits from nothing.
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
+}
+
+/** Values of the language's own that are more than their keys. */
+function hasSlots(value: object): boolean {
   return (
-    Object.getPrototypeOf(prototype) === null && Object.prototype.toString.call(value) === "[object Object]"
+    types.isDate(value) ||
+    types.isMap(value) ||
+    types.isSet(value) ||
+    types.isBoxedPrimitive(value) ||
+    types.isRegExp(value) ||
+    types.isNativeError(value)
   );
+}
+
+function isIndex(key: string, length: number): boolean {
+  return /^(0|[1-9]\d*)$/.test(key) && Number(key) < length;
 }
 
 /** An array of any realm, not of a subclass: its prototype is itself an array, as Array.prototype alone is. */

@@ -4,14 +4,26 @@ import { after, type Timer } from "./durations.ts";
 import { AwaitTimeoutError, QueueClosedError, TaskNotFoundError } from "./errors.ts";
 import type { Hints } from "./hints.ts";
 import type { Store } from "./store.ts";
-import { isFinished, type TaskRecord } from "./task.ts";
+import type { TaskRecord } from "./task.ts";
 
 /** Milliseconds between looks when no hint comes. */
 const fallbackPoll = 500;
 
-/** Looks that take less milliseconds, or are for less tasks, may follow each other at once. */
-const cheapLook = 1;
-const cheapAwaits = 100;
+/**
+ * Milliseconds between looks at all that is awaited: so much for each of them, and at most so much altogether. A
+ * thousand awaits and more are looked at three times a second, whatever others commit.
+ */
+const pausePerAwait = 0.25;
+const longestPause = 300;
+
+/** But ten times as long as a look takes, where the database is slow. */
+const pausePerLook = 10;
+
+/** Milliseconds in which timeouts are gathered for one last look, where there are many. */
+const gatherFor = 25;
+
+/** Fewer tasks than this are looked at as often as there are hints. */
+const few = 100;
 
 interface Await {
   resolve: (task: TaskRecord) => void;
@@ -19,18 +31,23 @@ interface Await {
 }
 
 export class Completions {
-  readonly #store: Pick<Store, "standings" | "get" | "watch">;
+  readonly #store: Pick<Store, "ended" | "watch">;
   readonly #awaits = new Map<number, Set<Await>>();
   #stopWatching: (() => void) | undefined;
   #poll: NodeJS.Timeout | undefined;
   #toLookAt = new Set<number>();
+  /** Called at the end of the next look. */
+  #afterLook: (() => void)[] = [];
+  /** Whose time is over, and what ends their waiting. */
+  readonly #late: { id: number; act: () => void }[] = [];
+  #gathering: NodeJS.Timeout | undefined;
   #looking = false;
   /** On the clock of `performance.now()`. */
   #nextLookAtAll = 0;
   #later: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(store: Pick<Store, "standings" | "get" | "watch">, hints: Hints) {
+  constructor(store: Pick<Store, "ended" | "watch">, hints: Hints) {
     this.#store = store;
     hints.onEnded((ids) => (ids ? this.#lookAt(ids) : this.#lookAtAll()));
   }
@@ -62,15 +79,25 @@ export class Completions {
     });
   }
 
-  /** One last look: while the event loop was busy, the task may have ended in time. */
-  async #giveUp(id: number, timeout: number, entry: Await): Promise<void> {
-    await this.#look([id]);
-    entry.reject(new AwaitTimeoutError(id, timeout));
+  /** After one last look, in common with others: while the event loop was busy, it may have ended in time. */
+  #giveUp(id: number, timeout: number, entry: Await): void {
+    this.#late.push({ id, act: () => entry.reject(new AwaitTimeoutError(id, timeout)) });
+    if (this.#awaits.size < few) this.#lookAtLate();
+    else this.#gathering ??= setTimeout(() => this.#lookAtLate(), gatherFor);
+  }
+
+  #lookAtLate(): void {
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
+    const late = this.#late.splice(0);
+    this.#afterLook.push(...late.map(({ act }) => act));
+    this.#lookAt(late.map(({ id }) => id));
   }
 
   close(): void {
     this.#closed = true;
     clearTimeout(this.#later);
+    clearTimeout(this.#gathering);
     this.#stopWatching?.();
     for (const id of [...this.#awaits.keys()])
       this.#settle(id, (entry) => entry.reject(new QueueClosedError()));
@@ -116,25 +143,24 @@ export class Completions {
   async #lookAround(): Promise<void> {
     const ids = [...this.#toLookAt];
     this.#toLookAt.clear();
+    const afterLook = this.#afterLook.splice(0);
     const start = performance.now();
     await this.#look(ids);
     const end = performance.now();
     // A look for a few is cheap, whatever the scheduler made of it.
-    if (ids.length >= cheapAwaits && end - start > cheapLook) this.#nextLookAtAll = end + 10 * (end - start);
+    if (ids.length >= few)
+      this.#nextLookAtAll =
+        end + Math.max(Math.min(pausePerAwait * ids.length, longestPause), pausePerLook * (end - start));
+    for (const act of afterLook) act();
     this.#looking = false;
     this.#lookAt([]);
   }
 
   async #look(ids: readonly number[]): Promise<void> {
     try {
-      const standings = await this.#store.standings(ids);
-      const found = new Set(standings.map(({ id }) => id));
-      const ended = standings.filter(({ status }) => isFinished(status)).map(({ id }) => id);
-      const tasks = ended.length === 0 ? [] : await this.#store.get(ended);
-      for (const task of tasks)
-        if (isFinished(task.status)) this.#settle(task.id, (entry) => entry.resolve(task));
-      for (const id of ids)
-        if (!found.has(id)) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));
+      const { tasks, gone } = await this.#store.ended(ids);
+      for (const task of tasks) this.#settle(task.id, (entry) => entry.resolve(task));
+      for (const id of gone) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));
     } catch (error) {
       for (const id of ids) this.#settle(id, (entry) => entry.reject(error));
     }

@@ -4,6 +4,7 @@ import { shared } from "./copies.ts";
 import { NotInTaskError } from "./errors.ts";
 import { inRootContext } from "./root-context.ts";
 import type { JsonObject, TaskRecord } from "./task.ts";
+import { beginning } from "./thrown.ts";
 import type { WithinResult } from "./within.ts";
 
 export interface RunningTask<C = unknown> {
@@ -37,6 +38,9 @@ export interface Offer {
   completeWithin<Tx>(tx: Tx, result: unknown): WithinResult<Tx, void>;
 }
 
+/** UTF-16 units of a note of progress that are kept. */
+const longestNote = 1_000;
+
 /** Its methods may be destructured. */
 export function runningTask({ record, kwargs, context, ...offer }: Offer): RunningTask {
   return {
@@ -50,7 +54,7 @@ export function runningTask({ record, kwargs, context, ...offer }: Offer): Runni
     },
     progress: (n, note) => {
       if (!Number.isFinite(n)) throw new TypeError(`progress: expected a finite number, got ${String(n)}`);
-      offer.noteProgress(n, note === undefined ? null : String(note).slice(0, 1_000));
+      offer.noteProgress(n, note === undefined ? null : beginning(String(note), longestNote));
     },
     within: (tx) => ({ complete: (result) => offer.completeWithin(tx, result) }),
   };

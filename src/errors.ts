@@ -22,13 +22,17 @@ export type DbqErrorCode =
 /** Marks what is told apart by the names of its classes: two copies of dbq in one app have each their own classes. */
 export const brand: unique symbol = Symbol.for("dbq-ts.brand") as never;
 
-/** `instanceof` across copies: a branded value with a class of this name above it. */
+/** `instanceof` across copies: a branded value with a class of this name above it. A proxy that throws is none. */
 export function isInstance(ofClass: { name: string }, value: unknown): boolean {
-  if (typeof value !== "object" || value === null || !(brand in value)) return false;
-  let above: unknown = Object.getPrototypeOf(value);
-  while (above !== null && (above as object).constructor?.name !== ofClass.name)
-    above = Object.getPrototypeOf(above);
-  return above !== null;
+  try {
+    if (typeof value !== "object" || value === null || !(brand in value)) return false;
+    let above: unknown = Object.getPrototypeOf(value);
+    while (above !== null && (above as object).constructor?.name !== ofClass.name)
+      above = Object.getPrototypeOf(above);
+    return above !== null;
+  } catch {
+    return false;
+  }
 }
 
 /** Every error that dbq itself throws, wrong options apart. Tell them apart by `code`. */
@@ -200,5 +204,14 @@ export class WorkerStoppedError extends DbqError {
 export class DatabaseError extends DbqError {
   constructor(message: string, options?: ErrorOptions) {
     super("DBQ_DATABASE", message, options);
+  }
+}
+
+/** The database's file was deleted, renamed or replaced while it was open: what is written now would be lost. */
+export class DatabaseMovedError extends DatabaseError {
+  constructor(path: string) {
+    super(
+      `${path}: the file was deleted, renamed or replaced while it was open; nothing was written: close the queue and open it anew`,
+    );
   }
 }

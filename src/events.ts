@@ -29,10 +29,16 @@ function textOf(error: unknown): string {
   try {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     // It ends on a terminal, and may hold anything.
-    return text.slice(0, 1_000).replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1));
+    return text.slice(0, 1_000).replace(/\p{Cc}/gu, spelled);
   } catch {
     return "a value that cannot be shown";
   }
+}
+
+/** C1 controls and DEL too, which `JSON.stringify` leaves as they are and some terminals obey. */
+function spelled(control: string): string {
+  const json = JSON.stringify(control).slice(1, -1);
+  return json === control ? `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}` : json;
 }
 
 /** Calls a listener that must not hurt its caller; what it throws, or rejects with, is told. */

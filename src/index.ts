@@ -8,6 +8,7 @@ export {
   AsyncTransactionError,
   AwaitTimeoutError,
   DatabaseError,
+  DatabaseMovedError,
   DbqError,
   type DbqErrorCode,
   DuplicateTaskError,

@@ -5,8 +5,9 @@
 import { EventEmitter } from "node:events";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
 import { after } from "./durations.ts";
-import { LostGenerationError, TaskCancelledError } from "./errors.ts";
+import { DatabaseMovedError } from "./errors.ts";
 import type { Hints } from "./hints.ts";
+import { handBackUnknown, isLost, reasonOf } from "./lost.ts";
 import { ProgressNotes } from "./progress.ts";
 import { definitionNamed } from "./registry.ts";
 import { inRootContext } from "./root-context.ts";
@@ -21,7 +22,7 @@ const standingsEvery = 400;
 
 /** What slots need of their worker. */
 export interface SlotsHost {
-  readonly store: Pick<Store, "turn" | "standings" | "progress" | "within">;
+  readonly store: Pick<Store, "turn" | "heldBy" | "standings" | "progress" | "within">;
   readonly hints: Hints;
   readonly workerId: string;
   readonly queueNames: readonly string[];
@@ -60,6 +61,9 @@ export class Slots {
   #scheduled = false;
   #again = false;
   #failures = 0;
+  /** A claim has no answer: it may have been made all the same. */
+  #claimFailed = false;
+  #interrupted = false;
   #abandoned = false;
   /** Only while something runs. */
   #standingsTimer: NodeJS.Timeout | undefined;
@@ -95,6 +99,7 @@ export class Slots {
 
   /** Hands back what is running, without waiting for it. */
   interrupt(): void {
+    this.#interrupted = true;
     for (const attempt of this.#running) attempt.interrupt();
   }
 
@@ -110,7 +115,8 @@ export class Slots {
   async drained(): Promise<void> {
     while (!this.#abandoned && (this.#running.size > 0 || this.#scheduled)) await this.turnEnd();
     clearTimeout(this.#standingsTimer);
-    await this.#progress.flush();
+    // Who has given up on its tasks waits for no note about them.
+    if (!this.#abandoned) await this.#progress.flush();
   }
 
   /** Resolves at the end of a turn, or after `limit` milliseconds. */
@@ -144,6 +150,8 @@ export class Slots {
     try {
       // A task that has finished takes no more notes: its last one goes first.
       if (ended.length > 0) await this.#progress.flush();
+      if (this.#claimFailed) await handBackUnknown(this.#host.store, this.#host.workerId, this.#running);
+      this.#claimFailed = false;
       if (careful) await this.#turn([], true);
       await this.#turn(ended, !careful);
       this.#failures = 0;
@@ -164,7 +172,9 @@ export class Slots {
     const claim = claiming ? { workerId, queueNames, funcs: this.#host.funcs(), limit: free } : undefined;
     if (claiming) this.#mayHaveWork = false;
     const outcomes = ended.map(({ outcome }) => outcome);
+    this.#claimFailed = claiming;
     const { settled, claimed, more, registered } = await store.turn({ outcomes, claim });
+    this.#claimFailed = false;
     // Nothing that can fail may come between a claim and its start.
     for (const { attempt } of ended) this.#running.delete(attempt);
     for (const record of claimed) this.#start(record);
@@ -182,6 +192,8 @@ export class Slots {
   /** What was not settled is tried again: with a single one it may be the row itself, so it waits apart from the others. */
   async #afterFailure(error: unknown, ended: readonly Ended[]): Promise<void> {
     this.#host.tellError(error, "settling and claiming");
+    // What cannot be handed back in its file is left to whoever opens that.
+    if (this.#interrupted && error instanceof DatabaseMovedError) return this.abandon();
     this.#failures += 1;
     this.#again = true;
     this.#mayHaveWork = true;
@@ -277,18 +289,4 @@ export class Slots {
     }
     return lost;
   }
-}
-
-/** The task moved on by a hand that was not this attempt's. */
-function isLost(attempt: RunningAttempt, standing: Standing | undefined): boolean {
-  const held = attempt.record.generationId;
-  if (standing?.generationId === held) return false;
-  const byItself = attempt.offered && standing?.status === "completed" && standing.generationId === held + 1;
-  return !byItself;
-}
-
-function reasonOf({ id, generationId }: TaskRecord, standing: Standing | undefined): Error {
-  return standing === undefined || standing.status === "cancelled"
-    ? new TaskCancelledError(id)
-    : new LostGenerationError(id, generationId);
 }

@@ -216,6 +216,12 @@ export interface Store {
    */
   turn(turn: Turn): Promise<TurnResult>;
 
+  /** Of these tasks, in no order, those that have finished, and the ids of those that do not exist. One query. */
+  ended(ids: readonly number[]): Promise<{ tasks: TaskRecord[]; gone: number[] }>;
+
+  /** The running tasks of a worker, as far as the database knows. */
+  heldBy(workerId: string): Promise<Held[]>;
+
   /** Where these tasks stand, in no order; the ones that do not exist are left out. Cheap: no JSON is read. */
   standings(ids: readonly number[]): Promise<Standing[]>;
 

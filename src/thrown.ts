@@ -46,7 +46,7 @@ function stringOr<T>(read: () => unknown, otherwise: T): string | T {
 function shown(value: unknown): string {
   if (typeof value === "string") return value;
   try {
-    // No code of the value's own is called: no getters, no custom inspection.
+    // No code of the value's own is called but for its name: no getters, no custom inspection.
     return inspect(value, {
       depth: 2,
       customInspect: false,
@@ -59,9 +59,13 @@ function shown(value: unknown): string {
 }
 
 function cut(text: string, longest: number): string {
-  return text.length <= longest
-    ? text
-    : `${text.slice(0, longest)}… (${text.length - longest} more characters)`;
+  const kept = beginning(text, longest);
+  return kept === text ? text : `${kept}… (${text.length - kept.length} more characters)`;
+}
+
+/** At most so many UTF-16 units, and no half of a pair at the end. */
+export function beginning(text: string, longest: number): string {
+  return text.length <= longest ? text : text.slice(0, longest).replace(/[\ud800-\udbff]$/, "");
 }
 
 /** What the task's row and the attempt's row keep of it. */

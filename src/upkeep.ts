@@ -9,6 +9,10 @@ import type { Retention, Store, WorkerRecord } from "./store.ts";
 const sweepEvery = 400;
 /** While there is no other worker. One that comes is heard of; should that hint be lost, this is how late. */
 const lonelySweepEvery = 2_000;
+/** What a suspect has to beat in, once it is known that it can: its heartbeat tries every 20 ms. */
+const lastChance = 200;
+/** Of a look that was due before it ended. */
+const shortestSleep = 20;
 const orphansEvery = 5_000;
 const pruneEvery = 30_000;
 /** No timer runs longer: a clock that jumps, or a hint that is lost, costs at most this. */
@@ -83,7 +87,8 @@ export class Upkeep {
     for (const { id, beat } of await this.#deaths.among(workers, () => store.beat(workerId))) {
       this.#freed(id, await store.rescue(id, beat));
     }
-    return workers.some(({ id }) => !living.has(id)) ? sweepEvery : lonelySweepEvery;
+    const usual = workers.some(({ id }) => !living.has(id)) ? sweepEvery : lonelySweepEvery;
+    return Math.max(shortestSleep, Math.min(usual, this.#deaths.nextLook));
   }
 
   async #rescueOrphans(): Promise<number> {
@@ -110,20 +115,38 @@ export class Upkeep {
   }
 }
 
+/** What was last seen of a worker. Times are on the clock of the one who looks. */
+interface Seen {
+  beat: number;
+  /** Whether it was seen to come, and not only to be there. */
+  came: boolean;
+  /** When it beat: it has stood still since. */
+  since: number;
+  /** Since when it is known that it could beat if it lived. */
+  couldBeatSince: number | undefined;
+}
+
 /**
  * Tells which workers are dead: by their process where it can be seen, else by their heartbeat.
  *
  * A heartbeat is judged by how long this process has seen it stand still, on a clock that never jumps; its age by the
- * database's clock only shortens the wait for one that was silent long before. Stillness makes a suspect, not a corpse:
- * while somebody holds the write lock, or the machine sleeps, nobody can beat. So a write has to succeed first, and a
- * suspect who does not beat by the look after that is dead.
+ * database's clock only shortens the wait, by what cannot be wrong by much. Stillness makes a suspect, not a corpse: while
+ * somebody holds the write lock, or the machine sleeps, nobody can beat. So a write has to succeed first, and a suspect
+ * who does not beat within `lastChance` of it is dead.
  */
 export class Deaths {
   readonly #now: () => number;
-  readonly #seen = new Map<string, { beat: number; since: number; writable: boolean }>();
+  readonly #seen = new Map<string, Seen>();
+  #lastLook = Number.NEGATIVE_INFINITY;
+  #nextLook = Number.POSITIVE_INFINITY;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
+  }
+
+  /** Milliseconds from the last look until the next one may tell more. */
+  get nextLook(): number {
+    return this.#nextLook;
   }
 
   /** `write`: makes a write of no consequence, and resolves when it has happened. */
@@ -131,25 +154,52 @@ export class Deaths {
     for (const id of this.#seen.keys())
       if (!workers.some((worker) => worker.id === id)) this.#seen.delete(id);
     const others = workers.filter(({ id }) => !living.has(id));
+    this.#nextLook = Number.POSITIVE_INFINITY;
     const silent = others.filter((worker) => this.#isSilent(worker));
-    const dead = others.filter(
-      (worker) => livenessOf(worker) === "dead" || this.#seen.get(worker.id)?.writable,
-    );
+    this.#lastLook = this.#now();
+    const dead = others.filter((worker) => livenessOf(worker) === "dead" || this.#hadItsChance(worker));
     const suspects = silent.filter((worker) => !dead.includes(worker));
-    if (suspects.length > 0) await write();
-    for (const { id } of suspects) (this.#seen.get(id) as { writable: boolean }).writable = true;
+    if (suspects.length > 0) await this.#suspect(suspects, write);
     return dead;
   }
 
-  #isSilent({ id, beat, lease, heartbeatAge }: WorkerRecord): boolean {
-    const seen = this.#seen.get(id);
-    if (seen?.beat !== beat) {
-      this.#seen.set(id, { beat, since: this.#now(), writable: false });
-      return false;
-    }
+  #isSilent(worker: WorkerRecord): boolean {
+    const seen = this.#look(worker);
     const still = this.#now() - seen.since;
-    // A living worker beats every third of its lease: half a lease of stillness has missed one.
-    return still >= lease || (heartbeatAge >= lease && still >= lease / 2);
+    // A living worker beats every third of its lease: half a lease of stillness has missed one. A beat that was seen to
+    // come is not that old, whatever a clock says that was stepped since.
+    const old = !seen.came && worker.heartbeatAge >= worker.lease;
+    const needed = old ? worker.lease / 2 : worker.lease;
+    if (still >= needed) return true;
+    this.#nextLook = Math.min(this.#nextLook, needed - still);
+    return false;
+  }
+
+  /** A beat that is new came after the look before this one; how much after, the database's clock says. */
+  #look({ id, beat, heartbeatAge }: WorkerRecord): Seen {
+    const known = this.#seen.get(id);
+    if (known?.beat === beat) return known;
+    const now = this.#now();
+    const longest = known === undefined ? 0 : Math.min(now - this.#lastLook, sweepEvery);
+    const since = now - Math.min(Math.max(heartbeatAge, 0), longest);
+    const seen = { beat, came: known !== undefined, since, couldBeatSince: undefined };
+    this.#seen.set(id, seen);
+    return seen;
+  }
+
+  #hadItsChance({ id }: WorkerRecord): boolean {
+    const since = this.#seen.get(id)?.couldBeatSince;
+    return since !== undefined && this.#now() - since >= lastChance;
+  }
+
+  async #suspect(suspects: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<void> {
+    await write();
+    const now = this.#now();
+    for (const { id } of suspects) {
+      const seen = this.#seen.get(id) as Seen;
+      seen.couldBeatSince ??= now;
+      this.#nextLook = Math.min(this.#nextLook, lastChance - (now - seen.couldBeatSince));
+    }
   }
 }
 

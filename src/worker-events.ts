@@ -1,5 +1,6 @@
 /** What a worker tells of: its events, and the same on the diagnostics channels. */
 import { EventEmitter } from "node:events";
+import { DatabaseMovedError } from "./errors.ts";
 import { guarded, report, rescuedChannel, settledChannel } from "./events.ts";
 import type { Outcome, OutcomeKind } from "./store.ts";
 import type { Task, TaskRecord } from "./task.ts";
@@ -24,7 +25,8 @@ export interface WorkerEvents {
   error: [error: unknown, where: string];
 }
 
-const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
+/** What each outcome is told as. */
+export const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
   completed: "completed",
   failed: "failed",
   retry: "retrying",
@@ -35,6 +37,9 @@ const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
 
 /** A typed emitter whose listeners cannot hurt it. */
 export class WorkerTeller extends EventEmitter<WorkerEvents> {
+  /** What every later step fails of too is told once. */
+  #moved: DatabaseMovedError | undefined;
+
   /** @internal */
   protected tellStarted(record: TaskRecord): void {
     this.#emitTask("started", () => taskOf(record));
@@ -61,6 +66,10 @@ export class WorkerTeller extends EventEmitter<WorkerEvents> {
 
   /** @internal */
   protected tellError(error: unknown, where: string): void {
+    if (error instanceof DatabaseMovedError) {
+      if (error === this.#moved) return;
+      this.#moved = error;
+    }
     if (this.listenerCount("error") > 0) this.#emit("error", error, where);
     else report(error, where);
   }

@@ -88,6 +88,13 @@ export class Shutdown {
     this.#settle(this.#worker.stop({ grace: Number.POSITIVE_INFINITY }));
   }
 
+  /** The database is gone from under it: whoever started it may start it anew, on what is there now. */
+  leave(): void {
+    process.exitCode = 1;
+    note("the database is not at its path any more: stopping, what is running is left to whoever has it now");
+    this.#settle(this.#worker.stop({ grace: 0 }));
+  }
+
   #hasEnded(id: number): void {
     this.#running.delete(id);
     this.#culprits.delete(id);

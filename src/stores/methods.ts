@@ -26,6 +26,8 @@ export function methodsOver({ run, write }: Runner, ops: Operations): Shared {
     idle: (queueNames) => run(() => ops.idle(queueNames)),
     attempts: (taskId) => run(() => ops.attempts(taskId)),
     turn: (turn) => takeTurn(run, ops, turn),
+    ended: (ids) => run(() => ops.ended(ids)),
+    heldBy: (workerId) => run(() => ops.heldBy(workerId)),
     standings: (ids) => run(() => ops.standings(ids)),
     progress: (notes) => write(() => ops.progress(notes)),
     cancel: (id, error) => write(() => ops.cancel(id, error)),

@@ -162,6 +162,12 @@ export function operations(d: Dialect) {
     return { ...none, claimed: won, more };
   }
 
+  function* ended(ids: readonly number[]): Op<{ tasks: TaskRecord[]; gone: number[] }> {
+    const found = yield* rows(s.ended, { ids: JSON.stringify(ids) });
+    const [there, gone] = [found.filter((row) => row[1] !== null), found.filter((row) => row[1] === null)];
+    return { tasks: there.map((row) => toTask(row.slice(1))), gone: gone.map((row) => Number(row[0])) };
+  }
+
   function* standings(ids: readonly number[]): Op<Standing[]> {
     return (yield* rows(s.standings, { ids: JSON.stringify(ids) })).map(toStanding);
   }
@@ -233,6 +239,7 @@ export function operations(d: Dialect) {
     insert,
     settleOne,
     turn,
+    ended,
     standings,
     get,
     cancel,

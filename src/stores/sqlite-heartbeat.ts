@@ -13,6 +13,7 @@ const longestEnd = 1_000;
 interface Beat {
   /** Absolute: the app may change its folder. */
   path: string;
+  pragmas: readonly string[];
   text: string;
   names: readonly string[];
   workerId: string;

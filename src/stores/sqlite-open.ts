@@ -33,11 +33,13 @@ export function openFile(path: string, settings: SqliteSettings): Database.Datab
   });
 }
 
+/** On every connection, whichever of them it is that begins the WAL anew. */
+export const walPragmas = [`journal_size_limit = ${walLimit}`, `wal_autocheckpoint = ${checkpointAfter}`];
+
 /** On every connection: the one that creates a WAL file gets another default of `synchronous` than later ones. */
 function configure(client: Database.Database, { synchronous }: SqliteSettings): void {
   client.pragma(`synchronous = ${synchronous}`);
-  client.pragma(`journal_size_limit = ${walLimit}`);
-  client.pragma(`wal_autocheckpoint = ${checkpointAfter}`);
+  for (const pragma of walPragmas) client.pragma(pragma);
 }
 
 /** A client that has taken its settings; one that has not is closed. */

@@ -22,7 +22,16 @@ import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { clientOf, drizzleOver, isTransaction } from "./sqlite-drizzle.ts";
 import { Heartbeat } from "./sqlite-heartbeat.ts";
 import { SqliteNudge } from "./sqlite-nudge.ts";
-import { explained, fileOf, openBeside, openFile, type SqliteSettings, useWal } from "./sqlite-open.ts";
+import {
+  explained,
+  fileOf,
+  openBeside,
+  openFile,
+  type SqliteSettings,
+  useWal,
+  walPragmas,
+} from "./sqlite-open.ts";
+import { SqlitePlace } from "./sqlite-place.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
 
@@ -115,11 +124,14 @@ function sqliteStore(
   const { client } = connection;
   const watch = path === undefined ? undefined : new SqliteWatch(path, client);
   const nudge = path === undefined ? undefined : new SqliteNudge(path);
+  const place = path === undefined ? undefined : new SqlitePlace(path);
+  if (place) places.set(client, place);
   connection.onCommit = () => nudge?.committed();
   let theirs: BetterSQLite3Database | undefined;
 
   const onceFree = <T>(act: () => T): Promise<T> =>
     patiently(() => {
+      place?.check();
       refuseOpenTransaction(client);
       return act();
     });
@@ -131,6 +143,7 @@ function sqliteStore(
     synchronous: true,
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
+      place?.check();
       theirs ??= await handle();
       return await runTransaction(theirs, fn);
     },
@@ -145,7 +158,7 @@ function sqliteStore(
         return async () => stop();
       }
       const heartbeat = new Heartbeat(
-        { path, ...compile(ops.statements.beat), workerId, every },
+        { path, pragmas: walPragmas, ...compile(ops.statements.beat), workerId, every },
         onLost,
         beatHere,
       );
@@ -206,7 +219,29 @@ function refuseThenable<T>(returned: MaybePromise<T>): T {
   );
 }
 
-const connections = new WeakMap<Database, SqliteConnection>();
+/** Of the connections of queues: what is written on them inside of a transaction looks at the same place. */
+const places = new WeakMap<Database, SqlitePlace>();
+
+/** An app's own connection, and the place of its file. */
+interface Theirs {
+  connection: SqliteConnection;
+  place: SqlitePlace | undefined;
+}
+
+const connections = new WeakMap<Database, Theirs>();
+
+function placeOf(client: Database): SqlitePlace | undefined {
+  const path = fileOf(client);
+  return path === undefined ? undefined : new SqlitePlace(path);
+}
+
+function theirsOf(client: Database): Theirs {
+  const known = connections.get(client);
+  if (known) return known;
+  const theirs = { connection: new SqliteConnection(client), place: places.get(client) ?? placeOf(client) };
+  connections.set(client, theirs);
+  return theirs;
+}
 
 function inTransaction(tx: unknown): StoreTransaction {
   const client = clientOf(tx);
@@ -220,10 +255,10 @@ function inTransaction(tx: unknown): StoreTransaction {
     );
   };
   open();
-  const connection = connections.get(client) ?? new SqliteConnection(client);
-  connections.set(client, connection);
+  const { connection, place } = theirsOf(client);
   const write = <T>(op: () => Op<T>): T => {
     open();
+    place?.check();
     return connection.atomically(op);
   };
   return {

@@ -92,6 +92,12 @@ export function statements(d: Dialect) {
       values (${p.id}, ${p.generationId}, ${p.workerId}, ${p.startedAt}, ${p.outcome}, ${p.errorName},
         ${p.errorMessage}, ${p.errorStack})`,
 
+    /** With each id that was asked for; of a task that is gone, nothing else. */
+    ended: (p) => sql`
+      select asked.value, ${columns.task} from ${d.integers(p.ids)} as asked
+      left join dbq_tasks on id = asked.value
+      where id is null or status in ('completed', 'failed', 'cancelled')`,
+
     standings: (p) => sql`
       select ${columns.standing} from dbq_tasks where id in ${d.integers(p.ids)}`,
 

@@ -1,5 +1,5 @@
 /** The operations of upkeep: due tasks promoted, old ones pruned, workers registered, dead ones' tasks freed. */
-import type { AttemptRecord, NewWorker, Retention, WorkerRecord } from "../store.ts";
+import type { AttemptRecord, Held, NewWorker, Retention, WorkerRecord } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { type Row, toHeld, toTask, toWorker } from "./rows.ts";
 import type { Statements } from "./statements.ts";
@@ -94,6 +94,12 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     register,
     beat,
     unregister,
+    *heldBy(workerId: string): Op<Held[]> {
+      return (yield* rows(s.heldBy, { workerId })).map((row) => {
+        const { id, generationId } = toTask(row);
+        return { id, generationId };
+      });
+    },
     *workers(): Op<WorkerRecord[]> {
       return (yield* rows(s.workers)).map(toWorker);
     },

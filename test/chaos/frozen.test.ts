@@ -35,7 +35,7 @@ async function beats({ queue }: Stage, count: number): Promise<void> {
 async function unharmed(all: Stage, ids: readonly number[]) {
   const { queue, ledger } = all;
   write(ledger.path, "on again");
-  await beats(all, 8);
+  await beats(all, 5);
   const told = ledger.entries();
   const rescued = told.filter(({ what }) => what === "rescued");
   expect(rescued, `the ledger: ${JSON.stringify(told, null, 1)}`).toEqual([]);

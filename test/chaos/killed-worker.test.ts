@@ -4,7 +4,7 @@
  */
 import { expect, test, vi } from "vitest";
 import { stage } from "../fixtures/processes.ts";
-import { hang, hangOnce, poison, quick, work } from "../fixtures/tasks.ts";
+import { chore, hang, hangOnce, poison, quick } from "../fixtures/tasks.ts";
 import { onLinux, patient } from "./linux.ts";
 
 onLinux("a worker that is killed", () => {
@@ -52,7 +52,7 @@ onLinux("a worker that is killed", () => {
     const id = await queue.enqueueTask(hangOnce);
     await ledger.until("start", ({ task }) => task === id);
     // More than two workers can do in the time that this takes.
-    await queue.enqueueTasks(Array.from({ length: 2_000 }, () => [work, 50, false] as const));
+    await queue.enqueueTasks(Array.from({ length: 2_000 }, () => [chore, 50, "return"] as const));
     const other = await worker({ concurrency: 2 });
     await ledger.until("start", ({ pid }) => pid === other.pid);
     const killedAt = await first.kill();

@@ -11,8 +11,14 @@ import { deferred, temporaryFolder } from "../support/queue.ts";
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 
+/** Compiled for these tests, a command comes up in a third of the time (`scripts/compile-fixtures.mjs`). */
+const compiled = process.env.DBQ_COMPILED;
+
 /** The module of tasks that the workers of these tests run. */
-export const tasks = fileURLToPath(new URL("fixtures/tasks.ts", import.meta.url));
+export const tasks =
+  compiled === undefined
+    ? fileURLToPath(new URL("fixtures/tasks.ts", import.meta.url))
+    : join(compiled, "test/cli/fixtures/tasks.js");
 
 // A command takes half a second on an idle core, and many times that on a busy machine: this catches what hangs.
 vi.setConfig({ testTimeout: 180_000 });
@@ -50,8 +56,11 @@ function cleanEnv(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), ...more };
 }
 
-/** How to start `node` with the command's sources. */
-export const program = [process.execPath, "--import", tsx, main] as const;
+/** How to start the command. */
+export const program: readonly [string, ...string[]] =
+  compiled === undefined
+    ? [process.execPath, "--import", tsx, main]
+    : [process.execPath, join(compiled, "src/cli/main.js")];
 
 /** Starts a command in `folder`; it is killed when the test ends before it does. */
 export function startDbq(folder: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {

@@ -3,10 +3,15 @@ import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { remoteTask } from "../../src/index.ts";
 import { temporaryFolder } from "../support/queue.ts";
 import { dbq, folderWithQueue, inPairs, isEvent, start, startDbq, tasks } from "./dbq.ts";
+
+// Before what is imported is loaded: these modules are TypeScript, and import the sources as they are.
+vi.hoisted(() => {
+  delete process.env.DBQ_COMPILED;
+});
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const source = pathToFileURL(join(root, "src/index.ts")).href;

@@ -105,6 +105,8 @@ export function accounted(store: Store): Store {
           return { moved };
         },
       ),
+    ended: (ids) => account(() => store.ended(ids)),
+    heldBy: (workerId) => account(() => store.heldBy(workerId)),
     standings: (ids) => account(() => store.standings(ids)),
     progress: (notes) =>
       account(

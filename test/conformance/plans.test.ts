@@ -78,7 +78,7 @@ async function fill(store: Store): Promise<void> {
 }
 
 const searches = (index: string) => new RegExp(`^SEARCH dbq_tasks USING (COVERING )?INDEX ${index}\\b`);
-const byId = /^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid=\?\)$/;
+const byId = /^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid=\?\)( LEFT-JOIN)?$/;
 
 /** Every statement that runs for each task, or all the time while there is none. */
 const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Store) => Promise<unknown>][] = [
@@ -109,6 +109,7 @@ const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Stor
     async (s) => await settle(s, outcomes.retry(await firstRunning(s))),
   ],
   ["standings", /select id, generation_id, status/, byId, (s) => s.standings([1, 2, 3])],
+  ["ended", /left join dbq_tasks/, byId, (s) => s.ended([1, 2, 3])],
   ["get", /select [^(]* from dbq_tasks where id in/, byId, (s) => s.get([1, 2, 3])],
   [
     "holder",

@@ -21,6 +21,31 @@ export const standingsGroup: Group = {
       },
     },
     {
+      name: "of some tasks those that have ended, as they are, and those that do not exist",
+      run: async ({ store }) => {
+        const records = await oneInEach(store);
+        const asked = [999_999, ...Object.values(records).map(({ id }) => id), 777_777];
+        const { tasks, gone } = await store.ended(asked);
+        assert.deepEqual(
+          tasks.sort((a, b) => a.id - b.id),
+          [records.completed, records.failed, records.cancelled].sort((a, b) => a.id - b.id),
+        );
+        assert.deepEqual(gone.sort(), [777_777, 999_999]);
+        assert.deepEqual(await store.ended([]), { tasks: [], gone: [] });
+      },
+    },
+    {
+      name: "what a worker holds is what runs under its name, by the generation of its claim",
+      run: async ({ store }) => {
+        const { running: mine } = await oneInEach(store);
+        assert.ok(mine.workerId);
+        assert.deepEqual(await store.heldBy(mine.workerId), [
+          { id: mine.id, generationId: mine.generationId },
+        ]);
+        assert.deepEqual(await store.heldBy("nobody"), []);
+      },
+    },
+    {
       name: "standings of thousands at once",
       run: async ({ store }) => {
         const { id } = await taskIn(store, "pending");

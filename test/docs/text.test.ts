@@ -1,5 +1,5 @@
 /** What pages say of each other and of the repository is so: links lead somewhere, files exist, sizes are kept. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
 import { anchorsOf, linksOf, type Page, readPages, root } from "./pages.ts";
@@ -34,6 +34,18 @@ test.each(pages)("files that $path names exist", ({ lines }) => {
     Array.from(line.matchAll(repositoryPath), ([, path]) => path as string),
   );
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+/** A path, and the title of a test in it: `test/queue/await.test.ts` ("gives what had ended before"). */
+const namedTest = /`(test\/[\w./-]+)`\s+\("([^"]+)"\)/g;
+
+test("tests that pages name by their titles exist", () => {
+  const named = pages.flatMap(({ lines }) => Array.from(lines.join("\n").matchAll(namedTest)));
+  expect(named.length).toBeGreaterThan(3);
+  const missing = named.filter(
+    ([, path, title]) => !readFileSync(join(root, path as string), "utf8").includes(title as string),
+  );
+  expect(missing.map(([text]) => text)).toEqual([]);
 });
 
 test.each([

@@ -67,11 +67,19 @@ describe("errors", () => {
 
   it("every error class that is exported is among them", () => {
     const tested = new Set(Object.values(errors).map(([error]) => error.constructor));
+    tested.add(dbq.DatabaseMovedError);
     const exported = Object.values<unknown>(dbq).filter(
       (value) => typeof value === "function" && value.prototype instanceof dbq.DbqError,
     );
     expect(exported.filter((errorClass) => !tested.has(errorClass as () => void))).toEqual([]);
     expect(exported.length).toBe(tested.size);
+  });
+
+  it("a file that has moved is an error of the database, and names the file", () => {
+    const moved = new dbq.DatabaseMovedError("app.db");
+    expect(moved).toBeInstanceOf(dbq.DatabaseError);
+    expect(moved).toMatchObject({ code: "DBQ_DATABASE", name: "DatabaseMovedError" });
+    expect(moved.message).toContain("app.db");
   });
 
   it("carry what a caller acts on", () => {

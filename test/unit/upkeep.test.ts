@@ -50,7 +50,7 @@ function observer(write: () => Promise<unknown> = async () => undefined) {
     while (now + every < at) await lookAfterFreeze(now + every, ...before);
     return await lookAfterFreeze(at, ...workers);
   };
-  return { look, lookAfterFreeze };
+  return { look, lookAfterFreeze, nextLook: () => deaths.nextLook };
 }
 
 describe("a heartbeat", () => {
@@ -89,6 +89,33 @@ describe("a heartbeat", () => {
       expect(await look(beat * (lease - 1), far({ beat }))).toEqual([]);
     expect(await look(10 * (lease - 1) + lease - 1, far({ beat: 10 }))).toEqual([]);
     expect(await look(10 * (lease - 1) + lease + 2 * every, far({ beat: 10 }))).toEqual(["far"]);
+  });
+
+  it("is judged the moment its lease is over, and has a last chance of 200 ms", async () => {
+    const { look, lookAfterFreeze, nextLook } = observer();
+    await look(0, far());
+    // It has beaten 100 ms before this look, by the database's clock.
+    await lookAfterFreeze(every, far({ beat: 2, heartbeatAge: 100 }));
+    expect(nextLook()).toBe(lease - 100);
+    const over = every - 100 + lease;
+    expect(await lookAfterFreeze(over - 1, far({ beat: 2 }))).toEqual([]);
+    expect(nextLook()).toBe(1);
+    expect(await lookAfterFreeze(over, far({ beat: 2 }))).toEqual([]);
+    expect(nextLook()).toBe(200);
+    expect(await lookAfterFreeze(over + 199, far({ beat: 2 }))).toEqual([]);
+    expect(nextLook()).toBe(1);
+    expect(await lookAfterFreeze(over + 200, far({ beat: 2 }))).toEqual(["far"]);
+  });
+
+  it("that is new is at most as old as the look before, whatever the wall clock says", async () => {
+    const { lookAfterFreeze, nextLook } = observer();
+    await lookAfterFreeze(0, far());
+    await lookAfterFreeze(300, far({ beat: 2, heartbeatAge: 3_600_000 }));
+    // 300 ms, and not half a lease: it was seen to come.
+    expect(nextLook()).toBe(lease - 300);
+    // The observer slept for long: that says nothing about when the other beat.
+    await lookAfterFreeze(2 * lease, far({ beat: 3, heartbeatAge: lease - 1 }));
+    expect(nextLook()).toBe(lease - 400);
   });
 
   it("that is old by the wall clock alone means nothing: that clock may have jumped", async () => {

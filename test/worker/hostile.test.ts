@@ -1,180 +1,18 @@
-/** Whatever a handler throws or returns: its task ends, and neither the worker nor a bystander is hurt. */
+/** Invariant: whatever a handler does to dbq's own things, its task ends as it should, and the worker goes on. */
 import { expect, test } from "vitest";
-import { task } from "../../src/index.ts";
-import { startedWorker, uniqueName } from "../support/queue.ts";
-import { ended, queueOnFile, raise, reportsOf } from "./setup.ts";
+import {
+  currentTask,
+  LostGenerationError,
+  type Queue,
+  type RunningTask,
+  task,
+  Worker,
+} from "../../src/index.ts";
+import { hostileText, trapped } from "../fixtures/hostile-values.ts";
+import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
+import { ended, next, queueOnFile, raise, read, rejection, reportsOf, until } from "./setup.ts";
 
-const trap = () => raise(new Error("a trap of the proxy"));
-
-/** Every question that it is asked throws. */
-const trapped = (target: object) =>
-  new Proxy(target, {
-    get: trap,
-    has: trap,
-    getPrototypeOf: trap,
-    ownKeys: trap,
-    getOwnPropertyDescriptor: trap,
-  });
-
-function revoked(): unknown {
-  const { proxy, revoke } = Proxy.revocable(new Error("x"), {});
-  revoke();
-  return proxy;
-}
-
-function withGetters(...keys: string[]): Error {
-  const error = new Error("x");
-  for (const key of keys)
-    Object.defineProperty(error, key, { get: () => raise(new Error(`reading ${key}`)), enumerable: true });
-  return error;
-}
-
-function cyclic(): Error {
-  const error: Error & { self?: unknown } = new Error("cyclic");
-  error.cause = error;
-  error.self = { error };
-  return error;
-}
-
-function nested(levels: number): unknown {
-  let value: unknown = 1;
-  for (let i = 0; i < levels; i += 1) value = [value];
-  return value;
-}
-
-const hostileText = {
-  toString: () => raise(new Error("toString")),
-  toJSON: () => raise(new Error("toJSON")),
-  [Symbol.toPrimitive]: () => raise(new Error("toPrimitive")),
-  [Symbol.for("nodejs.util.inspect.custom")]: () => raise(new Error("inspect")),
-};
-
-const thrown: [string, () => unknown][] = [
-  ["null", () => null],
-  ["undefined", () => undefined],
-  ["a string", () => "text"],
-  ["an empty string", () => ""],
-  ["a symbol", () => Symbol("s")],
-  ["a BigInt", () => 10n],
-  ["a function", () => trap],
-  ["an object that cannot be shown", () => hostileText],
-  ["an object without a prototype", () => Object.create(null)],
-  ["getters that throw", () => withGetters("name", "message", "stack", "code", "cause")],
-  ["a name that is no string", () => Object.assign(new Error("x"), { name: hostileText, code: Symbol("c") })],
-  ["a message that is no string", () => Object.assign(new Error("x"), { message: hostileText, stack: 7 })],
-  ["a proxy that traps everything", () => trapped(new Error("x"))],
-  ["a proxy that traps everything, of no error", () => trapped({})],
-  ["a revoked proxy", revoked],
-  ["a cycle of causes", cyclic],
-  ["a lone surrogate and NUL", () => new Error("\ud800 \0 \u001b[31m")],
-];
-
-test.each(thrown)("throws %s", async (_, value) => {
-  const { queue } = await queueOnFile();
-  const hostile = task(uniqueName("hostile"), async () => raise(value()), {
-    maxRetries: 1,
-    backoff: () => 0,
-    retryOn: (error) => error !== "nothing is",
-  });
-  const bystander = task(uniqueName("bystander"), async () => "unharmed");
-  const worker = await startedWorker(queue);
-  const reports = reportsOf(worker);
-  const [bad, good] = await queue.enqueueTasks([[hostile], [bystander]]);
-  const failed = await ended(queue, bad);
-  expect(failed).toMatchObject({ status: "failed", retryCount: 1 });
-  expect(failed.error).toEqual({
-    ...failed.error,
-    name: expect.any(String),
-    message: expect.any(String),
-  });
-  for (const attempt of await queue.listAttempts(bad)) expect(attempt).toMatchObject({ outcome: "failed" });
-  expect(await ended(queue, good)).toMatchObject({ result: "unharmed" });
-  expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
-  expect(reports).toEqual([]);
-});
-
-test("classes of retryOn meet a value whose prototype cannot be asked for", async () => {
-  const { queue } = await queueOnFile();
-  const hostile = task(uniqueName(), async () => raise(trapped({})), {
-    retryOn: [TypeError],
-    backoff: () => 0,
-  });
-  const worker = await startedWorker(queue);
-  const reports = reportsOf(worker);
-  // It cannot be told whether it is worth a retry: reported, and it is.
-  expect(await ended(queue, await queue.enqueueTask(hostile))).toMatchObject({
-    status: "failed",
-    retryCount: 3,
-  });
-  expect(reports).toHaveLength(3);
-});
-
-test("a message of 5 MB is cut, and says so", async () => {
-  const { queue, raw } = await queueOnFile();
-  const loud = task(uniqueName(), async () => raise(new Error("é".repeat(5_000_000))), { maxRetries: 0 });
-  await startedWorker(queue);
-  const { id, error } = await ended(queue, await queue.enqueueTask(loud));
-  expect(error?.message).toMatch(/^é{1000}/);
-  expect(error?.message).toContain("more characters");
-  expect(error?.message.length).toBeLessThan(100_000);
-  expect(error?.stack?.length).toBeLessThan(100_000);
-  const kept = raw.prepare(
-    "select length(error_message) + length(error_stack) from dbq_attempts where task_id = ?",
-  );
-  expect(kept.pluck().get(id)).toBeLessThan(100_000);
-});
-
-const returned: [what: string, value: () => unknown, code?: string][] = [
-  ["a getter that throws", () => Object.defineProperty({}, "x", { get: trap, enumerable: true })],
-  ["a proxy that traps everything", () => trapped({})],
-  ["a revoked proxy", revoked],
-  ["a cycle", () => ({ error: cyclic() }), "DBQ_NOT_SERIALIZABLE"],
-  ["ten thousand levels", () => nested(10_000), "DBQ_NOT_SERIALIZABLE"],
-  ["101 levels", () => nested(101), "DBQ_NOT_SERIALIZABLE"],
-  ["a toJSON that throws", () => hostileText, "DBQ_NOT_SERIALIZABLE"],
-  // biome-ignore lint/suspicious/noThenProperty: what is tested is a thenable of somebody's own.
-  ["a thenable that throws", () => ({ then: trap })],
-  // biome-ignore lint/suspicious/noThenProperty: as above.
-  ["a thenable that rejects with null", () => ({ then: (_: unknown, no: (e: unknown) => void) => no(null) })],
-];
-
-test.each(returned)("returns %s", async (_, value, code) => {
-  const { queue } = await queueOnFile();
-  const hostile = task(uniqueName("hostile"), () => value(), { maxRetries: 0 });
-  const bystander = task(uniqueName("bystander"), async () => "unharmed");
-  const worker = await startedWorker(queue);
-  const reports = reportsOf(worker);
-  const [bad, good] = await queue.enqueueTasks([[hostile], [bystander]]);
-  const failed = await ended(queue, bad);
-  expect(failed.status).toBe("failed");
-  if (code !== undefined) expect(failed.error).toMatchObject({ code });
-  expect(await ended(queue, good)).toMatchObject({ result: "unharmed" });
-  expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
-  expect(reports).toEqual([]);
-});
-
-/** A promise with an idea of its own of what follows. */
-const withThen = (then: unknown) => Object.assign(Promise.resolve(7), { then });
-
-const followed: [what: string, value: () => unknown][] = [
-  ["never calls back", () => withThen(() => undefined)],
-  ["throws", () => withThen(trap)],
-  ["is no function", () => withThen(1)],
-  ["gives another value, twice", () => withThen((yes: (n: number) => void) => [yes(1), yes(2)])],
-];
-
-test.each(followed)(
-  "returns a promise whose own then %s: what the promise holds is the result",
-  async (_, value) => {
-    const { queue } = await queueOnFile();
-    const hostile = task(uniqueName("hostile"), () => value(), { maxRetries: 0 });
-    await startedWorker(queue);
-    expect(await ended(queue, await queue.enqueueTask(hostile))).toMatchObject({
-      status: "completed",
-      result: 7,
-    });
-  },
-);
+const bystander = task("bystander", async () => "unharmed");
 
 test("hooks that throw the same, in every place at once", async () => {
   const { queue } = await queueOnFile();
@@ -204,4 +42,170 @@ test("without an error listener, a hook that throws a trapped value is still onl
   });
   expect(await ended(queue, await queue.enqueueTask(hostile))).toMatchObject({ status: "completed" });
   expect(await warned).toContain("beforeRun");
+});
+
+test("a handler that closes its own queue: its task is handed back, and runs where there is another", async () => {
+  const { queue, elsewhere } = await queueOnFile();
+  const closing = task(uniqueName("closing"), async () => {
+    if (currentTask<Queue>().context !== queue) return "done elsewhere";
+    await queue.close();
+    return "never told";
+  });
+  const worker = await startedWorker(queue, { context: queue });
+  const other = await elsewhere();
+  const interrupted = next(worker, "interrupted");
+  const [id, good] = await queue.enqueueTasks([[closing], [bystander]]);
+  await interrupted;
+  await queue.close();
+  expect(await read(other, id)).toMatchObject({
+    retryCount: 0,
+    generationId: 3,
+    workerId: expect.any(String),
+  });
+  await startedWorker(other, { context: other });
+  expect(await ended(other, id)).toMatchObject({ result: "done elsewhere", retryCount: 0 });
+  expect(await ended(other, good)).toMatchObject({ result: "unharmed", retryCount: 0 });
+  expect(await other.listAttempts(id)).toEqual([]);
+});
+
+test("a handler that awaits the stop of its own worker: the grace ends it, and it is handed back", async () => {
+  const { queue } = await queueOnFile();
+  const stopping = task(uniqueName("stopping"), async () => {
+    await currentTask<{ worker?: Worker }>().context.worker?.stop({ grace: 50 });
+    return "done";
+  });
+  const context: { worker?: Worker } = {};
+  const first = new Worker(queue, { context });
+  context.worker = first;
+  await first.start();
+  const interrupted = next(first, "interrupted");
+  const id = await queue.enqueueTask(stopping);
+  expect(await interrupted).toMatchObject({ id });
+  await first.stop();
+  expect(await read(queue, id)).toMatchObject({ status: "pending", retryCount: 0 });
+  await startedWorker(queue, { context: {} });
+  expect(await ended(queue, id)).toMatchObject({ result: "done", retryCount: 0 });
+});
+
+test("a handler that never settles, without a timeout: a stop hands it back when its grace is over", async () => {
+  const { queue } = await queueOnFile();
+  const never = task(uniqueName("never"), () => new Promise(() => undefined));
+  const worker = await startedWorker(queue, { concurrency: 1 });
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(never);
+  await started;
+  await worker.stop({ grace: 50 });
+  expect(await read(queue, id)).toMatchObject({ status: "pending", retryCount: 0, generationId: 3 });
+  expect(await queue.listWorkers()).toEqual([]);
+});
+
+test("what a handler kept of currentTask() does nothing after its end", async () => {
+  const { queue } = await queueOnFile();
+  const kept = deferred<RunningTask>();
+  const late = deferred<unknown>();
+  const keeping = task(uniqueName("keeping"), async () => {
+    kept.resolve(currentTask());
+    // It goes on when its task has ended, and still knows which it was.
+    setTimeout(async () => {
+      await ended(queue, currentTask().id);
+      late.resolve(currentTask().id);
+    });
+    return "done";
+  });
+  const worker = await startedWorker(queue);
+  const reports = reportsOf(worker);
+  const done = await ended(queue, await queue.enqueueTask(keeping));
+  expect(await late.promise).toBe(done.id);
+  const current = await kept.promise;
+  current.progress(0.5, "too late");
+  expect(current.signal.aborted).toBe(false);
+  const completing = queue.transaction((tx: Parameters<typeof current.within>[0]) => {
+    current.within(tx).complete("too late");
+  });
+  expect(await rejection(completing)).toBeInstanceOf(LostGenerationError);
+  // A note of another task is written by the same flush as the late one.
+  const noting = task(uniqueName("noting"), async () => currentTask().progress(1));
+  expect(await ended(queue, await queue.enqueueTask(noting))).toMatchObject({ progress: 1 });
+  expect(await read(queue, done.id)).toEqual(done);
+  expect(reports).toEqual([]);
+});
+
+const nonsense: [what: string, n: unknown, note: unknown, fails: string | undefined][] = [
+  ["NaN", Number.NaN, undefined, "NaN"],
+  ["a string", "0.5", undefined, "0.5"],
+  ["a BigInt", 1n, undefined, "expected a finite number"],
+  ["a symbol", Symbol("s"), undefined, "Symbol(s)"],
+  ["nothing", undefined, undefined, "undefined"],
+  ["an object that cannot be shown", hostileText, undefined, "toPrimitive"],
+  ["a note that is a symbol", 1, Symbol("s"), undefined],
+  ["a note of 10 MB", 1, "x".repeat(10_000_000), undefined],
+  ["a note with NUL in it", -1e308, "a\0b", undefined],
+  ["a note that cannot be shown", 1, hostileText, "toPrimitive"],
+];
+
+test.each(nonsense)("progress with %s", async (_, n, note, fails) => {
+  const { queue } = await queueOnFile();
+  const noting = task(
+    uniqueName("noting"),
+    async () => {
+      const progress = currentTask().progress as (n: unknown, note: unknown) => void;
+      progress(n, note);
+      return "noted";
+    },
+    { maxRetries: 0 },
+  );
+  const worker = await startedWorker(queue);
+  const reports = reportsOf(worker);
+  const end = await ended(queue, await queue.enqueueTask(noting));
+  if (fails === undefined)
+    expect(end).toMatchObject({
+      status: "completed",
+      progress: n,
+      progressNote: String(note).slice(0, 1_000),
+    });
+  else expect(end).toMatchObject({ status: "failed", progress: null, progressNote: null });
+  if (fails !== undefined) expect(end.error?.message).toContain(fails);
+  expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
+  expect(reports).toEqual([]);
+});
+
+test("a long note is cut between characters, not inside of one", async () => {
+  const { queue } = await queueOnFile();
+  const note = `${"x".repeat(999)}😀`;
+  const noting = task(uniqueName("noting"), async () => currentTask().progress(1, note));
+  await startedWorker(queue);
+  const { progressNote } = await ended(queue, await queue.enqueueTask(noting));
+  expect(note.startsWith(progressNote as string)).toBe(true);
+});
+
+test("a handler that leaves 10,000 timers and changes what it was given", async () => {
+  const { queue } = await queueOnFile();
+  let fired = 0;
+  const messy = task(
+    uniqueName("messy"),
+    async (list: unknown[], how: { deep: { list: unknown[] } }) => {
+      const seen = JSON.stringify([list, how, currentTask().kwargs]);
+      list.push("changed");
+      how.deep.list.length = 0;
+      Object.assign(currentTask().kwargs, { more: 1 });
+      for (let i = 0; i < 10_000; i += 1)
+        setTimeout(() => {
+          fired += 1;
+        }, i % 50);
+      if (currentTask().retryCount < 2) throw new Error("again");
+      return seen;
+    },
+    { backoff: () => 0 },
+  );
+  const worker = await startedWorker(queue);
+  const reports = reportsOf(worker);
+  const given = messy.with({ kwargs: { deep: { list: [1] } } });
+  const [id, good] = await queue.enqueueTasks([[given, ["as it was"]], [bystander]]);
+  const done = await ended(queue, id);
+  expect(done.result).toBe('[["as it was"],{"deep":{"list":[1]}},{"deep":{"list":[1]}}]');
+  expect(done).toMatchObject({ args: [["as it was"]], kwargs: { deep: { list: [1] } }, retryCount: 2 });
+  await until(() => fired === 30_000);
+  expect(await ended(queue, good)).toMatchObject({ result: "unharmed" });
+  expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
+  expect(reports).toEqual([]);
 });

@@ -60,6 +60,9 @@ async function run(queue: Queue, library: Library, options: WorkerCommandOptions
   const worker = new library.Worker(queue, { concurrency, lease, queueName });
   tellEvents(worker, options);
   const shutdown = new Shutdown(worker, options.grace);
+  worker.on("error", (error) => {
+    if (error instanceof library.DatabaseMovedError) shutdown.leave();
+  });
   onExceptions(library, options.json, (culprit) => shutdown.crash(culprit));
   shutdown.listen();
   await worker.start();

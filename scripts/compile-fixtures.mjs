@@ -1,0 +1,46 @@
+/**
+ * Compiles the programs of test/fixtures and test/chaos, and what they use, to plain JavaScript: under a loader that
+ * compiles them at each start, a process takes three times as long to come up, and chaos starts hundreds of them.
+ */
+import { execFileSync } from "node:child_process";
+import { cpSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { compiler } from "./compiler.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const modules = join(root, "node_modules");
+const prefix = ".compiled-";
+
+/**
+ * Each run has a folder of its own, so that two of them do not get into each other's way.
+ * @returns {{ folder: string, remove: () => void }}
+ */
+export function compileFixtures() {
+  removeLeftOvers();
+  const folder = join(modules, `${prefix}${process.pid}`);
+  const args = [compiler, "-p", join(root, "test/fixtures"), "--outDir", folder];
+  execFileSync(process.execPath, args, { cwd: root, stdio: ["ignore", 2, 2] });
+  cpSync(join(root, "migrations"), join(folder, "migrations"), { recursive: true });
+  // The command line reads its version there.
+  cpSync(join(root, "package.json"), join(folder, "package.json"));
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** Of runs that were killed. */
+function removeLeftOvers() {
+  for (const name of readdirSync(modules)) {
+    const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : 0;
+    if (pid > 0 && !isRunning(pid)) rmSync(join(modules, name), { recursive: true, force: true });
+  }
+}
+
+/** @param {number} pid */
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

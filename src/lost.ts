@@ -1,0 +1,38 @@
+/** What a worker runs, and what is its own by the database: the two may come apart. */
+import type { RunningAttempt } from "./attempt.ts";
+import { LostGenerationError, TaskCancelledError } from "./errors.ts";
+import type { Outcome, Standing, Store } from "./store.ts";
+import type { TaskRecord } from "./task.ts";
+
+/** The task moved on by a hand that was not this attempt's. */
+export function isLost(attempt: RunningAttempt, standing: Standing | undefined): boolean {
+  const held = attempt.record.generationId;
+  if (standing?.generationId === held) return false;
+  const byItself = attempt.offered && standing?.status === "completed" && standing.generationId === held + 1;
+  return !byItself;
+}
+
+/** What the signal of a task that was lost tells its handler. */
+export function reasonOf({ id, generationId }: TaskRecord, standing: Standing | undefined): Error {
+  return standing === undefined || standing.status === "cancelled"
+    ? new TaskCancelledError(id)
+    : new LostGenerationError(id, generationId);
+}
+
+/**
+ * A claim without an answer may have been made all the same. What the worker holds by it, and does not run, is handed back:
+ * nobody else would ever free it.
+ */
+export async function handBackUnknown(
+  store: Pick<Store, "heldBy" | "turn">,
+  workerId: string,
+  running: Iterable<RunningAttempt>,
+): Promise<void> {
+  const known = new Set(Array.from(running, ({ record }) => `${record.id}:${record.generationId}`));
+  const held = await store.heldBy(workerId);
+  const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
+  const outcomes = unknown.map(
+    (task): Outcome => ({ ...task, workerId, startedAt: null, kind: "interrupted" }),
+  );
+  if (outcomes.length > 0) await store.turn({ outcomes, claim: undefined });
+}

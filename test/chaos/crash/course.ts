@@ -1,0 +1,82 @@
+/** The course of an operation: its points, found out by a process that nobody kills. */
+import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Job, Point } from "../../fixtures/crash.ts";
+import { crash } from "./crash.ts";
+import type { Files, Operation } from "./operation.ts";
+import { isSame, type State } from "./state.ts";
+
+export interface Course {
+  operation: Operation;
+  /** Where all its files are. */
+  folder: string;
+  /** The folder of what it begins with. */
+  prepared: string;
+  points: readonly Point[];
+}
+
+export const filesIn = (folder: string): Files => ({
+  database: join(folder, "dbq.db"),
+  ledger: join(folder, "ledger.jsonl"),
+});
+
+/** In folders of their own, which are made. `furnished` is what most operations begin with. */
+export async function coursesOf(
+  operations: readonly Operation[],
+  folderOf: (operation: Operation) => string,
+  furnished: string,
+): Promise<Course[]> {
+  const courses = operations.map((operation) => {
+    const folder = folderOf(operation);
+    return { operation, folder, prepared: join(folder, "prepared"), report: join(folder, "points.json") };
+  });
+  const jobs: Job[] = [];
+  for (const { operation, folder, prepared, report } of courses) {
+    await prepare(operation, prepared, furnished);
+    const whole = join(folder, "whole");
+    cpSync(prepared, whole, { recursive: true });
+    jobs.push({ ...filesIn(whole), operation: operation.name, report });
+  }
+  const { how, output } = await crash(jobs);
+  if (how !== 0) throw new Error(`unkilled, they ended with ${how}\n${output}`);
+  return courses.map(({ report, ...course }) => {
+    const points: Point[] = JSON.parse(readFileSync(report, "utf8"));
+    refuseHalves(course.operation, points);
+    refuseUnlocked(course.operation, points);
+    return { ...course, points };
+  });
+}
+
+async function prepare(operation: Operation, folder: string, furnished: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  if (operation.prepare) await operation.prepare(filesIn(folder));
+  else cpSync(furnished, folder, { recursive: true });
+}
+
+/** Somebody who looks on sees as many changes as there are transactions. @throws when it is seen half done */
+function refuseHalves({ name, commits }: Operation, points: readonly Point[]): void {
+  if (commits === undefined) return;
+  const changes = points.filter(({ state }, i) => i > 0 && !isSame(state, (points[i - 1] as Point).state));
+  if (changes.length === commits) return;
+  const where = changes.map((point) => `\n  ${points.indexOf(point)}: ${point.name}`).join("");
+  throw new Error(`${name}: it is to be seen as ${commits} changes, and was as ${changes.length}:${where}`);
+}
+
+/** A transaction that read before it has the lock could not write any more when others did. @throws */
+function refuseUnlocked({ name, ofTheApp, commits }: Operation, points: readonly Point[]): void {
+  if (ofTheApp || commits === undefined) return;
+  let inside = false;
+  for (const point of points) {
+    if (/^(before COMMIT|before ROLLBACK|at the end)/i.test(point.name)) inside = false;
+    if (inside && !point.locked)
+      throw new Error(`${name}: others may write in the middle of a transaction of it: ${point.name}`);
+    if (/^after BEGIN/i.test(point.name)) inside = true;
+  }
+}
+
+/** What it deletes, or may have deleted at one of its points. */
+export function deletedBy({ points }: Course): ReadonlySet<number> {
+  const idsOf = (state: State | undefined) => (state?.dbq_tasks ?? []).map(({ id }) => Number(id));
+  const left = new Set(idsOf(points.at(-1)?.state));
+  return new Set(idsOf(points[0]?.state).filter((id) => !left.has(id)));
+}

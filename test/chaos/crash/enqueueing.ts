@@ -1,0 +1,92 @@
+/** Enqueueing, in each way that there is. */
+import Database from "better-sqlite3";
+import { sql } from "drizzle-orm";
+import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
+import { DuplicateTaskError, openQueue } from "../../../src/index.ts";
+import { chore } from "../../fixtures/tasks.ts";
+import { heldKey } from "./furnished.ts";
+import { type Operation, onQueue } from "./operation.ts";
+
+const order = "order:1";
+const ordered = chore.with({ requestId: order });
+const insertOrder = sql`insert into orders (key) values (${order})`;
+const batch = (count: number) => {
+  const one = chore.with({ requestId: `batch:${count}` });
+  return Array.from({ length: count }, () => [one, 0, "return"] as const);
+};
+
+export const enqueueing: readonly Operation[] = [
+  onQueue("enqueue", 1, async (queue, actor) => {
+    actor.arm();
+    actor.acknowledged(await queue.enqueueTask(chore, 0, "return"));
+  }),
+
+  onQueue("enqueue with a unique key", 1, async (queue, actor) => {
+    actor.arm();
+    actor.acknowledgedUnique(await queue.enqueueTask(chore.with({ uniqueKey: "free" }), 0, "return"));
+  }),
+
+  onQueue("enqueue with a unique key that is held", 0, async (queue, actor) => {
+    actor.arm();
+    actor.acknowledgedUnique(await queue.enqueueTask(chore.with({ uniqueKey: heldKey }), 0, "return"));
+  }),
+
+  onQueue("enqueue several in one tick", 1, async (queue, actor) => {
+    actor.arm();
+    const all = [1, 2, 3].map(() => queue.enqueueTask(chore, 0, "return"));
+    await Promise.all(all.map(async (id) => actor.acknowledged(await id)));
+  }),
+
+  onQueue("enqueue many", 1, async (queue, actor) => {
+    actor.arm();
+    actor.acknowledged(...(await queue.enqueueTasks(batch(5))));
+  }),
+
+  onQueue("enqueue many, of which one is refused", 0, async (queue, actor) => {
+    const refused = chore.with({ uniqueKey: heldKey, onDuplicate: "error", requestId: "batch:3" });
+    actor.arm();
+    await queue.enqueueTasks([...batch(2), [refused, 0, "return"]]).catch((error: unknown) => {
+      if (!(error instanceof DuplicateTaskError)) throw error;
+    });
+  }),
+
+  onQueue("enqueue in a transaction of the queue", 1, async (queue, actor) => {
+    actor.arm();
+    const id = await queue.transaction((tx, q) => {
+      const enqueued = q.enqueueTask(ordered, 0, "return");
+      tx.run(insertOrder);
+      return enqueued;
+    });
+    actor.acknowledged(id);
+  }),
+
+  onQueue("enqueue in a transaction that is rolled back", 0, async (queue, actor) => {
+    actor.arm();
+    const asPlanned = new Error("as planned");
+    const rolledBack = queue.transaction((tx, q) => {
+      tx.run(insertOrder);
+      q.enqueueTask(ordered, 0, "return");
+      throw asPlanned;
+    });
+    await rolledBack.catch((error: unknown) => {
+      if (error !== asPlanned) throw error;
+    });
+    actor.say("rolledBack", { note: order });
+  }),
+
+  {
+    name: "enqueue in a transaction of the app's own",
+    commits: 1,
+    ofTheApp: true,
+    async act(actor) {
+      const app: BetterSQLite3Database = drizzle(new Database(actor.database));
+      const queue = await openQueue(app);
+      actor.arm();
+      const ids = app.transaction((tx) => {
+        tx.run(insertOrder);
+        return queue.within(tx).enqueueTasks([[ordered, 0, "return"]]);
+      });
+      actor.acknowledged(...ids);
+    },
+  },
+];

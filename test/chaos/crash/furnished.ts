@@ -1,0 +1,59 @@
+/** A database with something of everything: tasks in each status, and workers that died in each way. */
+import { openQueue, type Queue } from "../../../src/index.ts";
+import { write } from "../../fixtures/ledger.ts";
+import { chore } from "../../fixtures/tasks.ts";
+import { audit, open } from "../audit.ts";
+import { ByHand, outcome } from "./by-hand.ts";
+import type { Files, Say } from "./operation.ts";
+
+/** No process has this id, nor could one. */
+const nobody = 2 ** 30;
+
+/** The unique key that one of the pending tasks holds. */
+export const heldKey = "held";
+
+export async function furnish({ database, ledger }: Files): Promise<void> {
+  await using queue = await openQueue(database);
+  audit(database);
+  const say: Say = (what, more) => write(ledger, what, more);
+  await finishSome(new ByHand("former", queue, say));
+  await die(new ByHand("dead", queue, say, nobody));
+  await vanish(new ByHand("gone", queue, say, nobody), database);
+  for (const id of await enqueueSome(queue)) say("acknowledged", { task: id });
+}
+
+async function finishSome(former: ByHand): Promise<void> {
+  await former.register();
+  const [completed, failed, cancelled] = await former.hold(3);
+  if (!completed || !failed || !cancelled) throw new Error("there was nothing to claim");
+  await former.turn(
+    [outcome(completed, "completed"), outcome(failed, "failed"), outcome(cancelled, "cancelled")],
+    0,
+  );
+  await former.store.unregister(former.id);
+}
+
+/** With a task that may be tried again, and one that may not. */
+async function die(dead: ByHand): Promise<void> {
+  await dead.register();
+  await dead.hold(1);
+  await dead.hold(1, "return", { maxRetries: 0 });
+}
+
+/** Its row is gone, long since, and its tasks are as it left them. */
+async function vanish(gone: ByHand, database: string): Promise<void> {
+  await gone.register();
+  await gone.hold(2);
+  using raw = open(database);
+  raw.client.prepare("delete from dbq_workers where id = ?").run(gone.id);
+  raw.client
+    .prepare("update dbq_tasks set started_at = started_at - 3600000 where worker_id = ?")
+    .run(gone.id);
+}
+
+/** Pending ones, one that holds a unique key, and two that are due at once. */
+async function enqueueSome(queue: Queue): Promise<readonly number[]> {
+  const [unique, due] = [chore.with({ uniqueKey: heldKey }), chore.with({ delay: 1 })];
+  const plans = [chore, chore, unique, due, due];
+  return await queue.enqueueTasks(plans.map((fn) => [fn, 0, "return"] as const));
+}

@@ -1,0 +1,58 @@
+/** The second order: whoever survives a killed process is killed too, at each point of what it does about it. */
+import { Ledger } from "../../fixtures/ledger.ts";
+import { outcome } from "./by-hand.ts";
+import { crash } from "./crash.ts";
+import { furnish } from "./furnished.ts";
+import type { Actor, Files, Operation } from "./operation.ts";
+
+/** A survivor of `first`, killed at the first of its points that begins so. */
+function survivor(first: string, point: string, commits: number): Operation {
+  return {
+    name: `survive a kill in "${first}" ${point}`,
+    commits,
+    prepare: (files) => leaveKilled(files, first, point),
+    act: survive,
+  };
+}
+
+async function leaveKilled(files: Files, operation: string, at: string): Promise<void> {
+  await furnish(files);
+  const { how, output } = await crash([{ ...files, operation, at }]);
+  const spared = new Ledger(files.ledger).entries("spared").length > 0;
+  if (how !== "SIGKILL" || spared) throw new Error(`${operation}, ${at}: not killed: ${how} ${output}`);
+}
+
+/** What a worker does when it starts, each step by hand: timers would make its order another one each time. */
+async function survive(actor: Actor): Promise<void> {
+  const queue = await actor.open();
+  const worker = await actor.worker(queue, "survivor");
+  actor.arm();
+  const { store, id } = worker;
+  for (const other of await store.workers()) if (other.id !== id) await store.rescue(other.id, other.beat);
+  await store.rescueOrphans(60_000);
+  const claimed = await worker.claim(2);
+  const outcomes = claimed.map((record, i) => outcome(record, i === 0 ? "retry" : "completed"));
+  await worker.turn(outcomes, 1);
+}
+
+/** Whoever opens what is left recovers its journal first. */
+function opener(first: string, point: string): Operation {
+  return {
+    name: `open after a kill in "${first}" ${point}`,
+    commits: 0,
+    prepare: (files) => leaveKilled(files, first, point),
+    async act(actor) {
+      actor.arm();
+      await actor.open();
+    },
+  };
+}
+
+// Its transactions: one for each dead worker that it finds, one for the orphans, a claim, a settle.
+export const surviving: readonly Operation[] = [
+  survivor("claim", "after COMMIT", 5),
+  survivor("settle each way, and claim", "before COMMIT", 5),
+  survivor("rescue", "before COMMIT", 4),
+  survivor("unregister", "before COMMIT", 5),
+  opener("enqueue many", "before COMMIT"),
+];

@@ -1,0 +1,100 @@
+/** Workers and enqueuers that go about their business while something is done to them, or to what they stand on. */
+import { deepStrictEqual } from "node:assert/strict";
+import type { EnqueuerOptions } from "../fixtures/enqueuer.ts";
+import type { Child, ChildOptions, Scene, StartOptions } from "../fixtures/scene.ts";
+import { audit, type Move } from "./audit.ts";
+import { type History, historyOf } from "./history.ts";
+import { processOf } from "./promises/finder.ts";
+import { comeToRest, stopAll } from "./rest.ts";
+
+export interface CrowdOptions {
+  workers: number;
+  enqueuers: number;
+  worker?: ChildOptions;
+  enqueuing?: Partial<EnqueuerOptions>;
+  /** How a process of theirs is started. */
+  how?: () => StartOptions;
+}
+
+export class Crowd {
+  readonly workers: Child[] = [];
+  readonly enqueuers: Child[] = [];
+  /** The processes of workers that were killed, and when. */
+  readonly killed = new Map<number, number>();
+  /** How each worker was started, by its process. */
+  readonly hows = new Map<number, StartOptions>();
+  readonly #scene: Scene;
+  readonly #options: CrowdOptions;
+
+  private constructor(scene: Scene, options: CrowdOptions) {
+    this.#scene = scene;
+    this.#options = options;
+  }
+
+  /** Begins an audit, and resolves when each worker is ready and the first tasks have begun. */
+  static async start(scene: Scene, options: CrowdOptions): Promise<Crowd> {
+    audit(scene.database);
+    const crowd = new Crowd(scene, options);
+    for (let n = 0; n < options.enqueuers; n += 1) crowd.startEnqueuer();
+    await Promise.all(Array.from({ length: options.workers }, () => crowd.addWorker()));
+    await scene.ledger.until("start");
+    return crowd;
+  }
+
+  startEnqueuer(): void {
+    const { enqueuing, how } = this.#options;
+    const options: EnqueuerOptions = { count: Number.MAX_SAFE_INTEGER, pause: 60, ...enqueuing };
+    this.enqueuers.push(this.#scene.start("enqueuer.ts", [options], how?.()));
+  }
+
+  /** Does not wait until it is ready: it may be the next one to be killed. */
+  startWorker(): void {
+    const { worker = {}, how } = this.#options;
+    this.workers.push(this.#scene.start("worker.ts", [worker], how?.()));
+  }
+
+  async addWorker(): Promise<Child> {
+    const how = this.#options.how?.() ?? {};
+    const worker = await this.#scene.worker(this.#options.worker, how);
+    this.hows.set(worker.pid, how);
+    this.workers.push(worker);
+    return worker;
+  }
+
+  /** Kills one of the workers: any, or the one of this process. */
+  async killWorker(random: () => number, pid?: number): Promise<Child> {
+    const any = Math.floor(this.workers.length * random());
+    const index = pid === undefined ? any : this.workers.findIndex((worker) => worker.pid === pid);
+    const [victim] = this.workers.splice(index, 1) as [Child];
+    this.killed.set(victim.pid, await victim.kill());
+    return victim;
+  }
+
+  async killEnqueuer(random: () => number): Promise<void> {
+    const [victim] = this.enqueuers.splice(Math.floor(this.enqueuers.length * random()), 1) as [Child];
+    await victim.kill();
+  }
+
+  /** Lets everything come to its end, and stops them. */
+  async rest(): Promise<History> {
+    await stopAll(this.enqueuers);
+    await comeToRest(this.#scene);
+    await stopAll(this.workers);
+    return historyOf(this.#scene);
+  }
+
+  /** @throws when somebody was taken for dead who was not */
+  demandInnocent({ moves, entries }: History): void {
+    const wronged = moves.filter((move) => isCrash(move) && !this.killed.has(pidOf(move)));
+    deepStrictEqual(wronged, [], "only a worker that was killed is taken for dead");
+    const lost = entries.filter(({ what }) => what === "lost");
+    deepStrictEqual(lost, [], "no living worker loses a task");
+  }
+}
+
+/** Somebody found its worker dead: charged, and pending again at once. What throws is scheduled, by its backoff. */
+export const isCrash = ({ wasStatus, status, wasRetries, retries }: Move): boolean =>
+  wasStatus === "running" && status === "pending" && (retries ?? 0) > (wasRetries ?? 0);
+
+/** The process that holds, or held, a task. */
+export const pidOf = ({ worker }: Move): number => processOf(worker);

@@ -1,0 +1,159 @@
+/** `npm run chaos`: tells scenarios, for as long as is asked, and says what they measured. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
+import { SingleBar } from "cli-progress";
+import { Command, InvalidArgumentError } from "commander";
+import { writeDown } from "./page.ts";
+import { excesses, format, type Scenario, type Told, tell } from "./scenario.ts";
+import { scenarios } from "./scenarios.ts";
+
+interface Options {
+  minutes?: number;
+  seed: number;
+  amount?: number;
+  json?: boolean;
+  docs?: boolean;
+  strict?: boolean;
+  list?: boolean;
+}
+
+interface Result extends Partial<Told> {
+  scenario: string;
+  seconds: number;
+  /** Why it could not run here. */
+  unable?: string;
+  /** The promise that was broken. */
+  broken?: string;
+  /** Figures over their bounds. */
+  slow: string[];
+}
+
+const examples = `
+Examples:
+  npm run chaos                            each scenario once, as CI does it
+  npm run chaos -- kills --amount 5000     one scenario, longer
+  npm run chaos -- --minutes 30            all of them in turn for half an hour, each time with another seed
+  npm run chaos -- pauses --seed 42        the same choices again
+  npm run --silent chaos -- --json         one line of JSON for each run, on stdout
+
+Ends with 0 when every promise held, 1 when not, 2 for wrong usage. A figure that is over its bound is marked with
+an exclamation mark; with --strict it fails the run too, which wants a machine that does nothing else.
+A run that fails keeps its files, and says where.`;
+
+const number = (text: string) => {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < 0)
+    throw new InvalidArgumentError("It must be a number, not negative.");
+  return value;
+};
+
+const whole = (text: string) => {
+  const value = number(text);
+  if (!Number.isInteger(value)) throw new InvalidArgumentError("It must be a whole number.");
+  return value;
+};
+
+const command = new Command("npm run chaos --")
+  .description("Real processes, killed, paused, starved and deceived; one checker judges what is left.")
+  .argument("[scenario...]", "which; none: all")
+  .option("--minutes <n>", "go on in turn until so much time is over", number)
+  .option(
+    "--seed <n>",
+    "the first seed; a failure prints its own",
+    whole,
+    Math.floor(Math.random() * 2 ** 32),
+  )
+  .option("--amount <n>", "how much of each, in its own unit", whole)
+  .option("--json", "one line of JSON for each run")
+  .option("--docs", "write the figures into docs/guarantees.md")
+  .option("--strict", "a figure over its bound is a failure")
+  .option("--list", "print the scenarios and end")
+  .addHelpText("after", examples)
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
+  .parse();
+
+const options = command.opts<Options>();
+const chosen = choose(command.args);
+if (options.list) list();
+else await runAll();
+
+function choose(names: readonly string[]): Scenario[] {
+  for (const name of names) {
+    if (scenarios.some((scenario) => scenario.name === name)) continue;
+    command.error(
+      `there is no scenario "${name}"; there are ${scenarios.map((each) => each.name).join(", ")}`,
+    );
+  }
+  return names.length === 0
+    ? scenarios.filter(({ amounts }) => amounts.chaos > 0)
+    : scenarios.filter(({ name }) => names.includes(name));
+}
+
+function list(): void {
+  for (const { name, about, unit, amounts } of scenarios)
+    console.log(`${name.padEnd(12)} ${about} (${amounts.chaos} ${unit})`);
+}
+
+async function runAll(): Promise<void> {
+  const end = performance.now() + (options.minutes ?? 0) * 60_000;
+  let seed = options.seed;
+  let failed = false;
+  do {
+    for (const scenario of chosen) {
+      const result = await runOne(scenario, seed);
+      report(result);
+      failed ||= isFailure(result);
+      seed = (seed + 1) % 2 ** 32;
+      if (options.minutes !== undefined && performance.now() > end) break;
+    }
+  } while (performance.now() < end);
+  // What was killed may still have a line to write.
+  await sleep(0);
+  process.exit(failed ? 1 : 0);
+}
+
+async function runOne(scenario: Scenario, seed: number): Promise<Result> {
+  const { name, unit } = scenario;
+  const amount = options.amount ?? scenario.amounts.chaos;
+  const unable = scenario.unable?.();
+  const begun = performance.now();
+  const seconds = () => Math.round((performance.now() - begun) / 100) / 10;
+  if (unable !== undefined) return { scenario: name, seconds: 0, unable, slow: [] };
+  const bar = new SingleBar({
+    format: `${name} {bar} {value}/{total} ${unit}, {duration_formatted}`,
+    hideCursor: true,
+    clearOnComplete: true,
+  });
+  if (process.stderr.isTTY) bar.start(amount, 0);
+  try {
+    const told = await tell(scenario, seed, amount, (done) => bar.update(done));
+    if (options.docs) writeDown("docs/guarantees.md", scenario, told, seconds());
+    return { scenario: name, seconds: seconds(), ...told, slow: excesses(told.figures) };
+  } catch (error) {
+    return { scenario: name, seconds: seconds(), seed, amount, broken: inspect(error), slow: [] };
+  } finally {
+    bar.stop();
+  }
+}
+
+/** What lacks something on this machine is left out, but where all is required. */
+function isFailure({ broken, slow, unable }: Result): boolean {
+  if (unable !== undefined) return process.env.DBQ_REQUIRE_ALL === "1";
+  return broken !== undefined || (options.strict === true && slow.length > 0);
+}
+
+function report(result: Result): void {
+  if (options.json) {
+    console.log(JSON.stringify(result));
+    return;
+  }
+  const { scenario, seconds, seed, figures = [], broken, slow, unable } = result;
+  if (unable !== undefined) {
+    console.log(`left out ${scenario}: ${unable}`);
+    return;
+  }
+  console.log(`${broken === undefined ? "held  " : "BROKEN"} ${scenario} in ${seconds} s, seed ${seed}`);
+  for (const figure of figures) console.log(`         ${format(figure)}`);
+  for (const excess of slow) console.log(`         ! ${excess}`);
+  if (broken !== undefined) console.log(broken);
+}

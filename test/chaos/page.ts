@@ -1,0 +1,34 @@
+/** The figures of docs/guarantees.md, written by the runs that measured them. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { type Figure, format, type Scenario, type Told } from "./scenario.ts";
+
+const begin = "<!-- npm run chaos -- --docs writes from here -->";
+const end = "<!-- to here -->";
+const head = ["| scenario | what it proves | last figures | measured |", "| --- | --- | --- | --- |"];
+
+/** One row for each scenario and amount: a long run stands beside the usual one. */
+const keyOf = (name: string, amount: number, unit: string) =>
+  `${name}, ${amount.toLocaleString("en")} ${unit}`;
+
+/** Puts a run's figures into the page, in the place of those that it had for as large a run. */
+export function writeDown(path: string, { name, about, unit }: Scenario, told: Told, seconds: number): void {
+  const page = readFileSync(path, "utf8");
+  const [before, after] = [page.indexOf(begin), page.indexOf(end)];
+  if (before < 0 || after < before) throw new Error(`${path}: it lacks the lines "${begin}" and "${end}"`);
+  // Where it was asked for more than there is, what there is.
+  const amount = told.figures.find((figure) => figure.name === unit)?.value ?? told.amount;
+  const key = keyOf(name, amount, unit);
+  const date = new Date().toISOString().slice(0, 10);
+  const row = `| ${key} | ${about} | ${figuresOf(told.figures)} | ${date}, ${Math.round(seconds)} s, seed ${told.seed} |`;
+  const rows = page
+    .slice(before + begin.length, after)
+    .split("\n")
+    .filter((line) => line.startsWith("| ") && !head.includes(line) && !line.startsWith(`| ${key} |`));
+  const table = [...head, ...[...rows, row].sort()].join("\n");
+  writeFileSync(path, `${page.slice(0, before)}${begin}\n${table}\n${page.slice(after)}`);
+}
+
+const figuresOf = (figures: readonly Figure[]) =>
+  figures
+    .map((figure) => format(figure) + (figure.most === undefined ? "" : ` (at most ${figure.most})`))
+    .join("; ");

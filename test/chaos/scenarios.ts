@@ -1,0 +1,33 @@
+/** All scenarios, in the order of `npm run chaos`. */
+import type { Scenario } from "./scenario.ts";
+import { awaits } from "./scenarios/awaits.ts";
+import { clock } from "./scenarios/clock.ts";
+import { crashpoints } from "./scenarios/crashpoints.ts";
+import { diskfull } from "./scenarios/diskfull.ts";
+import { foreign } from "./scenarios/foreign.ts";
+import { kills } from "./scenarios/kills.ts";
+import { leases } from "./scenarios/lease.ts";
+import { openings } from "./scenarios/openings.ts";
+import { pauses } from "./scenarios/pauses.ts";
+import { poison } from "./scenarios/poison.ts";
+import { recovery } from "./scenarios/recovery.ts";
+import { replaced } from "./scenarios/replaced.ts";
+import { soak } from "./scenarios/soak.ts";
+import { terms } from "./scenarios/terms.ts";
+
+export const scenarios: readonly Scenario[] = [
+  kills,
+  pauses,
+  terms,
+  poison,
+  recovery,
+  leases,
+  soak,
+  openings,
+  diskfull,
+  foreign,
+  awaits,
+  replaced,
+  clock,
+  crashpoints,
+];

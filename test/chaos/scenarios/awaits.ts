@@ -1,0 +1,151 @@
+/** Thousands of awaits in one process, over tasks that others complete, fail, cancel, purge, or never touch. */
+import { deepStrictEqual } from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Asked, AwaiterOptions, End, Settled } from "../../fixtures/awaiter.ts";
+import type { EnqueuerOptions } from "../../fixtures/enqueuer.ts";
+import type { Scene } from "../../fixtures/scene.ts";
+import { chore, type Plan } from "../../fixtures/tasks.ts";
+import { audit } from "../audit.ts";
+import { demand } from "../checker.ts";
+import { historyOf } from "../history.ts";
+import { stopAll } from "../rest.ts";
+import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+
+/** Milliseconds in which nothing that is awaited happens, while others commit. */
+const quiet = 1_000;
+
+/** Milliseconds after which those that are to time out do so: beyond that, and while others end. */
+const timeout = 1_500;
+
+/** Queries in a second, for ten thousand awaits. */
+const mostQueries = 4;
+
+/** Queries of thousands that time out at one moment: their timers need several turns of the event loop. */
+const mostLast = 100;
+
+/** What becomes of the tasks, in turn. */
+const fates = [
+  "complete",
+  "fail",
+  "cancelInside",
+  "cancel",
+  "purge",
+  "complete",
+  "expire",
+  "abandon",
+] as const;
+type Fate = (typeof fates)[number];
+
+const endOf: Readonly<Record<Fate, End>> = {
+  complete: "completed",
+  fail: "failed",
+  cancelInside: "cancelled",
+  cancel: "cancelled",
+  purge: "gone",
+  expire: "timeout",
+  abandon: "aborted",
+};
+
+const plans: Partial<Record<Fate, Plan>> = { complete: "return", fail: "fail", cancelInside: "cancel" };
+
+interface Awaited {
+  id: number;
+  fate: Fate;
+}
+
+export const awaits: Scenario = {
+  name: "awaits",
+  about:
+    "Ten thousand awaits in one process, whatever becomes of their tasks: all settle rightly, in four queries a second.",
+  unit: "awaits",
+  amounts: { test: 1_000, chaos: 10_000 },
+  async run(trial) {
+    const { scene, amount } = trial;
+    audit(scene.database);
+    const tasks = await enqueue(trial);
+    const idle = await scene.queue.enqueueTasks(
+      Array.from({ length: amount }, () => [chore.with({ queueName: "nobody's" }), 0, "return"] as const),
+    );
+    const { settled, timedOut } = await awaitAll(scene, tasks, idle);
+    deepStrictEqual(settled.wrong, [], "each await settles as its task does");
+    const purged = new Set(tasks.filter(({ fate }) => fate === "purge").map(({ id }) => id));
+    demand(historyOf(scene), { ended: false, mayBeDeleted: (task) => purged.has(task) });
+    trial.progress(amount);
+    return figures(settled, timedOut, amount);
+  },
+};
+
+async function enqueue({ scene, amount, random }: Trial): Promise<Awaited[]> {
+  const chosen = Array.from({ length: amount }, (_, i) => fates[i % fates.length] as Fate);
+  const ids = await scene.queue.enqueueTasks(
+    chosen.map((fate) => {
+      const plan = plans[fate];
+      const queueName = plan === undefined ? fate : "default";
+      return [chore.with({ queueName }), Math.floor(500 * random()), plan ?? "return"] as const;
+    }),
+  );
+  return chosen.map((fate, i) => ({ id: ids[i] as number, fate }));
+}
+
+/** While another process commits all the time; after a while a worker comes, and an operator. */
+async function awaitAll(
+  scene: Scene,
+  tasks: readonly Awaited[],
+  idle: readonly number[],
+): Promise<{ settled: Settled; timedOut: Asked }> {
+  const enqueuing: EnqueuerOptions = { count: Number.MAX_SAFE_INTEGER, pause: 5 };
+  const enqueuer = scene.start("enqueuer.ts", [enqueuing]);
+  await scene.ledger.until("acknowledged");
+  const file = join(scene.folder, "awaiter.json");
+  const options: AwaiterOptions = {
+    tasks: tasks.map(({ id, fate }) => ({ id, end: endOf[fate] })),
+    timeout,
+    idle,
+  };
+  writeFileSync(file, JSON.stringify(options));
+  const awaiter = scene.start("awaiter.ts", [file]);
+  await scene.ledger.until("awaiting");
+  await sleep(quiet);
+  const worker = await scene.worker({ concurrency: 500 });
+  await operate(scene, tasks);
+  const left = tasks.filter(({ fate }) => plans[fate] !== undefined);
+  for (const { id } of left) await scene.queue.awaitTaskCompletion(id, { timeout: "1m" });
+  awaiter.signal("SIGUSR2");
+  const settled = (await scene.ledger.until("settled")).note as Settled;
+  const timedOut = (await scene.ledger.until("timedOut")).note as Asked;
+  deepStrictEqual(await awaiter.ended, 0, awaiter.output());
+  await stopAll([enqueuer, worker]);
+  return { settled, timedOut };
+}
+
+async function operate({ queue }: Scene, tasks: readonly Awaited[]): Promise<void> {
+  await queue.purgeTasks({ queueName: "purge" });
+  const cancelled = tasks.filter(({ fate }) => fate === "cancel");
+  await Promise.all(cancelled.map(({ id }) => queue.cancelTask(id)));
+}
+
+function figures(settled: Settled, timedOut: Asked, amount: number): Figure[] {
+  const most = mostQueries * (10_000 / amount);
+  // Whoever times out asks once more; how often that is for all of them together is counted apart.
+  const [from, to] = [timeout, settled.lastTimeout];
+  const usual = settled.queries.filter((at) => at < from || at > to);
+  return [
+    { name: "awaits", value: amount },
+    { name: "queries a second", value: (1_000 * usual.length) / (settled.ms - (to - from)), most },
+    { name: "queries in the busiest second", value: busiestSecond(usual) },
+    {
+      name: "queries while an eighth times out",
+      value: settled.queries.length - usual.length,
+      most: mostLast,
+    },
+    { name: "queries while all time out", value: timedOut.queries.length, most: mostLast },
+    { name: "looks for commits a second", value: (1_000 * settled.looks) / settled.ms },
+    ...spread("from end to settled", settled.delays),
+  ];
+}
+
+function busiestSecond(times: readonly number[]): number {
+  return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at < from + 1_000).length));
+}

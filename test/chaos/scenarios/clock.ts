@@ -1,0 +1,199 @@
+/** The time of day is stepped by an hour, forwards and backwards: for all processes, or for a single worker. */
+import { deepStrictEqual } from "node:assert/strict";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Entry } from "../../fixtures/ledger.ts";
+import type { Child, Scene } from "../../fixtures/scene.ts";
+import { hangOnce, steadily } from "../../fixtures/tasks.ts";
+import type { TimekeeperOptions } from "../../fixtures/timekeeper.ts";
+import { demand } from "../checker.ts";
+import { Crowd } from "../crowd.ts";
+import type { History } from "../history.ts";
+import { processOf } from "../promises/finder.ts";
+import { stopAll } from "../rest.ts";
+import { type Figure, type Scenario, spread } from "../scenario.ts";
+import { noClock, SteppedClock } from "../stepped-clock.ts";
+
+const hour = 3_600_000;
+const lease = 2_000;
+const keeping: TimekeeperOptions = { delay: 2_000, awaitTimeout: 1_000 };
+
+/** What an attempt of the task "overlong" gets. */
+const attemptTimeout = 1_000;
+
+/** Milliseconds between a step and the next, at least: a task that was put off has started by then. */
+const between = 2_500;
+
+/** How late something may be, in milliseconds, beyond what it has to wait for. */
+const slack = 1_000;
+
+/** A step of clocks, by the steady clock. */
+interface Step {
+  from: number;
+  /** All clocks, as when a host's is set, are set one by one; that of a single worker is set right again then. */
+  to: number;
+  forwards: boolean;
+  all: boolean;
+}
+
+export const clock: Scenario = {
+  name: "clock",
+  about:
+    "The time of day is stepped by an hour, for all or for one: nobody is taken for dead, and what waits for a while waits as long.",
+  unit: "steps",
+  amounts: { test: 1, chaos: 20 },
+  unable: noClock,
+  async run({ scene, random, amount, progress }) {
+    const clocks = new Clocks(scene);
+    const crowd = await Crowd.start(scene, {
+      workers: 3,
+      enqueuers: 1,
+      worker: { lease, concurrency: 20 },
+      enqueuing: { pause: 200, plans: ["return", "within", "throwOnce", "snoozeOnce"] },
+      how: () => clocks.next().how,
+    });
+    crowd.enqueuers.push(scene.start("timekeeper.ts", [keeping], clocks.next().how));
+    await scene.ledger.until("delayed");
+    const steps: Step[] = [];
+    const recoveries: number[] = [];
+    while (steps.length < amount) {
+      // The first is for all, so that the shortest run has one.
+      const step = steps.length % 3 === 2 ? await stepOne(clocks, crowd, random) : clocks.stepAll(random);
+      steps.push(step);
+      await sleep(random() * between);
+      recoveries.push(await recovery(scene, crowd, random));
+      await sleep(Math.max(0, step.to + between - steadily()));
+      progress(steps.length);
+    }
+    await stopAll(crowd.enqueuers);
+    // What a step backwards has put off by an hour is due when the clocks have gone on by as much.
+    const last = clocks.setAll(2 * hour);
+    const history = await crowd.rest();
+    demand(history, {
+      mayDie: (worker) => crowd.killed.has(processOf(worker)),
+      mayFail: ({ outcome }) => outcome === "timeout",
+    });
+    crowd.demandInnocent(history);
+    return figures(history, [...steps, last], recoveries);
+  },
+};
+
+/** A clock for each process. */
+class Clocks {
+  readonly #folder: string;
+  readonly #all: SteppedClock[] = [];
+  #offset = 0;
+
+  constructor(scene: Scene) {
+    this.#folder = join(scene.folder, "clocks");
+  }
+
+  next(): SteppedClock {
+    const made = new SteppedClock(this.#folder, String(this.#all.length));
+    made.step(this.#offset);
+    this.#all.push(made);
+    return made;
+  }
+
+  /** That of a process which was started so. */
+  of(how: unknown): SteppedClock {
+    const file = (how as SteppedClock["how"]).env?.FAKETIME_TIMESTAMP_FILE;
+    return this.#all.find((each) => each.how.env?.FAKETIME_TIMESTAMP_FILE === file) as SteppedClock;
+  }
+
+  /** Never further away than an hour from where they began. */
+  stepAll(random: () => number): Step {
+    const forwards = this.#offset === 0 ? random() < 0.5 : this.#offset < 0;
+    return this.setAll(this.#offset + (forwards ? hour : -hour));
+  }
+
+  setAll(offset: number): Step {
+    const from = steadily();
+    const forwards = offset > this.#offset;
+    this.#offset = offset;
+    for (const each of this.#all) each.step(offset);
+    return { from, to: steadily(), forwards, all: true };
+  }
+}
+
+/** One worker is an hour ahead, or behind, for a while. */
+async function stepOne(clocks: Clocks, { workers, hows }: Crowd, random: () => number): Promise<Step> {
+  const { pid } = workers[Math.floor(workers.length * random())] as Child;
+  const its = clocks.of(hows.get(pid));
+  const right = its.offset;
+  const forwards = random() < 0.5;
+  its.step(right + (forwards ? hour : -hour));
+  const from = steadily();
+  await sleep(2 * lease);
+  its.step(right);
+  return { from, to: steadily(), forwards, all: false };
+}
+
+/** How long after the death of its worker a task runs elsewhere, in milliseconds. */
+async function recovery(scene: Scene, crowd: Crowd, random: () => number): Promise<number> {
+  const id = await scene.queue.enqueueTask(hangOnce);
+  const { pid } = await scene.ledger.until("start", ({ task }) => task === id);
+  const killedAt = steadily();
+  await crowd.killWorker(random, pid);
+  await scene.ledger.until("start", (entry) => entry.task === id && entry.pid !== pid);
+  const took = steadily() - killedAt;
+  await crowd.addWorker();
+  return took;
+}
+
+/** A task that was put off, by the steady clock. */
+interface Delayed {
+  from: number;
+  to: number;
+}
+
+function delayedOf({ entries }: History): Delayed[] {
+  const starts = new Map(entries.filter(({ what }) => what === "start").map((entry) => [entry.task, entry]));
+  return entries
+    .filter(({ what }) => what === "delayed")
+    .map(({ task, note }) => ({ from: note as number, to: (starts.get(task) as Entry).note as number }));
+}
+
+function figures(history: History, steps: readonly Step[], recoveries: readonly number[]): Figure[] {
+  const during = ({ from, to }: Delayed, fits: (step: Step) => boolean) =>
+    steps.some((step) => fits(step) && step.to >= from - 50 && step.from <= to + 50);
+  const delayed = delayedOf(history);
+  const wait = ({ from, to }: Delayed) => to - from;
+  const isLate = (task: Delayed) => wait(task) > keeping.delay + slack;
+  const behind = delayed.filter((task) => during(task, ({ forwards, all }) => all && !forwards));
+  const others = delayed.filter((task) => !behind.includes(task));
+  const early = delayed.filter((task) => wait(task) < keeping.delay - 50);
+  // What is put off in the very moment of a step may be so by the old clock, and be looked at by the new one.
+  const amid = ({ from }: Delayed) => during({ from, to: from }, () => true);
+  const unexplained = early.filter(
+    (task) => !amid(task) && !during(task, ({ forwards, all }) => forwards || !all),
+  );
+  deepStrictEqual(unexplained, [], "nothing that was put off starts early, unless a clock went forwards");
+  return [
+    { name: "steps", value: steps.length },
+    { name: "of all clocks", value: steps.filter(({ all }) => all).length },
+    { name: "tasks", value: history.tasks.length },
+    { name: "tasks put off", value: delayed.length },
+    { name: "started early by a step forwards", value: early.length },
+    { name: "late by a step backwards", value: behind.filter(isLate).length },
+    ...spread(
+      "late otherwise",
+      others.map((task) => Math.max(0, wait(task) - keeping.delay)),
+      { max: slack },
+    ),
+    ...spread("late await timeout", timesOf(history, "gaveUp", keeping.awaitTimeout), { max: slack }),
+    ...spread("late attempt timeout", timesOf(history, "timedOut", attemptTimeout), { max: slack }),
+    ...spread("from kill to start", recoveries, { p99: 1_000, max: 2_000 }),
+  ];
+}
+
+/** @throws when one of them was too early */
+function timesOf({ entries }: History, what: string, timeout: number): number[] {
+  const late = entries.filter((entry) => entry.what === what).map(({ note }) => (note as number) - timeout);
+  deepStrictEqual(
+    late.filter((ms) => ms < -5),
+    [],
+    `${what}: none before its time`,
+  );
+  return late.map((ms) => Math.max(0, ms));
+}

@@ -1,0 +1,68 @@
+/** SIGKILL at random moments, to workers and now and then to an enqueuer. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Plan } from "../../fixtures/tasks.ts";
+import { demand } from "../checker.ts";
+import { Crowd, isCrash, pidOf } from "../crowd.ts";
+import type { History } from "../history.ts";
+import { processOf } from "../promises/finder.ts";
+import { type Figure, type Scenario, spread } from "../scenario.ts";
+
+/** Milliseconds between two kills, on average: 300 in 90 s. */
+const pause = 300;
+
+const plans: readonly Plan[] = [
+  "return",
+  "within",
+  "return",
+  "throwOnce",
+  "within",
+  "snoozeOnce",
+  "return",
+  "within",
+  "fail",
+  "cancel",
+];
+
+export const kills: Scenario = {
+  name: "kills",
+  about:
+    "Eight workers and two enqueuers are killed at random moments: nothing is lost, nothing is done twice.",
+  unit: "kills",
+  amounts: { test: 15, chaos: 300 },
+  async run(trial) {
+    const worker = { concurrency: 4, lease: 2_000 };
+    const crowd = await Crowd.start(trial.scene, { workers: 8, enqueuers: 2, worker, enqueuing: { plans } });
+    for (let done = 1; done <= trial.amount; done += 1) {
+      await sleep(2 * pause * trial.random());
+      await killOne(crowd, trial.random);
+      trial.progress(done);
+    }
+    const history = await crowd.rest();
+    demand(history, { mayDie: (id) => crowd.killed.has(processOf(id)) });
+    return figures(history, crowd.killed, trial.amount);
+  },
+};
+
+/** One of ten is an enqueuer. Whoever is killed is replaced. */
+async function killOne(crowd: Crowd, random: () => number): Promise<void> {
+  if (random() < 0.1) {
+    await crowd.killEnqueuer(random);
+    crowd.startEnqueuer();
+  } else {
+    await crowd.killWorker(random);
+    crowd.startWorker();
+  }
+}
+
+function figures({ moves, tasks, entries }: History, killed: Crowd["killed"], kills: number): Figure[] {
+  const count = (what: string) => entries.filter((entry) => entry.what === what).length;
+  // For each attempt that was cut off, how long after the kill its task was free.
+  const freed = moves.filter(isCrash).map((move) => move.at - (killed.get(pidOf(move)) ?? Number.NaN));
+  return [
+    { name: "kills", value: kills },
+    { name: "tasks", value: tasks.length },
+    { name: "acknowledged", value: count("acknowledged") },
+    { name: "attempts cut off", value: freed.length },
+    ...spread("from kill to freed", freed, { max: 1_000 }),
+  ];
+}

@@ -1,0 +1,90 @@
+/** Workers are killed whose process nobody can see, as on another host: their lease tells, and it alone. */
+import { deepStrictEqual } from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Child, Scene } from "../../fixtures/scene.ts";
+import { hangOnce } from "../../fixtures/tasks.ts";
+import { audit, open } from "../audit.ts";
+import { demand } from "../checker.ts";
+import { isCrash, pidOf } from "../crowd.ts";
+import { type History, historyOf } from "../history.ts";
+import { processOf } from "../promises/finder.ts";
+import { comeToRest, stopAll } from "../rest.ts";
+import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+
+const lease = 2_000;
+const concurrency = 2;
+
+/** So many are killed in a round, each at an instant of its own. */
+const atOnce = 6;
+
+export const leases: Scenario = {
+  name: "lease",
+  about:
+    "Workers are killed whose process cannot be seen: what they ran is free when their lease is over, not before.",
+  unit: "kills",
+  amounts: { test: 3, chaos: 24 },
+  async run(trial) {
+    const { scene, amount, progress } = trial;
+    audit(scene.database);
+    // They look after the others, and have no work of their own.
+    const lookouts = await Promise.all([1, 2].map(() => scene.worker({ queueName: "none" })));
+    const killed = new Map<number, number>();
+    while (killed.size < amount) {
+      await killRound(trial, Math.min(atOnce, amount - killed.size), killed);
+      progress(killed.size);
+    }
+    const last = await scene.worker({ lease });
+    await comeToRest(scene);
+    await stopAll([...lookouts, last]);
+    const history = historyOf(scene);
+    // Not even those that were killed: nobody may know before their lease is over.
+    demand(history, { mayDie: () => false });
+    return figures(history, killed);
+  },
+};
+
+/** Starts workers, hides them, kills them while they run what does not end, and waits until all of that is free. */
+async function killRound(
+  { scene, random }: Trial,
+  count: number,
+  killed: Map<number, number>,
+): Promise<void> {
+  const victims = await Promise.all(
+    Array.from({ length: count }, () => scene.worker({ lease, concurrency })),
+  );
+  hide(scene, victims);
+  const ids = await scene.queue.enqueueTasks(Array.from({ length: count * concurrency }, () => [hangOnce]));
+  await Promise.all(ids.map((id) => scene.ledger.until("start", ({ task }) => task === id)));
+  await Promise.all(
+    victims.map(async (victim) => {
+      await sleep((lease / 3) * random());
+      killed.set(victim.pid, await victim.kill());
+    }),
+  );
+  while ((await scene.queue.listWorkers()).some(({ pid }) => killed.has(pid))) await sleep(20);
+}
+
+/** To others they are of another boot: a process of that number here is not theirs. */
+function hide({ database }: Scene, victims: readonly Child[]): void {
+  using raw = open(database);
+  const elsewhere = raw.client.prepare("update dbq_workers set boot_id = 'elsewhere' where pid = ?");
+  for (const { pid } of victims) deepStrictEqual(elsewhere.run(pid).changes, 1);
+}
+
+function figures({ moves, workerMoves }: History, killed: ReadonlyMap<number, number>): Figure[] {
+  const freed = moves.filter((move) => isCrash(move) && killed.has(pidOf(move)));
+  const gone = workerMoves.filter(({ worker, came }) => came === 0 && killed.has(processOf(worker)));
+  return [
+    { name: "kills", value: killed.size },
+    { name: "attempts cut off", value: freed.length },
+    ...spread(
+      "from the last heartbeat to freed",
+      gone.map(({ silent }) => silent),
+    ),
+    ...spread(
+      "from kill to freed",
+      freed.map((move) => move.at - (killed.get(pidOf(move)) ?? 0)),
+      { p99: lease + 300, max: lease + 1_000 },
+    ),
+  ];
+}

@@ -1,0 +1,86 @@
+/** Many processes open one new database at the same moment. */
+import { deepStrictEqual } from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Entry } from "../../fixtures/ledger.ts";
+import type { OpenerOptions } from "../../fixtures/opener.ts";
+import type { Scene } from "../../fixtures/scene.ts";
+import { open } from "../audit.ts";
+import { type Figure, type Scenario, spread } from "../scenario.ts";
+import { type Schema, schemaOf } from "../schema.ts";
+
+/** How many of them at once; what remains is a smaller round. */
+const together = 50;
+
+/** One of so many is an app that gives the queue its own Drizzle database. */
+const apps = 5;
+
+interface Opened {
+  database: string;
+  ms: number;
+  schema: Schema;
+}
+
+export const openings: Scenario = {
+  name: "openings",
+  about:
+    "Fifty processes at once open a database that is not there yet: one schema, no error, each task is there.",
+  unit: "openings",
+  amounts: { test: 12, chaos: 250 },
+  async run({ scene, random, amount, progress }) {
+    const expected = schemaOf(scene.database);
+    const times: number[] = [];
+    for (let done = 0; done < amount; done += together) {
+      const database = join(scene.folder, `round-${done}`, "dbq.db");
+      const opened = await openTogether(scene, database, Math.min(together, amount - done), random);
+      for (const { schema } of opened)
+        deepStrictEqual(schema, expected, `${database}: as one process makes it`);
+      deepStrictEqual(schemaOf(database), expected, `${database}: as it was left`);
+      demandTasks(scene, database);
+      times.push(...opened.map(({ ms }) => ms));
+      progress(times.length);
+    }
+    return figures(times);
+  },
+};
+
+/** @throws when one of them was refused, or died */
+async function openTogether(
+  scene: Scene,
+  database: string,
+  processes: number,
+  random: () => number,
+): Promise<Opened[]> {
+  mkdirSync(join(database, ".."));
+  const go = `${database}.go`;
+  const before = scene.ledger.entries("ready").length;
+  const children = Array.from({ length: processes }, () => {
+    const options: OpenerOptions = { database, go, asApp: random() < 1 / apps };
+    return scene.start("opener.ts", [options]);
+  });
+  const ended = Promise.all(children.map((child) => child.ended));
+  await Promise.race([scene.ledger.count("ready", before + processes), ended]);
+  writeFileSync(go, "");
+  deepStrictEqual(await ended, Array(processes).fill(0), "each ends by itself, with success");
+  const about = (entry: Entry) => JSON.stringify(entry.note).includes(database);
+  deepStrictEqual(scene.ledger.entries("refused").filter(about), [], "none is refused");
+  const opened = scene.ledger.entries("opened").filter(about);
+  deepStrictEqual(opened.length, processes, "each has opened it");
+  return opened.map(({ note }) => note as Opened);
+}
+
+/** @throws unless the tasks are those that were acknowledged, and the file is whole */
+function demandTasks({ ledger }: Scene, database: string): void {
+  using raw = open(database);
+  const tasks = raw.client.prepare<[], number>("select id from dbq_tasks order by id").pluck().all();
+  const acknowledged = ledger.entries("acknowledged").filter(({ note }) => note === database);
+  const ids = acknowledged.map(({ task }) => task as number).sort((a, b) => a - b);
+  deepStrictEqual(tasks, ids, `${database}: the tasks are those that were acknowledged`);
+  deepStrictEqual(raw.client.pragma("integrity_check", { simple: true }), "ok");
+  deepStrictEqual(raw.client.pragma("journal_mode", { simple: true }), "wal");
+}
+
+const figures = (times: readonly number[]): Figure[] => [
+  { name: "openings", value: times.length },
+  ...spread("open", times),
+];

@@ -1,0 +1,203 @@
+/** SIGSTOP for longer than a lease at random moments, then SIGCONT: who wakes has lost its tasks, and has to notice. */
+import { deepStrictEqual } from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import type { Entry } from "../../fixtures/ledger.ts";
+import type { Child, Scene } from "../../fixtures/scene.ts";
+import { hangOnce } from "../../fixtures/tasks.ts";
+import type { Move } from "../audit.ts";
+import { demand } from "../checker.ts";
+import { Crowd, isCrash, pidOf } from "../crowd.ts";
+import type { History } from "../history.ts";
+import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+
+const lease = 1_000;
+const length = 1.5 * lease;
+
+/** So many workers are paused at a time, of so many. */
+const lanes = 4;
+const workers = 7;
+
+/** Milliseconds before a pause, at most. */
+const before = 600;
+/** After waking: a pause must not hide what the one before it has done. */
+const after = 700;
+
+/** A worker looks after its tasks at each heartbeat and every 400 ms; the schedulers have a say as well. */
+const abortedWithin = Math.max(lease / 3, 400) + 300;
+
+/** Of one process, in milliseconds since 1970. */
+interface Pause {
+  pid: number;
+  from: number;
+  to: number;
+}
+
+export const pauses: Scenario = {
+  name: "pauses",
+  about:
+    "Workers are paused beyond their lease, several at a time: what they do when they wake counts no more.",
+  unit: "pauses",
+  amounts: { test: 3, chaos: 60 },
+  async run(trial) {
+    const { scene } = trial;
+    const crowd = await Crowd.start(scene, {
+      workers,
+      enqueuers: 1,
+      worker: { concurrency: 8, lease },
+      // Some end during a pause, so that to return is the first thing that is done on waking; some go on after it.
+      enqueuing: {
+        pause: 500,
+        longest: 1_600,
+        plans: ["return", "within", "throwOnce", "within", "return", "snoozeOnce", "within", "fail"],
+      },
+    });
+    const hanging: number[] = [];
+    const made = await pauseMany(crowd.workers, trial, hanging);
+    await goOn(scene, crowd.workers, made);
+    for (const id of hanging) await scene.queue.cancelTask(id);
+    const history = await crowd.rest();
+    demand(history, { mayDie: () => false });
+    return figures(history, made);
+  },
+};
+
+/** `hanging`: tasks that end by their signal alone, so that a worker which does not pass it on holds them for ever. */
+async function pauseMany(
+  all: readonly Child[],
+  { scene, amount, random, progress }: Trial,
+  hanging: number[],
+): Promise<Pause[]> {
+  const made: Pause[] = [];
+  const awake = [...all];
+  let begun = 0;
+  const lane = async (_: unknown, n: number) => {
+    while (begun < amount) {
+      begun += 1;
+      hanging.push(await scene.queue.enqueueTask(hangOnce.with({ priority: 9 })));
+      await sleep(before * random());
+      const [victim] = awake.splice(Math.floor(awake.length * random()), 1) as [Child];
+      const narrowly = n === 0;
+      made.push(await (narrowly ? pauseNarrowly(victim, scene.database, random) : pause(victim, idle)));
+      progress(made.length);
+      await sleep(after);
+      awake.push(victim);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return made;
+}
+
+const idle = async () => undefined;
+
+async function pause({ pid, signal }: Child, meanwhile: () => Promise<void>): Promise<Pause> {
+  const from = Date.now();
+  signal("SIGSTOP");
+  await meanwhile();
+  await sleep(from + length - Date.now());
+  const to = Date.now();
+  signal("SIGCONT");
+  return { pid, from, to };
+}
+
+/** Milliseconds after the end of its lease in which a silent worker has its last chance. */
+const lastChance = 120;
+
+/**
+ * A pause that ends when somebody has made up his mind that the worker is dead, and cannot write so yet. On waking both
+ * want to write: should the heartbeat be first, the worker lives.
+ */
+async function pauseNarrowly(child: Child, database: string, random: () => number): Promise<Pause> {
+  // Whoever holds the lock may be paused as well: it is not waited for.
+  const raw = new Database(database, { timeout: 10, fileMustExist: true });
+  try {
+    const made = await pause(child, async () => {
+      const beat = raw.prepare("select heartbeat_at from dbq_workers where pid = ?").pluck().get(child.pid);
+      await sleep(Number(beat ?? Date.now()) + lease + lastChance - Date.now());
+      quietly(() => raw.exec("begin immediate"));
+    });
+    await sleep(20 * random());
+    return made;
+  } finally {
+    // What was begun, if anything, is rolled back.
+    raw.close();
+  }
+}
+
+function quietly(act: () => unknown): void {
+  try {
+    act();
+  } catch {
+    // The lock was taken: then it is a pause like any other.
+  }
+}
+
+/** Each of them claims again, and so has a row again: its old one may have been deleted. */
+async function goOn({ ledger, queue }: Scene, all: readonly Child[], made: readonly Pause[]): Promise<void> {
+  const woken = new Map(made.map(({ pid, to }) => [pid, to]));
+  await Promise.all(
+    [...woken].map(([pid, to]) => ledger.until("start", (entry) => entry.pid === pid && entry.at > to)),
+  );
+  const rows = (await queue.listWorkers()).map(({ pid }) => pid);
+  deepStrictEqual(new Set(rows), new Set(all.map(({ pid }) => pid)), "each worker has a row, and no other");
+}
+
+/** What became of the handler of an attempt that was taken from a worker. */
+interface Loss {
+  move: Move;
+  told: boolean;
+  /** Milliseconds from waking to its end, or to its signal. */
+  returned?: number;
+  aborted?: number;
+}
+
+function figures(history: History, made: readonly Pause[]): Figure[] {
+  const { moves, tasks, entries } = history;
+  const lost = moves.filter(isCrash);
+  const asleep = lost.flatMap((move) => {
+    const since = made.find((one) => isSince(one, move, history));
+    return since === undefined ? [] : [lossOf(move, since, entries)];
+  });
+  const unheard = asleep.filter(({ returned, aborted }) => returned === undefined && aborted === undefined);
+  deepStrictEqual(unheard, [], "a handler whose task was lost hears of it, unless it has returned");
+  const untold = asleep.filter(({ told }) => !told);
+  deepStrictEqual(untold, [], "a worker tells of each task that it has lost");
+  const returned = asleep.filter(({ aborted }) => aborted === undefined);
+  const late = returned.flatMap(({ returned: after = 0 }) => (after > abortedWithin ? [after] : []));
+  const aborted = asleep.flatMap(({ aborted: after }) => (after === undefined ? [] : [after]));
+  return [
+    { name: "pauses", value: made.length },
+    { name: "tasks", value: tasks.length },
+    { name: "workers taken for dead", value: entries.filter(({ what }) => what === "rescued").length },
+    { name: "attempts lost", value: lost.length },
+    { name: "of workers awake", value: lost.length - asleep.length, most: 0 },
+    { name: "returned too late to count", value: returned.length },
+    ...spread("from waking to aborted", [...aborted, ...late], { max: abortedWithin }),
+  ];
+}
+
+/** Whether a worker lost a task since that pause, and before it could beat again. */
+function isSince({ pid, from, to }: Pause, move: Move, { workerMoves }: History): boolean {
+  if (pid !== pidOf(move) || move.at < from) return false;
+  const gone = workerMoves.findLast(
+    ({ worker, came, at }) => worker === move.worker && !came && at <= move.at,
+  );
+  return gone !== undefined && gone.at - gone.silent <= to;
+}
+
+function lossOf(move: Move, { to }: Pause, entries: readonly Entry[]): Loss {
+  const about = entries.filter(
+    ({ task, generation, pid }) =>
+      task === move.task && generation === move.wasGeneration && pid === pidOf(move),
+  );
+  const since = Math.max(to, move.at);
+  const ended = about.find(({ what }) => what === "end");
+  // Not the signal of a worker that stops, much later.
+  const aborted = about.find(({ what, note }) => what === "aborted" && note === "DBQ_LOST_GENERATION");
+  return {
+    move,
+    told: about.some(({ what }) => what === "lost"),
+    ...(ended ? { returned: ended.at - since } : {}),
+    ...(aborted ? { aborted: Math.max(0, aborted.at - since) } : {}),
+  };
+}

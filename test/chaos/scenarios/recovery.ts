@@ -1,0 +1,101 @@
+/** Workers are killed beside a large backlog: what they ran starts in another process before anything of it. */
+import { deepStrictEqual } from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Child, Scene } from "../../fixtures/scene.ts";
+import { chore } from "../../fixtures/tasks.ts";
+import { audit, open } from "../audit.ts";
+import { demand } from "../checker.ts";
+import { isCrash, pidOf } from "../crowd.ts";
+import { type History, historyOf } from "../history.ts";
+import { key, processOf } from "../promises/finder.ts";
+import { stopAll } from "../rest.ts";
+import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+
+const workers = 5;
+const concurrency = 5;
+
+/** Pending tasks for each kill, and at most: at no time there are fewer. */
+const backlogOf = (kills: number) => Math.min(100_000, 1_000 * kills);
+/** What is done meanwhile comes on top: two hundred tasks a second at most, and less than a second and a half a kill. */
+const doneMeanwhile = (kills: number) => 1_000 + 300 * kills;
+
+/** Milliseconds that a task takes. */
+const shortest = 100;
+const longest = 250;
+
+/** Milliseconds after which what was cut off is stuck. */
+const patience = 20_000;
+
+/** Milliseconds between kills, at most. */
+const pause = 1_200;
+
+export const recovery: Scenario = {
+  name: "recovery",
+  about:
+    "Workers are killed beside a backlog: each task that was cut off starts elsewhere, before any that is pending.",
+  unit: "kills",
+  amounts: { test: 5, chaos: 40 },
+  async run(trial) {
+    const { scene, amount } = trial;
+    audit(scene.database);
+    await enqueueBacklog(trial);
+    const start = () => scene.worker({ concurrency });
+    const alive = await Promise.all(Array.from({ length: workers }, start));
+    const killed = new Map<number, number>();
+    while (killed.size < amount) {
+      await sleep(pause * trial.random());
+      const [victim] = alive.splice(Math.floor(alive.length * trial.random()), 1) as [Child];
+      killed.set(victim.pid, await victim.kill());
+      alive.push(await start());
+      trial.progress(killed.size);
+    }
+    await restarted(scene, killed);
+    const { pending } = await scene.queue.countTasks();
+    if (pending < backlogOf(amount)) throw new Error(`the backlog has shrunk to ${pending}`);
+    await stopAll(alive);
+    const history = historyOf(scene);
+    demand(history, { ended: false, mayDie: (worker) => killed.has(processOf(worker)) });
+    return [
+      { name: "kills", value: killed.size },
+      { name: "pending all the time, at least", value: pending },
+      ...recoveries(history, killed),
+    ];
+  },
+};
+
+async function enqueueBacklog({ scene, amount, random }: Trial): Promise<void> {
+  let left = backlogOf(amount) + doneMeanwhile(amount);
+  for (; left > 0; left -= 5_000) {
+    const calls = Array.from({ length: Math.min(left, 5_000) }, () => {
+      const ms = Math.floor(shortest + (longest - shortest) * random());
+      return [chore, ms, "return"] as const;
+    });
+    await scene.queue.enqueueTasks(calls);
+  }
+}
+
+/** Waits until no task is held by one who was killed, and each that was has been claimed anew; but not for ever. */
+async function restarted({ database, queue }: Scene, killed: ReadonlyMap<number, number>): Promise<void> {
+  using raw = open(database);
+  const waits = raw.client.prepare("select 1 from dbq_tasks where status = 'pending' and retry_count > 0");
+  const isHeld = async () => (await queue.listWorkers()).some(({ pid }) => killed.has(pid));
+  const end = performance.now() + patience;
+  while (performance.now() < end && ((await isHeld()) || waits.get() !== undefined)) await sleep(20);
+}
+
+function recoveries({ moves, entries }: History, killed: ReadonlyMap<number, number>): Figure[] {
+  const startOf = new Map(entries.filter(({ what }) => what === "start").map((entry) => [key(entry), entry]));
+  const cutOff = moves.filter((move) => isCrash(move) && killed.has(pidOf(move)));
+  const starts = cutOff.map(({ task, generation }) =>
+    startOf.get(key({ task, generation: (generation ?? 0) + 1 })),
+  );
+  const stuck = cutOff.filter((_, n) => starts[n] === undefined);
+  deepStrictEqual(stuck, [], "each task that was cut off has started anew");
+  const took = cutOff.map((move, n) => (starts[n]?.at ?? 0) - (killed.get(pidOf(move)) ?? 0));
+  const freed = cutOff.map((move) => move.at - (killed.get(pidOf(move)) ?? 0));
+  return [
+    { name: "attempts cut off", value: cutOff.length },
+    ...spread("from kill to freed", freed),
+    ...spread("from kill to start", took, { p99: 1_000, max: 2_000 }),
+  ];
+}

@@ -1,0 +1,166 @@
+/** Work at a steady rate for long: what grows with time is found. It keeps no audit, which would grow too; it counts. */
+import { deepStrictEqual } from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Child, Scene } from "../../fixtures/scene.ts";
+import { open } from "../audit.ts";
+import { stopAll } from "../rest.ts";
+import { type Figure, percentile, type Scenario, type Trial } from "../scenario.ts";
+
+/** Tasks per second. */
+const rate = 200;
+
+/** Seconds between samples, at most. */
+const between = 5;
+
+/** Seconds from which on a slope means something: before, memory that is not yet reused looks like growth. */
+const longEnough = 1_800;
+
+const mebibyte = 2 ** 20;
+const walLimit = 64 * mebibyte;
+
+/** Counts, as triggers keep them: how many tasks were inserted, have completed, and were deleted when they had. */
+interface Counts {
+  inserted: number;
+  completed: number;
+  deleted: number;
+}
+
+const counting = `
+  create table soak (inserted integer not null, completed integer not null, deleted integer not null);
+  insert into soak values (0, 0, 0);
+  create trigger soak_insert after insert on dbq_tasks begin
+    update soak set inserted = inserted + 1;
+  end;
+  create trigger soak_complete after update of status on dbq_tasks
+    when old.status = 'running' and new.status = 'completed'
+  begin
+    update soak set completed = completed + 1;
+  end;
+  create trigger soak_delete after delete on dbq_tasks when old.status = 'completed' begin
+    update soak set deleted = deleted + 1;
+  end;`;
+
+/** Seconds since the beginning, and bytes. */
+interface Sample {
+  at: number;
+  resident: number[];
+  wal: number;
+}
+
+export const soak: Scenario = {
+  name: "soak",
+  about:
+    "Work at a steady rate: memory and the write-ahead log stay within bounds, and each task is done once.",
+  unit: "seconds",
+  amounts: { test: 3, chaos: 30 },
+  unable: () => (process.platform === "linux" ? undefined : "it reads /proc"),
+  async run(trial) {
+    const { scene } = trial;
+    count(scene);
+    const workers = [1, 2].map(() => scene.start("soak.ts", ["worker"]));
+    const enqueuer = scene.start("soak.ts", ["enqueuer", String(rate)]);
+    await scene.ledger.count("ready", 3);
+    const samples = await sampleAll(trial, [...workers, enqueuer]);
+    await stopAll([enqueuer]);
+    await done(scene);
+    await stopAll(workers);
+    return judged(trial, samples);
+  },
+};
+
+function count({ database }: Scene): void {
+  using raw = open(database);
+  raw.client.exec(counting);
+}
+
+function countsOf({ database }: Scene): Counts & { left: number } {
+  using raw = open(database);
+  const left = raw.client.prepare("select count(*) from dbq_tasks").pluck().get() as number;
+  return { ...(raw.client.prepare("select * from soak").get() as Counts), left };
+}
+
+async function sampleAll(trial: Trial, children: readonly Child[]): Promise<Sample[]> {
+  const { amount, progress, scene } = trial;
+  const samples: Sample[] = [];
+  const begun = performance.now();
+  const every = Math.min(between, amount / 6);
+  for (let at = 0; at < amount; ) {
+    await sleep(every * 1_000);
+    at = (performance.now() - begun) / 1_000;
+    const resident = children.map(residentOf);
+    samples.push({ at, resident, wal: statSync(`${scene.database}-wal`).size });
+    progress(Math.min(amount, Math.floor(at)));
+  }
+  return samples;
+}
+
+/** Bytes, as proc_pid_status(5) has them. */
+function residentOf({ pid }: Child): number {
+  const [, kibibytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  if (kibibytes === undefined) throw new Error(`process ${pid} has ended`);
+  return Number(kibibytes) * 1_024;
+}
+
+async function done(scene: Scene): Promise<void> {
+  while (!(await isIdle(scene))) await sleep(50);
+}
+
+async function isIdle({ queue }: Scene): Promise<boolean> {
+  const { pending, scheduled, running } = await queue.countTasks();
+  return pending + scheduled + running === 0;
+}
+
+function judged({ scene, amount }: Trial, samples: readonly Sample[]): Figure[] {
+  const troubles = scene.ledger.entries().filter(({ what }) => what === "error" || what === "died");
+  deepStrictEqual(troubles, [], "no process has had any trouble");
+  const acknowledged = scene.ledger.entries("enqueued")[0]?.note as number;
+  const waits = scene.ledger.entries("ran").flatMap(({ note }) => note as [number, number][]);
+  const { left, deleted, ...counts } = countsOf(scene);
+  const ran = waits.reduce((sum, [, often]) => sum + often, 0);
+  const same = { inserted: acknowledged, completed: acknowledged, ran: acknowledged, kept: acknowledged };
+  deepStrictEqual(
+    { ...counts, ran, kept: left + deleted },
+    same,
+    "each task is done once, and kept for its time",
+  );
+  return [
+    { name: "tasks", value: acknowledged },
+    { name: "rate", value: acknowledged / (samples.at(-1)?.at ?? amount), unit: "tasks/s" },
+    ...slopes(samples, amount),
+    { name: "largest write-ahead log", value: largestLog(samples), unit: "MiB", most: walLimit / mebibyte },
+    ...waiting(waits),
+  ];
+}
+
+const largestLog = (samples: readonly Sample[]) => Math.max(...samples.map(({ wal }) => wal)) / mebibyte;
+
+/** What a process grows by, over the part after the first third. */
+function slopes(samples: readonly Sample[], amount: number): Figure[] {
+  const settled = samples.slice(Math.floor(samples.length / 3));
+  return ["first worker", "second worker", "enqueuer"].map((who, n) => ({
+    name: `memory of the ${who}`,
+    value: slopeOf(settled.map(({ at, resident }) => [at / 3_600, (resident[n] ?? 0) / mebibyte])),
+    unit: "MiB/h",
+    ...(amount >= longEnough ? { most: 10 } : {}),
+  }));
+}
+
+/** By least squares. */
+function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
+  const rise = points.reduce((sum, [px, py]) => sum + (px - x) * (py - y), 0);
+  const run = points.reduce((sum, [px]) => sum + (px - x) ** 2, 0);
+  return rise / run;
+}
+
+/** From the call of `enqueueTask` to the start. */
+function waiting(waits: readonly (readonly [ms: number, often: number])[]): Figure[] {
+  const all = waits.flatMap(([ms, often]) => Array<number>(often).fill(ms));
+  return [0.5, 0.99].map((part) => ({
+    name: `from enqueue to start p${part * 100}`,
+    value: percentile(all, part),
+    unit: "ms",
+  }));
+}

@@ -1,0 +1,147 @@
+/** The real store on SQLite in memory, whose rows can be read as they are and whose statements can be made to fail. */
+import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import type { Store } from "../../src/store.ts";
+import { openSqliteDatabase } from "../../src/stores/sqlite.ts";
+import type { TaskRecord } from "../../src/task.ts";
+
+/** Which statement fails, counted from 0, and how: it throws, or the commit of its transaction does. */
+export interface Fault {
+  statement: number;
+  how: "throws" | "commit";
+}
+
+type Row = Record<string, unknown>;
+
+const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const camelCase = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+/** By the names of columns: thousands of rows are read. */
+const names = new Map<string, string>();
+
+function nameOf(column: string): string {
+  const name = names.get(column) ?? camelCase(column);
+  names.set(column, name);
+  return name;
+}
+
+function inCamelCase(row: Row): Row {
+  const renamed: Row = {};
+  for (const column in row) renamed[nameOf(column)] = row[column];
+  return renamed;
+}
+
+/** A row that points nowhere: the transaction that holds it cannot be committed. */
+const neverCommitted = `
+  create table dbq_test_targets (id integer primary key);
+  create table dbq_test_pointers (target integer references dbq_test_targets (id) deferrable initially deferred);`;
+
+export class Real {
+  readonly client: Database.Database;
+  readonly store: Store;
+  readonly #faults: Faults;
+  readonly #tables: Record<"tasks" | "attempts" | "workers", Database.Statement<[], Row>>;
+
+  static async open(): Promise<Real> {
+    const client = new Database(":memory:");
+    // SQLite's own clock, in the columns' defaults, is stepped together with the host's.
+    client.function("unixepoch", { varargs: true }, () => Date.now() / 1_000);
+    client.exec(neverCommitted);
+    const prepare = client.prepare.bind(client);
+    const faults = new Faults(client);
+    client.prepare = ((text: string) => faults.around(prepare(text))) as typeof client.prepare;
+    const store = await openSqliteDatabase(drizzle(client), { migrate: true, synchronous: "full" });
+    client.prepare = ((text: string) => faults.around(prepare(text))) as typeof client.prepare;
+    return new Real(client, store, faults, prepare);
+  }
+
+  private constructor(
+    client: Database.Database,
+    store: Store,
+    faults: Faults,
+    prepare: Database.Database["prepare"],
+  ) {
+    this.client = client;
+    this.store = store;
+    this.#faults = faults;
+    this.#tables = {
+      tasks: prepare<[], Row>("select * from dbq_tasks order by id"),
+      attempts: prepare<[], Row>("select * from dbq_attempts order by id"),
+      workers: prepare<[], Row>("select * from dbq_workers order by id"),
+    };
+  }
+
+  /** Everything that is in its tables. */
+  rows(): { tasks: Row[]; attempts: Row[]; workers: Row[] } {
+    const { tasks, attempts, workers } = this.#tables;
+    return {
+      tasks: tasks.all().map(inCamelCase),
+      attempts: attempts.all().map(({ id: _, ...attempt }) => inCamelCase(attempt)),
+      workers: workers.all().map(({ queue_names, ...worker }) => ({
+        ...inCamelCase(worker),
+        queueNames: JSON.parse(String(queue_names)),
+      })),
+    };
+  }
+
+  /** A plain INSERT, as any program may write one; its id. */
+  put(row: Partial<TaskRecord>): number {
+    const names = Object.keys(row).map(snakeCase);
+    const values = names.map(() => "?").join(", ");
+    const insert = this.client.prepare(`insert into dbq_tasks (${names.join(", ")}) values (${values})`);
+    return Number(insert.run(...Object.values(row)).lastInsertRowid);
+  }
+
+  /** As new. */
+  wipe(): void {
+    this.client.exec(
+      "delete from dbq_tasks; delete from dbq_attempts; delete from dbq_workers; delete from sqlite_sequence",
+    );
+  }
+
+  /** Calls with a statement that fails; `fired`: whether it came to that. */
+  async failing<T>(fault: Fault, call: () => Promise<T>): Promise<{ answer: T; fired: boolean }> {
+    this.#faults.next = fault;
+    try {
+      const answer = await call();
+      return { answer, fired: this.#faults.next === undefined };
+    } finally {
+      this.#faults.next = undefined;
+    }
+  }
+}
+
+/** Stands around the statements of a client; without a fault to come it does nothing. */
+class Faults {
+  next: Fault | undefined;
+  readonly #client: Database.Database;
+
+  constructor(client: Database.Database) {
+    this.#client = client;
+  }
+
+  around(statement: Database.Statement): Database.Statement {
+    const { run, all } = statement;
+    statement.run = (...values) => {
+      this.#tick();
+      return run.apply(statement, values);
+    };
+    statement.all = (...values) => {
+      this.#tick();
+      return all.apply(statement, values);
+    };
+    return statement;
+  }
+
+  #tick(): void {
+    const { next } = this;
+    if (!next) return;
+    if (next.statement > 0) {
+      this.next = { ...next, statement: next.statement - 1 };
+      return;
+    }
+    this.next = undefined;
+    if (next.how === "throws" || !this.#client.inTransaction)
+      throw new Database.SqliteError("database or disk is full", "SQLITE_FULL");
+    this.#client.exec("insert into dbq_test_pointers values (1)");
+  }
+}

@@ -1,0 +1,149 @@
+/** The rows of the reference queue, and the few ways in which they change. */
+import type { AttemptRecord, Held, Standing, StoredAttempt, WorkerRecord } from "../../src/store.ts";
+import { type FinishedStatus, isFinished, type TaskRecord } from "../../src/task.ts";
+
+type StoredWorker = Omit<WorkerRecord, "heartbeatAge">;
+
+/** A row as `insert into dbq_tasks (func) values (…)` makes it, at the moment `now`. */
+export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
+  return {
+    args: "[]",
+    kwargs: "{}",
+    meta: "{}",
+    result: null,
+    error: null,
+    status: "pending",
+    generationId: 1,
+    createdAt: now,
+    updatedAt: now,
+    priority: 5,
+    queueName: "default",
+    retryCount: 0,
+    maxRetries: 3,
+    waitUntil: null,
+    workerId: null,
+    startedAt: null,
+    finishedAt: null,
+    requestId: null,
+    uniqueKey: null,
+    timeout: null,
+    progress: null,
+    progressNote: null,
+  };
+}
+
+export const byId = (a: { id: number }, b: { id: number }) => a.id - b.id;
+
+export class ReferenceRows {
+  protected readonly now: () => number;
+  /** Rows are replaced, never changed: whoever holds one holds it as it was. */
+  protected tasks = new Map<number, TaskRecord>();
+  protected attemptRows: readonly StoredAttempt[] = [];
+  protected workerRows = new Map<string, StoredWorker>();
+  #lastId = 0;
+
+  constructor(now: () => number) {
+    this.now = now;
+  }
+
+  rows() {
+    return {
+      tasks: [...this.tasks.values()].sort(byId),
+      attempts: this.attemptRows,
+      workers: [...this.workerRows.values()],
+    };
+  }
+
+  /** Remembers everything as it is; what is returned brings it back. */
+  save(): () => void {
+    const [tasks, attempts, lastId] = [new Map(this.tasks), this.attemptRows, this.#lastId];
+    const workers = new Map(this.workerRows);
+    return () => {
+      this.tasks = tasks;
+      this.attemptRows = attempts;
+      this.workerRows = workers;
+      this.#lastId = lastId;
+    };
+  }
+
+  /** What anybody may write past the store; without an id it gets the next one, and no id is given twice. */
+  put(row: Partial<TaskRecord> & { func: string }): number {
+    const { id = this.#lastId + 1 } = row;
+    this.#lastId = Math.max(this.#lastId, id);
+    this.tasks.set(id, { ...defaultRow(this.now()), ...row, id });
+    return id;
+  }
+
+  /** One more generation of a row. */
+  protected move(task: TaskRecord, changes: Partial<TaskRecord>): TaskRecord {
+    const moved = { ...task, updatedAt: this.now(), ...changes, generationId: task.generationId + 1 };
+    this.tasks.set(task.id, moved);
+    return moved;
+  }
+
+  protected end(task: TaskRecord, status: FinishedStatus, result: string | null, error: string | null): void {
+    this.move(task, { status, result, error, finishedAt: this.now() });
+  }
+
+  protected handBack(task: TaskRecord): void {
+    this.move(task, { status: "pending", waitUntil: null });
+  }
+
+  protected keepAttempt(
+    run: Pick<StoredAttempt, "workerId" | "startedAt"> & Held,
+    attempt: AttemptRecord,
+  ): void {
+    const { id, generationId, workerId, startedAt } = run;
+    const endedAt = this.now();
+    const kept = { taskId: id, generationId, workerId, startedAt, endedAt, ...attempt };
+    this.attemptRows = [...this.attemptRows, kept];
+  }
+
+  protected held({ id, generationId }: Held): TaskRecord | undefined {
+    const task = this.tasks.get(id);
+    return task?.generationId === generationId ? task : undefined;
+  }
+
+  protected where(holds: (task: TaskRecord) => boolean): TaskRecord[] {
+    return [...this.tasks.values()].filter(holds).sort(byId);
+  }
+
+  protected holderOf(uniqueKey: string | null): number | undefined {
+    if (uniqueKey === null) return undefined;
+    return this.where((task) => task.uniqueKey === uniqueKey && !isFinished(task.status))[0]?.id;
+  }
+
+  protected remove(tasks: readonly TaskRecord[]): number {
+    for (const { id } of tasks) this.tasks.delete(id);
+    this.attemptRows = this.attemptRows.filter(({ taskId }) => !tasks.some(({ id }) => id === taskId));
+    return tasks.length;
+  }
+
+  // ---- look ----------------------------------------------------------------------------------
+
+  get(ids: readonly number[]): TaskRecord[] {
+    return this.where(({ id }) => ids.includes(id));
+  }
+
+  ended(ids: readonly number[]): { tasks: TaskRecord[]; gone: number[] } {
+    const tasks = this.get(ids);
+    const there = new Set(tasks.map(({ id }) => id));
+    return {
+      tasks: tasks.filter(({ status }) => isFinished(status)),
+      gone: ids.filter((id) => !there.has(id)),
+    };
+  }
+
+  standings(ids: readonly number[]): Standing[] {
+    return this.get(ids).map(({ id, generationId, status }) => ({ id, generationId, status }));
+  }
+
+  attempts(taskId: number): StoredAttempt[] {
+    return this.attemptRows.filter((attempt) => attempt.taskId === taskId);
+  }
+
+  idle(queueNames: readonly string[]): boolean {
+    const busy = this.where(({ status }) => status === "pending" || status === "running");
+    return !busy.some(({ queueName }) => queueNames.includes(queueName));
+  }
+}

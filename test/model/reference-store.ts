@@ -1,0 +1,87 @@
+/** The reference as a `Store`: what stands beneath the simulated workers where a database would only be slower. */
+import { AsyncTransactionError } from "../../src/errors.ts";
+import type { Store, TaskCount } from "../../src/store.ts";
+import type { Method, Reference } from "./reference.ts";
+
+const methods: readonly Method[] = [
+  "insert",
+  "get",
+  "idle",
+  "attempts",
+  "turn",
+  "ended",
+  "heldBy",
+  "standings",
+  "progress",
+  "cancel",
+  "retry",
+  "purge",
+  "promote",
+  "prune",
+  "register",
+  "unregister",
+  "workers",
+  "beat",
+  "rescue",
+  "rescueOrphans",
+];
+
+/** Each method as a promise of what the reference answers. */
+function promised(reference: Reference): Pick<Store, Method> {
+  const entries = methods.map((method) => {
+    const ask = reference[method].bind(reference) as (...args: unknown[]) => unknown;
+    return [method, async (...args: unknown[]) => ask(...args)];
+  });
+  return Object.fromEntries(entries) as Pick<Store, Method>;
+}
+
+/** Its transactions are synchronous, as those of SQLite are. */
+export function referenceStore(reference: Reference): Store {
+  let open: object | undefined;
+  const checked = <A extends unknown[], T>(tx: unknown, act: (...args: A) => T) => {
+    return (...args: A): T => {
+      if (tx !== open) throw new AsyncTransactionError("this transaction has ended");
+      return act(...args);
+    };
+  };
+  return {
+    ...promised(reference),
+    synchronous: true,
+    within: (tx) => ({
+      insert: checked(tx, reference.insert.bind(reference)),
+      settle: checked(tx, reference.settle.bind(reference)),
+    }),
+    transaction: async (fn) => {
+      const undo = reference.save();
+      open = {};
+      try {
+        return await fn(open);
+      } catch (error) {
+        undo();
+        throw error;
+      } finally {
+        open = undefined;
+      }
+    },
+    count: async ({ status, func, queueName }) => {
+      const found = reference
+        .rows()
+        .tasks.filter((task) => status?.includes(task.status) ?? true)
+        .filter(
+          (task) => (func ?? task.func) === task.func && (queueName ?? task.queueName) === task.queueName,
+        );
+      return found.map((task): TaskCount => ({ ...task, count: 1 }));
+    },
+    list: missing("list"),
+    keepAlive: missing("keepAlive"),
+    watch: () => () => undefined,
+    diagnose: async () => [],
+    close: async () => undefined,
+  };
+}
+
+function missing(what: string): () => never {
+  return () => {
+    throw new Error(`the reference has no ${what}: nothing that is simulated asks for it`);
+  };
+}

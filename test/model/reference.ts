@@ -1,0 +1,282 @@
+/**
+ * The queue as a reader of `src/store.ts` believes it to be: a Map of rows, and what each method does to them. It knows
+ * no SQL, no transaction and no waiting: a method happens at once, and whole. Where it differs from a store, one of the
+ * two is wrong.
+ */
+import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
+import type {
+  AttemptRecord,
+  ClaimRequest,
+  DuplicatePolicy,
+  Held,
+  Inserted,
+  NewTask,
+  NewWorker,
+  Operated,
+  Outcome,
+  PurgeFilter,
+  Retention,
+  Store,
+  Turn,
+  TurnResult,
+  WorkerRecord,
+} from "../../src/store.ts";
+import { isFinished, type TaskRecord } from "../../src/task.ts";
+import { byId, defaultRow, ReferenceRows } from "./reference-rows.ts";
+
+/** The methods of a store that read or change rows, by their names. */
+export type Method = Exclude<
+  keyof Store,
+  "synchronous" | "within" | "transaction" | "keepAlive" | "watch" | "diagnose" | "close" | "list" | "count"
+>;
+
+/** The same methods, with their answers at once. */
+type Answering = { [M in Method]: (...args: Parameters<Store[M]>) => Awaited<ReturnType<Store[M]>> };
+
+export class Reference extends ReferenceRows implements Answering {
+  readonly #newBeat: () => number;
+
+  /** `newBeat`: the first beat of a worker, which is any number. */
+  constructor(now: () => number, newBeat: () => number = () => 1) {
+    super(now);
+    this.#newBeat = newBeat;
+  }
+
+  // ---- enqueue -------------------------------------------------------------------------------
+
+  insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Inserted[] {
+    if (onDuplicate !== "report") this.#refuseDuplicates(tasks, onDuplicate.refuse);
+    return tasks.map((task) => this.#insertOne(task));
+  }
+
+  #refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): void {
+    for (const [i, { uniqueKey }] of tasks.entries()) {
+      if (uniqueKey === null || !refuse[i]) continue;
+      const holder = this.holderOf(uniqueKey);
+      const before = tasks.slice(0, i).some((other) => other.uniqueKey === uniqueKey);
+      if (holder !== undefined || before) throw new DuplicateTaskError(uniqueKey, holder);
+    }
+  }
+
+  #insertOne({ delay, ...given }: NewTask): Inserted {
+    const holder = this.holderOf(given.uniqueKey);
+    if (holder !== undefined) return { id: holder, duplicate: true };
+    const now = this.now();
+    const waitUntil = given.waitUntil ?? (delay === null ? null : now + delay);
+    const status = waitUntil !== null && waitUntil > now ? "scheduled" : "pending";
+    return { id: this.put({ ...given, waitUntil, status }), duplicate: false };
+  }
+
+  // ---- claim and settle ----------------------------------------------------------------------
+
+  turn({ outcomes, claim }: Turn): TurnResult {
+    const settled = this.#settleAll(outcomes);
+    const nothing = { settled, claimed: [], more: false, registered: true };
+    if (!claim) return nothing;
+    const found = this.#claimable(claim);
+    // Whoever neither settles nor finds anything asks for nothing that its row would be needed for.
+    const needed = outcomes.length > 0 || found.length > 0;
+    if (needed && !this.workerRows.has(claim.workerId)) return { ...nothing, registered: false };
+    const claimed = found.map((task) => this.#claim(task, claim.workerId));
+    return { ...nothing, claimed, more: claimed.length > 0 && claimed.length === claim.limit };
+  }
+
+  /** The completed ones first: of two outcomes of one generation in one turn, it is the one that counts. */
+  #settleAll(outcomes: readonly Outcome[]): boolean[] {
+    const settled = new Map<number, boolean>();
+    const settle = (completed: boolean) => {
+      for (const [i, outcome] of outcomes.entries())
+        if ((outcome.kind === "completed") === completed) settled.set(i, this.settle(outcome));
+    };
+    settle(true);
+    settle(false);
+    return outcomes.map((_, i) => settled.get(i) === true);
+  }
+
+  /** One outcome, as a transaction of the app's settles it. */
+  settle(outcome: Outcome): boolean {
+    const task = this.held(outcome);
+    if (!task) return false;
+    if (outcome.kind === "completed") this.end(task, "completed", outcome.result, null);
+    else if (outcome.kind === "interrupted") this.handBack(task);
+    else if (outcome.kind === "snoozed") this.#putOff(task, outcome.delay, {});
+    else this.#settleFailure(task, outcome);
+    return true;
+  }
+
+  #settleFailure(task: TaskRecord, outcome: Extract<Outcome, { attempt: AttemptRecord }>): void {
+    const { error } = outcome;
+    if (outcome.kind !== "retry") this.end(task, outcome.kind, null, error);
+    else this.#putOff(task, outcome.delay, { error, retryCount: task.retryCount + 1 });
+    this.keepAttempt(outcome, outcome.attempt);
+  }
+
+  #putOff(task: TaskRecord, delay: number, changes: Partial<TaskRecord>): void {
+    this.move(task, { status: "scheduled", waitUntil: this.now() + delay, ...changes });
+  }
+
+  #claimable({ queueNames, funcs, limit }: ClaimRequest): TaskRecord[] {
+    const now = this.now();
+    const may = ({ status, queueName, func, waitUntil }: TaskRecord) =>
+      status === "pending" &&
+      queueNames.includes(queueName) &&
+      funcs.includes(func) &&
+      (waitUntil === null || waitUntil <= now);
+    return this.where(may)
+      .sort((a, b) => b.priority - a.priority || byId(a, b))
+      .slice(0, limit);
+  }
+
+  #claim(task: TaskRecord, workerId: string): TaskRecord {
+    const startedAt = this.now();
+    return this.move(task, { status: "running", workerId, startedAt, progress: null, progressNote: null });
+  }
+
+  progress(notes: readonly (Held & { progress: number; note: string | null })[]): void {
+    for (const { progress, note, ...held } of notes) {
+      const task = this.held(held);
+      if (task?.status !== "running") continue;
+      this.tasks.set(task.id, { ...task, progress, progressNote: note, updatedAt: this.now() });
+    }
+  }
+
+  // ---- operate ----------------------------------------------------------------------
+
+  cancel(id: number, error: string): Operated {
+    const task = this.tasks.get(id);
+    if (!task || isFinished(task.status)) return task && { record: task, changed: false };
+    this.end(task, "cancelled", null, error);
+    const attempt = { outcome: "cancelled", errorName: null, errorMessage: null, errorStack: null } as const;
+    if (task.status === "running") this.keepAttempt(task, attempt);
+    return this.#operated(id);
+  }
+
+  retry(id: number): Operated {
+    const task = this.tasks.get(id);
+    if (!task || task.status === "running" || task.status === "pending")
+      return task && { record: task, changed: false };
+    const holder = this.holderOf(task.uniqueKey);
+    if (task.uniqueKey !== null && holder !== undefined && holder !== id)
+      throw new DuplicateTaskError(task.uniqueKey, holder);
+    const { result, error, waitUntil, startedAt, finishedAt, progress, progressNote } = defaultRow(0);
+    const fresh = { result, error, waitUntil, startedAt, finishedAt, progress, progressNote, retryCount: 0 };
+    this.move(task, { status: "pending", ...fresh });
+    return this.#operated(id);
+  }
+
+  #operated(id: number): Operated {
+    return { record: this.tasks.get(id) as TaskRecord, changed: true };
+  }
+
+  purge({ func, queueName, includeRunning }: PurgeFilter, limit: number, after: number) {
+    const seen = this.where(({ id }) => id > after).slice(0, limit);
+    const named = seen.filter(
+      (task) =>
+        (func === undefined || task.func === func) &&
+        (queueName === undefined || task.queueName === queueName) &&
+        (includeRunning || task.status !== "running"),
+    );
+    return { purged: this.remove(named), last: seen.length < limit ? undefined : seen.at(-1)?.id };
+  }
+
+  // ---- upkeep --------------------------------------------------------------------------------
+
+  /** The longest due first; those without a moment to wait for are due, and come last. */
+  promote(limit: number) {
+    const now = this.now();
+    const moment = ({ waitUntil }: TaskRecord) => waitUntil ?? Number.POSITIVE_INFINITY;
+    const due = this.where(
+      ({ status, waitUntil }) => status === "scheduled" && (waitUntil === null || waitUntil <= now),
+    );
+    const promoted = due.sort((a, b) => (moment(a) < moment(b) ? -1 : 1)).slice(0, limit);
+    for (const task of promoted) this.move(task, { status: "pending" });
+    const waiting = this.where(({ status }) => status === "scheduled");
+    const next = Math.min(...waiting.map(({ waitUntil }) => Math.max(0, (waitUntil ?? now) - now)));
+    return { promoted: promoted.length, nextDue: waiting.length === 0 ? undefined : next };
+  }
+
+  prune(retention: Retention, limit: number): number {
+    let removed = 0;
+    for (const status of ["completed", "cancelled", "failed"] as const) {
+      const age = retention[status];
+      const expired = this.where(
+        (task) => task.status === status && (task.finishedAt ?? Number.NaN) < this.now() - age,
+      ).sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0));
+      removed += this.remove(expired.slice(0, limit - removed));
+    }
+    return removed;
+  }
+
+  register(worker: NewWorker): void {
+    if (this.workerRows.has(worker.id)) throw new DatabaseError(`there is a worker ${worker.id}`);
+    const now = this.now();
+    this.workerRows.set(worker.id, { ...worker, startedAt: now, heartbeatAt: now, beat: this.#newBeat() });
+  }
+
+  beat(workerId: string): boolean {
+    const worker = this.workerRows.get(workerId);
+    if (!worker) return false;
+    this.workerRows.set(workerId, { ...worker, heartbeatAt: this.now(), beat: worker.beat + 1 });
+    return true;
+  }
+
+  /** A worker's beat, where another than the reference has drawn it. */
+  sawBeat(id: string, beat: number): void {
+    const worker = this.workerRows.get(id);
+    if (worker) this.workerRows.set(id, { ...worker, beat });
+  }
+
+  workers(): WorkerRecord[] {
+    const aged = [...this.workerRows.values()].map((worker) => ({
+      ...worker,
+      heartbeatAge: this.now() - worker.heartbeatAt,
+    }));
+    return aged.sort((a, b) => a.startedAt - b.startedAt);
+  }
+
+  heldBy(workerId: string): Held[] {
+    return this.#heldBy(workerId).map(({ id, generationId }) => ({ id, generationId }));
+  }
+
+  #heldBy(workerId: string): TaskRecord[] {
+    return this.where((task) => task.status === "running" && task.workerId === workerId);
+  }
+
+  unregister(workerId: string): number {
+    const held = this.#heldBy(workerId);
+    for (const task of held) this.handBack(task);
+    this.workerRows.delete(workerId);
+    return held.length;
+  }
+
+  rescue(workerId: string, beat: number): number {
+    if (this.workerRows.get(workerId)?.beat !== beat) return 0;
+    this.workerRows.delete(workerId);
+    return this.#chargeCrashes(this.#heldBy(workerId));
+  }
+
+  rescueOrphans(age: number): number {
+    const orphans = this.where(
+      ({ status, workerId, startedAt, updatedAt }) =>
+        status === "running" &&
+        (startedAt ?? updatedAt) < this.now() - age &&
+        (workerId === null || !this.workerRows.has(workerId)),
+    );
+    return this.#chargeCrashes(orphans);
+  }
+
+  /** A crash is a failed attempt; its retry waits for nothing. */
+  #chargeCrashes(tasks: readonly TaskRecord[]): number {
+    for (const task of tasks) {
+      const name = "WorkerCrashed";
+      const message = `worker ${task.workerId ?? "unknown"} died, or lost its lease, while it ran this`;
+      const error = JSON.stringify({ name, message });
+      const retryCount = task.retryCount + 1;
+      if (task.retryCount >= task.maxRetries) this.end(task, "failed", null, error);
+      else this.move(task, { status: "pending", waitUntil: null, error, retryCount });
+      const attempt = { outcome: "crashed", errorName: name, errorMessage: message, errorStack: null };
+      this.keepAttempt(task, { ...attempt, outcome: "crashed" });
+    }
+    return tasks.length;
+  }
+}

@@ -1,0 +1,24 @@
+/** What lies beneath the simulated workers: the reference, which is quick, or SQLite itself. */
+import type { Turn } from "../../src/store.ts";
+import type { Real } from "./real.ts";
+import { Reference } from "./reference.ts";
+import { referenceStore } from "./reference-store.ts";
+import type { Beneath } from "./simulator.ts";
+import type { Tables } from "./simulator-judge.ts";
+import type { MayLose } from "./simulator-wire.ts";
+
+/** A worker's first beat is any number; by the chance of the schedule. */
+export const newBeat = () => Math.floor(Math.random() * 2 ** 31);
+
+export function over(reference: Reference): Beneath {
+  return { store: referenceStore(reference), rows: () => reference.rows() };
+}
+
+export const overReference = (): Beneath => over(new Reference(() => Date.now(), newBeat));
+
+export function overSqlite(real: Real): Beneath {
+  real.wipe();
+  return { store: real.store, rows: () => real.rows() as unknown as Tables };
+}
+
+export const isClaim: MayLose = (method, [turn]) => method === "turn" && (turn as Turn).claim !== undefined;

@@ -1,0 +1,282 @@
+/** Faults of claiming and settling: what keeps a task with the one worker that holds its generation. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+const statements = "src/stores/statements.ts";
+const operations = "src/stores/operations.ts";
+
+/** A case of the conformance suite, on a file. */
+const onFile = (test: string) => ({
+  file: "test/conformance/sqlite.test.ts",
+  test: `'SQLite, a file' > ${test}`,
+});
+
+const stale = (kind: string) =>
+  onFile(`turn: settle > ${kind} of a stale generation changes nothing, and leaves no attempt`);
+
+/** The condition of most changes, and the same without the generation. */
+const held = "where ${held(p)}";
+const byId = "where id = ${p.id}";
+
+export const claimAndSettle: readonly Mutant[] = [
+  {
+    name: "complete-ignores-generation",
+    why: "A worker that was taken for dead overwrites the result of the one that ran its task again.",
+    file: statements,
+    after: "complete: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: stale("completed"),
+  },
+  {
+    name: "finish-ignores-generation",
+    why: "A stale attempt fails or cancels a task that another worker runs or has completed.",
+    file: statements,
+    after: "finish: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: stale("failed"),
+  },
+  {
+    name: "release-ignores-generation",
+    why: "A stale attempt makes a task pending again that somebody else has finished: it runs twice.",
+    file: statements,
+    after: "release: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: stale("retry"),
+  },
+  {
+    name: "claim-ignores-generation",
+    why: "A task that was claimed and handed back since it was seen is run under a generation that it no longer has.",
+    file: statements,
+    after: "claim: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: {
+      file: "test/unit/moved-in-between.test.ts",
+      test: "a candidate that was claimed and handed back meanwhile is not claimed under its old generation",
+    },
+  },
+  {
+    name: "claim-ignores-status",
+    why: "A task that was cancelled between the look and the claim runs all the same.",
+    file: statements,
+    after: "claim: (p)",
+    find: " and status = 'pending'",
+    replace: "",
+    caughtBy: {
+      file: "test/unit/moved-in-between.test.ts",
+      test: "a candidate that was cancelled meanwhile is not claimed",
+    },
+  },
+  {
+    name: "promote-ignores-generation",
+    why: "A task that was run and put off again since it was seen runs before its new time.",
+    file: statements,
+    after: "promote: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: {
+      file: "test/unit/moved-in-between.test.ts",
+      test: "a due task that was put off anew meanwhile is not promoted",
+    },
+  },
+  {
+    name: "reset-ignores-generation",
+    why: "An operator's retry of a finished task hits it while a worker runs it, and it runs twice.",
+    file: statements,
+    after: "reset: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: {
+      file: "test/unit/moved-in-between.test.ts",
+      test: "a retry of a task that moved meanwhile looks again, and leaves it where it now runs",
+    },
+  },
+  {
+    name: "cancel-of-a-moved-task-is-taken-for-done",
+    why: "An operator is told that a task is cancelled which a worker has just claimed, and which runs on.",
+    file: operations,
+    find: 'if (!(yield* finish(task, "cancelled", null, error))) return "moved";',
+    replace: 'yield* finish(task, "cancelled", null, error);',
+    caughtBy: {
+      file: "test/unit/moved-in-between.test.ts",
+      test: "a cancel of a task that moved meanwhile looks again, and cancels it as it now is",
+    },
+  },
+  {
+    name: "insert-does-not-look-for-the-holder-again",
+    why: "Of two enqueues with one unique key at the same moment, one fails instead of giving the other's id.",
+    file: operations,
+    find: "round < 10",
+    replace: "round < 1",
+    caughtBy: {
+      file: "test/unit/moved-in-between.test.ts",
+      test: "an insert whose key somebody took meanwhile gives the id of who has it",
+    },
+  },
+  {
+    name: "claim-ignores-row-count",
+    why: "Of two workers that see a task, the one that loses the race runs it too.",
+    file: operations,
+    find: "found.filter((_, i) => won[i])",
+    replace: "found.filter((_, i) => won.length > i)",
+    caughtBy: onFile("turn: claim > a row that no claim can take holds up no other, and no turn"),
+  },
+  {
+    name: "completions-ignore-row-count",
+    why: "A worker believes that its late result was accepted, and tells of a completion that never was.",
+    file: operations,
+    find: "if (completed.length === outcomes.length) return finished;",
+    replace: "if (completed.length === outcomes.length) return finished.map(() => true);",
+    caughtBy: stale("completed"),
+  },
+  {
+    name: "finish-ignores-row-count",
+    why: "A failure that did not count is recorded as an attempt of a task that somebody else runs.",
+    file: "src/stores/transitions.ts",
+    find: "status, result, error })) > 0",
+    replace: "status, result, error })) >= 0",
+    caughtBy: stale("failed"),
+  },
+  {
+    name: "release-ignores-row-count",
+    why: "A retry that did not count is recorded as an attempt of a task that somebody else runs.",
+    file: "src/stores/transitions.ts",
+    find: "status, ...how })) > 0",
+    replace: "status, ...how })) >= 0",
+    caughtBy: stale("retry"),
+  },
+  {
+    name: "complete-within-ignores-row-count",
+    why: "An app commits its rows for a task that another worker has completed already: its effect happens twice.",
+    file: "src/attempt.ts",
+    find: "if (!accepted) throw",
+    replace: "if (accepted === undefined) throw",
+    caughtBy: {
+      file: "test/worker/complete-within.test.ts",
+      test: "a second completion finds the task gone",
+    },
+  },
+  {
+    name: "settle-within-ignores-row-count",
+    why: "A completion inside of a transaction is reported as accepted whoever holds the task.",
+    file: operations,
+    find: "result: outcome.result })) > 0",
+    replace: "result: outcome.result })) >= 0",
+    caughtBy: onFile(
+      "transaction and within > a stale generation settles nothing, and the transaction goes on",
+    ),
+  },
+  {
+    name: "claim-ignores-wait-until",
+    why: "A row that another program inserts for tomorrow runs now.",
+    file: statements,
+    find: "and (wait_until is null or wait_until <= ${d.now(p)})",
+    replace: "",
+    caughtBy: onFile("raw SQL > a row that is pending before its time is claimed when it is due"),
+  },
+  {
+    name: "claim-ignores-priority",
+    why: "Urgent tasks wait behind the whole backlog.",
+    file: statements,
+    find: "order by priority desc, id ${d.atMost(p.limit)}",
+    replace: "order by id ${d.atMost(p.limit)}",
+    caughtBy: onFile("turn: claim > highest priority first, then oldest, and no more than the limit"),
+  },
+  {
+    name: "claim-by-an-unregistered-worker",
+    why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
+    file: operations,
+    find: "if (!worker) return { ...none, registered: false };",
+    replace: "if (!worker) return { ...none, claimed: yield* claim(seen ?? [], request.workerId, 1) };",
+    caughtBy: onFile("turn: claim > a worker that is not registered settles, is told, and claims nothing"),
+  },
+  {
+    name: "claim-never-says-more",
+    why: "A worker runs one batch, then nothing until the next poll, with a backlog waiting.",
+    file: operations,
+    find: "found.length === request.limit || won.length < found.length",
+    replace: "found.length > request.limit",
+    caughtBy: onFile("turn: claim > says whether there may be more"),
+  },
+  {
+    name: "retry-is-not-charged",
+    why: "A task that always fails is tried for ever.",
+    file: operations,
+    after: 'case "retry":',
+    find: "charge: 1",
+    replace: "charge: 0",
+    caughtBy: onFile("turn: settle > retry is accepted once, and is what the row then says"),
+  },
+  {
+    name: "snooze-is-charged",
+    why: "A task that waits for its turn by snoozing fails after three times.",
+    file: operations,
+    after: 'case "snoozed":',
+    find: "charge: 0",
+    replace: "charge: 1",
+    caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
+  },
+  {
+    name: "interruption-is-charged",
+    why: "Each deployment costs the running tasks one of their retries.",
+    file: operations,
+    after: 'case "interrupted":',
+    find: "charge: 0",
+    replace: "charge: 1",
+    caughtBy: {
+      file: "test/worker/stop.test.ts",
+      test: "after its grace what still runs is handed back, uncharged, and another worker runs it",
+    },
+  },
+  {
+    name: "snooze-forgets-the-error",
+    why: "Why a task failed before it snoozed is not to be found any more.",
+    file: statements,
+    find: "error = coalesce(${p.error}, error)",
+    replace: "error = ${p.error}",
+    caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
+  },
+  {
+    name: "completed-task-keeps-its-error",
+    why: "A task that completed at the second try still shows the error of the first.",
+    file: statements,
+    find: "result = ${p.result}, error = null,",
+    replace: "result = ${p.result},",
+    caughtBy: onFile(
+      "turn: settle > a task that fails, is retried and completes keeps its count and loses its error",
+    ),
+  },
+  {
+    name: "operators-retry-keeps-the-charges",
+    why: "A failed task that is retried by hand fails for good at its first error.",
+    file: statements,
+    find: "error = null, retry_count = 0,",
+    replace: "error = null,",
+    caughtBy: onFile("cancel and retry > retry forgets the charges and keeps the attempts"),
+  },
+  {
+    name: "progress-ignores-generation",
+    why: "An attempt that was left behind writes its progress over that of the one which runs now.",
+    file: statements,
+    after: "noteProgress: (p)",
+    find: held,
+    replace: byId,
+    caughtBy: onFile(
+      "standings and progress > progress of a stale generation, or of what no longer runs, is not noted",
+    ),
+  },
+  {
+    name: "claim-without-an-answer-is-forgotten",
+    why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
+    file: "src/slots.ts",
+    find: "if (this.#claimFailed) await handBackUnknown(",
+    replace: "if (this.#failures < 0) await handBackUnknown(",
+    caughtBy: {
+      file: "test/model/found.test.ts",
+      test: "a claim whose answer is lost holds no task for ever",
+    },
+  },
+];

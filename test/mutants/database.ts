@@ -1,0 +1,204 @@
+/** Faults of how SQLite is used: locks, transactions, migrations, plans, durability, wake-ups between processes. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+const connection = "src/stores/sqlite-connection.ts";
+const migrations = "src/stores/migrate-sqlite.ts";
+const statements = "src/stores/statements.ts";
+
+const plan = (statement: string) => ({
+  file: "test/conformance/plans.test.ts",
+  test: `analysed: false > ${statement} finds its rows by the index that was made for it`,
+});
+const inQueue = (file: string, test: string) => ({ file: `test/queue/${file}.test.ts`, test });
+
+export const databaseFaults: readonly Mutant[] = [
+  {
+    name: "deferred-for-immediate",
+    why: "Under load a transaction that has read finds at its first write that it has to begin anew, and starves.",
+    file: connection,
+    find: "this.#telling(() => this.#transaction.immediate(op))",
+    replace: "this.#telling(() => this.#transaction.deferred(op))",
+    caughtBy: {
+      file: "test/unit/sqlite-connection.test.ts",
+      test: "a write begins with the write lock, before its first statement",
+    },
+  },
+  {
+    name: "deferred-turn",
+    why: "A turn reads what it settles and claims before it has the right to write, and starves under load.",
+    file: connection,
+    find: "const result = this.#transaction.immediate(op);",
+    replace: "const result = this.#transaction.deferred(op);",
+    caughtBy: {
+      file: "test/unit/sqlite-connection.test.ts",
+      test: "a transaction inside of an operation begins with the write lock, before its first statement",
+    },
+  },
+  {
+    name: "deferred-transaction-of-the-app",
+    why: "An app's transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when it writes.",
+    file: "src/stores/sqlite.ts",
+    find: 'behavior: "immediate"',
+    replace: 'behavior: "deferred"',
+    caughtBy: inQueue(
+      "transaction",
+      "a transaction of a queue on a path > holds the write lock from its start",
+    ),
+  },
+  {
+    name: "waits-inside-sqlite",
+    why: "A process that waits for the write lock answers nothing else for up to five seconds.",
+    file: connection,
+    find: "export const nativeTimeout = 5;",
+    replace: "export const nativeTimeout = 3_000;",
+    caughtBy: inQueue(
+      "transaction",
+      "a transaction of a queue on a path > waits for a database that is busy, off the thread, and runs its callback once",
+    ),
+  },
+  {
+    name: "busy-reaches-the-caller",
+    why: "An enqueue fails because somebody else is writing.",
+    file: connection,
+    find: 'code.startsWith("SQLITE_BUSY") ||',
+    replace: "",
+    caughtBy: inQueue(
+      "enqueue",
+      "the calls of one tick > wait for another's transaction off the thread, with what comes meanwhile",
+    ),
+  },
+  {
+    name: "migrates-without-a-lock",
+    why: "Of several processes that open a new database at once, all but one fail.",
+    file: migrations,
+    find: "client.transaction(() => apply(client)).immediate()",
+    replace: "apply(client)",
+    caughtBy: {
+      file: "test/unit/migrate-locked.test.ts",
+      test: "nobody else can write between the statements of a migration",
+    },
+  },
+  {
+    name: "newer-tables-are-used",
+    why: "An old build writes into tables whose meaning has changed.",
+    file: migrations,
+    find: "if (last <= newest()) return last;",
+    replace: "if (last >= 0) return last;",
+    caughtBy: inQueue(
+      "migrate",
+      "tables that this build cannot use > of a newer build are refused, and left alone",
+    ),
+  },
+  {
+    name: "durability-is-left-to-chance",
+    why: "A power cut undoes what enqueueTask has acknowledged.",
+    file: "src/stores/sqlite-open.ts",
+    find: "client.pragma(`synchronous = ${synchronous}`);",
+    replace: "client.pragma(`synchronous = ${synchronous === undefined ? 0 : 1}`);",
+    caughtBy: inQueue(
+      "targets",
+      "a file that dbq opens > is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise",
+    ),
+  },
+  {
+    name: "no-wal",
+    why: "Readers and writers block each other.",
+    file: "src/stores/sqlite-open.ts",
+    find: "journal_mode = wal",
+    replace: "journal_mode = delete",
+    caughtBy: inQueue(
+      "targets",
+      "a file that dbq opens > is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise",
+    ),
+  },
+  {
+    name: "unsafe-sqlite-is-used",
+    why: "A SQLite that can lose commits is taken.",
+    file: "src/stores/sqlite-open.ts",
+    find: "if (older(version, oldestSqlite))",
+    replace: 'if (older(version, "3.0.0"))',
+    caughtBy: inQueue(
+      "targets",
+      "what cannot be a queue is refused, by name > a database on a SQLite that can lose commits",
+    ),
+  },
+  {
+    name: "moved-file-is-written-to",
+    why: "After the file was replaced, enqueues are acknowledged that nobody will ever see.",
+    file: "src/stores/sqlite-place.ts",
+    find: "if (!this.#isThere) throw",
+    replace: "if (this.#isThere === undefined) throw",
+    caughtBy: {
+      file: "test/worker/moved-database.test.ts",
+      test: "the file is deleted: it is told, and a new one at its place is not touched",
+    },
+  },
+  {
+    name: "claim-misses-its-index",
+    why: "A claim beside a million finished tasks takes 98 ms instead of 0.016.",
+    file: statements,
+    after: "export function claimable",
+    find: "and status = 'pending'",
+    replace: "and status || '' = 'pending'",
+    caughtBy: plan("claimable"),
+  },
+  {
+    name: "keys-miss-their-index",
+    why: "Each enqueue with a unique key goes through the whole table.",
+    file: statements,
+    find: "where unique_key = ${p.uniqueKey}",
+    replace: "where +unique_key = ${p.uniqueKey}",
+    caughtBy: plan("holder"),
+  },
+  {
+    name: "index-of-running-tasks-is-gone",
+    why: "To free a dead worker's tasks takes longer the more tasks have ever been.",
+    file: "migrations/sqlite/0000_tasks.sql",
+    after: "CREATE INDEX `dbq_tasks_running`",
+    find: "status = 'running'",
+    replace: "status = 'completed'",
+    caughtBy: plan("heldBy"),
+  },
+  {
+    name: "other-processes-are-not-heard",
+    why: "What another process enqueues is begun at the next poll.",
+    file: "src/stores/sqlite-watch.ts",
+    find: "if (changed) for (const listener of [...this.#listeners]) listener();",
+    replace: "",
+    caughtBy: { file: "test/unit/sqlite-watch.test.ts", test: "a commit of another connection is told" },
+  },
+  {
+    name: "commits-are-not-nudged",
+    why: "With synchronous full every start in another process comes milliseconds late.",
+    file: connection,
+    find: "if (this.#changed) this.onCommit();",
+    replace: "",
+    caughtBy: {
+      file: "test/unit/sqlite-nudge.test.ts",
+      test: "of what a store does, what others may wait for nudges, and what changes nothing does not",
+    },
+  },
+  {
+    name: "heartbeat-tries-again-late",
+    why: "After a full disk living workers are taken for dead before they have beaten.",
+    file: "src/stores/heartbeat-thread.mjs",
+    find: "Math.min(every, busy ? retryAfter.busy : retryAfter.failed)",
+    replace: "busy ? retryAfter.busy : every",
+    caughtBy: {
+      file: "test/unit/heartbeat.test.ts",
+      test: "a beat that failed is made soon, however seldom it beats",
+    },
+  },
+  {
+    name: "heartbeat-in-a-moved-file",
+    why: "Whoever opens the moved file waits for ever for a worker that works no more there.",
+    file: "src/stores/heartbeat-thread.mjs",
+    find: "if (open.file !== fileThere()) {",
+    replace: "if (open.file === undefined) {",
+    caughtBy: {
+      file: "test/unit/heartbeat.test.ts",
+      test: "in a file that was moved it does not beat, and goes on when it is back",
+    },
+  },
+];

@@ -1,0 +1,164 @@
+/**
+ * Every seeded fault has its place in the sources, and names a test that exists: what the sources have outgrown is seen
+ * here, not only when all faults are tried.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, test } from "vitest";
+import { parseAst } from "vitest/node";
+import { judged, layersOf, misfits, patternOf, placeOf, withFaults } from "../../scripts/mutant-verdict.mjs";
+import { mutants } from "./list.ts";
+import type { Mutant } from "./mutant.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const textOf = (file: string) => readFileSync(join(root, file), "utf8");
+
+// ---- the titles of a test file ---------------------------------------------------------------
+
+interface Written {
+  /** The text, with what is filled in later as "\0". */
+  titles: string[];
+  imports: string[];
+}
+
+const known = new Map<string, Written>();
+
+/** All text that a file writes down, a title among it, and the files of its own folder tree that it imports. */
+function writtenIn(file: string): Written {
+  const before = known.get(file);
+  if (before) return before;
+  const written: Written = { titles: [], imports: [] };
+  const visit = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    const node = value as { type?: string; value?: unknown; quasis?: { value: { cooked: string } }[] };
+    if (node.type === "Literal" && typeof node.value === "string") written.titles.push(node.value);
+    if (node.type === "TemplateLiteral")
+      written.titles.push((node.quasis ?? []).map((quasi) => quasi.value.cooked).join("\0"));
+    for (const child of Object.values(value)) visit(child);
+  };
+  visit(parseAst(textOf(file), { lang: "ts" }, file));
+  const relative = written.titles.filter((text) => /^\.\.?\/.*\.ts$/.test(text));
+  written.imports = relative
+    .map((path) => join(dirname(file), path))
+    .filter((path) => path.startsWith("test/"));
+  known.set(file, written);
+  return written;
+}
+
+function titlesOf(file: string, seen = new Set<string>()): string[] {
+  if (seen.has(file) || !existsSync(join(root, file))) return [];
+  seen.add(file);
+  const { titles, imports } = writtenIn(file);
+  return [...titles, ...imports.flatMap((path) => titlesOf(path, seen))];
+}
+
+/** Whether this text may become that title: `%s`, `$name` and `${…}` stand for anything, yet not all of it may be that. */
+function mayBecome(text: string, title: string): boolean {
+  if (text === title || `'${text}'` === title) return true;
+  const parts = text.split(/\0|%[sdifjo]|\$\w+/);
+  if (parts.length === 1 || parts.join("").length < 5) return false;
+  const escaped = parts.map((part) => part.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  return new RegExp(`^${escaped.join("[^]*")}$`).test(title);
+}
+
+describe.each(mutants.map((mutant) => [mutant.name, mutant] as const))("%s", (_, mutant) => {
+  it("has its place in the sources, and changes it", () => {
+    expect(misfits([mutant], textOf)).toEqual([]);
+    expect(withFaults([mutant], textOf(mutant.file))).not.toBe(textOf(mutant.file));
+  });
+
+  it("names a test that is there", () => {
+    const { file, test: name } = mutant.caughtBy;
+    const titles = titlesOf(file);
+    const missing = name.split(" > ").filter((title) => !titles.some((text) => mayBecome(text, title)));
+    expect(missing, `in ${file}`).toEqual([]);
+  });
+});
+
+test("there are as many as were promised, each under a name of its own, with a reason", () => {
+  expect(mutants.length).toBeGreaterThanOrEqual(40);
+  expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length);
+  for (const { name, why } of mutants) {
+    expect(name).toMatch(/^[a-z0-9]+(-[a-z0-9]+)+$/);
+    expect(why).toMatch(/^[A-Z`].*\.$/);
+  }
+});
+
+// ---- how they are judged ---------------------------------------------------------------------
+
+const caughtBy = { file: "test/a.test.ts", test: "a group > a test" };
+
+function reportOf(status: string, message?: string, title = "a test") {
+  const failureMessages = message === undefined ? [] : [message];
+  const assertionResults = [{ ancestorTitles: ["a group"], title, status, duration: 5, failureMessages }];
+  return { files: [{ name: "/copy/test/a.test.ts", status, message: "", assertionResults }] };
+}
+
+const unread = {
+  files: [
+    { name: "/copy/test/a.test.ts", status: "failed", message: "SyntaxError: …", assertionResults: [] },
+  ],
+};
+
+describe("a fault", () => {
+  it.each([
+    ["whose test fails by an assertion", "caught", reportOf("failed", "AssertionError: expected 1 to be 2")],
+    ["whose test fails by an error of dbq", "caught", reportOf("failed", "DatabaseError: locked")],
+    ["whose test passes", "survived", reportOf("passed")],
+    ["whose test was skipped", "error", reportOf("skipped")],
+    ["whose test is not there", "error", reportOf("failed", "AssertionError: …", "another test")],
+    ["whose test's file does not load", "error", unread],
+    ["whose test's file was not run", "error", { files: [] }],
+    ["that is no program", "error", reportOf("failed", "ReferenceError: x is not defined")],
+    ["whose test took longer than it may", "error", reportOf("failed", "Error: Test timed out in 30000ms.")],
+    ["whose test had to be ended", "error", { hung: true } as const],
+    ["without a report", "error", { broken: "vitest ended" }],
+  ])("%s: %s", (_, verdict, report) => {
+    expect(judged({ caughtBy }, report).verdict).toBe(verdict);
+  });
+
+  it("that says it would hang is caught by that, and as well by a failure", () => {
+    const hanging = { caughtBy, hangs: true } as const;
+    expect(judged(hanging, { hung: true }).verdict).toBe("caught (hung)");
+    expect(judged(hanging, reportOf("failed", "Error: Test timed out in 3000ms.")).verdict).toBe(
+      "caught (hung)",
+    );
+    expect(judged(hanging, reportOf("failed", "AssertionError: …")).verdict).toBe("caught");
+    expect(judged(hanging, reportOf("passed")).verdict).toBe("survived");
+  });
+});
+
+describe("the place of a fault", () => {
+  const text = "first: one two\nsecond: one two\n";
+
+  it("is the only one of its text, or the first after one that is", () => {
+    expect(placeOf({ find: "first" }, text)).toEqual({ start: 0, end: 5 });
+    expect(placeOf({ after: "second", find: "one" }, text)).toEqual({ start: 23, end: 26 });
+    expect(() => placeOf({ find: "one" }, text)).toThrow("occurs more than once");
+    expect(() => placeOf({ find: "three" }, text)).toThrow("does not occur");
+    expect(() => placeOf({ after: "one", find: "two" }, text)).toThrow("occurs more than once");
+    expect(() => placeOf({ after: "second", find: "first" }, text)).toThrow("does not occur");
+  });
+
+  it("is replaced beside others, and overlaps none of its group", () => {
+    const fault = (name: string, find: string, after?: string): Mutant => {
+      const place = after === undefined ? { find } : { after, find };
+      return { name, why: "", file: "a.ts", replace: "X", caughtBy, ...place };
+    };
+    const [a, b, c] = [fault("a", "first"), fault("b", "one", "second"), fault("c", "one two", "second")];
+    expect(withFaults([a, b], text)).toBe("X: one two\nsecond: X two\n");
+    expect(layersOf([a, b, c], () => text).map((layer) => layer.map(({ name }) => name))).toEqual([
+      ["a", "b"],
+      ["c"],
+    ]);
+  });
+});
+
+test("the pattern of tests fits their names, and no part or extension of them", () => {
+  const pattern = new RegExp(patternOf([caughtBy, { file: "b", test: "what (is) [this]? > $1.50 / a|b" }]));
+  expect(pattern.test("a group a test")).toBe(true);
+  expect(pattern.test("what (is) [this]? $1.50 / a|b")).toBe(true);
+  for (const other of ["a group a test that goes on", "in a group a test", "a test"])
+    expect(pattern.test(other)).toBe(false);
+});

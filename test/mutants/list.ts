@@ -1,0 +1,17 @@
+/** All seeded faults, by what they break. */
+import { claimAndSettle } from "./claim-and-settle.ts";
+import { databaseFaults } from "./database.ts";
+import type { Mutant } from "./mutant.ts";
+import { queueFaults } from "./queue.ts";
+import { runningFaults } from "./running.ts";
+import { upkeepFaults } from "./upkeep.ts";
+import { valueFaults } from "./values.ts";
+
+export const mutants: readonly Mutant[] = [
+  ...claimAndSettle,
+  ...upkeepFaults,
+  ...runningFaults,
+  ...queueFaults,
+  ...databaseFaults,
+  ...valueFaults,
+];

@@ -1,0 +1,242 @@
+/** Faults of the queue: enqueue, await, transactions, operations, close. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+const operations = "src/stores/operations.ts";
+const statements = "src/stores/statements.ts";
+const sqlite = "src/stores/sqlite.ts";
+const completion = "src/completion.ts";
+
+/** A case of the conformance suite, on a file. */
+const onFile = (test: string) => ({
+  file: "test/conformance/sqlite.test.ts",
+  test: `'SQLite, a file' > ${test}`,
+});
+const inQueue = (file: string, test: string) => ({ file: `test/queue/${file}.test.ts`, test });
+
+export const queueFaults: readonly Mutant[] = [
+  {
+    name: "key-of-a-scheduled-task-is-free",
+    why: "An enqueue with the key of a task that waits fails with an error, instead of giving its id.",
+    file: statements,
+    find: "status in ('pending', 'scheduled', 'running')",
+    replace: "status in ('pending', 'running')",
+    caughtBy: onFile(
+      "insert > a pending, scheduled or running task holds its unique key, and its id is the answer",
+    ),
+  },
+  {
+    name: "duplicate-error-is-ignored",
+    why: "A caller that asked to be refused gets the id of somebody else's task.",
+    file: "src/enqueue.ts",
+    find: "if (duplicate && refuse) throw",
+    replace: "if (duplicate && refuse === undefined) throw",
+    caughtBy: inQueue(
+      "unique-key",
+      "a unique key > that is held is an error where the call says so, and the error names the holder",
+    ),
+  },
+  {
+    name: "enqueue-tasks-writes-half",
+    why: "Of a hundred tasks of one call some are written, and the caller hears of an error.",
+    file: "src/stores/methods.ts",
+    find: "(isOneStatement(tasks) ? run : write)",
+    replace: "(isOneStatement(tasks) ? run : run)",
+    caughtBy: inQueue("enqueue-many", "writes none when the database refuses one"),
+  },
+  {
+    name: "enqueue-tasks-writes-before-it-refuses",
+    why: "A call that is refused as a duplicate leaves the tasks before the duplicate behind.",
+    file: operations,
+    find: 'if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);',
+    replace: "",
+    caughtBy: onFile(
+      "insert > a duplicate that is refused names the holder, and nothing of the call is written",
+    ),
+  },
+  {
+    name: "close-does-not-wait-for-writes",
+    why: "An enqueue that was under way when the queue closed fails, though it was accepted.",
+    file: "src/enqueue.ts",
+    find: "await this.#writing;\n",
+    replace: "await Promise.resolve();\n",
+    caughtBy: {
+      file: "test/unit/enqueue.test.ts",
+      test: "GroupCommit > close writes what was added, waits for writes under way, and takes no more",
+    },
+  },
+  {
+    name: "failed-write-poisons-the-next",
+    why: "After one write that failed every later enqueue of the process fails too.",
+    file: "src/enqueue.ts",
+    find: "} catch (error) {\n      for (const { reject } of batch) reject(error);\n    }",
+    replace:
+      "} catch (error) {\n      for (const { reject } of batch) reject(error);\n      this.#closed = true;\n    }",
+    caughtBy: {
+      file: "test/unit/enqueue.test.ts",
+      test: "GroupCommit > a write that fails fails its own calls, and no later ones",
+    },
+  },
+  {
+    name: "delay-is-ignored",
+    why: "A task that was to run in an hour runs now.",
+    file: statements,
+    find: "> ${d.now(p)} then 'scheduled' else 'pending' end",
+    replace: "> ${d.now(p)} then 'pending' else 'pending' end",
+    caughtBy: onFile("insert > a moment to come, or a delay, makes a task scheduled"),
+  },
+  {
+    name: "await-misses-a-purge",
+    why: "Whoever awaits a task that is deleted waits for ever.",
+    file: completion,
+    find: "for (const id of gone) this.#settle(id,",
+    replace: "for (const id of gone.slice(gone.length)) this.#settle(id,",
+    caughtBy: inQueue(
+      "await",
+      "awaitTaskCompletion > refuses an id that was never there, and one that is purged while it is awaited",
+    ),
+    hangs: true,
+  },
+  {
+    name: "await-outlives-its-queue",
+    why: "Whoever awaits a task when the queue closes waits for ever.",
+    file: "src/queue.ts",
+    find: "this.#completions.close();",
+    replace: "",
+    caughtBy: inQueue("hints", "an await of a queue that is closed ends at once, without a poll"),
+  },
+  {
+    name: "await-keeps-its-listeners",
+    why: "A signal that many awaits share grows with each of them.",
+    file: completion,
+    find: 'signal?.removeEventListener("abort", onAbort);',
+    replace: "",
+    caughtBy: inQueue("await", "awaitTaskCompletion > forgets its signal when it has ended"),
+  },
+  {
+    name: "await-gives-up-without-a-last-look",
+    why: "After a busy event loop an await times out whose task ended in time.",
+    file: completion,
+    after: "#giveUp(id: number",
+    find: "this.#late.push({ id, act: () => entry.reject(new AwaitTimeoutError(id, timeout)) });",
+    replace: "entry.reject(new AwaitTimeoutError(id, timeout));",
+    caughtBy: inQueue(
+      "hints",
+      "a task that ended in time has ended in time, though its await was looked after late",
+    ),
+  },
+  {
+    name: "ends-are-not-hinted-at",
+    why: "An await in the worker's own process hears of the end half a second late, by the poll.",
+    file: "src/slots.ts",
+    find: "this.#host.hints.ended(ended.map(({ outcome }) => outcome.id));",
+    replace: "",
+    caughtBy: inQueue("hints", "what a worker of this process ended is told at once, without a poll"),
+  },
+  {
+    name: "cancels-are-not-hinted-at",
+    why: "An await in the same process hears of a cancel half a second late, by the poll.",
+    file: "src/queue.ts",
+    find: "hints.moved([id]);",
+    replace: "",
+    caughtBy: inQueue("hints", "what was cancelled in this process is told at once, without a poll"),
+  },
+  {
+    name: "purges-are-not-hinted-at",
+    why: "An await in the same process hears of a purge half a second late, by the poll.",
+    file: "src/queue.ts",
+    find: "hints.moved();\n    const { func",
+    replace: "const { func",
+    caughtBy: inQueue("hints", "what was purged in this process is told at once, without a poll"),
+  },
+  {
+    name: "enqueues-wake-nobody",
+    why: "A task waits for the next poll of the worker in its own process.",
+    file: "src/queue.ts",
+    after: 'store.insert(tasks, "report");',
+    find: "this.#engine.hints.work(tasks.some(isPutOff));",
+    replace: "",
+    caughtBy: inQueue("hints", "what is enqueued in this process is begun at once, without a poll"),
+  },
+  {
+    name: "commits-within-wake-nobody",
+    why: "A task of a transaction waits for the next poll of the worker in its own process.",
+    file: "src/queue.ts",
+    find: "setImmediate(() => this.#engine.hints.work(true));",
+    replace: "",
+    caughtBy: inQueue("hints", "what a transaction of the app enqueued is begun at once, without a poll"),
+  },
+  {
+    name: "within-writes-after-the-end",
+    why: "A task of a transaction that was rolled back is written into the next one.",
+    file: sqlite,
+    find: "client.inTransaction && !ended.has(tx as object)",
+    replace: "client.inTransaction",
+    caughtBy: inQueue(
+      "within",
+      "a queue inside a transaction > of an async callback writes nothing into a transaction that came after its own",
+    ),
+  },
+  {
+    name: "async-callback-commits",
+    why: "A callback that returns a promise commits before it has done its work.",
+    file: sqlite,
+    find: "return refuseThenable(fn(tx));",
+    replace: "return fn(tx) as T;",
+    caughtBy: inQueue(
+      "transaction",
+      "a transaction of a queue on a path > is undone by a callback that returns a promise, or anything like one",
+    ),
+  },
+  {
+    name: "queue-writes-into-the-apps-transaction",
+    why: "An enqueue beside an open transaction of the app is acknowledged, and rolled back with it.",
+    file: sqlite,
+    after: "const onceFree",
+    find: "refuseOpenTransaction(client);",
+    replace: "",
+    caughtBy: inQueue(
+      "within",
+      "a queue inside a transaction > leaves a transaction of the app's alone that is open on its connection",
+    ),
+  },
+  {
+    name: "purge-takes-running-tasks",
+    why: "A purge deletes what workers are running, without being asked to.",
+    file: statements,
+    find: "filter.includeRunning ? sql`` : sql`and status <> 'running'`",
+    replace: "sql``",
+    caughtBy: onFile("purge and prune > purge deletes tasks of every status but running, and their attempts"),
+  },
+  {
+    name: "purge-in-one-transaction",
+    why: "A purge of thousands keeps everybody else from writing until it is done.",
+    file: "src/queue.ts",
+    find: "const purgeBatch = 500;",
+    replace: "const purgeBatch = 1_000_000;",
+    caughtBy: inQueue(
+      "purge-batches",
+      "at most 500 tasks are deleted in one transaction, and others have their turn after each",
+    ),
+  },
+  {
+    name: "pages-skip-a-task",
+    why: "Whoever goes through all tasks page by page misses one between each two pages.",
+    file: statements,
+    find: "and id < ${after}",
+    replace: "and id < ${after} - 1",
+    caughtBy: onFile(
+      "get, list, count, idle, attempts > list is newest first, in pages that neither skip nor repeat",
+    ),
+  },
+  {
+    name: "pages-without-an-end",
+    why: "A list of fifty brings a million rows into memory.",
+    file: statements,
+    find: "order by id desc limit ${limit}",
+    replace: "order by id desc limit ${limit} * 1000",
+    caughtBy: onFile(
+      "get, list, count, idle, attempts > list is newest first, in pages that neither skip nor repeat",
+    ),
+  },
+];

@@ -1,0 +1,112 @@
+/** Values for the properties: what JSON can say, what it cannot, and what becomes of either. */
+import { isDeepStrictEqual } from "node:util";
+import fc from "fast-check";
+
+/** Strings of any UTF-16 units, lone surrogates and NUL among them. */
+export const text = fc
+  .array(
+    fc.oneof(
+      fc.integer({ min: 0, max: 0xffff }),
+      fc.constantFrom(0, 0xd800, 0xdfff, 0x2028, 0x2029, 0x22, 0x5c, 0xfeff),
+    ),
+  )
+  .map((units) => String.fromCharCode(...units));
+
+export const key = fc.oneof(
+  text,
+  fc.constantFrom("__proto__", "constructor", "toString", "toJSON", "length", "", "0", "a.b", "a b", "class"),
+);
+
+const number = fc.oneof(
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.maxSafeInteger(),
+  fc.constantFrom(-0, 0, 2 ** 53, 2 ** 53 + 2, Number.MAX_VALUE, Number.MIN_VALUE, 1e21, -1e-7, 0.1 + 0.2),
+);
+
+/** Whatever JSON can say. `fromEntries` makes own properties of all keys, `__proto__` too. */
+export const { value: json } = fc.letrec<{ value: unknown; array: unknown[]; object: object }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 6 },
+    fc.constant(null),
+    fc.boolean(),
+    number,
+    text,
+    tie("array"),
+    tie("object"),
+  ),
+  array: fc.array(tie("value"), { maxLength: 6 }),
+  object: fc
+    .array(fc.tuple(key, tie("value")), { maxLength: 6 })
+    .map((entries) => Object.fromEntries(entries)),
+}));
+
+/** What JSON cannot say, made anew for each use. */
+export const notJson = fc.constantFrom<() => unknown>(
+  () => Number.NaN,
+  () => Number.NEGATIVE_INFINITY,
+  () => 1n,
+  () => Symbol("s"),
+  () => () => 1,
+  () => new Date(0),
+  () => new Map(),
+  () => new WeakRef({}),
+  () => new Uint8Array(2),
+  () => new SharedArrayBuffer(2),
+  () => Promise.resolve(1),
+  () => new Error("x"),
+  () => Object(1),
+  () => new (class Point {})(),
+  () => new (class extends Array {})(),
+);
+
+/** Any value at all, of any class that the language has. */
+export const anything = fc.anything({
+  withBigInt: true,
+  withBoxedValues: true,
+  withDate: true,
+  withMap: true,
+  withSet: true,
+  withTypedArray: true,
+  withSparseArray: true,
+  withNullPrototype: true,
+  withObjectString: true,
+  maxDepth: 4,
+});
+
+/** The one change that is allowed: undefined properties left out, null-prototype objects made plain. */
+export function allowed(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(allowed);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return value;
+  const kept = Object.entries(value).filter(([, item]) => item !== undefined);
+  return Object.fromEntries(kept.map(([name, item]) => [name, allowed(item)]));
+}
+
+/** Equal in every value (-0 is not 0) and prototype, and in the order of keys, which `isDeepStrictEqual` does not see. */
+export function same(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(one, other) && JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** `value` with `bad` put somewhere inside of it, as the choices say; in an array when there is no room. */
+export function planted(value: unknown, bad: unknown, choices: readonly number[]): unknown {
+  const [choice = 0, ...rest] = choices;
+  if (Array.isArray(value)) {
+    const at = choice % (value.length + 1);
+    return at === value.length ? [...value, bad] : value.with(at, planted(value[at], bad, rest));
+  }
+  if (typeof value !== "object" || value === null) return [bad];
+  const entries = Object.entries(value);
+  const at = choice % (entries.length + 1);
+  const changed = entries.map(([name, item], i) => [name, i === at ? planted(item, bad, rest) : item]);
+  return Object.fromEntries(at === entries.length ? [...changed, [`new ${choice}`, bad]] : changed);
+}
+
+/** Where `planted` puts something, and what was to be found there. */
+export const places = fc.array(fc.nat(1_000), { maxLength: 6 });
+
+/** What a path leads to: it is JavaScript, and is read as such. `scope` is what its first name stands for. */
+export function at(path: string, scope: unknown): unknown {
+  const [name] = path.match(/^\w+/) ?? ["nothing"];
+  return new Function(name, `return ${path}`)(scope);
+}

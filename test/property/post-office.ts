@@ -1,0 +1,70 @@
+/** One queue, worker and second queue for all tests of a file, and what the worker runs: they are about values, not queues. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { currentTask, openQueue, type Queue, task, Worker } from "../../src/index.ts";
+
+export interface Post {
+  queue: Queue;
+  /** The same file as another process sees it. */
+  other: Queue;
+  /** A connection of nobody's, as another program would have one. */
+  raw: Database.Database;
+  /** Runs every function that is registered, from the first test to the last. */
+  worker: Worker<Queue>;
+  maxPayload: number;
+  /** How many rows were ever inserted. */
+  inserted(): number;
+  close(): Promise<void>;
+}
+
+const results = new Map<number, () => unknown>();
+
+/** A number by which `make` and `complete` know the value that they are to give. */
+export function numberFor(value: () => unknown): number {
+  results.set(results.size, value);
+  return results.size - 1;
+}
+
+const resultOf = (number: number): unknown => results.get(number)?.();
+
+/** Returns what it got. */
+export const echo = task("echo", async (...args: unknown[]) => args, { maxRetries: 0 });
+
+/** Returns the value of this number. */
+export const make = task("make", async (number: number) => resultOf(number), { maxRetries: 0 });
+
+/** Completes with the value of this number, in a transaction of its own. */
+export const complete = task(
+  "complete",
+  async (number: number) => {
+    const { context, within } = currentTask<Queue>();
+    await context.transaction((tx: Parameters<typeof within>[0]) => {
+      within(tx).complete(resultOf(number));
+    });
+  },
+  { maxRetries: 0 },
+);
+
+/** Opens it on a new file. */
+export async function postOffice(): Promise<Post> {
+  const folder = mkdtempSync(join(tmpdir(), "dbq-post-"));
+  const path = join(folder, "dbq.db");
+  const maxPayload = 300_000;
+  const options = { synchronous: "normal", maxPayload } as const;
+  const [queue, other] = [await openQueue(path, options), await openQueue(path, options)];
+  const raw = new Database(path, { timeout: 20_000 });
+  const last = raw
+    .prepare("select coalesce(max(seq), 0) from sqlite_sequence where name = 'dbq_tasks'")
+    .pluck();
+  const worker = new Worker<Queue>(queue, { context: queue });
+  await worker.start();
+  const close = async () => {
+    await worker.stop({ grace: 0 });
+    await Promise.all([queue.close(), other.close()]);
+    raw.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { queue, other, raw, worker, maxPayload, inserted: () => last.get() as number, close };
+}

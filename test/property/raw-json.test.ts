@@ -1,0 +1,155 @@
+/**
+ * Invariant: a row that another program wrote is given to its function as JSON reads it, or fails by itself with an error that
+ * names the column; it never hurts its neighbours, nor whoever looks at it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type TaskId, task } from "../../src/index.ts";
+import { ended, read } from "../worker/setup.ts";
+import { echo, type Post, postOffice } from "./post-office.ts";
+
+let post: Post;
+beforeAll(async () => {
+  post = await postOffice();
+});
+afterAll(() => post.close());
+
+const levels = 10_000;
+
+/** How deep the arrays in each other are, without recursion. */
+const depthOf = task("depthOf", (value: unknown) => {
+  let depth = 0;
+  for (let inside = value; Array.isArray(inside); inside = inside[0]) depth += 1;
+  return depth;
+});
+
+type Columns = Record<string, string | number | Buffer>;
+
+/** Inserts a row as it is, between two good ones that are younger and older; these end well, whatever becomes of it. */
+async function inserted(columns: Columns): Promise<TaskId> {
+  const { raw, queue } = post;
+  const insert = (given: Columns): TaskId => {
+    const names = Object.keys(given);
+    const values = names.map(() => "?").join(", ");
+    const { lastInsertRowid } = raw
+      .prepare(`insert into dbq_tasks (${names.join(", ")}) values (${values})`)
+      .run(Object.values(given));
+    return Number(lastInsertRowid);
+  };
+  const neighbour = { func: echo.taskName, args: '["unharmed"]' };
+  // One commit, so that one claim finds all three.
+  const [before, id, after] = raw.transaction(() => [
+    insert(neighbour),
+    insert({ func: echo.taskName, max_retries: 0, ...columns }),
+    insert(neighbour),
+  ])() as [TaskId, TaskId, TaskId];
+  for (const good of [before, after])
+    expect(await ended(queue, good)).toMatchObject({
+      status: "completed",
+      result: ["unharmed"],
+      retryCount: 0,
+    });
+  return id;
+}
+
+const parsed = (json: string): unknown => JSON.parse(json);
+
+const given: [what: string, columns: Columns, result: unknown][] = [
+  [
+    "__proto__ as a key",
+    { args: '[{"__proto__":{"admin":true}}]' },
+    parsed('[{"__proto__":{"admin":true}}]'),
+  ],
+  ["__proto__ among kwargs", { kwargs: '{"__proto__":1}' }, [parsed('{"__proto__":1}')]],
+  ["constructor and toJSON", { kwargs: '{"constructor":1,"toJSON":"x"}' }, [{ constructor: 1, toJSON: "x" }]],
+  ["a key twice: the last counts", { args: '[{"a":1,"a":2}]' }, [{ a: 2 }]],
+  ["half of a surrogate pair", { args: '["\\ud800",{"\\udfff":1}]' }, ["\ud800", { "\udfff": 1 }]],
+  ["an escaped NUL", { args: '["a\\u0000b"]' }, ["a\0b"]],
+  ["line separators as they are", { args: '["\u2028\u2029"]' }, ["\u2028\u2029"]],
+  ["1.0 and 10.50", { args: "[1.0, 10.50, 1e2]" }, [1, 10.5, 100]],
+  ["-0", { args: "[-0]" }, [-0]],
+  ["2^53, and the smallest number", { args: "[9007199254740992, 5e-324]" }, [2 ** 53, Number.MIN_VALUE]],
+  ["white space of all kinds", { args: '\n\t [ 1 ,\r\n "x" ] ' }, [1, "x"]],
+  ["bytes instead of text", { args: Buffer.from('["é"]') }, ["é"]],
+  ["101 levels", { func: depthOf.taskName, args: "[".repeat(102) + "]".repeat(102) }, 101],
+  [
+    "10,000 levels",
+    { func: depthOf.taskName, args: "[".repeat(levels + 1) + "]".repeat(levels + 1) },
+    levels,
+  ],
+  ["meta that is no JSON, which no function sees", { args: "[1]", meta: "{oops" }, [1]],
+  ["more than maxPayload", { func: depthOf.taskName, args: JSON.stringify([["x".repeat(400_000)]]) }, 1],
+];
+
+describe("given as JSON reads it", () => {
+  test.each(given)("%s", async (_, columns, result) => {
+    const done = await ended(post.queue, await inserted(columns));
+    expect(done.error).toBeNull();
+    expect(done.result).toStrictEqual(result);
+    // A comparison of 10,000 levels is more than a stack holds.
+    const { args, ...rest } = await read(post.other, done.id);
+    expect(done).toMatchObject(rest);
+    if (columns.func === undefined) expect(done.args).toStrictEqual(args);
+  });
+});
+
+const failing: [what: string, columns: Columns, column: string][] = [
+  ["no JSON", { args: "[oops" }, "args"],
+  ["an empty text", { args: "" }, "args"],
+  ["an object", { args: '{"0":1}' }, "args"],
+  ["null", { args: "null" }, "args"],
+  ["a number in place of text", { args: 5 }, "args"],
+  ["a trailing comma", { args: "[1,]" }, "args"],
+  ["single quotes", { args: "['a']" }, "args"],
+  ["NaN", { args: "[NaN]" }, "args"],
+  ["a byte order mark", { args: "\ufeff[]" }, "args"],
+  ["a NUL behind it", { args: "[1]\0" }, "args"],
+  ["a bare NUL inside", { args: '["\0"]' }, "args"],
+  ["two values", { args: "[1] [2]" }, "args"],
+  ["10,000 levels that do not end", { args: "[".repeat(levels) }, "args"],
+  ["bytes that are no text", { args: Buffer.from([0xff, 0x00, 0x5b]) }, "args"],
+  ["kwargs that are an array", { kwargs: "[1]" }, "kwargs"],
+  ["kwargs that are null", { kwargs: "null" }, "kwargs"],
+  ["kwargs that are no JSON", { kwargs: "a=1" }, "kwargs"],
+];
+
+describe("fails by itself, with the name of the column", () => {
+  test.each(failing)("%s", async (_, columns, column) => {
+    const id = await inserted({ ...columns, max_retries: 3 });
+    const failed = await ended(post.queue, id);
+    expect(failed).toMatchObject({ status: "failed", retryCount: 0, error: { code: "DBQ_TASK_CORRUPT" } });
+    expect(failed.error?.message).toMatch(new RegExp(`^column ${column}: .`));
+    // Running it again would not change it, and whoever looks sees what is there.
+    expect(await post.other.listAttempts(id)).toHaveLength(1);
+    const [listed] = await post.other.listTasks({ after: id + 1, limit: 1 });
+    expect(listed).toEqual(failed);
+  });
+});
+
+describe("numbers that JavaScript does not have", () => {
+  // JSON.parse rounds them without a word: another language's 64-bit id would be another id.
+  test.each([
+    ["2^53 + 1", "[9007199254740993]"],
+    ["an id of 64 bits", "[1234567890123456789]"],
+    ["the same, negative, beside a string and inside of an object", '[{"a":"123","b":[-9007199254740993]}]'],
+    ["1e400", "[1e400]"],
+  ])("%s is not given as another number", async (_, args) => {
+    const failed = await ended(post.queue, await inserted({ args }));
+    expect(failed).toMatchObject({ status: "failed", error: { code: "DBQ_TASK_CORRUPT" } });
+  });
+});
+
+/** Text where a number belongs: SQLite takes it. What it means is nobody's guess, so its neighbours are what counts. */
+const bent: [what: string, columns: Columns, fate: string][] = [
+  ["max_retries", { max_retries: "many", args: "oops" }, "failed"],
+  ["priority", { priority: "high" }, "completed"],
+  ["timeout", { timeout: "soon" }, "completed"],
+  ["retry_count", { retry_count: "none" }, "completed"],
+  ["created_at", { created_at: "yesterday" }, "completed"],
+];
+
+describe("no number in a column for numbers", () => {
+  test.each(bent)("%s", async (_, columns, fate) => {
+    const { status } = await ended(post.queue, await inserted(columns));
+    expect(status).toBe(fate);
+  });
+});

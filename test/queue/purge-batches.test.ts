@@ -1,0 +1,27 @@
+/** A purge of many holds the write lock for a moment at a time: nobody waits for all of it. */
+import { expect, test } from "vitest";
+import { engineOf } from "../../src/engine.ts";
+import { temporaryQueue } from "../support/queue.ts";
+import { echo } from "./tasks.ts";
+
+test("at most 500 tasks are deleted in one transaction, and others have their turn after each", async () => {
+  const queue = await temporaryQueue();
+  await queue.enqueueTasks(Array.from({ length: 1_200 }, (_, i) => [echo, i] as const));
+  const { store } = engineOf(queue);
+  const { purge } = store;
+  const deleted: number[] = [];
+  let turns = 0;
+  const between: number[] = [];
+  store.purge = async (...given) => {
+    const looked = await purge(...given);
+    deleted.push(looked.purged);
+    between.push(turns);
+    setImmediate(() => {
+      turns += 1;
+    });
+    return looked;
+  };
+  expect(await queue.purgeTasks()).toEqual({ purged: 1_200, running: 0 });
+  expect(deleted).toEqual([500, 500, 200]);
+  expect(between).toEqual([0, 1, 2]);
+});

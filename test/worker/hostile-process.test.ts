@@ -1,0 +1,220 @@
+/**
+ * Invariant: whatever a handler does to its own process, what ran in it runs again elsewhere within a second or so, charged
+ * with the crash; a process that lives is not taken for dead, however busy it is; and what a dead one leaves behind changes
+ * nothing.
+ */
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { TaskFunction } from "../../src/index.ts";
+import { onLinux, patient } from "../chaos/linux.ts";
+import {
+  aborts,
+  exits,
+  exitsInside,
+  goFile,
+  holds,
+  leavesChild,
+  loops,
+  overflows,
+  rejects,
+  starves,
+  throwsAfterReturn,
+  throwsLater,
+  throwsOnAbort,
+} from "../fixtures/hostile-tasks.ts";
+import { type Child, type Stage, stage, start } from "../fixtures/processes.ts";
+import { amount } from "../support/amount.ts";
+import { until } from "./setup.ts";
+
+/** Milliseconds. The promise is one second, on a machine that is not as busy with other processes' deaths. */
+const soon = 3_000;
+
+/** Without a look at their processes, the dead would be found after the lease, which is longer than `soon`. */
+const lease = 15_000;
+
+function hostileWorker({ database, ledger }: Stage, options: object): Child {
+  return start("hostile-worker.ts", database, ledger.path, JSON.stringify({ lease, ...options }));
+}
+
+const ready = ({ ledger }: Stage, { pid }: Child) => ledger.until("ready", (entry) => entry.pid === pid);
+
+interface Death {
+  /** What its worker process ends with. */
+  how: number | string;
+  /** What it says about it. */
+  says?: string;
+  task: TaskFunction<[]>;
+}
+
+const deaths: Record<string, Death> = {
+  "process.exit(0)": { task: exits, how: 0 },
+  "process.exit(3) in a transaction": { task: exitsInside, how: 3 },
+  "process.abort()": { task: aborts, how: "SIGABRT" },
+  "an exception from a timer": { task: throwsLater, how: 1, says: "Error: from a timer" },
+  "an exception from a microtask": { task: throwsAfterReturn, how: 1, says: "Error: from a microtask" },
+  "a rejection that nobody awaits": { task: rejects, how: 1, says: "Error: that nobody awaits" },
+  "an exception from a listener of its signal": {
+    task: throwsOnAbort,
+    how: 1,
+    says: "Error: from a listener",
+  },
+  "more memory than there is": { task: overflows, how: "SIGABRT", says: "heap out of memory" },
+};
+
+interface Victim {
+  name: string;
+  child: Child;
+  ids: number[];
+  diedAt: Promise<number>;
+}
+
+/** A worker of a queue of its own, which runs this task and beside it one that only holds on. */
+async function victim(all: Stage, queueName: string, harmful: TaskFunction<[]>): Promise<Victim> {
+  const child = hostileWorker(all, { queueName, concurrency: 2 });
+  const ids = await all.queue.enqueueTasks([
+    [harmful.with({ queueName, timeout: harmful === throwsOnAbort ? "2s" : "5m" })],
+    [holds.with({ queueName })],
+  ]);
+  const diedAt = child.ended.then(() => Date.now());
+  return { name: queueName, child, ids, diedAt };
+}
+
+/** Both of the victim's tasks have crashed once, and were done by the witness. @returns milliseconds that this took */
+async function recovered(
+  all: Stage,
+  { name, ids, diedAt }: Victim,
+  witness: Child,
+  since = 0,
+): Promise<number> {
+  const { queue, ledger } = all;
+  const died = Math.max(await diedAt, since);
+  const takeovers: number[] = [];
+  for (const id of ids) {
+    const done = await queue.awaitTaskCompletion(id, { timeout: "20s" });
+    expect(done, name).toMatchObject({ status: "completed", result: witness.pid, retryCount: 1 });
+    expect(await queue.listAttempts(id), name).toMatchObject([{ outcome: "crashed", generationId: 2 }]);
+    const started = ledger.entries("start").filter((entry) => entry.task === id);
+    expect(started, name).toHaveLength(2);
+    takeovers.push((started[1]?.at ?? Number.NaN) - died);
+  }
+  return Math.max(0, ...takeovers);
+}
+
+onLinux("a handler that ends its process", () => {
+  test("by whatever means: what ran there runs elsewhere, charged", patient, async () => {
+    const all = await stage();
+    const raw = new Database(all.database, { timeout: 5_000 });
+    onTestFinished(() => {
+      raw.close();
+    });
+    raw.exec("create table effects (task integer not null)");
+    // For all of them; it is the one that fills its memory that notices.
+    vi.stubEnv("NODE_OPTIONS", "--max-old-space-size=64");
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const names = Object.keys(deaths);
+    const victims = await Promise.all(names.map((name) => victim(all, name, (deaths[name] as Death).task)));
+    await all.ledger.count("start", 2 * names.length);
+    const witness = hostileWorker(all, { queueName: names, concurrency: 20 });
+    const { at } = await ready(all, witness);
+    writeFileSync(goFile(all.ledger.path), "");
+    for (const one of victims) {
+      const { how, says = "" } = deaths[one.name] as Death;
+      expect(await one.child.ended, `${one.name}: ${one.child.output()}`).toBe(how);
+      expect(one.child.output()).toContain(says);
+      const takeover = await recovered(all, one, witness, at);
+      console.log(`${one.name}: runs elsewhere after ${takeover} ms`);
+      expect(takeover, one.name).toBeLessThanOrEqual(soon);
+    }
+    expect(raw.prepare("select count(*) from effects").pluck().get()).toBe(0);
+    expect(raw.pragma("integrity_check", { simple: true })).toBe("ok");
+    expect(all.ledger.entries("error")).toEqual([]);
+    expect((await all.queue.listWorkers()).map(({ pid }) => pid)).toEqual([witness.pid]);
+  });
+});
+
+/** Whether there is such a process, also one that has ended and was not asked for yet. */
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a process has open, and the locks that it holds. */
+function holdsOf(pid: number): string[] {
+  const open = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  const locks = readFileSync("/proc/locks", "utf8").split("\n");
+  return [...open, ...locks.filter((line) => line.split(/\s+/).includes(String(pid)))];
+}
+
+// The microtasks that never end are the same to the worker as the loop: one of them is enough in every run.
+const endless: [what: string, task: TaskFunction<[]>][] = [
+  ["a loop", loops],
+  ["microtasks", starves],
+];
+
+onLinux("a handler that never ends", () => {
+  test.each(endless.slice(0, amount(1, 2)))(
+    "%s: it is not run twice while its process lives, and runs elsewhere when that is killed",
+    patient,
+    async (name, task) => {
+      const all = await stage();
+      const shortLease = 1_000;
+      const busy = hostileWorker(all, { queueName: name, concurrency: 1, lease: shortLease });
+      const id = await all.queue.enqueueTask(task.with({ queueName: name }));
+      await all.ledger.until("start");
+      const witness = hostileWorker(all, { queueName: name, lease: shortLease });
+      await ready(all, witness);
+      writeFileSync(goFile(all.ledger.path), "");
+      await all.ledger.until("harm");
+      await sleep(3 * shortLease);
+      expect(all.ledger.entries("start")).toHaveLength(1);
+      expect(all.ledger.entries("rescued")).toEqual([]);
+      expect(await all.queue.getTask(id)).toMatchObject({
+        status: "running",
+        generationId: 2,
+        retryCount: 0,
+      });
+      const diedAt = Promise.resolve(await busy.kill());
+      const takeover = await recovered(all, { name, child: busy, ids: [id], diedAt }, witness);
+      console.log(`${name}: runs elsewhere ${takeover} ms after the kill`);
+      expect(takeover).toBeLessThanOrEqual(soon);
+    },
+  );
+
+  test("a child that outlives its parent holds nothing of it", patient, async () => {
+    const all = await stage();
+    const parent = hostileWorker(all, { queueName: "parent", concurrency: 1 });
+    const id = await all.queue.enqueueTask(leavesChild.with({ queueName: "parent" }));
+    await all.ledger.until("start");
+    const witness = hostileWorker(all, { queueName: "parent" });
+    await ready(all, witness);
+    writeFileSync(goFile(all.ledger.path), "");
+    const child = (await all.ledger.until("child")).note as number;
+    try {
+      const diedAt = Date.now();
+      // Not `kill`: the child keeps its parent's output open, so that it is not closed by the parent's end.
+      parent.signal("SIGKILL");
+      await until(() => !exists(parent.pid));
+      const gone = { name: "parent", child: parent, ids: [id], diedAt: Promise.resolve(diedAt) };
+      const takeover = await recovered(all, gone, witness);
+      console.log(`beside the child of the dead: runs elsewhere after ${takeover} ms`);
+      expect(takeover).toBeLessThanOrEqual(soon);
+      expect(exists(child)).toBe(true);
+      expect(holdsOf(child).filter((held) => held.includes("dbq.db") || held.includes("POSIX"))).toEqual([]);
+      // Nobody is in the way of whoever wants the file for himself.
+      const raw = new Database(all.database, { timeout: 5_000 });
+      raw.exec("begin exclusive; commit");
+      expect(raw.pragma("wal_checkpoint(truncate)", { simple: true })).toBe(0);
+      raw.close();
+    } finally {
+      process.kill(child, "SIGKILL");
+    }
+  });
+});
