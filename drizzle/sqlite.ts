@@ -86,4 +86,6 @@ export const dbqWorkers = sqliteTable("dbq_workers", {
   heartbeatAt: integer("heartbeat_at").notNull().default(now),
   /** Grows by one with each heartbeat: whoever watches it needs no common clock. */
   beat: integer("beat").notNull().default(1),
+  /** On a server: the lock that the worker's own database session holds while it lives. */
+  session: text("session"),
 });

@@ -17,6 +17,7 @@ export type DbqErrorCode =
   | "DBQ_NOT_IN_TASK"
   | "DBQ_CLOSED"
   | "DBQ_STOPPED"
+  | "DBQ_OUTCOME_UNKNOWN"
   | "DBQ_DATABASE";
 
 /** Marks what is told apart by the names of its classes: two copies of dbq in one app have each their own classes. */
@@ -204,6 +205,16 @@ export class WorkerStoppedError extends DbqError {
 export class DatabaseError extends DbqError {
   constructor(message: string, options?: ErrorOptions) {
     super("DBQ_DATABASE", message, options);
+  }
+}
+
+/**
+ * The connection broke before the server's answer came: the tasks were written, all or none, and nobody knows which. With a
+ * `uniqueKey`, enqueue again: the key tells them apart. `cause` is the driver's own error.
+ */
+export class OutcomeUnknownError extends DbqError {
+  constructor(problem: string, options?: ErrorOptions) {
+    super("DBQ_OUTCOME_UNKNOWN", `it is not known whether the tasks were enqueued: ${problem}`, options);
   }
 }
 

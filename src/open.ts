@@ -10,7 +10,7 @@ import type { AnyFunction } from "./registry.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
 
-/** A path, `sqlite:` URL, `":memory:"`, or the app's own Drizzle database object. */
+/** A path, a `sqlite:`, `postgres:` or `mysql:` URL, `":memory:"`, or the app's own Drizzle database object. */
 export type QueueTarget = string | object;
 
 /**
@@ -27,11 +27,7 @@ export async function openQueue(
 }
 
 async function openStore(target: unknown, options: ReadQueueOptions): Promise<Store> {
-  if (typeof target === "string") {
-    const path = sqlitePath(target);
-    const { openSqlite } = await import("./stores/sqlite.ts");
-    return await openSqlite(path, options);
-  }
+  if (typeof target === "string") return await openTarget(target, options);
   if (typeof target !== "object" || target === null) {
     throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
   }
@@ -39,14 +35,46 @@ async function openStore(target: unknown, options: ReadQueueOptions): Promise<St
   return await openSqliteDatabase(target, options);
 }
 
-/** @throws TypeError for a URL of another database */
-function sqlitePath(target: string): string {
-  // Two letters at least: "C:" begins a path on Windows.
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
+async function openTarget(target: string, options: ReadQueueOptions): Promise<Store> {
   if (target === "") throw new TypeError('openQueue: expected a path or a URL, got ""');
-  if (scheme === undefined || target === ":memory:") return target;
-  if (scheme !== "sqlite")
-    throw new TypeError(`openQueue: there is no store for ${scheme}: URLs; there is one for sqlite:`);
+  const scheme = schemeOf(target);
+  switch (scheme) {
+    case undefined:
+    case "sqlite":
+      return await (await import("./stores/sqlite.ts")).openSqlite(sqlitePath(target), options);
+    case "postgres":
+    case "postgresql":
+      return await (await driver(() => import("./stores/postgres.ts"), "pg")).openPostgres(target, options);
+    case "mysql":
+    case "mariadb":
+      return await (await driver(() => import("./stores/mysql.ts"), "mysql2")).openMysql(target, options);
+    default:
+      throw new TypeError(
+        `openQueue: there is no store for ${scheme}: URLs; there are sqlite:, postgres:, mysql: and mariadb:`,
+      );
+  }
+}
+
+/** Two letters at least: "C:" begins a path on Windows. */
+function schemeOf(target: string): string | undefined {
+  if (target === ":memory:") return undefined;
+  return /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
+}
+
+/** @throws TypeError when the package is missing that the app has to install beside dbq */
+async function driver<T>(load: () => Promise<T>, name: string): Promise<T> {
+  try {
+    await import(name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new TypeError(`openQueue: the package "${name}" is missing: npm install ${name}`, { cause: error });
+  }
+  return await load();
+}
+
+/** @throws TypeError for a URL that names no file */
+function sqlitePath(target: string): string {
+  if (schemeOf(target) === undefined) return target;
   const path = target
     .slice("sqlite:".length)
     .replace(/^\/\/(?=\/|$)/, "")

@@ -24,6 +24,18 @@ export interface QueueOptions {
   synchronous?: "full" | "normal";
   /** Bytes of UTF-8 that args, kwargs and meta may take together, and a result by itself. @default 1 MiB */
   maxPayload?: number;
+  /**
+   * On a server, how claims keep workers apart: `"skip-locked"` by row locks, `"optimistic"` by the generation alone, for
+   * engines whose row locks stop at one node. @default "skip-locked"; "optimistic" on a Galera cluster
+   */
+  strategy?: "skip-locked" | "optimistic";
+  /**
+   * On a server, whether connections may keep what outlives a transaction: LISTEN, locks of a session, prepared statements.
+   * `false` is for a pooler that gives one connection to many, as PgBouncer does in transaction mode. @default true
+   */
+  sessions?: boolean;
+  /** On a server, how many connections the queue shares; one that listens and one for each worker are beside them. @default 5 */
+  poolSize?: number;
   /** How long finished tasks are kept; `Infinity`: for ever. @default { completed: "7d", cancelled: "7d", failed: "30d" } */
   retention?: { completed?: Duration; cancelled?: Duration; failed?: Duration };
 }
@@ -33,6 +45,9 @@ export interface ReadQueueOptions {
   synchronous: "full" | "normal";
   maxPayload: number;
   retention: Retention;
+  strategy?: "skip-locked" | "optimistic";
+  sessions?: boolean;
+  poolSize?: number;
 }
 
 const day = 24 * 60 * 60 * 1_000;
@@ -46,6 +61,9 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     migrate: boolean,
     synchronous: oneOf("full", "normal"),
     maxPayload: integer(1),
+    strategy: oneOf("skip-locked", "optimistic"),
+    sessions: boolean,
+    poolSize: integer(1, 1_000),
     retention: (value, name) => ({
       ...defaultRetention,
       ...readOptions<Retention>(value, name, {

@@ -132,6 +132,8 @@ export interface WorkerRecord extends NewWorker {
   beat: number;
   /** Milliseconds since the last heartbeat by the database's clock; negative after a step back. */
   heartbeatAge: number;
+  /** Whether the database session that it holds while it lives is there; null: it has none that anybody could see end. */
+  sessionLives: boolean | null;
 }
 
 export interface TaskFilter {

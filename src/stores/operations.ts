@@ -18,14 +18,35 @@ import type {
 } from "../store.ts";
 import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Row, toAttempt, toClaimed, toCount, toStanding, toTask } from "./rows.ts";
+import { type Row, toAttempt, toClaimed, toCount, toHeld, toStanding, toTask } from "./rows.ts";
 import { claimable as claimableOf, probeNames, queries, statements } from "./statements.ts";
-import { changes, count, insertedId, type Op, rows, rowsOnce, transaction } from "./steps.ts";
+import { changes, count, insertedId, insertedIds, type Op, rows, rowsOnce, transaction } from "./steps.ts";
 import { transitions } from "./transitions.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
 
 /** SQLite takes 500 in one statement. */
 const mostProbes = 250;
+
+type Pairs = readonly (readonly [queueName: string, func: string])[];
+
+const pairsOf = ({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" | "funcs">): Pairs =>
+  queueNames.flatMap((queueName) => funcs.map((func) => [queueName, func] as const));
+
+function probeParams(pairs: Pairs): Record<string, unknown> {
+  const params: Record<string, unknown> = {};
+  for (const [n, [queueName, func]] of pairs.entries()) {
+    const [queue, name] = probeNames(n);
+    params[queue] = queueName;
+    params[name] = func;
+  }
+  return params;
+}
+
+/** The parameters of all probes of a claim; undefined when they are none, or too many for one statement. */
+export function probed(claim: ClaimRequest): Record<string, unknown> | undefined {
+  const pairs = pairsOf(claim);
+  return pairs.length === 0 || pairs.length > mostProbes ? undefined : probeParams(pairs);
+}
 
 /** Of candidates. */
 const byPriorityThenAge = (a: Row, b: Row) => Number(b[7]) - Number(a[7]) || Number(a[0]) - Number(b[0]);
@@ -69,7 +90,16 @@ export function operations(d: Dialect) {
   function* insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Op<Inserted[]> {
     if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);
     const inserted: Inserted[] = [];
-    for (const task of tasks) inserted.push(yield* insertOne(task));
+    // A task with a key may not be inserted: it goes by itself, and the others beside it together.
+    for (let i = 0; i < tasks.length; ) {
+      const next = tasks.findIndex(({ uniqueKey }, n) => n >= i && uniqueKey !== null);
+      const free = tasks.slice(i, next < 0 ? undefined : next);
+      for (const id of yield* insertedIds(s.insert, free)) inserted.push({ id, duplicate: false });
+      i += free.length;
+      const keyed = tasks[i];
+      if (keyed) inserted.push(yield* insertOne(keyed));
+      i += 1;
+    }
     return inserted;
   }
 
@@ -77,26 +107,35 @@ export function operations(d: Dialect) {
 
   /** What may be claimed now: by the time it is claimed it may be gone. */
   function* candidates({ queueNames, funcs, limit }: ClaimRequest): Op<Row[]> {
-    const pairs = queueNames.flatMap((queueName) => funcs.map((func) => [queueName, func] as const));
+    const pairs = pairsOf({ queueNames, funcs });
     const found: Row[] = [];
     for (let i = 0; i < pairs.length; i += mostProbes) {
-      const probes = pairs.slice(i, i + mostProbes);
-      const params: Record<string, unknown> = { limit };
-      for (const [n, [queueName, func]] of probes.entries()) {
-        const [queue, name] = probeNames(n);
-        params[queue] = queueName;
-        params[name] = func;
-      }
-      found.push(...(yield* rows(claimable(probes.length), params)));
+      const some = pairs.slice(i, i + mostProbes);
+      found.push(...(yield* rows(claimable(some.length), { limit, ...probeParams(some) })));
     }
     return pairs.length > mostProbes ? found.sort(byPriorityThenAge).slice(0, limit) : found;
+  }
+
+  /**
+   * Of each queue and function as many as were seen, which nobody else can have. So many and no more: what a worker
+   * locks and does not claim, no other worker sees.
+   */
+  function* lock(seen: readonly Row[]): Op<Row[]> {
+    const wanted = new Map<string, { queueName: unknown; func: unknown; limit: number }>();
+    for (const { 2: func, 8: queueName } of seen) {
+      const key = JSON.stringify([queueName, func]);
+      wanted.set(key, { queueName, func, limit: (wanted.get(key)?.limit ?? 0) + 1 });
+    }
+    const locked: Row[] = [];
+    for (const params of wanted.values()) locked.push(...(yield* rows(s.lock, params)));
+    return wanted.size > 1 ? locked.sort(byPriorityThenAge) : locked;
   }
 
   /** Claims those of the candidates that nobody has moved since they were read. */
   function* claim(found: readonly Row[], workerId: string, startedAt: number): Op<TaskRecord[]> {
     const won = yield* changes(
       s.claim,
-      found.map(([id, generationId]) => ({ id, generationId, workerId, startedAt })),
+      found.map((row) => ({ ...toHeld(row), workerId, startedAt })),
     );
     return found.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
   }
@@ -156,9 +195,10 @@ export function operations(d: Dialect) {
     if (!request) return none;
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
     if (!worker) return { ...none, registered: false };
-    const found = seen ?? (yield* candidates(request));
+    const read = seen ?? (yield* candidates(request));
+    const found = d.locks ? yield* lock(read) : read;
     const won = yield* claim(found, request.workerId, Number(worker[0]));
-    const more = found.length === request.limit || won.length < found.length;
+    const more = read.length === request.limit || won.length < read.length;
     return { ...none, claimed: won, more };
   }
 

@@ -111,7 +111,7 @@ export function toAttempt(row: Row): StoredAttempt {
   };
 }
 
-/** The age of the heartbeat follows them. */
+/** The age of the heartbeat follows them, and whether its session lives. */
 export const workerColumns = `id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
   started_at, heartbeat_at, beat`;
 
@@ -130,6 +130,7 @@ export function toWorker(row: Row): WorkerRecord {
     heartbeatAt: int(row[10]),
     beat: int(row[11]),
     heartbeatAge: int(row[12]),
+    sessionLives: row[13] === null ? null : int(row[13]) === 1,
   };
 }
 

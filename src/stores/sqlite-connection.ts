@@ -1,49 +1,13 @@
 /** One better-sqlite3 connection: statements prepared once, transactions that may write from their start, and patience that blocks nobody. */
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { CasingCache } from "drizzle-orm/casing";
-import { is } from "drizzle-orm/entity";
-import { Placeholder, type SQL, sql } from "drizzle-orm/sql/sql";
+import type { SQL } from "drizzle-orm/sql/sql";
 import { DatabaseError, DbqError, QueueClosedError } from "../errors.ts";
+import { Compiler } from "./compile.ts";
 import type { Params, Statement } from "./statements.ts";
 import { type Op, runSync, type Step } from "./steps.ts";
 
-/** How SQL is written for SQLite. Drizzle's own dialect does the same, and loads all of its query builders. */
-const written = {
-  casing: new CasingCache(),
-  escapeName: (name: string) => `"${name.replaceAll('"', '""')}"`,
-  escapeParam: () => "?",
-  escapeString: (text: string) => `'${text.replaceAll("'", "''")}'`,
-};
-
-/** A statement's text, and the names of its parameters in their order. */
-interface Compiled {
-  text: string;
-  names: readonly string[];
-}
-
-const compiled = new WeakMap<Statement, Compiled>();
-
-const placeholders = new Proxy({}, { get: (_, name) => sql.placeholder(String(name)) }) as Params;
-
-/**
- * The text that a statement has on SQLite, and the names of its `?` in order. Compiled once in a process: compiling costs
- * several times what running does (19k against 63k inserts a second).
- */
-export function compile(statement: Statement): Compiled {
-  const known = compiled.get(statement);
-  if (known) return known;
-  const { sql: text, params } = statement(placeholders).toQuery(written);
-  const names = params.map((param) => {
-    if (is(param, Placeholder)) return param.name;
-    throw new TypeError(
-      `a statement has the literal parameter ${String(param)}: write it into the text, or name it`,
-    );
-  });
-  const entry = { text, names };
-  compiled.set(statement, entry);
-  return entry;
-}
+export const compiler = new Compiler({ quote: '"', parameter: () => "?", items: undefined });
 
 interface Prepared {
   run: Database.Statement;
@@ -71,17 +35,22 @@ export class SqliteConnection {
     switch (step.want) {
       case "rows":
         return run.all(...bind(names, step.params));
-      // Not RETURNING, which takes 2 µs of 5.
-      case "id": {
-        const { changes, lastInsertRowid } = this.#change(run, bind(names, step.params));
-        return changes > 0 ? Number(lastInsertRowid) : undefined;
-      }
+      case "id":
+        return this.#insert(run, bind(names, step.params));
+      case "ids":
+        return step.params.map((params) => this.#insert(run, bind(names, params)));
       case "count":
         return this.#change(run, bind(names, step.params)).changes;
-      case "counts":
-        return step.params.map((params) => this.#change(run, bind(names, params)).changes);
+      case "changes":
+        return step.params.map((params) => this.#change(run, bind(names, params)).changes > 0);
     }
   };
+
+  /** Not RETURNING, which takes 2 µs of 5. */
+  #insert(statement: Database.Statement, values: unknown[]): number | undefined {
+    const { changes, lastInsertRowid } = this.#change(statement, values);
+    return changes > 0 ? Number(lastInsertRowid) : undefined;
+  }
 
   #change(statement: Database.Statement, values: unknown[]): Database.RunResult {
     const result = statement.run(...values);
@@ -93,14 +62,14 @@ export class SqliteConnection {
   prepare(statement: Statement): Prepared {
     const known = this.#prepared.get(statement);
     if (known) return known;
-    const { text, names } = compile(statement);
+    const { text, names } = compiler.compile(statement);
     const entry = { run: asArrays(this.client.prepare(text)), names };
     this.#prepared.set(statement, entry);
     return entry;
   }
 
   #once(query: SQL): unknown[] {
-    const { sql: text, params } = query.toQuery(written);
+    const { sql: text, params } = compiler.once(query);
     return asArrays(this.client.prepare(text)).all(...params);
   }
 

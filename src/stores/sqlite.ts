@@ -1,4 +1,5 @@
 /** The store on SQLite, over better-sqlite3. */
+import { createRequire } from "node:module";
 import type { Database } from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { sql } from "drizzle-orm/sql/sql";
@@ -7,11 +8,12 @@ import { AsyncTransactionError } from "../errors.ts";
 import { report } from "../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { methodsOver } from "./methods.ts";
 import { checkTables, migrate } from "./migrate-sqlite.ts";
 import { operations } from "./operations.ts";
 import {
-  compile,
+  compiler,
   databaseError,
   patiently,
   refuseOpenTransaction,
@@ -20,7 +22,6 @@ import {
 } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { clientOf, drizzleOver, isTransaction } from "./sqlite-drizzle.ts";
-import { Heartbeat } from "./sqlite-heartbeat.ts";
 import { SqliteNudge } from "./sqlite-nudge.ts";
 import {
   explained,
@@ -35,14 +36,28 @@ import { SqlitePlace } from "./sqlite-place.ts";
 import { SqliteWatch } from "./sqlite-watch.ts";
 import type { Op } from "./steps.ts";
 
+const nothing = sql.raw("");
+
 const dialect: Dialect = {
   now: ({ now }) => sql`${now}`,
+  time: (parameter) => sql`${parameter}`,
+  millis: (time) => sql`${time}`,
+  plus: (time, milliseconds) => sql`${time} + ${milliseconds}`,
+  minus: (later, earlier) => sql`${later} - ${earlier}`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
   atMost: (limit) => sql`limit ${limit} + 0`,
-  skipLocked: sql.raw(""), // one writer at a time: nobody else can hold a row
+  // Each in its order comes from the index: they are merged as they are read.
+  probe: (question) => question,
+  // One writer at a time: nobody else can hold a row.
+  locks: false,
+  skipLocked: nothing,
+  locked: nothing,
   ignoreConflict: sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}`,
+  json: (parameter) => sql`${parameter}`,
+  same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  byPriority: sql.raw("priority desc, id"),
   metaHas: (key, value) => {
     const types = { string: "'text'", number: "'integer', 'real'", boolean: `'${value}'`, object: "'null'" };
     const type = sql.raw(types[typeof value as keyof typeof types]);
@@ -50,6 +65,8 @@ const dialect: Dialect = {
     return sql`exists (select 1 from json_each(case when json_valid(meta) then meta else '{}' end)
       where key = ${key} and type in (${type}) ${same})`;
   },
+  sessionLives: sql.raw("null"),
+  items: undefined,
 };
 
 const ops = operations(dialect);
@@ -157,11 +174,10 @@ function sqliteStore(
         const stop = repeat(every, beatHere, { keepAlive: false });
         return async () => stop();
       }
-      const heartbeat = new Heartbeat(
-        { path, pragmas: walPragmas, ...compile(ops.statements.beat), workerId, every },
-        onLost,
-        beatHere,
-      );
+      const driver = createRequire(import.meta.url).resolve("better-sqlite3");
+      const data = { driver, path, pragmas: walPragmas, ...compiler.compile(ops.statements.beat), workerId };
+      const thread = new URL("./sqlite-beat.mjs", import.meta.url);
+      const heartbeat = new Heartbeat({ thread, data, every }, onLost, beatHere);
       return () => heartbeat.stop();
     },
     watch: (listener) => watch?.add(listener) ?? (() => undefined),

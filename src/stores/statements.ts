@@ -1,12 +1,13 @@
 /**
  * Every statement, once, for each database. A statement is a function from its parameters to SQL: with
- * placeholders it is compiled once and prepared; with values it runs inside a transaction of the app's.
+ * placeholders it is compiled once and prepared; on a server, a change of one row is one of many too: then its parameters
+ * are the columns of a list.
  *
  * The text of each `status = '…'` is that of the partial index which it is meant to use.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { PurgeFilter, TaskFilter } from "../store.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, ItemColumn } from "./dialect.ts";
 import {
   attemptColumns,
   candidateColumns,
@@ -18,35 +19,91 @@ import {
 } from "./rows.ts";
 
 export type Params = Readonly<Record<string, unknown>>;
-export type Statement = (p: Params) => SQL;
 
-const columns = {
-  task: sql.raw(taskColumns),
-  candidate: sql.raw(candidateColumns),
-  held: sql.raw(heldColumns),
-  standing: sql.raw(standingColumns),
-  attempt: sql.raw(attemptColumns),
-  worker: sql.raw(workerColumns),
-  count: sql.raw(countColumns),
+/** The places in an UPDATE of many rows where the list of their parameters may stand. */
+export interface Items {
+  afterTable: SQL;
+  afterSet: SQL;
+}
+
+export type Statement = (p: Params, items?: Items) => SQL;
+
+/** Of the parameters that changes of many rows have, those that are no text. */
+const itemTypes: Readonly<Record<string, ItemColumn["type"]>> = {
+  ...{ id: "integer", generationId: "integer", startedAt: "integer", progress: "real" },
+  ...{
+    priority: "integer",
+    maxRetries: "integer",
+    timeout: "integer",
+    waitUntil: "integer",
+    delay: "integer",
+  },
 };
+
+export function itemColumns(names: readonly string[]): ItemColumn[] {
+  return names.map((name) => ({ name, column: `item_${name}`, type: itemTypes[name] ?? "text" }));
+}
+
+/** A parameter in a change of many rows. */
+export const itemOf = (name: string): SQL => sql`item.${sql.identifier(`item_${name}`)}`;
+
+const oneRow: Items = { afterTable: sql.raw(""), afterSet: sql.raw("") };
 
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
+/** Columns as they are read: times in milliseconds. */
+export function listed(d: Dialect, names: string): SQL {
+  const columns = names.split(/,\s*/).map((name) => {
+    const column = sql.raw(name);
+    return /_at$|^wait_until$/.test(name) ? d.millis(column) : column;
+  });
+  return sql.join(columns, sql`, `);
+}
+
+const held = (p: Params) => sql`dbq_tasks.id = ${p.id} and generation_id = ${p.generationId}`;
+
+/** A state change: it names the generation that was read, and adds one to it. */
+const change =
+  (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
+  (p, { afterTable, afterSet } = oneRow) =>
+    sql`
+      update dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(p)} ${and}`;
+
+const insertInto = sql.raw(`
+      insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
+        unique_key, created_at, updated_at, wait_until, status)`);
+
+/** What a new task has in these columns. */
+function newRow(d: Dialect, p: Params): SQL {
+  const now = d.now(p);
+  const due = sql`coalesce(${d.time(d.integer(p.waitUntil))}, ${d.plus(now, d.integer(p.delay))})`;
+  return sql`
+      ${p.func}, ${d.json(p.args)}, ${d.json(p.kwargs)}, ${d.json(p.meta)}, ${d.integer(p.priority)}, ${p.queueName},
+        ${d.integer(p.maxRetries)}, ${d.integer(p.timeout)}, ${p.requestId}, ${p.uniqueKey}, ${now}, ${now}, ${due},
+        case when ${due} > ${now} then 'scheduled' else 'pending' end`;
+}
+
 export function statements(d: Dialect) {
-  const held = (p: Params) => sql`id = ${p.id} and generation_id = ${p.generationId}`;
+  const columns = {
+    task: listed(d, taskColumns),
+    held: listed(d, heldColumns),
+    standing: listed(d, standingColumns),
+    attempt: listed(d, attemptColumns),
+    worker: listed(d, workerColumns),
+    candidate: listed(d, candidateColumns),
+  };
+  const before = (p: Params, age: unknown) => d.plus(d.now(p), sql`-${d.integer(age)}`);
+  const dueNow = (p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
 
   return {
-    insert: (p) => sql`
-      insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
-        unique_key, created_at, updated_at, wait_until, status)
-      values (${p.func}, ${p.args}, ${p.kwargs}, ${p.meta}, ${p.priority}, ${p.queueName}, ${p.maxRetries},
-        ${p.timeout}, ${p.requestId}, ${p.uniqueKey},
-        ${d.now(p)}, ${d.now(p)}, coalesce(${d.integer(p.waitUntil)}, ${d.now(p)} + ${d.integer(p.delay)}),
-        case when coalesce(${d.integer(p.waitUntil)}, ${d.now(p)} + ${d.integer(p.delay)}) > ${d.now(p)} then 'scheduled' else 'pending' end)
-      ${d.ignoreConflict}`,
+    /** Many go from their list in its order, and so do their ids. */
+    insert: (p, many) =>
+      many === undefined
+        ? sql`${insertInto} values (${newRow(d, p)}) ${d.ignoreConflict}`
+        : sql`${insertInto} select ${newRow(d, p)} ${many.afterSet}`,
 
     holder: (p) => sql`
-      select id from dbq_tasks where unique_key = ${p.uniqueKey} and ${unfinished}`,
+      select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished}`,
 
     get: (p) => sql`
       select ${columns.task} from dbq_tasks where id in ${d.integers(p.ids)}`,
@@ -54,42 +111,51 @@ export function statements(d: Dialect) {
     attempts: (p) => sql`
       select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by id`,
 
-    claim: (p) => sql`
-      update dbq_tasks
-      set status = 'running', generation_id = generation_id + 1, worker_id = ${p.workerId},
-        started_at = ${p.startedAt}, updated_at = ${p.startedAt}, progress = null, progress_note = null
-      where ${held(p)} and status = 'pending'`,
+    /** Candidates of one queue and one function, which nobody else can claim until this transaction ends. */
+    lock: (p) => sql`
+      select ${columns.candidate} from dbq_tasks
+      where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${dueNow(p)}
+      order by ${d.byPriority} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
-    complete: (p) => sql`
-      update dbq_tasks
-      set status = 'completed', generation_id = generation_id + 1, result = ${p.result}, error = null,
-        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}
-      where ${held(p)}`,
+    claim: change((p) => {
+      const startedAt = d.time(p.startedAt);
+      return sql`status = 'running', worker_id = ${p.workerId}, started_at = ${startedAt}, updated_at = ${startedAt},
+        progress = null, progress_note = null`;
+    }, sql`and status = 'pending'`),
 
-    finish: (p) => sql`
-      update dbq_tasks
-      set status = ${p.status}, generation_id = generation_id + 1, result = ${p.result}, error = ${p.error},
-        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}
-      where ${held(p)}`,
+    complete: change(
+      (p) => sql`status = 'completed', result = ${d.json(p.result)}, error = null,
+        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}`,
+    ),
+
+    finish: change(
+      (p) => sql`status = ${p.status}, result = ${d.json(p.result)}, error = ${d.json(p.error)},
+        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}`,
+    ),
 
     /** Back to pending or scheduled; no delay means at once. */
-    release: (p) => sql`
-      update dbq_tasks
-      set status = ${p.status}, generation_id = generation_id + 1, error = coalesce(${p.error}, error),
-        retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.now(p)} + ${d.integer(p.delay)}, updated_at = ${d.now(p)}
-      where ${held(p)}`,
+    release: change(
+      (p) => sql`status = ${p.status}, error = coalesce(${d.json(p.error)}, error),
+        retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.plus(d.now(p), d.integer(p.delay))},
+        updated_at = ${d.now(p)}`,
+    ),
 
-    reset: (p) => sql`
-      update dbq_tasks
-      set status = 'pending', generation_id = generation_id + 1, result = null, error = null, retry_count = 0,
-        wait_until = null, started_at = null, finished_at = null, progress = null, progress_note = null,
-        updated_at = ${d.now(p)}
-      where ${held(p)}`,
+    reset: change(
+      (p) => sql`status = 'pending', result = null, error = null, retry_count = 0, wait_until = null,
+        started_at = null, finished_at = null, progress = null, progress_note = null, updated_at = ${d.now(p)}`,
+    ),
+
+    promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, sql`and status = 'scheduled'`),
+
+    /** Not a state change: the generation stays. */
+    noteProgress: (p, { afterTable, afterSet } = oneRow) => sql`
+      update dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
+      where ${held(p)} and status = 'running'`,
 
     recordAttempt: (p) => sql`
       insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
         error_stack)
-      values (${p.id}, ${p.generationId}, ${p.workerId}, ${p.startedAt}, ${p.outcome}, ${p.errorName},
+      values (${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
         ${p.errorMessage}, ${p.errorStack})`,
 
     /** With each id that was asked for; of a task that is gone, nothing else. */
@@ -102,12 +168,8 @@ export function statements(d: Dialect) {
       select ${columns.standing} from dbq_tasks where id in ${d.integers(p.ids)}`,
 
     busy: (p) => sql`
-      select 1 where exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'pending')
-        or exists (select 1 from dbq_tasks where queue_name = ${p.queueName} and status = 'running')`,
-
-    noteProgress: (p) => sql`
-      update dbq_tasks set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)}
-      where ${held(p)} and status = 'running'`,
+      select 1 where exists (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending')
+        or exists (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'running')`,
 
     due: (p) => sql`
       select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
@@ -115,18 +177,16 @@ export function statements(d: Dialect) {
 
     /** Inserted from elsewhere without a moment to wait for: due at once. */
     dueAnyway: (p) => sql`
-      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until is null ${d.atMost(p.limit)}`,
+      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until is null
+      ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     nextDue: (p) => sql`
       select case when exists (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null) then 0
-        else (select min(wait_until) from dbq_tasks where status = 'scheduled') - ${d.now(p)} end`,
-
-    promote: (p) => sql`
-      update dbq_tasks set status = 'pending', generation_id = generation_id + 1, updated_at = ${d.now(p)}
-      where ${held(p)} and status = 'scheduled'`,
+        else ${d.minus(sql`(select min(wait_until) from dbq_tasks where status = 'scheduled')`, d.now(p))} end`,
 
     expired: (p) => sql`
-      select id from dbq_tasks where status = ${p.status} and finished_at < ${d.now(p)} - ${d.integer(p.age)} ${d.atMost(p.limit)}`,
+      select id from dbq_tasks where status = ${p.status} and finished_at < ${before(p, p.age)}
+      ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     deleteTasks: (p) => sql`
       delete from dbq_tasks where id in ${d.integers(p.ids)}`,
@@ -140,14 +200,20 @@ export function statements(d: Dialect) {
       values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
         ${p.pid}, ${p.processStart}, ${p.beat})`,
 
+    /** From a connection that others share: no session is the worker's own. */
     beat: (p) => sql`
-      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
+      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = null where id = ${p.workerId}`,
+
+    beatInSession: (p) => sql`
+      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = ${p.session}
+      where id = ${p.workerId}`,
 
     worker: (p) => sql`
-      select ${d.now(p)} from dbq_workers where id = ${p.workerId}`,
+      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId}`,
 
     workers: (p) => sql`
-      select ${columns.worker}, ${d.now(p)} - heartbeat_at from dbq_workers order by started_at, id`,
+      select ${columns.worker}, ${d.minus(d.now(p), sql`heartbeat_at`)}, ${d.sessionLives}
+      from dbq_workers order by started_at, id`,
 
     removeWorker: (p) => sql`
       delete from dbq_workers where id = ${p.workerId}`,
@@ -161,7 +227,7 @@ export function statements(d: Dialect) {
 
     orphans: (p) => sql`
       select ${columns.task} from dbq_tasks
-      where status = 'running' and coalesce(started_at, updated_at) < ${d.now(p)} - ${d.integer(p.age)}
+      where status = 'running' and coalesce(started_at, updated_at) < ${before(p, p.age)}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
       ${d.atMost(p.limit)}`,
   } satisfies Record<string, Statement>;
@@ -179,55 +245,64 @@ export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
  */
 export function claimable(d: Dialect): (probes: number) => Statement {
   const made = new Map<number, Statement>();
-  const probe = (p: Params, i: number) => {
-    const [queue, func] = probeNames(i);
-    return sql`select ${columns.candidate} from dbq_tasks
-      where queue_name = ${p[queue]} and func = ${p[func]} and status = 'pending'
-        and (wait_until is null or wait_until <= ${d.now(p)})`;
-  };
-  const make = (probes: number): Statement => {
-    const all = Array.from({ length: probes }, (_, i) => i);
-    return (p) => sql`
-      ${sql.join(
-        all.map((i) => probe(p, i)),
-        sql` union all `,
-      )}
-      order by priority desc, id ${d.atMost(p.limit)}`;
-  };
-  return (probes) => {
-    const statement = made.get(probes) ?? make(probes);
-    made.set(probes, statement);
+  const columns = listed(d, candidateColumns);
+  return (count) => {
+    const statement = made.get(count) ?? probes(d, columns, count);
+    made.set(count, statement);
     return statement;
   };
 }
 
+/** `columns`: with `id` and `priority`. */
+export function probes(d: Dialect, columns: SQL, count: number): Statement {
+  const probe = (p: Params, i: number) => {
+    const [queue, func] = probeNames(i);
+    const question = sql`select ${columns} from dbq_tasks
+      where ${d.same("queue_name", p[queue])} and ${d.same("func", p[func])} and status = 'pending'
+        and (wait_until is null or wait_until <= ${d.now(p)})`;
+    return count === 1 ? question : d.probe(question, p.limit);
+  };
+  const order = count === 1 ? d.byPriority : sql.raw("priority desc, id");
+  const all = Array.from({ length: count }, (_, i) => i);
+  return (p) => sql`
+      ${sql.join(
+        all.map((i) => probe(p, i)),
+        sql` union all `,
+      )}
+      order by ${order} ${d.atMost(p.limit)}`;
+}
+
 /** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
 export function queries(d: Dialect) {
+  const columns = listed(d, taskColumns);
   const matching = (filter: TaskFilter): SQL => {
     const terms: SQL[] = [sql`1 = 1`];
     // Written out: a partial index cannot be used for a parameter. They are statuses, nothing that a user wrote.
     if (filter.status)
       terms.push(sql.raw(`status in (${filter.status.map((status) => `'${status}'`).join(", ")})`));
-    if (filter.func !== undefined) terms.push(sql`func = ${filter.func}`);
-    if (filter.queueName !== undefined) terms.push(sql`queue_name = ${filter.queueName}`);
-    if (filter.requestId !== undefined) terms.push(sql`request_id = ${filter.requestId}`);
+    for (const [column, name] of [
+      ["func", filter.func],
+      ["queue_name", filter.queueName],
+      ["request_id", filter.requestId],
+    ] as const)
+      if (name !== undefined) terms.push(d.same(column, name));
     for (const [key, value] of Object.entries(filter.meta ?? {})) terms.push(d.metaHas(key, value));
     return sql.join(terms, sql` and `);
   };
 
   return {
     list: (filter: TaskFilter, limit: number, after: number | undefined) => sql`
-      select ${columns.task} from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
+      select ${columns} from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
       order by id desc limit ${limit}`,
 
     count: (filter: TaskFilter) => sql`
-      select ${columns.count} from dbq_tasks where ${matching(filter)}
+      select ${sql.raw(countColumns)} from dbq_tasks where ${matching(filter)}
       group by queue_name, func, status order by queue_name, func, status`,
 
     /** With whether the filter names them: a look at so many takes the same time, however few it names. */
     purgeable: (filter: PurgeFilter, limit: number, after: number) => sql`
       select id, case when ${matching({ func: filter.func, queueName: filter.queueName })}
         ${filter.includeRunning ? sql`` : sql`and status <> 'running'`} then 1 else 0 end
-      from dbq_tasks where id > ${after} order by id limit ${limit}`,
+      from dbq_tasks where id > ${after} order by id limit ${limit} ${d.locked}`,
   };
 }

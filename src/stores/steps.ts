@@ -7,15 +7,17 @@ import type { Row } from "./rows.ts";
 import type { Params, Statement } from "./statements.ts";
 
 /**
- * What a runner is asked for: the rows of a query; the id of the row that an insert made, if it made one; the row count
- * of a change; the row counts of one change with many parameters; or what an operation gives in a transaction.
+ * What a runner is asked for: the rows of a query; the id of the row that an insert made, if it made one; the ids of new
+ * tasks, in order; the row count of a change; whether each of many changes found its row; or what an operation gives in a
+ * transaction.
  */
 export type Step =
   | { want: "rows"; query: Statement; params: Params }
   | { want: "rowsOnce"; query: SQL }
   | { want: "id"; query: Statement; params: Params }
+  | { want: "ids"; query: Statement; params: readonly Params[] }
   | { want: "count"; query: Statement; params: Params }
-  | { want: "counts"; query: Statement; params: readonly Params[] }
+  | { want: "changes"; query: Statement; params: readonly Params[] }
   | { want: "transaction"; op: () => Op<unknown>; awaited: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
@@ -33,6 +35,11 @@ export function* insertedId(query: Statement, params: Params): Op<number | undef
   return yield { want: "id", query, params };
 }
 
+/** The ids of tasks that no unique key can refuse, in their order. */
+export function* insertedIds(query: Statement, items: readonly Params[]): Op<number[]> {
+  return items.length === 0 ? [] : yield { want: "ids", query, params: items };
+}
+
 export function* count(query: Statement, params: Params): Op<number> {
   return yield { want: "count", query, params };
 }
@@ -40,8 +47,7 @@ export function* count(query: Statement, params: Params): Op<number> {
 /** For each of the items, whether its change found its row. */
 export function* changes(query: Statement, items: readonly Params[]): Op<boolean[]> {
   if (items.length === 0) return [];
-  const counts: number[] = yield { want: "counts", query, params: items };
-  return counts.map((changed) => changed > 0);
+  return yield { want: "changes", query, params: items };
 }
 
 /**
@@ -50,6 +56,13 @@ export function* changes(query: Statement, items: readonly Params[]): Op<boolean
  */
 export function* transaction<T>(op: () => Op<T>, awaited: boolean): Op<T> {
   return yield { want: "transaction", op, awaited };
+}
+
+/** Runs an operation on a driver whose answers are promises. */
+export async function runAsync<T>(op: Op<T>, execute: (step: Step) => Promise<unknown>): Promise<T> {
+  let next = op.next();
+  while (!next.done) next = op.next(await execute(next.value));
+  return next.value;
 }
 
 /** Runs an operation on a driver that answers at once. */

@@ -1,5 +1,4 @@
 /** Keeps the thread that beats for a worker going, and beats in its place while it does not. */
-import { createRequire } from "node:module";
 import { Worker as Thread } from "node:worker_threads";
 import { report } from "../events.ts";
 
@@ -10,13 +9,13 @@ const longestRestart = 30_000;
 /** Milliseconds that the end of the thread is waited for; it keeps nothing alive after that. */
 const longestEnd = 1_000;
 
-interface Beat {
-  /** Absolute: the app may change its folder. */
-  path: string;
-  pragmas: readonly string[];
-  text: string;
-  names: readonly string[];
-  workerId: string;
+/** A thread that beats: it posts "beat" when it first has, "lost" when the worker's row is gone, else what went wrong. */
+export interface Beat {
+  /** The thread's program. */
+  thread: URL;
+  /** What the program is given. */
+  data: Readonly<Record<string, unknown>>;
+  /** Milliseconds between beats. */
   every: number;
 }
 
@@ -68,10 +67,10 @@ export class Heartbeat {
   }
 
   #newThread(): Thread {
-    const driver = createRequire(import.meta.url).resolve("better-sqlite3");
+    const { thread: program, data, every } = this.#beat;
     // Loaders and inspectors of the app are no business of a thread that runs one statement.
-    const options = { workerData: { driver, ...this.#beat }, execArgv: [], env: {} };
-    const thread = new Thread(new URL("./heartbeat-thread.mjs", import.meta.url), options);
+    const options = { workerData: { ...data, every }, execArgv: [], env: {} };
+    const thread = new Thread(program, options);
     thread.unref();
     thread.on("message", (message: string) => this.#heard(message));
     thread.on("error", (error) => report(error, "heartbeat thread"));

@@ -1,0 +1,1 @@
+ALTER TABLE `dbq_workers` ADD `session` text;

@@ -1,0 +1,37 @@
+// @ts-check
+/** The heartbeat's connection to MySQL or MariaDB. */
+import { createConnection } from "mysql2/promise";
+
+/**
+ * @param {import("mysql2/promise").ConnectionOptions} config
+ * @param {{ host: string, port: number }} host
+ * @param {() => void} onEnd
+ */
+export async function connect(config, { host, port }, onEnd) {
+  const client = await createConnection({
+    ...config,
+    ...(host.startsWith("/") ? { socketPath: host } : { host, port }),
+  });
+  let ended = false;
+  const end = () => {
+    if (!ended) onEnd();
+    ended = true;
+  };
+  client.on("error", end);
+  client.on("end", end);
+  return {
+    /** @param {string} sql @param {unknown[]} values */
+    query: async (sql, values) => {
+      const [result] = await client.query({ sql, values, rowsAsArray: true, timeout: 10_000 });
+      const { affectedRows = 0 } = /** @type {{ affectedRows?: number }} */ (result);
+      return {
+        rows: /** @type {unknown[][]} */ (Array.isArray(result) ? result : []),
+        changed: affectedRows,
+      };
+    },
+    end: async () => {
+      ended = true;
+      await client.end().catch(() => undefined);
+    },
+  };
+}

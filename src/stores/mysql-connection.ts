@@ -1,0 +1,104 @@
+/** Connections to MySQL and MariaDB, and what their errors mean. */
+import type { ConnectionOptions, ResultSetHeader } from "mysql2";
+import type { Answer, Connection } from "./server-pool.ts";
+import type { Failure } from "./server-run.ts";
+import type { Host, ServerUrl } from "./server-url.ts";
+
+/** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
+const connectTimeout = 5_000;
+const queryTimeout = 30_000;
+
+/**
+ * Said to each new connection. Backslashes escape, as the driver writes its parameters; what does not fit is an error; rows
+ * that a search passed over are not locked.
+ */
+const settings = [
+  "set session sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5",
+  "set session transaction isolation level read committed",
+];
+
+/** What mysql2 needs to know, without the host. Without FOUND_ROWS, a change counts what it changed. */
+export function configOf({
+  user,
+  password,
+  database,
+  parameters,
+}: Omit<ServerUrl, "hosts">): ConnectionOptions {
+  const mode = parameters.sslmode ?? parameters["ssl-mode"] ?? "disable";
+  return {
+    ...{ user, password, database, connectTimeout },
+    ...(/^disabled?$/i.test(mode) ? {} : { ssl: { rejectUnauthorized: /^verify/i.test(mode) } }),
+    charset: "utf8mb4",
+    timezone: "Z",
+    flags: ["-FOUND_ROWS"],
+    enableKeepAlive: true,
+  };
+}
+
+/** Where a host is: a path is that of a socket. */
+export const addressOf = ({ host, port }: Host) =>
+  host.startsWith("/") ? { socketPath: host } : { host, port };
+
+export async function connectMysql(config: ConnectionOptions, host: Host): Promise<Connection> {
+  const { createConnection } = await import("mysql2/promise");
+  const client = await createConnection({ ...config, ...addressOf(host) });
+  let broken = false;
+  const end = () => {
+    broken = true;
+  };
+  client.on("error", end);
+  client.on("end", end);
+  const query = async (sql: string, values: readonly unknown[]) => {
+    const [result] = await client.query({
+      sql,
+      values: [...values],
+      rowsAsArray: true,
+      timeout: queryTimeout,
+    });
+    return answerOf(result);
+  };
+  const { stream } = (client as unknown as { connection: unknown }).connection as {
+    stream: { ref(): void; unref(): void };
+  };
+  for (const setting of settings) await query(setting, []);
+  return {
+    client,
+    query,
+    get broken() {
+      return broken;
+    },
+    hold: (on) => (on ? stream.ref() : stream.unref()),
+    end: async () => {
+      end();
+      await client.end().catch(() => undefined);
+    },
+  };
+}
+
+export function answerOf(result: unknown): Answer {
+  if (Array.isArray(result)) return { rows: result, changed: 0, insertId: 0 };
+  const { affectedRows, insertId } = result as ResultSetHeader;
+  return { rows: [], changed: affectedRows, insertId };
+}
+
+/** https://mariadb.com/kb/en/mariadb-error-code-reference/, https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html */
+const passing = new Set([1213, 1205, 1020, 1040, 1203, 3572]);
+/** Read-only, or a node that takes no part in its cluster. */
+const elsewhere = new Set([1290, 1792, 1836, 1047]);
+/** The server is ending, or ended this connection; an error at COMMIT. */
+const lost = new Set([1053, 1180, 1927, 3169, 4031]);
+
+export function failureOf(error: unknown): Failure {
+  const { errno = 0, code, fatal } = error as { errno?: number; code?: unknown; fatal?: boolean };
+  if (passing.has(errno) || isDuplicate(error)) return "passing";
+  if (elsewhere.has(errno)) return "elsewhere";
+  if (lost.has(errno) || (typeof code === "string" && /^PROTOCOL_|^E[A-Z]{4,}$/.test(code))) return "lost";
+  // A refusal at the door is final: a wrong password, a database that is not there.
+  return fatal === true && errno === 0 ? "lost" : "final";
+}
+
+/** Refused by the unique index of keys. */
+export function isDuplicate(error: unknown): boolean {
+  const { errno, message = "" } = error as { errno?: number; message?: string };
+  return errno === 1062 && message.includes("dbq_tasks_unique");
+}

@@ -1,0 +1,144 @@
+/** The store on MySQL 8.0 and MariaDB 10.6 and later, over mysql2. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { Store } from "../store.ts";
+import { Compiler } from "./compile.ts";
+import type { Dialect } from "./dialect.ts";
+import { configOf, connectMysql, failureOf, isDuplicate } from "./mysql-connection.ts";
+import { checkOpen, diagnoseMysql, isCluster, mysqlDrizzle, mysqlDrizzleOver } from "./mysql-drizzle.ts";
+import { operations } from "./operations.ts";
+import type { ServerKind, ServerOptions } from "./server.ts";
+import { openUrl, type ServerDriver } from "./server-open.ts";
+import { ask, listOf, type ServerSteps, storable } from "./server-run.ts";
+
+const types = { integer: "bigint", real: "double", text: "longtext character set utf8mb4" };
+const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
+const epoch = sql.raw("'1970-01-01'");
+
+const base: Omit<Dialect, "locks"> = {
+  now: () => sql.raw("utc_timestamp(3)"),
+  time: (parameter) => sql`timestampadd(microsecond, ${parameter} * 1000, ${epoch})`,
+  millis: (time) => millis(sql`timestampdiff(microsecond, ${epoch}, ${time})`),
+  plus: (time, milliseconds) => sql`timestampadd(microsecond, ${milliseconds} * 1000, ${time})`,
+  minus: (later, earlier) => millis(sql`timestampdiff(microsecond, ${earlier}, ${later})`),
+  integers: (list) =>
+    sql`(select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
+  atMost: (limit) => sql`limit ${limit}`,
+  probe: (question, limit) => sql`(${question} order by claim_rank, id limit ${limit})`,
+  skipLocked: sql.raw("for update skip locked"),
+  locked: sql.raw("for update"),
+  // A duplicate is an error, which the driver understands: ON DUPLICATE KEY and IGNORE would hide others as well.
+  ignoreConflict: sql.raw(""),
+  integer: (parameter) => sql`${parameter}`,
+  json: (parameter) => sql`${parameter}`,
+  // Equal, and byte by byte: the collation takes no notice of spaces at the end.
+  same: (column, parameter) =>
+    sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
+  byPriority: sql.raw("claim_rank, id"),
+  metaHas: (key, value) => {
+    const there = sql`json_extract(meta, concat('$.', json_quote(${key})))`;
+    const type = sql`json_type(${there})`;
+    const is = {
+      string: sql`${type} = 'STRING' and cast(json_unquote(${there}) as binary) = cast(${value} as binary)`,
+      number: sql`${type} in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') and json_unquote(${there}) + 0 = ${value}`,
+      boolean: sql`${type} = 'BOOLEAN' and json_unquote(${there}) = ${String(value)}`,
+      object: sql`${type} = 'NULL'`,
+    }[typeof value as "string" | "number" | "boolean" | "object"];
+    return sql`(json_valid(meta) and coalesce(${is}, false))`;
+  },
+  sessionLives: sql.raw("case when session is null then null else is_used_lock(session) is not null end"),
+  items: (list, columns) => ({
+    afterTable: sql`, json_table(${list}, '$[*]' columns (${sql.join(
+      columns.map(
+        ({ name, column, type }) =>
+          sql`${sql.identifier(column)} ${sql.raw(`${types[type]} path '$.${name}'`)}`,
+      ),
+      sql`, `,
+    )})) as item`,
+    afterSet: sql.raw(""),
+  }),
+};
+
+const compiler = new Compiler({ quote: "`", parameter: () => "?", items: base.items });
+
+/** How many rows one INSERT may have: their text is one packet. */
+const mostRows = 500;
+
+const steps: ServerSteps = {
+  compiler,
+  failureOf,
+  id: async (asked, query, params) => {
+    try {
+      return (await ask(asked, compiler.compile(query), params)).insertId;
+    } catch (error) {
+      if (isDuplicate(error)) return undefined;
+      throw error;
+    }
+  },
+  /** Of rows that are written out, the ids follow the first one; of rows that are selected, they need not. */
+  ids: async (asked, query, params) => {
+    const { text, names } = compiler.compile(query);
+    const [into = "", row = ""] = text.split(/(?<=\svalues\s)/);
+    const ids: number[] = [];
+    const step = Number((await asked.query("select @@auto_increment_increment", [])).rows[0]?.[0]);
+    for (let i = 0; i < params.length; i += mostRows) {
+      const some = params.slice(i, i + mostRows);
+      const values = some.flatMap((one) => names.map((name) => storable(one[name])));
+      const { insertId } = await asked.query(into + some.map(() => row).join(", "), values);
+      ids.push(...some.map((_, n) => insertId + n * step));
+    }
+    return ids;
+  },
+  /** An UPDATE does not say which rows it changed: they are locked first, and seen to be as they were. */
+  changes: async (asked, query, params) => {
+    const ids = JSON.stringify(params.map(({ id }) => id));
+    const text =
+      "select id, generation_id from dbq_tasks where id in (select value from json_table(?, '$[*]' columns (value bigint path '$')) as list) for update";
+    const { rows } = await asked.query(text, [ids]);
+    const generations = new Map(rows.map(([id, generation]) => [Number(id), Number(generation)]));
+    const there = params.filter(({ id, generationId }) => generations.get(id as number) === generationId);
+    const changed =
+      there.length === 0
+        ? 0
+        : (await ask(asked, compiler.compileMany(query), { items: listOf(there) })).changed;
+    // A row whose status somebody has set by hand.
+    const all = changed === there.length;
+    return params.map((one) => all && there.includes(one));
+  },
+};
+
+const kind: ServerKind = {
+  steps,
+  operations: {
+    "skip-locked": operations({ ...base, locks: true }),
+    optimistic: operations({ ...base, locks: false }),
+  },
+  migrations: {
+    folder: "mysql",
+    has: "select 1 from information_schema.tables where table_schema = database() and table_name = ?",
+    lock: "select get_lock(concat('dbq:', left(sha2(database(), 256), 32)), 60)",
+    unlock: "select release_lock(concat('dbq:', left(sha2(database(), 256), 32)))",
+    integer: "int",
+  },
+  drizzle: mysqlDrizzle,
+  strategyFor: async (asked) => ((await isCluster(asked)) ? "optimistic" : "skip-locked"),
+  diagnose: diagnoseMysql,
+  tellInside: undefined,
+  checkOpen,
+};
+
+const driver: ServerDriver = {
+  defaults: { port: 3306, user: "root" },
+  config: configOf,
+  connect: connectMysql,
+  drizzleOver: mysqlDrizzleOver,
+  teller: () => undefined,
+  connector: new URL("./mysql-beat.mjs", import.meta.url),
+  lock: { text: "select get_lock(?, 0)", names: ["session"] },
+  // In a cluster a lock is known to its own node alone.
+  seesLocks: (strategy) => strategy === "skip-locked",
+};
+
+/** Opens the queue on a MySQL or MariaDB server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
+export function openMysql(url: string, options: ServerOptions): Promise<Store> {
+  return openUrl(kind, driver, url, options);
+}

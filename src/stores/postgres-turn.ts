@@ -1,0 +1,93 @@
+/** On Postgres a turn of a worker is one statement: what has completed is settled, and as much is claimed, in one round trip. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { ClaimRequest, Outcome, Turn, TurnResult } from "../store.ts";
+import type { TaskRecord } from "../task.ts";
+import type { Dialect } from "./dialect.ts";
+import { type Operations, probed } from "./operations.ts";
+import { taskColumns, toTask } from "./rows.ts";
+import { itemColumns, itemOf, listed, type Params, probes, type Statement } from "./statements.ts";
+import { type Op, rows, transaction } from "./steps.ts";
+
+type Completed = Extract<Outcome, { kind: "completed" }>;
+
+/** Beside the tasks that were claimed, one row of facts. */
+const facts = 3;
+
+function turnStatement(d: Dialect, settled: (p: Params) => ReturnType<Statement>): (n: number) => Statement {
+  const now = sql.raw("statement_timestamp()");
+  const columns = listed(d, taskColumns);
+  const nulls = sql.raw(taskColumns.replace(/\w+/g, "null"));
+  return (n) => (p) =>
+    sql`
+    with settled as (${settled(p)}),
+    asking as (select 1 from dbq_workers where id = ${p.workerId}),
+    seen as (${probes(d, sql.raw("id, priority, queue_name, func"), n)(p)}),
+    wanted as (select queue_name, func, count(*) as n from seen, asking group by queue_name, func),
+    found as (
+      select locked.* from wanted cross join lateral (
+        select id, generation_id from dbq_tasks
+        where queue_name = wanted.queue_name and func = wanted.func and status = 'pending'
+          and (wait_until is null or wait_until <= ${now})
+        order by priority desc, id limit wanted.n for update skip locked) as locked),
+    claimed as (
+      update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
+        started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null
+      from found where dbq_tasks.id = found.id and dbq_tasks.generation_id = found.generation_id
+      returning dbq_tasks.*)
+    select null::bigint, null::bigint, null::text, ${columns} from claimed
+    union all
+    select (select count(*) from asking), (select count(*) from seen), (select string_agg(id::text, ',') from settled),
+      ${nulls}`;
+}
+
+/** The operations of Postgres, with turns in one statement. */
+export function turnInOne(ops: Operations, d: Dialect): Operations {
+  const { complete } = ops.statements;
+  const many = d.items as NonNullable<Dialect["items"]>;
+  const completing = (p: Params) =>
+    sql`${complete(
+      { id: itemOf("id"), generationId: itemOf("generationId"), result: itemOf("result") },
+      many(sql`${p.items}`, itemColumns(["id", "generationId", "result"])),
+    )} returning dbq_tasks.id`;
+  const made = new Map<number, Statement>();
+  const make = turnStatement(d, completing);
+  const statementFor = (n: number) => {
+    const statement = made.get(n) ?? make(n);
+    made.set(n, statement);
+    return statement;
+  };
+
+  function* inOne(completed: readonly Completed[], claim: ClaimRequest, pairs: Params): Op<TurnResult> {
+    const list = completed.map(({ id, generationId, result }) => ({ id, generationId, result }));
+    const { workerId, limit } = claim;
+    const params = { ...pairs, items: JSON.stringify(list), workerId, limit };
+    const answer = yield* rows(statementFor(claim.queueNames.length * claim.funcs.length), params);
+    const said = answer.find((row) => row[0] !== null) ?? [];
+    const ids = new Set(String(said[2] ?? "").split(","));
+    const claimed = answer.filter((row) => row[0] === null).map((row) => toTask(row.slice(facts)));
+    const seen = Number(said[1]);
+    return {
+      settled: completed.map(({ id }) => ids.has(String(id))),
+      claimed: claimed.sort(byClaimOrder),
+      more: seen === limit || claimed.length < seen,
+      registered: Number(said[0]) > 0,
+    };
+  }
+
+  /** What has not completed has more than one statement to it; then all of the turn is a transaction. */
+  function* turn(asked: Turn): Op<TurnResult> {
+    const { outcomes, claim } = asked;
+    const pairs = claim && probed(claim);
+    if (!claim || !pairs) return yield* ops.turn(asked);
+    const completed = outcomes.filter((outcome) => outcome.kind === "completed");
+    if (completed.length === outcomes.length) return yield* inOne(completed, claim, pairs);
+    return yield* transaction(function* () {
+      const { settled } = yield* ops.turn({ outcomes, claim: undefined });
+      return { ...(yield* inOne([], claim, pairs)), settled };
+    }, true);
+  }
+
+  return { ...ops, turn };
+}
+
+const byClaimOrder = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;

@@ -1,0 +1,127 @@
+/** The store on Postgres 13 and later, over node-postgres. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { Client } from "pg";
+import type { Store } from "../store.ts";
+import { type Compiled, Compiler, remembering } from "./compile.ts";
+import type { Dialect, ItemColumn } from "./dialect.ts";
+import { operations } from "./operations.ts";
+import { configOf, connectPostgres, failureOf } from "./postgres-connection.ts";
+import { checkOpen, diagnosePostgres, postgresDrizzle } from "./postgres-drizzle.ts";
+import { notifyText, PostgresListener } from "./postgres-listen.ts";
+import { turnInOne } from "./postgres-turn.ts";
+import type { ServerKind, ServerOptions } from "./server.ts";
+import type { ServerDrizzle } from "./server-drizzle.ts";
+import { openUrl, type ServerDriver } from "./server-open.ts";
+import { ask, integersIn, listOf, type ServerSteps } from "./server-run.ts";
+
+const types = { integer: "bigint", real: "double precision", text: "text" };
+
+const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
+  sql.raw(columns.map(write).join(", "));
+
+const base: Omit<Dialect, "locks"> = {
+  // Not now(), which stands still in a transaction.
+  now: () => sql.raw("statement_timestamp()"),
+  time: (parameter) => sql`to_timestamp(${parameter}::double precision / 1000)`,
+  millis: (time) => sql`(extract(epoch from ${time}) * 1000)::bigint`,
+  plus: (time, milliseconds) => sql`(${time} + ${milliseconds} * interval '1 millisecond')`,
+  minus: (later, earlier) => sql`(extract(epoch from ${later} - ${earlier}) * 1000)::bigint`,
+  integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
+  atMost: (limit) => sql`limit ${limit}`,
+  probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
+  skipLocked: sql.raw("for update skip locked"),
+  locked: sql.raw("for update"),
+  ignoreConflict: sql.raw("on conflict do nothing"),
+  integer: (parameter) => sql`${parameter}::bigint`,
+  json: (parameter) => sql`${parameter}::json`,
+  same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  byPriority: sql.raw("priority desc, id"),
+  // A key or a value that Postgres cannot keep as text (NUL, half a surrogate pair) makes it refuse the whole of the JSON.
+  metaHas: (key, value) => {
+    const there = sql`meta -> ${key}::text`;
+    const is = {
+      string: sql`json_typeof(${there}) = 'string' and meta ->> ${key}::text = ${String(value)}`,
+      number: sql`case json_typeof(${there}) when 'number' then (meta ->> ${key}::text)::numeric = ${String(value)}::numeric end`,
+      boolean: sql`(${there})::text = ${String(value)}`,
+      object: sql`json_typeof(${there}) = 'null'`,
+    }[typeof value as "string" | "number" | "boolean" | "object"];
+    return sql`case when meta::text ~ '\\\\u(0000|[dD][89a-fA-F])' then false else coalesce(${is}, false) end`;
+  },
+  sessionLives: sql.raw(`case when session is null then null when exists (
+      select 1 from pg_locks where locktype = 'advisory' and objsubid = 1
+        and database = (select oid from pg_database where datname = current_database())
+        and (classid::bigint << 32) | objid::bigint = hashtextextended(session, 0)) then 1 else 0 end`),
+  items: (list, columns) => ({
+    afterTable: sql.raw(""),
+    afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
+      from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
+  }),
+};
+
+const compiler = new Compiler({ quote: '"', parameter: (index) => `$${index + 1}`, items: base.items });
+
+/** With the ids of what it wrote. */
+const returning = remembering(
+  ({ text, names }: Compiled): Compiled => ({ text: `${text} returning dbq_tasks.id`, names }),
+);
+
+/** A change of many is one statement, which says what it changed. */
+const steps: ServerSteps = {
+  compiler,
+  failureOf,
+  id: async (asked, query, params) =>
+    integersIn(await ask(asked, returning(compiler.compile(query)), params))[0],
+  ids: async (asked, query, params) =>
+    integersIn(await ask(asked, returning(compiler.compileMany(query)), { items: listOf(params) })),
+  changes: async (asked, query, params) => {
+    const answer = await ask(asked, returning(compiler.compileMany(query)), { items: listOf(params) });
+    const changed = new Set(integersIn(answer));
+    return params.map(({ id }) => changed.has(id as number));
+  },
+};
+
+const skipLocked: Dialect = { ...base, locks: true };
+const optimistic: Dialect = { ...base, locks: false };
+
+const kind: ServerKind = {
+  steps,
+  operations: {
+    "skip-locked": turnInOne(operations(skipLocked), skipLocked),
+    optimistic: operations(optimistic),
+  },
+  migrations: {
+    folder: "postgres",
+    has: "select 1 where to_regclass($1) is not null",
+    // Any number, the same in each process: this is "dbq" in ASCII.
+    lock: "select pg_advisory_xact_lock(6578801)",
+    unlock: undefined,
+    integer: "integer",
+  },
+  drizzle: postgresDrizzle,
+  strategyFor: async () => "skip-locked",
+  diagnose: diagnosePostgres,
+  tellInside: (asked) => asked.query(notifyText, [""]),
+  checkOpen,
+};
+
+const driver: ServerDriver = {
+  defaults: { port: 5432, user: "postgres" },
+  config: configOf,
+  connect: connectPostgres,
+  drizzleOver: async (client) => {
+    const { drizzle } = await import("drizzle-orm/node-postgres");
+    return drizzle(client as Client) as unknown as ServerDrizzle;
+  },
+  teller: (pool) => new PostgresListener(pool),
+  connector: new URL("./postgres-beat.mjs", import.meta.url),
+  lock: {
+    text: "select case when pg_try_advisory_lock(hashtextextended($1, 0)) then 1 end",
+    names: ["session"],
+  },
+  seesLocks: () => true,
+};
+
+/** Opens the queue on a Postgres server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
+export function openPostgres(url: string, options: ServerOptions): Promise<Store> {
+  return openUrl(kind, driver, url, options);
+}

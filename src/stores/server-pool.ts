@@ -1,0 +1,129 @@
+/** Connections to a server, or to the first of several that answers: a few that are shared, and some that are held. */
+
+import type { Row } from "./rows.ts";
+import { type Host, nameOf } from "./server-url.ts";
+
+export interface Answer {
+  rows: Row[];
+  /** Rows that a change found. */
+  changed: number;
+  /** The id of the first row that an insert made, where the server says so. */
+  insertId: number;
+}
+
+/** What can be asked. */
+export interface Asked {
+  /** `name`: prepares the text under it, once. */
+  query(text: string, params: readonly unknown[], name?: string): Promise<Answer>;
+  /** Its own way to run a transaction, where BEGIN and COMMIT are no questions that it takes. */
+  transaction?<T>(fn: (inside: Asked) => Promise<T>): Promise<T>;
+}
+
+/** One connection, which does one thing after the other. */
+export interface Connection extends Asked {
+  /** The driver's own. */
+  readonly client: unknown;
+  /** Whether it broke, or was ended. */
+  readonly broken: boolean;
+  /** Whether it keeps the process alive. */
+  hold(on: boolean): void;
+  end(): Promise<void>;
+}
+
+export type Connect = (host: Host) => Promise<Connection>;
+
+export class ServerPool {
+  readonly #connect: Connect;
+  readonly #hosts: readonly Host[];
+  readonly #size: number;
+  readonly #idle: Connection[] = [];
+  readonly #waiting: (() => void)[] = [];
+  #open = 0;
+  /** Which host answered last: the others are tried after it. */
+  #preferred: number;
+  #closed = false;
+
+  /** With several hosts each process begins with another one, so that they share the work. */
+  constructor(connect: Connect, hosts: readonly Host[], size: number) {
+    this.#connect = connect;
+    this.#hosts = hosts;
+    this.#size = size;
+    this.#preferred = Math.floor(Math.random() * hosts.length);
+  }
+
+  get name(): string {
+    return this.#hosts.map(nameOf).join(",");
+  }
+
+  /** The hosts in the order in which to try them. */
+  get hosts(): Host[] {
+    return this.#hosts.map((_, i) => this.#hosts[(this.#preferred + i) % this.#hosts.length] as Host);
+  }
+
+  /** A connection of its own, which is not counted; who holds it ends it. @throws what the last host's refusal was */
+  async held(): Promise<Connection> {
+    let failure: unknown;
+    for (const host of this.hosts) {
+      try {
+        const connection = await this.#connect(host);
+        this.#preferred = this.#hosts.indexOf(host);
+        return connection;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+
+  /** Uses one of the shared connections. `spoilt`: whether what it threw means that the connection is of no more use. */
+  async use<T>(fn: (connection: Connection) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
+    const connection = await this.#take();
+    connection.hold(true);
+    let usable = true;
+    try {
+      return await fn(connection);
+    } catch (error) {
+      usable = !spoilt(error);
+      throw error;
+    } finally {
+      this.#giveBack(connection, usable);
+    }
+  }
+
+  async #take(): Promise<Connection> {
+    for (;;) {
+      const idle = this.#idle.pop();
+      if (idle && !idle.broken) return idle;
+      if (idle) this.#open -= 1;
+      else if (this.#open < this.#size) break;
+      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+    this.#open += 1;
+    try {
+      return await this.held();
+    } catch (error) {
+      this.#open -= 1;
+      this.#waiting.shift()?.();
+      throw error;
+    }
+  }
+
+  #giveBack(connection: Connection, usable: boolean): void {
+    if (usable && !connection.broken && !this.#closed) {
+      connection.hold(false);
+      this.#idle.push(connection);
+    } else {
+      this.#open -= 1;
+      // A host whose connections break is tried last.
+      if (!this.#closed) this.#preferred = (this.#preferred + 1) % this.#hosts.length;
+      if (!connection.broken) void connection.end();
+    }
+    this.#waiting.shift()?.();
+  }
+
+  /** Ends what nobody uses, and the rest when it is given back. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all(this.#idle.splice(0).map((connection) => connection.end()));
+  }
+}

@@ -1,0 +1,238 @@
+/** Operations on a server: each step asked over a connection, and all of it again when the server could not. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../errors.ts";
+import { type Compiled, type Compiler, remembering } from "./compile.ts";
+import type { Runner } from "./methods.ts";
+import type { Answer, Asked, Connection, ServerPool } from "./server-pool.ts";
+import type { Params, Statement } from "./statements.ts";
+import { type Op, runAsync, type Step } from "./steps.ts";
+
+/**
+ * What an error of the driver means. `passing`: the server undid everything, and another try may succeed (a deadlock).
+ * `elsewhere`: the same, but not on this connection (the server became read-only). `lost`: the connection broke, and what
+ * was under way may have happened. `final`: it will not be different the next time.
+ */
+export type Failure = "passing" | "elsewhere" | "lost" | "final";
+
+/** The steps that are not the same text on each server. */
+export interface ServerSteps {
+  compiler: Compiler;
+  failureOf(error: unknown): Failure;
+  /** The id of the row that an insert made, if it made one. */
+  id(asked: Asked, query: Statement, params: Params): Promise<number | undefined>;
+  ids(asked: Asked, query: Statement, params: readonly Params[]): Promise<number[]>;
+  /** Whether each of many changes found its row. */
+  changes(asked: Asked, query: Statement, params: readonly Params[]): Promise<boolean[]>;
+}
+
+let named = 0;
+
+/** A statement's name on a connection, under which it is prepared once. */
+const nameOf = remembering((_: Compiled) => {
+  named += 1;
+  return `dbq_${named}`;
+});
+
+export function ask(asked: Asked, compiled: Compiled, params: Params) {
+  const values = compiled.names.map((parameter) => storable(params[parameter]));
+  return asked.query(compiled.text, values, nameOf(compiled));
+}
+
+/**
+ * Servers keep no NUL and no half of a surrogate pair in a text. In JSON they are written as escapes; in a name or a note
+ * they are no characters to keep.
+ */
+export function storable(value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  return value.replace(/[\0\ud800-\udfff]/gu, "\ufffd");
+}
+
+/** The list of parameters of a change of many rows. */
+export function listOf(params: readonly Params[]): string {
+  return JSON.stringify(params, (_, value) => storable(value));
+}
+
+/** Runs an operation over what can be asked: a connection, or a transaction of the app's. */
+export class Execution {
+  #asked: Asked;
+  readonly #steps: ServerSteps;
+  /** Whether something was changed that somebody may be waiting for. */
+  changed = false;
+  #inTransaction: boolean;
+  /** Whether what is under way may have happened, should its answer not come. */
+  undecided = false;
+
+  constructor(asked: Asked, steps: ServerSteps, inTransaction = false) {
+    this.#asked = asked;
+    this.#steps = steps;
+    this.#inTransaction = inTransaction;
+  }
+
+  run<T>(op: Op<T>): Promise<T> {
+    this.undecided = !this.#inTransaction;
+    return runAsync(op, (step) => this.#execute(step));
+  }
+
+  async atomically<T>(op: () => Op<T>, awaited = true): Promise<T> {
+    if (this.#inTransaction) return await this.run(op());
+    this.#inTransaction = true;
+    const outside = this.#asked;
+    try {
+      const result = await (outside.transaction?.((inside) => this.#inside(inside, op)) ?? this.#between(op));
+      if (!awaited) this.changed = false;
+      return result;
+    } finally {
+      this.#asked = outside;
+      this.#inTransaction = false;
+    }
+  }
+
+  async #inside<T>(asked: Asked, op: () => Op<T>): Promise<T> {
+    this.#asked = asked;
+    const result = await this.run(op());
+    this.undecided = true;
+    return result;
+  }
+
+  /** Between BEGIN and COMMIT. */
+  async #between<T>(op: () => Op<T>): Promise<T> {
+    this.undecided = false;
+    await this.#asked.query("begin", []);
+    try {
+      const result = await this.run(op());
+      this.undecided = true;
+      await this.#asked.query("commit", []);
+      return result;
+    } catch (error) {
+      // Whatever becomes of the rollback: a connection on which it fails is not used again.
+      await this.#asked.query("rollback", []).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #execute(step: Step): Promise<unknown> {
+    const { compiler, id, ids, changes } = this.#steps;
+    switch (step.want) {
+      case "transaction":
+        return await this.atomically(step.op, step.awaited);
+      case "rowsOnce": {
+        const { sql, params } = compiler.once(step.query);
+        return (await this.#asked.query(sql, params.map(storable))).rows;
+      }
+      case "rows":
+        return (await ask(this.#asked, compiler.compile(step.query), step.params)).rows;
+      case "count":
+        return this.#noting(await ask(this.#asked, compiler.compile(step.query), step.params)).changed;
+      case "id":
+        return this.#noting(await id(this.#asked, step.query, step.params));
+      case "ids":
+        return this.#noting(await ids(this.#asked, step.query, step.params));
+      case "changes":
+        return this.#noting(await changes(this.#asked, step.query, step.params));
+    }
+  }
+
+  #noting<T>(answer: T): T {
+    this.changed = true;
+    return answer;
+  }
+}
+
+/** How long a server that does not answer is waited for, in milliseconds. */
+const patience = 60_000;
+const longestPause = 500;
+
+export interface Repeat {
+  /** Whether it may be done a second time when nobody knows whether it was done. */
+  twice: boolean;
+  /** Whether a server that cannot be reached is waited for. */
+  patient: boolean;
+}
+
+/** Operations that are fenced by generations may happen twice; the second time they find nothing to do. */
+const usual: Repeat = { twice: true, patient: true };
+
+export class ServerRunner implements Runner {
+  readonly #pool: ServerPool;
+  readonly #steps: ServerSteps;
+  /** Called when something was committed that somebody may be waiting for. */
+  onCommit: () => void = () => undefined;
+  #closed = false;
+
+  constructor(pool: ServerPool, steps: ServerSteps) {
+    this.#pool = pool;
+    this.#steps = steps;
+  }
+
+  readonly run = <T>(op: () => Op<T>, repeat = usual): Promise<T> =>
+    this.#patiently((execution) => execution.run(op()), repeat);
+
+  readonly write = <T>(op: () => Op<T>, repeat = usual): Promise<T> =>
+    this.#patiently((execution) => execution.atomically(op), repeat);
+
+  /** Something that is no operation, on a connection of its own for so long. It is tried once when it has begun. */
+  async once<T>(fn: (connection: Connection) => Promise<T>): Promise<T> {
+    return await this.naming(() => this.#pool.use(fn, this.#isSpoilt));
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  readonly #isSpoilt = (error: unknown): boolean => {
+    const failure = this.#steps.failureOf(error);
+    return failure === "lost" || failure === "elsewhere";
+  };
+
+  async #patiently<T>(act: (execution: Execution) => Promise<T>, { twice, patient }: Repeat): Promise<T> {
+    const start = performance.now();
+    for (let pause = 5; ; pause = Math.min(pause * 2, longestPause)) {
+      let execution: Execution | undefined;
+      try {
+        const result = await this.#pool.use((connection) => {
+          execution = new Execution(connection, this.#steps);
+          return act(execution);
+        }, this.#isSpoilt);
+        if (execution?.changed) this.onCommit();
+        return result;
+      } catch (error) {
+        const failure = this.#steps.failureOf(error);
+        const late = this.#closed || performance.now() - start > patience;
+        if (failure === "lost" && execution?.undecided && !twice) throw this.#unknown(error);
+        if (failure === "final" || late || (failure === "lost" && !patient)) throw this.named(error);
+      }
+      await sleep(pause * (0.5 + Math.random()));
+    }
+  }
+
+  #unknown(error: unknown): OutcomeUnknownError {
+    return new OutcomeUnknownError(this.#text(error), { cause: error });
+  }
+
+  /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */
+  async naming<T>(fn: () => Promise<T>): Promise<T> {
+    try {
+      return await fn();
+    } catch (error) {
+      throw this.named(error);
+    }
+  }
+
+  named(error: unknown): unknown {
+    if (error instanceof DbqError || !(error instanceof Error)) return error;
+    if (this.#closed) return new QueueClosedError();
+    // What is no error of the driver's is a mistake of the program's.
+    if (!("code" in error) && !("errno" in error) && this.#steps.failureOf(error) === "final") return error;
+    return new DatabaseError(this.#text(error), { cause: error });
+  }
+
+  #text(error: unknown): string {
+    const { message, code } = error as { message?: string; code?: string };
+    // Several addresses that all refused come as one error without a message.
+    const what =
+      message || (error instanceof AggregateError ? String(error.errors[0]?.message) : String(error));
+    return `${this.#pool.name}: ${what}${code === undefined || what.includes(code) ? "" : ` (${code})`}`;
+  }
+}
+
+export const integersIn = ({ rows }: Answer): number[] => rows.map((row) => Number(row[0]));

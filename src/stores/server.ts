@@ -1,0 +1,220 @@
+/** The store on a server, once for all of them: what one needs of its own is its `ServerKind`. */
+import { repeat } from "../durations.ts";
+import { AsyncTransactionError, DatabaseError } from "../errors.ts";
+import { report } from "../events.ts";
+import type { Diagnosis, DuplicatePolicy, MaybePromise, NewTask, Store, StoreTransaction } from "../store.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { methodsOver } from "./methods.ts";
+import type { Operations } from "./operations.ts";
+import { attemptColumns, taskColumns, workerColumns } from "./rows.ts";
+import { askedOf, type DrizzleKind, drizzleOf, isTransaction, type ServerDrizzle } from "./server-drizzle.ts";
+import { type MigrationText, migrateServer, refuseNewer } from "./server-migrate.ts";
+import type { Asked, ServerPool } from "./server-pool.ts";
+import { Execution, ServerRunner, type ServerSteps } from "./server-run.ts";
+
+/**
+ * How a claim keeps workers apart. `skip-locked`: it locks its candidates, and others pass over them. `optimistic`: nobody
+ * locks anything, the quickest UPDATE wins, for engines whose row locks stop at one node.
+ */
+export type Strategy = "skip-locked" | "optimistic";
+
+export interface ServerOptions {
+  migrate: boolean;
+  /** Undefined: what is right for the server. */
+  strategy?: Strategy | undefined;
+  /** False: nothing that outlives a transaction on a connection, for a pooler between that gives one to many. */
+  sessions?: boolean | undefined;
+  /** Connections that are shared; those that listen and beat are beside them. */
+  poolSize?: number | undefined;
+}
+
+/** What tells other processes that something was committed, and hears of it. */
+export interface Teller {
+  add(listener: () => void): () => void;
+  tell(): void;
+  close(): Promise<void>;
+}
+
+/** What a server has of its own. */
+export interface ServerKind {
+  steps: ServerSteps;
+  operations: Readonly<Record<Strategy, Operations>>;
+  migrations: MigrationText;
+  drizzle: DrizzleKind;
+  /** Which strategy is right for this server. */
+  strategyFor(asked: Asked): Promise<Strategy>;
+  diagnose(asked: Asked): Promise<Diagnosis[]>;
+  /** Said inside of an app's transaction that enqueues; undefined: nothing. */
+  tellInside: ((asked: Asked) => Promise<unknown>) | undefined;
+  /** @throws AsyncTransactionError when the transaction has ended, so that what is written would not be part of it */
+  checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void>;
+}
+
+/** One way to reach a server: the queue's own connections, or the app's. */
+export interface ServerReach {
+  pool: ServerPool;
+  /** Beats on a thread; undefined: from here. */
+  beat(
+    workerId: string,
+    every: number,
+    strategy: Strategy,
+  ): ConstructorParameters<typeof Heartbeat>[0] | undefined;
+  teller: Teller | undefined;
+  /** A transaction of Drizzle's on a connection that no operation uses. */
+  transact<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
+  /** What there is beside the pool. */
+  close(): Promise<void>;
+}
+
+/** @throws DatabaseError that says what is wrong with it */
+export async function serverStore(
+  kind: ServerKind,
+  reach: ServerReach,
+  options: ServerOptions,
+): Promise<Store> {
+  const runner = new ServerRunner(reach.pool, kind.steps);
+  try {
+    const prepared = (asked: Asked) => prepare(asked, kind, reach.pool.name, options);
+    const strategy = await runner.once(prepared);
+    return storeOver(kind, reach, runner, strategy);
+  } catch (error) {
+    await reach.pool.close();
+    await reach.close();
+    throw error;
+  }
+}
+
+async function prepare(
+  asked: Asked,
+  kind: ServerKind,
+  place: string,
+  options: ServerOptions,
+): Promise<Strategy> {
+  if (options.migrate) await migrateServer(asked, kind.migrations, place);
+  try {
+    for (const [table, columns] of [
+      ["dbq_tasks", taskColumns],
+      ["dbq_attempts", attemptColumns],
+      ["dbq_workers", `${workerColumns}, session`],
+    ] as const)
+      await asked.query(`select ${columns} from ${table} limit 0`, []);
+  } catch (error) {
+    const missing = missingIn(error);
+    if (missing === undefined) throw error;
+    throw new DatabaseError(
+      `${place}: ${missing}: run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit`,
+    );
+  }
+  await refuseNewer(asked, kind.migrations, place);
+  return options.strategy ?? (await kind.strategyFor(asked));
+}
+
+function missingIn(error: unknown): string | undefined {
+  const { message = "" } = error as { message?: string };
+  const table = /relation "(\w+)" does not exist|table '(?:[^']*\.)?(\w+)' doesn't exist/i.exec(message);
+  if (table) return `there is no table ${table[1] ?? table[2]}`;
+  const column = /column "?(\w+)"? does not exist|unknown column '(?:\w+\.)?(\w+)'/i.exec(message);
+  return column ? `the tables dbq_* have no column ${column[1] ?? column[2]}` : undefined;
+}
+
+function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, strategy: Strategy): Store {
+  const ops = kind.operations[strategy];
+  const { teller } = reach;
+  runner.onCommit = () => teller?.tell();
+
+  return {
+    ...methodsOver(runner, ops),
+    synchronous: false,
+    insert: (tasks, onDuplicate) => insert(runner, ops, tasks, onDuplicate),
+    within: (tx) => inTransaction(kind, ops, tx),
+    transaction: async (fn) => {
+      const result = await runTransaction(runner, reach, fn);
+      teller?.tell();
+      return result;
+    },
+    keepAlive: async (workerId, every, onLost) => {
+      const beat = async () => {
+        if (!(await runner.write(() => ops.beat(workerId)))) onLost();
+      };
+      const beatHere = () => void beat().catch((error: unknown) => report(error, "heartbeat"));
+      const thread = reach.beat(workerId, every, strategy);
+      if (thread === undefined) {
+        const stop = repeat(every, beatHere, { keepAlive: false });
+        return async () => stop();
+      }
+      const heartbeat = new Heartbeat(thread, onLost, beatHere);
+      return () => heartbeat.stop();
+    },
+    watch: (listener) => teller?.add(listener) ?? (() => undefined),
+    diagnose: async () => {
+      const facts = await runner.once((asked) => kind.diagnose(asked));
+      return [...facts, { name: "claim strategy", value: strategy }];
+    },
+    close: async () => {
+      runner.close();
+      await teller?.close();
+      await reach.pool.close();
+      await reach.close();
+    },
+  };
+}
+
+/** A unique key tells a repeated enqueue apart; without one it is not repeated when nobody knows what became of it. */
+function insert(
+  runner: ServerRunner,
+  ops: Operations,
+  tasks: readonly NewTask[],
+  onDuplicate: DuplicatePolicy,
+) {
+  const keyed = tasks.filter(({ uniqueKey }) => uniqueKey !== null).length;
+  const twice = keyed === tasks.length && onDuplicate === "report";
+  const isOneStatement = keyed === 0 && tasks.length > 0;
+  return runner[isOneStatement ? "run" : "write"](() => ops.insert(tasks, onDuplicate), {
+    twice,
+    patient: true,
+  });
+}
+
+/** What `fn` throws is thrown as it is; once it has begun, it is never run a second time. */
+async function runTransaction<T>(
+  runner: ServerRunner,
+  reach: ServerReach,
+  fn: (tx: unknown) => MaybePromise<T>,
+): Promise<T> {
+  let failure: { error: unknown } | undefined;
+  try {
+    return await reach.transact(async (tx) => {
+      try {
+        return await fn(tx);
+      } catch (error) {
+        failure = { error };
+        throw error;
+      }
+    });
+  } catch (error) {
+    throw failure ? failure.error : runner.named(error);
+  }
+}
+
+function inTransaction(kind: ServerKind, ops: Operations, given: unknown): StoreTransaction {
+  const db = drizzleOf(given, kind.drizzle);
+  const asked = askedOf(db, kind.drizzle);
+  const within = isTransaction(db, kind.drizzle);
+  const write = async <T>(op: (execution: Execution) => Promise<T>): Promise<T> => {
+    if (within) await kind.checkOpen(db, asked);
+    const result = await op(new Execution(asked, kind.steps, within));
+    await kind.tellInside?.(asked);
+    return result;
+  };
+  return {
+    insert: (tasks, onDuplicate) =>
+      write((execution) => execution.atomically(() => ops.insert(tasks, onDuplicate))),
+    settle: (outcome) => write((execution) => execution.atomically(() => ops.settleOne(outcome))),
+  };
+}
+
+export function endedTransaction(): AsyncTransactionError {
+  return new AsyncTransactionError(
+    "this transaction has ended, nothing was written: await what is done inside of it",
+  );
+}
