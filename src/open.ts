@@ -31,8 +31,20 @@ async function openStore(target: unknown, options: ReadQueueOptions): Promise<St
   if (typeof target !== "object" || target === null) {
     throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
   }
-  const { openSqliteDatabase } = await import("./stores/sqlite.ts");
-  return await openSqliteDatabase(target, options);
+  if (isOf(target, "PgDatabase"))
+    return await (await import("./stores/postgres.ts")).openPostgresDatabase(target, options);
+  if (isOf(target, "MySqlDatabase"))
+    return await (await import("./stores/mysql.ts")).openMysqlDatabase(target, options);
+  return await (await import("./stores/sqlite.ts")).openSqliteDatabase(target, options);
+}
+
+const entityKind = Symbol.for("drizzle:entityKind");
+
+/** Whether it is one of Drizzle's databases: it knows its classes by these names, and so do copies of it. */
+function isOf(target: object, kind: string): boolean {
+  for (let above = Object.getPrototypeOf(target); above !== null; above = Object.getPrototypeOf(above))
+    if (above.constructor?.[entityKind] === kind) return true;
+  return false;
 }
 
 async function openTarget(target: string, options: ReadQueueOptions): Promise<Store> {

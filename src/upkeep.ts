@@ -9,8 +9,8 @@ import type { Retention, Store, WorkerRecord } from "./store.ts";
 const sweepEvery = 400;
 /** While there is no other worker. One that comes is heard of; should that hint be lost, this is how late. */
 const lonelySweepEvery = 2_000;
-/** What a suspect has to beat in, once it is known that it can: its heartbeat tries every 20 ms. */
-const lastChance = 200;
+/** What a suspect has to beat in, once it is known that it can: its heartbeat tries every 20 ms, on a server every 100 at most. */
+const lastChance = { silent: 200, sessionEnded: 300 };
 /** Of a look that was due before it ended. */
 const shortestSleep = 20;
 const orphansEvery = 5_000;
@@ -132,7 +132,7 @@ interface Seen {
  * A heartbeat is judged by how long this process has seen it stand still, on a clock that never jumps; its age by the
  * database's clock only shortens the wait, by what cannot be wrong by much. Stillness makes a suspect, not a corpse: while
  * somebody holds the write lock, or the machine sleeps, nobody can beat. So a write has to succeed first, and a suspect
- * who does not beat within `lastChance` of it is dead.
+ * who does not beat within `lastChance` of it is dead. On a server, the end of a worker's session makes a suspect at once.
  */
 export class Deaths {
   readonly #now: () => number;
@@ -165,6 +165,8 @@ export class Deaths {
 
   #isSilent(worker: WorkerRecord): boolean {
     const seen = this.#look(worker);
+    // It held a lock that ends with its session: unless it comes back, its process is dead.
+    if (worker.sessionLives === false) return true;
     const still = this.#now() - seen.since;
     // A living worker beats every third of its lease: half a lease of stillness has missed one. A beat that was seen to
     // come is not that old, whatever a clock says that was stepped since.
@@ -187,20 +189,24 @@ export class Deaths {
     return seen;
   }
 
-  #hadItsChance({ id }: WorkerRecord): boolean {
-    const since = this.#seen.get(id)?.couldBeatSince;
-    return since !== undefined && this.#now() - since >= lastChance;
+  #hadItsChance(worker: WorkerRecord): boolean {
+    const since = this.#seen.get(worker.id)?.couldBeatSince;
+    return since !== undefined && this.#now() - since >= chanceOf(worker);
   }
 
   async #suspect(suspects: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<void> {
     await write();
     const now = this.#now();
-    for (const { id } of suspects) {
-      const seen = this.#seen.get(id) as Seen;
+    for (const worker of suspects) {
+      const seen = this.#seen.get(worker.id) as Seen;
       seen.couldBeatSince ??= now;
-      this.#nextLook = Math.min(this.#nextLook, lastChance - (now - seen.couldBeatSince));
+      this.#nextLook = Math.min(this.#nextLook, chanceOf(worker) - (now - seen.couldBeatSince));
     }
   }
+}
+
+function chanceOf({ sessionLives }: WorkerRecord): number {
+  return sessionLives === false ? lastChance.sessionEnded : lastChance.silent;
 }
 
 /** Something done again and again, one run at a time: the run says when the next one is due. */

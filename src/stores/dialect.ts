@@ -28,14 +28,20 @@ export interface Dialect {
   skipLocked: SQL;
   /** Row-lock clause that waits for such rows. */
   locked: SQL;
+  /** Ends a SELECT: rows as they are, where a transaction else sees what there was when it began. */
+  latest: SQL;
   /** Ends an INSERT: a row that a unique index refuses is left out. */
   ignoreConflict: SQL;
   /** A parameter as a whole number, where the database cannot tell from the text. */
   integer: Around;
   /** A parameter as the type of the JSON columns. */
   json: Around;
+  /** A JSON column as the text that was written. */
+  text: Around;
   /** Whether a name, as a column, is this one: to the letter, whatever the database's collation makes equal. */
   same: (column: string, parameter: unknown) => SQL;
+  /** A name, as a column, to the letter. */
+  exact: (column: string) => SQL;
   /** The order of claims, which an index has: highest priority first, then oldest. */
   byPriority: SQL;
   /** Whether `meta` has this value at this top-level key; false, not an error, where `meta` is corrupt. */

@@ -70,6 +70,7 @@ export async function connectMysql(config: ConnectionOptions, host: Host): Promi
     hold: (on) => (on ? stream.ref() : stream.unref()),
     end: async () => {
       end();
+      stream.ref();
       await client.end().catch(() => undefined);
     },
   };
@@ -79,6 +80,32 @@ export function answerOf(result: unknown): Answer {
   if (Array.isArray(result)) return { rows: result, changed: 0, insertId: 0 };
   const { affectedRows, insertId } = result as ResultSetHeader;
   return { rows: [], changed: affectedRows, insertId };
+}
+
+interface TheirConfig {
+  host?: string;
+  port?: number;
+  socketPath?: string;
+  user?: string;
+  password?: string;
+  database?: string;
+  ssl?: ConnectionOptions["ssl"];
+}
+
+/** The settings of an app's own pool or connection of mysql2. */
+export function settingsOf(client: unknown): { config: ConnectionOptions; hosts: Host[] } | undefined {
+  const { pool, connection, config } = client as Record<
+    "pool" | "connection" | "config",
+    { config?: object } | undefined
+  >;
+  const outer = (pool?.config ?? connection?.config ?? config) as
+    | (TheirConfig & { connectionConfig?: TheirConfig })
+    | undefined;
+  const theirs = outer?.connectionConfig ?? outer;
+  if (theirs?.database === undefined) return undefined;
+  const { host = "127.0.0.1", port = 3306, socketPath, user = "root", password = "", database, ssl } = theirs;
+  const own = configOf({ user, password, database, parameters: {} });
+  return { config: ssl ? { ...own, ssl } : own, hosts: [{ host: socketPath ?? host, port }] };
 }
 
 /** https://mariadb.com/kb/en/mariadb-error-code-reference/, https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html */

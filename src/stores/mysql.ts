@@ -3,11 +3,12 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { Store } from "../store.ts";
 import { Compiler } from "./compile.ts";
 import type { Dialect } from "./dialect.ts";
-import { configOf, connectMysql, failureOf, isDuplicate } from "./mysql-connection.ts";
+import { configOf, connectMysql, failureOf, isDuplicate, settingsOf } from "./mysql-connection.ts";
 import { checkOpen, diagnoseMysql, isCluster, mysqlDrizzle, mysqlDrizzleOver } from "./mysql-drizzle.ts";
 import { operations } from "./operations.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
-import { openUrl, type ServerDriver } from "./server-open.ts";
+import { openDatabase, openUrl, type ServerDriver } from "./server-open.ts";
+import type { Asked } from "./server-pool.ts";
 import { ask, listOf, type ServerSteps, storable } from "./server-run.ts";
 
 const types = { integer: "bigint", real: "double", text: "longtext character set utf8mb4" };
@@ -18,7 +19,9 @@ const base: Omit<Dialect, "locks"> = {
   now: () => sql.raw("utc_timestamp(3)"),
   time: (parameter) => sql`timestampadd(microsecond, ${parameter} * 1000, ${epoch})`,
   millis: (time) => millis(sql`timestampdiff(microsecond, ${epoch}, ${time})`),
-  plus: (time, milliseconds) => sql`timestampadd(microsecond, ${milliseconds} * 1000, ${time})`,
+  // Beyond the year 9999 there is no time: what waits for it waits for ever.
+  plus: (time, milliseconds) =>
+    sql`if(${milliseconds} is null, null, coalesce(timestampadd(microsecond, ${milliseconds} * 1000, ${time}), '9999-12-31'))`,
   minus: (later, earlier) => millis(sql`timestampdiff(microsecond, ${earlier}, ${later})`),
   integers: (list) =>
     sql`(select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
@@ -26,13 +29,16 @@ const base: Omit<Dialect, "locks"> = {
   probe: (question, limit) => sql`(${question} order by claim_rank, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),
   locked: sql.raw("for update"),
+  latest: sql.raw("lock in share mode"),
   // A duplicate is an error, which the driver understands: ON DUPLICATE KEY and IGNORE would hide others as well.
   ignoreConflict: sql.raw(""),
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,
   // Equal, and byte by byte: the collation takes no notice of spaces at the end.
+  text: (column) => sql`${column}`,
   same: (column, parameter) =>
     sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
+  exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
   byPriority: sql.raw("claim_rank, id"),
   metaHas: (key, value) => {
     const there = sql`json_extract(meta, concat('$.', json_quote(${key})))`;
@@ -91,20 +97,25 @@ const steps: ServerSteps = {
   /** An UPDATE does not say which rows it changed: they are locked first, and seen to be as they were. */
   changes: async (asked, query, params) => {
     const ids = JSON.stringify(params.map(({ id }) => id));
-    const text =
-      "select id, generation_id from dbq_tasks where id in (select value from json_table(?, '$[*]' columns (value bigint path '$')) as list) for update";
-    const { rows } = await asked.query(text, [ids]);
-    const generations = new Map(rows.map(([id, generation]) => [Number(id), Number(generation)]));
-    const there = params.filter(({ id, generationId }) => generations.get(id as number) === generationId);
-    const changed =
-      there.length === 0
-        ? 0
-        : (await ask(asked, compiler.compileMany(query), { items: listOf(there) })).changed;
-    // A row whose status somebody has set by hand.
-    const all = changed === there.length;
-    return params.map((one) => all && there.includes(one));
+    const before = await generations(asked, ids);
+    const there = params.filter(({ id, generationId }) => before.get(id as number) === generationId);
+    const kept = new Set(there);
+    if (kept.size === 0) return params.map(() => false);
+    const { changed } = await ask(asked, compiler.compileMany(query), { items: listOf(there) });
+    if (changed === there.length) return params.map((one) => kept.has(one));
+    // Somebody has bent a row by hand, so that no UPDATE finds it.
+    const after = await generations(asked, ids);
+    return params.map(({ id }) => after.get(id as number) !== before.get(id as number));
   },
 };
+
+/** Of rows which are locked by it, by their ids. */
+async function generations(asked: Asked, ids: string): Promise<Map<number, number>> {
+  const list = "json_table(?, '$[*]' columns (value bigint path '$')) as list";
+  const text = `select id, generation_id from dbq_tasks where id in (select value from ${list}) for update`;
+  const { rows } = await asked.query(text, [ids]);
+  return new Map(rows.map(([id, generation]) => [Number(id), Number(generation)]));
+}
 
 const kind: ServerKind = {
   steps,
@@ -132,11 +143,17 @@ const driver: ServerDriver = {
   connect: connectMysql,
   drizzleOver: mysqlDrizzleOver,
   teller: () => undefined,
+  settingsOf,
   connector: new URL("./mysql-beat.mjs", import.meta.url),
   lock: { text: "select get_lock(?, 0)", names: ["session"] },
   // In a cluster a lock is known to its own node alone.
   seesLocks: (strategy) => strategy === "skip-locked",
 };
+
+/** Opens the queue on the app's own Drizzle database. @throws DatabaseError that says what is wrong with it */
+export function openMysqlDatabase(db: object, options: ServerOptions): Promise<Store> {
+  return openDatabase(kind, driver, db, options);
+}
 
 /** Opens the queue on a MySQL or MariaDB server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
 export function openMysql(url: string, options: ServerOptions): Promise<Store> {

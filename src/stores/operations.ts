@@ -59,16 +59,16 @@ export function operations(d: Dialect) {
 
   // ---- enqueue -------------------------------------------------------------------------------
 
-  function* holderOf(uniqueKey: string | null): Op<number | undefined> {
+  function* holderOf(uniqueKey: string | null, look = s.holder): Op<number | undefined> {
     if (uniqueKey === null) return undefined;
-    const [row] = yield* rows(s.holder, { uniqueKey });
+    const [row] = yield* rows(look, { uniqueKey });
     return row && Number(row[0]);
   }
 
   /** The holder of the key may end between the look and the insert, or another one may begin: then, once more. */
   function* insertOne(task: NewTask): Op<Inserted> {
     for (let round = 0; round < 10; round += 1) {
-      const holder = yield* holderOf(task.uniqueKey);
+      const holder = yield* holderOf(task.uniqueKey, round === 0 ? s.holder : s.holderNow);
       if (holder !== undefined) return { id: holder, duplicate: true };
       const id = yield* insertedId(s.insert, task);
       if (id !== undefined) return { id, duplicate: false };

@@ -2,7 +2,7 @@
 import type { ClientConfig } from "pg";
 import type { Connection } from "./server-pool.ts";
 import type { Failure } from "./server-run.ts";
-import type { Host, ServerUrl } from "./server-url.ts";
+import { type Host, readServerUrl, type ServerUrl } from "./server-url.ts";
 
 /** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
 const connectTimeout = 5_000;
@@ -69,6 +69,7 @@ export async function connectPostgres(config: ClientConfig, host: Host, named: b
     hold: (on) => keeping(client, on),
     end: async () => {
       end();
+      keeping(client, true);
       await client.end().catch(() => undefined);
     },
   };
@@ -79,6 +80,40 @@ export function keeping(client: unknown, on: boolean): void {
   const socket = client as { ref(): void; unref(): void };
   if (on) socket.ref();
   else socket.unref();
+}
+
+/** The settings of an app's own pool or client of pg; not those of another driver's. */
+export function settingsOf(client: unknown): { config: ClientConfig; hosts: Host[] } | undefined {
+  const { connectionParameters, options } = client as { connectionParameters?: object; options?: object };
+  const theirs = (connectionParameters ?? options) as
+    | (ClientConfig & { Client?: unknown; max?: unknown })
+    | undefined;
+  if (
+    theirs === undefined ||
+    !("query" in (client as object)) ||
+    Array.isArray((theirs as { host?: unknown }).host)
+  )
+    return;
+  const { user, password, database, ssl, connectionString } = theirs;
+  if (typeof password === "function") return undefined;
+  const url =
+    connectionString === undefined
+      ? undefined
+      : readServerUrl(connectionString, { port: 5432, user: "postgres" });
+  const { hosts = [{ host: theirs.host ?? "127.0.0.1", port: theirs.port ?? 5432 }] } = url ?? {};
+  const own = configOf(
+    {
+      user: user ?? url?.user ?? process.env.PGUSER ?? "postgres",
+      password: password ?? url?.password ?? process.env.PGPASSWORD ?? "",
+      database: database ?? url?.database ?? process.env.PGDATABASE ?? "postgres",
+      parameters: {
+        ...url?.parameters,
+        ...(theirs.options === undefined ? {} : { options: theirs.options }),
+      },
+    },
+    true,
+  );
+  return { config: ssl === undefined ? own : { ...own, ssl }, hosts: [...hosts] };
 }
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */

@@ -109,6 +109,7 @@ export class PostgresListener {
     this.#stopProof?.();
     const client = this.#client;
     this.#client = undefined;
+    if (client) keeping(client, true);
     await client?.end().catch(() => undefined);
   }
 }

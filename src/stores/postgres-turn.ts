@@ -27,7 +27,7 @@ function turnStatement(d: Dialect, settled: (p: Params) => ReturnType<Statement>
       select locked.* from wanted cross join lateral (
         select id, generation_id from dbq_tasks
         where queue_name = wanted.queue_name and func = wanted.func and status = 'pending'
-          and (wait_until is null or wait_until <= ${now})
+          and (wait_until is null or wait_until <= ${now}) and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by priority desc, id limit wanted.n for update skip locked) as locked),
     claimed as (
       update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
@@ -74,13 +74,14 @@ export function turnInOne(ops: Operations, d: Dialect): Operations {
     };
   }
 
-  /** What has not completed has more than one statement to it; then all of the turn is a transaction. */
+  /** Two outcomes of one task go one after the other; and what has not completed has more than one statement to it; then all of the turn is a transaction. */
   function* turn(asked: Turn): Op<TurnResult> {
     const { outcomes, claim } = asked;
     const pairs = claim && probed(claim);
     if (!claim || !pairs) return yield* ops.turn(asked);
     const completed = outcomes.filter((outcome) => outcome.kind === "completed");
-    if (completed.length === outcomes.length) return yield* inOne(completed, claim, pairs);
+    const ids = new Set(completed.map(({ id }) => id));
+    if (ids.size === outcomes.length) return yield* inOne(completed, claim, pairs);
     return yield* transaction(function* () {
       const { settled } = yield* ops.turn({ outcomes, claim: undefined });
       return { ...(yield* inOne([], claim, pairs)), settled };

@@ -5,13 +5,13 @@ import type { Store } from "../store.ts";
 import { type Compiled, Compiler, remembering } from "./compile.ts";
 import type { Dialect, ItemColumn } from "./dialect.ts";
 import { operations } from "./operations.ts";
-import { configOf, connectPostgres, failureOf } from "./postgres-connection.ts";
+import { configOf, connectPostgres, failureOf, settingsOf } from "./postgres-connection.ts";
 import { checkOpen, diagnosePostgres, postgresDrizzle } from "./postgres-drizzle.ts";
 import { notifyText, PostgresListener } from "./postgres-listen.ts";
 import { turnInOne } from "./postgres-turn.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
 import type { ServerDrizzle } from "./server-drizzle.ts";
-import { openUrl, type ServerDriver } from "./server-open.ts";
+import { openDatabase, openUrl, type ServerDriver } from "./server-open.ts";
 import { ask, integersIn, listOf, type ServerSteps } from "./server-run.ts";
 
 const types = { integer: "bigint", real: "double precision", text: "text" };
@@ -31,10 +31,13 @@ const base: Omit<Dialect, "locks"> = {
   probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),
   locked: sql.raw("for update"),
+  latest: sql.raw(""),
   ignoreConflict: sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}::bigint`,
   json: (parameter) => sql`${parameter}::json`,
+  text: (column) => sql`${column}::text`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),
   // A key or a value that Postgres cannot keep as text (NUL, half a surrogate pair) makes it refuse the whole of the JSON.
   metaHas: (key, value) => {
@@ -113,6 +116,7 @@ const driver: ServerDriver = {
     return drizzle(client as Client) as unknown as ServerDrizzle;
   },
   teller: (pool) => new PostgresListener(pool),
+  settingsOf,
   connector: new URL("./postgres-beat.mjs", import.meta.url),
   lock: {
     text: "select case when pg_try_advisory_lock(hashtextextended($1, 0)) then 1 end",
@@ -120,6 +124,11 @@ const driver: ServerDriver = {
   },
   seesLocks: () => true,
 };
+
+/** Opens the queue on the app's own Drizzle database. @throws DatabaseError that says what is wrong with it */
+export function openPostgresDatabase(db: object, options: ServerOptions): Promise<Store> {
+  return openDatabase(kind, driver, db, options);
+}
 
 /** Opens the queue on a Postgres server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
 export function openPostgres(url: string, options: ServerOptions): Promise<Store> {

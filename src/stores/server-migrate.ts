@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseError } from "../errors.ts";
 import type { Asked } from "./server-pool.ts";
+import { transacted } from "./server-run.ts";
 
 type Migration = ReturnType<typeof readMigrationFiles>[number];
 
@@ -16,7 +17,7 @@ export interface MigrationText {
   has: string;
   /** Taken first: of several processes that start together one goes ahead. */
   lock: string;
-  /** Once it is done, where the end of the transaction does not do it. */
+  /** Where the end of the transaction does not do it. */
   unlock: string | undefined;
   /** What comes between the columns of `dbq_migrations` that differ. */
   integer: string;
@@ -38,17 +39,14 @@ const newest = (folder: string) => known(folder).at(-1)?.folderMillis ?? 0;
 export async function migrateServer(asked: Asked, text: MigrationText, place: string): Promise<void> {
   if (await isOfTheApp(asked, text)) return;
   if ((await lastApplied(asked, text)) === newest(text.folder)) return;
-  await asked.query("begin", []);
-  try {
-    await asked.query(text.lock, []);
-    await apply(asked, text, place);
-    await asked.query("commit", []);
-  } catch (error) {
-    await asked.query("rollback", []).catch(() => undefined);
-    throw error;
-  } finally {
-    if (text.unlock !== undefined) await asked.query(text.unlock, []).catch(() => undefined);
-  }
+  await transacted(asked, async (inside) => {
+    await inside.query(text.lock, []);
+    try {
+      await apply(inside, text, place);
+    } finally {
+      if (text.unlock !== undefined) await inside.query(text.unlock, []);
+    }
+  });
 }
 
 /** An app whose own drizzle-kit made the tables has no history here. */

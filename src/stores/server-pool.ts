@@ -30,9 +30,18 @@ export interface Connection extends Asked {
   end(): Promise<void>;
 }
 
+/** Where connections are had for a moment. */
+export interface Pool {
+  /** For messages. */
+  readonly name: string;
+  /** `spoilt`: whether what `fn` threw means that the connection is of no more use. */
+  use<T>(fn: (asked: Asked) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T>;
+  close(): Promise<void>;
+}
+
 export type Connect = (host: Host) => Promise<Connection>;
 
-export class ServerPool {
+export class ServerPool implements Pool {
   readonly #connect: Connect;
   readonly #hosts: readonly Host[];
   readonly #size: number;
@@ -75,7 +84,7 @@ export class ServerPool {
     throw failure;
   }
 
-  /** Uses one of the shared connections. `spoilt`: whether what it threw means that the connection is of no more use. */
+  /** Uses one of the shared connections. */
   async use<T>(fn: (connection: Connection) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
     const connection = await this.#take();
     connection.hold(true);

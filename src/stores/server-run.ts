@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../errors.ts";
 import { type Compiled, type Compiler, remembering } from "./compile.ts";
 import type { Runner } from "./methods.ts";
-import type { Answer, Asked, Connection, ServerPool } from "./server-pool.ts";
+import type { Answer, Asked, Pool } from "./server-pool.ts";
 import type { Params, Statement } from "./statements.ts";
 import { type Op, runAsync, type Step } from "./steps.ts";
 
@@ -52,6 +52,21 @@ export function listOf(params: readonly Params[]): string {
   return JSON.stringify(params, (_, value) => storable(value));
 }
 
+/** In a transaction: the connection's own way to run one, or between BEGIN and COMMIT. */
+export async function transacted<T>(asked: Asked, fn: (inside: Asked) => Promise<T>): Promise<T> {
+  if (asked.transaction) return await asked.transaction(fn);
+  await asked.query("begin", []);
+  try {
+    const result = await fn(asked);
+    await asked.query("commit", []);
+    return result;
+  } catch (error) {
+    // Whatever becomes of the rollback: a connection on which it fails is not used again.
+    await asked.query("rollback", []).catch(() => undefined);
+    throw error;
+  }
+}
+
 /** Runs an operation over what can be asked: a connection, or a transaction of the app's. */
 export class Execution {
   #asked: Asked;
@@ -78,7 +93,8 @@ export class Execution {
     this.#inTransaction = true;
     const outside = this.#asked;
     try {
-      const result = await (outside.transaction?.((inside) => this.#inside(inside, op)) ?? this.#between(op));
+      this.undecided = false;
+      const result = await transacted(outside, (inside) => this.#inside(inside, op));
       if (!awaited) this.changed = false;
       return result;
     } finally {
@@ -92,22 +108,6 @@ export class Execution {
     const result = await this.run(op());
     this.undecided = true;
     return result;
-  }
-
-  /** Between BEGIN and COMMIT. */
-  async #between<T>(op: () => Op<T>): Promise<T> {
-    this.undecided = false;
-    await this.#asked.query("begin", []);
-    try {
-      const result = await this.run(op());
-      this.undecided = true;
-      await this.#asked.query("commit", []);
-      return result;
-    } catch (error) {
-      // Whatever becomes of the rollback: a connection on which it fails is not used again.
-      await this.#asked.query("rollback", []).catch(() => undefined);
-      throw error;
-    }
   }
 
   async #execute(step: Step): Promise<unknown> {
@@ -128,8 +128,27 @@ export class Execution {
       case "ids":
         return this.#noting(await ids(this.#asked, step.query, step.params));
       case "changes":
-        return this.#noting(await changes(this.#asked, step.query, step.params));
+        return this.#noting(
+          await this.#inRounds(step.params, (some) => changes(this.#asked, step.query, some)),
+        );
     }
+  }
+
+  /** Of changes of one row, each has a statement of its own, in their order. */
+  async #inRounds(
+    params: readonly Params[],
+    change: (some: readonly Params[]) => Promise<boolean[]>,
+  ): Promise<boolean[]> {
+    const changed: boolean[] = [];
+    for (let left = [...params.keys()]; left.length > 0; ) {
+      const seen = new Set<unknown>();
+      const now = left.filter((i) => !seen.has(params[i]?.id) && seen.add(params[i]?.id));
+      const answers = await change(now.map((i) => params[i] as Params));
+      for (const [n, i] of now.entries()) changed[i] = answers[n] === true;
+      const done = new Set(now);
+      left = left.filter((i) => !done.has(i));
+    }
+    return changed;
   }
 
   #noting<T>(answer: T): T {
@@ -153,13 +172,13 @@ export interface Repeat {
 const usual: Repeat = { twice: true, patient: true };
 
 export class ServerRunner implements Runner {
-  readonly #pool: ServerPool;
+  readonly #pool: Pool;
   readonly #steps: ServerSteps;
   /** Called when something was committed that somebody may be waiting for. */
   onCommit: () => void = () => undefined;
   #closed = false;
 
-  constructor(pool: ServerPool, steps: ServerSteps) {
+  constructor(pool: Pool, steps: ServerSteps) {
     this.#pool = pool;
     this.#steps = steps;
   }
@@ -171,7 +190,7 @@ export class ServerRunner implements Runner {
     this.#patiently((execution) => execution.atomically(op), repeat);
 
   /** Something that is no operation, on a connection of its own for so long. It is tried once when it has begun. */
-  async once<T>(fn: (connection: Connection) => Promise<T>): Promise<T> {
+  async once<T>(fn: (asked: Asked) => Promise<T>): Promise<T> {
     return await this.naming(() => this.#pool.use(fn, this.#isSpoilt));
   }
 

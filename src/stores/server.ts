@@ -9,7 +9,7 @@ import type { Operations } from "./operations.ts";
 import { attemptColumns, taskColumns, workerColumns } from "./rows.ts";
 import { askedOf, type DrizzleKind, drizzleOf, isTransaction, type ServerDrizzle } from "./server-drizzle.ts";
 import { type MigrationText, migrateServer, refuseNewer } from "./server-migrate.ts";
-import type { Asked, ServerPool } from "./server-pool.ts";
+import type { Asked, Pool } from "./server-pool.ts";
 import { Execution, ServerRunner, type ServerSteps } from "./server-run.ts";
 
 /**
@@ -52,7 +52,7 @@ export interface ServerKind {
 
 /** One way to reach a server: the queue's own connections, or the app's. */
 export interface ServerReach {
-  pool: ServerPool;
+  pool: Pool;
   /** Beats on a thread; undefined: from here. */
   beat(
     workerId: string,

@@ -53,10 +53,13 @@ const dialect: Dialect = {
   locks: false,
   skipLocked: nothing,
   locked: nothing,
+  latest: nothing,
   ignoreConflict: sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,
+  text: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),
   metaHas: (key, value) => {
     const types = { string: "'text'", number: "'integer', 'real'", boolean: `'${value}'`, object: "'null'" };

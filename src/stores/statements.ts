@@ -55,7 +55,8 @@ const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 export function listed(d: Dialect, names: string): SQL {
   const columns = names.split(/,\s*/).map((name) => {
     const column = sql.raw(name);
-    return /_at$|^wait_until$/.test(name) ? d.millis(column) : column;
+    if (/_at$|^wait_until$/.test(name)) return d.millis(column);
+    return /^(args|kwargs|result|error|meta)$/.test(name) ? d.text(column) : column;
   });
   return sql.join(columns, sql`, `);
 }
@@ -104,6 +105,10 @@ export function statements(d: Dialect) {
 
     holder: (p) => sql`
       select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished}`,
+
+    /** As it is now, and not as it was when the transaction began. */
+    holderNow: (p) => sql`
+      select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished} ${d.latest}`,
 
     get: (p) => sql`
       select ${columns.task} from dbq_tasks where id in ${d.integers(p.ids)}`,
@@ -297,7 +302,7 @@ export function queries(d: Dialect) {
 
     count: (filter: TaskFilter) => sql`
       select ${sql.raw(countColumns)} from dbq_tasks where ${matching(filter)}
-      group by queue_name, func, status order by queue_name, func, status`,
+      group by ${d.exact("queue_name")}, ${d.exact("func")}, status order by queue_name, func, status`,
 
     /** With whether the filter names them: a look at so many takes the same time, however few it names. */
     purgeable: (filter: PurgeFilter, limit: number, after: number) => sql`

@@ -15,6 +15,9 @@ const crashed = (workerId: string | null): { error: string; attempt: AttemptReco
   };
 };
 
+/** Milliseconds: more than there has been of time that databases count, and a date that they all know. */
+const longestAge = 4e12;
+
 /** @param remove deletes tasks by their rows' ids, with their attempts. */
 export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) => Op<number>) {
   const { finish, release, record } = transitions(s);
@@ -35,7 +38,9 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     let removed = 0;
     for (const [status, age] of Object.entries(retention)) {
       if (age === Number.POSITIVE_INFINITY) continue;
-      removed += yield* remove(yield* rows(s.expired, { status, age, limit: limit - removed }));
+      removed += yield* remove(
+        yield* rows(s.expired, { status, age: Math.min(age, longestAge), limit: limit - removed }),
+      );
     }
     return removed;
   }
