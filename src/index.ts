@@ -15,6 +15,7 @@ export {
   LostGenerationError,
   NotInTaskError,
   NotSerializableError,
+  OutcomeUnknownError,
   PayloadTooLargeError,
   QueueClosedError,
   TaskCancelledError,

@@ -24,6 +24,8 @@ export interface Dialect {
   probe: (question: SQL, limit: unknown) => SQL;
   /** Whether a worker locks what it is about to claim, so that others look elsewhere; else the quickest UPDATE wins. */
   locks: boolean;
+  /** Whether workers that are too late for what they saw look at random at more. */
+  spreads: boolean;
   /** Row-lock clause that passes over rows which another transaction holds. */
   skipLocked: SQL;
   /** Row-lock clause that waits for such rows. */

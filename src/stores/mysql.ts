@@ -15,7 +15,7 @@ const types = { integer: "bigint", real: "double", text: "longtext character set
 const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
 const epoch = sql.raw("'1970-01-01'");
 
-const base: Omit<Dialect, "locks"> = {
+const base: Omit<Dialect, "locks" | "spreads"> = {
   now: () => sql.raw("utc_timestamp(3)"),
   time: (parameter) => sql`timestampadd(microsecond, ${parameter} * 1000, ${epoch})`,
   millis: (time) => millis(sql`timestampdiff(microsecond, ${epoch}, ${time})`),
@@ -120,8 +120,8 @@ async function generations(asked: Asked, ids: string): Promise<Map<number, numbe
 const kind: ServerKind = {
   steps,
   operations: {
-    "skip-locked": operations({ ...base, locks: true }),
-    optimistic: operations({ ...base, locks: false }),
+    "skip-locked": operations({ ...base, locks: true, spreads: false }),
+    optimistic: operations({ ...base, locks: false, spreads: true }),
   },
   migrations: {
     folder: "mysql",

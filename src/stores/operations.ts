@@ -1,61 +1,31 @@
-/** The operations on tasks, once, for each database: enqueue, claim and settle, look, operate. */
+/** The operations on tasks, once, for each database: enqueue, look, operate; a worker's turns and upkeep are beside it. */
 import { DatabaseError, DuplicateTaskError } from "../errors.ts";
 import type {
-  ClaimRequest,
   DuplicatePolicy,
   Held,
   Inserted,
   NewTask,
   Operated,
-  Outcome,
   PurgeFilter,
   Standing,
   StoredAttempt,
   TaskCount,
   TaskFilter,
-  Turn,
-  TurnResult,
 } from "../store.ts";
 import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Row, toAttempt, toClaimed, toCount, toHeld, toStanding, toTask } from "./rows.ts";
-import { claimable as claimableOf, probeNames, queries, statements } from "./statements.ts";
-import { changes, count, insertedId, insertedIds, type Op, rows, rowsOnce, transaction } from "./steps.ts";
+import { queries } from "./questions.ts";
+import { type Row, toAttempt, toCount, toStanding, toTask } from "./rows.ts";
+import { statements } from "./statements.ts";
+import { changes, count, insertedId, insertedIds, type Op, rows, rowsOnce } from "./steps.ts";
 import { transitions } from "./transitions.ts";
+import { turnOperations } from "./turn-operations.ts";
 import { upkeepOperations } from "./upkeep-operations.ts";
-
-/** SQLite takes 500 in one statement. */
-const mostProbes = 250;
-
-type Pairs = readonly (readonly [queueName: string, func: string])[];
-
-const pairsOf = ({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" | "funcs">): Pairs =>
-  queueNames.flatMap((queueName) => funcs.map((func) => [queueName, func] as const));
-
-function probeParams(pairs: Pairs): Record<string, unknown> {
-  const params: Record<string, unknown> = {};
-  for (const [n, [queueName, func]] of pairs.entries()) {
-    const [queue, name] = probeNames(n);
-    params[queue] = queueName;
-    params[name] = func;
-  }
-  return params;
-}
-
-/** The parameters of all probes of a claim; undefined when they are none, or too many for one statement. */
-export function probed(claim: ClaimRequest): Record<string, unknown> | undefined {
-  const pairs = pairsOf(claim);
-  return pairs.length === 0 || pairs.length > mostProbes ? undefined : probeParams(pairs);
-}
-
-/** Of candidates. */
-const byPriorityThenAge = (a: Row, b: Row) => Number(b[7]) - Number(a[7]) || Number(a[0]) - Number(b[0]);
 
 export function operations(d: Dialect) {
   const s = statements(d);
   const q = queries(d);
-  const claimable = claimableOf(d);
-  const { finish, release, record } = transitions(s);
+  const { finish, record } = transitions(s);
 
   // ---- enqueue -------------------------------------------------------------------------------
 
@@ -103,104 +73,7 @@ export function operations(d: Dialect) {
     return inserted;
   }
 
-  // ---- claim and settle ----------------------------------------------------------------------
-
-  /** What may be claimed now: by the time it is claimed it may be gone. */
-  function* candidates({ queueNames, funcs, limit }: ClaimRequest): Op<Row[]> {
-    const pairs = pairsOf({ queueNames, funcs });
-    const found: Row[] = [];
-    for (let i = 0; i < pairs.length; i += mostProbes) {
-      const some = pairs.slice(i, i + mostProbes);
-      found.push(...(yield* rows(claimable(some.length), { limit, ...probeParams(some) })));
-    }
-    return pairs.length > mostProbes ? found.sort(byPriorityThenAge).slice(0, limit) : found;
-  }
-
-  /**
-   * Of each queue and function as many as were seen, which nobody else can have. So many and no more: what a worker
-   * locks and does not claim, no other worker sees.
-   */
-  function* lock(seen: readonly Row[]): Op<Row[]> {
-    const wanted = new Map<string, { queueName: unknown; func: unknown; limit: number }>();
-    for (const { 2: func, 8: queueName } of seen) {
-      const key = JSON.stringify([queueName, func]);
-      wanted.set(key, { queueName, func, limit: (wanted.get(key)?.limit ?? 0) + 1 });
-    }
-    const locked: Row[] = [];
-    for (const params of wanted.values()) locked.push(...(yield* rows(s.lock, params)));
-    return wanted.size > 1 ? locked.sort(byPriorityThenAge) : locked;
-  }
-
-  /** Claims those of the candidates that nobody has moved since they were read. */
-  function* claim(found: readonly Row[], workerId: string, startedAt: number): Op<TaskRecord[]> {
-    const won = yield* changes(
-      s.claim,
-      found.map((row) => ({ ...toHeld(row), workerId, startedAt })),
-    );
-    return found.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
-  }
-
-  function* settleOne(outcome: Outcome): Op<boolean> {
-    const { id, generationId } = outcome;
-    const held: Held = { id, generationId };
-    switch (outcome.kind) {
-      case "completed":
-        return (yield* count(s.complete, { ...held, result: outcome.result })) > 0;
-      case "failed":
-      case "cancelled":
-        return (
-          (yield* finish(held, outcome.kind, null, outcome.error)) &&
-          (yield* record(outcome, outcome.attempt))
-        );
-      case "retry":
-        return (
-          (yield* release(held, "scheduled", { charge: 1, delay: outcome.delay, error: outcome.error })) &&
-          (yield* record(outcome, outcome.attempt))
-        );
-      case "snoozed":
-        return yield* release(held, "scheduled", { charge: 0, delay: outcome.delay, error: null });
-      case "interrupted":
-        return yield* release(held, "pending", { charge: 0, delay: null, error: null });
-    }
-  }
-
-  /** Those that completed, in most turns all of them, are one step. */
-  function* settle(outcomes: readonly Outcome[]): Op<boolean[]> {
-    const completed = outcomes.filter((outcome) => outcome.kind === "completed");
-    const finished = yield* changes(s.complete, completed);
-    if (completed.length === outcomes.length) return finished;
-    const settled: boolean[] = [];
-    let next = 0;
-    for (const outcome of outcomes)
-      settled.push(outcome.kind === "completed" ? finished[next++] === true : yield* settleOne(outcome));
-    return settled;
-  }
-
-  /**
-   * With outcomes to settle, candidates are read in the transaction that settles them. Without, they are read first and
-   * without a lock: a worker that is woken for nothing writes nothing.
-   */
-  function* turn(asked: Turn): Op<TurnResult> {
-    const { outcomes, claim } = asked;
-    if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked), true);
-    const seen = yield* candidates(claim);
-    if (seen.length === 0) return { settled: [], claimed: [], more: false, registered: true };
-    return yield* transaction(() => settleAndClaim(asked, seen), false);
-  }
-
-  /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
-  function* settleAndClaim({ outcomes, claim: request }: Turn, seen?: readonly Row[]): Op<TurnResult> {
-    const settled = yield* settle(outcomes);
-    const none = { settled, claimed: [], more: false, registered: true };
-    if (!request) return none;
-    const [worker] = yield* rows(s.worker, { workerId: request.workerId });
-    if (!worker) return { ...none, registered: false };
-    const read = seen ?? (yield* candidates(request));
-    const found = d.locks ? yield* lock(read) : read;
-    const won = yield* claim(found, request.workerId, Number(worker[0]));
-    const more = read.length === request.limit || won.length < read.length;
-    return { ...none, claimed: won, more };
-  }
+  // ---- look and operate ----------------------------------------------------------------------
 
   function* ended(ids: readonly number[]): Op<{ tasks: TaskRecord[]; gone: number[] }> {
     const found = yield* rows(s.ended, { ids: JSON.stringify(ids) });
@@ -211,8 +84,6 @@ export function operations(d: Dialect) {
   function* standings(ids: readonly number[]): Op<Standing[]> {
     return (yield* rows(s.standings, { ids: JSON.stringify(ids) })).map(toStanding);
   }
-
-  // ---- look and operate ----------------------------------------------------------------------
 
   function* get(ids: readonly number[]): Op<TaskRecord[]> {
     return (yield* rows(s.get, { ids: JSON.stringify(ids) })).map(toTask);
@@ -274,11 +145,10 @@ export function operations(d: Dialect) {
   }
 
   return {
+    ...turnOperations(d, s),
     ...upkeepOperations(s, remove),
     statements: s,
     insert,
-    settleOne,
-    turn,
     ended,
     standings,
     get,

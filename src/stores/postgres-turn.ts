@@ -3,10 +3,12 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { ClaimRequest, Outcome, Turn, TurnResult } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Operations, probed } from "./operations.ts";
+import type { Operations } from "./operations.ts";
+import { probes } from "./questions.ts";
 import { taskColumns, toTask } from "./rows.ts";
-import { itemColumns, itemOf, listed, type Params, probes, type Statement } from "./statements.ts";
+import { itemColumns, itemOf, listed, type Params, type Statement } from "./statements.ts";
 import { type Op, rows, transaction } from "./steps.ts";
+import { probed } from "./turn-operations.ts";
 
 type Completed = Extract<Outcome, { kind: "completed" }>;
 

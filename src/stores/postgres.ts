@@ -19,7 +19,7 @@ const types = { integer: "bigint", real: "double precision", text: "text" };
 const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
   sql.raw(columns.map(write).join(", "));
 
-const base: Omit<Dialect, "locks"> = {
+const base: Omit<Dialect, "locks" | "spreads"> = {
   // Not now(), which stands still in a transaction.
   now: () => sql.raw("statement_timestamp()"),
   time: (parameter) => sql`to_timestamp(${parameter}::double precision / 1000)`,
@@ -83,8 +83,8 @@ const steps: ServerSteps = {
   },
 };
 
-const skipLocked: Dialect = { ...base, locks: true };
-const optimistic: Dialect = { ...base, locks: false };
+const skipLocked: Dialect = { ...base, locks: true, spreads: false };
+const optimistic: Dialect = { ...base, locks: false, spreads: true };
 
 const kind: ServerKind = {
   steps,

@@ -51,6 +51,7 @@ const dialect: Dialect = {
   probe: (question) => question,
   // One writer at a time: nobody else can hold a row.
   locks: false,
+  spreads: false,
   skipLocked: nothing,
   locked: nothing,
   latest: nothing,

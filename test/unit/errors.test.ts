@@ -50,6 +50,7 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
   DBQ_NOT_IN_TASK: [new dbq.NotInTaskError(), "NotInTaskError", "currentTask()"],
   DBQ_CLOSED: [new dbq.QueueClosedError(), "QueueClosedError", "closed"],
   DBQ_STOPPED: [new dbq.WorkerStoppedError(), "WorkerStoppedError", "stopping"],
+  DBQ_OUTCOME_UNKNOWN: [new dbq.OutcomeUnknownError("the connection broke"), "OutcomeUnknownError", "broke"],
   DBQ_DATABASE: [new dbq.DatabaseError("refused", { cause: "driver" }), "DatabaseError", "refused"],
 };
 

@@ -4,11 +4,12 @@
  */
 import { once } from "node:events";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Heartbeat } from "../../src/stores/sqlite-heartbeat.ts";
+import { Heartbeat } from "../../src/stores/heartbeat.ts";
 
 const text = "update workers set beat = beat + 1 where id = ?";
 
@@ -22,11 +23,10 @@ function beating(every = 10, before = "") {
   client.exec("create table workers (id text, beat integer); insert into workers values ('w1', 0)");
   client.exec(before);
   const lost = vi.fn();
-  const heartbeat = new Heartbeat(
-    { path, pragmas: [], text, names: ["workerId"], workerId: "w1", every },
-    lost,
-    () => undefined,
-  );
+  const driver = createRequire(import.meta.url).resolve("better-sqlite3");
+  const data = { driver, path, pragmas: [], text, names: ["workerId"], workerId: "w1" };
+  const thread = new URL("../../src/stores/sqlite-beat.mjs", import.meta.url);
+  const heartbeat = new Heartbeat({ thread, data, every }, lost, () => undefined);
   onTestFinished(async () => {
     await heartbeat.stop();
     client.close();
