@@ -209,12 +209,16 @@ export class DatabaseError extends DbqError {
 }
 
 /**
- * The connection broke before the server's answer came: the tasks were written, all or none, and nobody knows which. With a
- * `uniqueKey`, enqueue again: the key tells them apart. `cause` is the driver's own error.
+ * The connection broke before the server's answer came: what was asked for has happened, all of it or nothing, and nobody
+ * knows which. An enqueue with a `uniqueKey` can be repeated: the key tells. `cause` is the driver's own error.
  */
 export class OutcomeUnknownError extends DbqError {
   constructor(problem: string, options?: ErrorOptions) {
-    super("DBQ_OUTCOME_UNKNOWN", `it is not known whether the tasks were enqueued: ${problem}`, options);
+    super(
+      "DBQ_OUTCOME_UNKNOWN",
+      `the connection broke before the answer came, it may have happened: ${problem}`,
+      options,
+    );
   }
 }
 

@@ -1,15 +1,37 @@
 /** What a worker runs, and what is its own by the database: the two may come apart. */
 import type { RunningAttempt } from "./attempt.ts";
 import { LostGenerationError, TaskCancelledError } from "./errors.ts";
-import type { Outcome, Standing, Store } from "./store.ts";
-import type { TaskRecord } from "./task.ts";
+import type { Outcome, OutcomeKind, Standing, Store } from "./store.ts";
+import type { TaskRecord, TaskStatus } from "./task.ts";
+
+/** Outcomes that the database was told, and did not say whether it took them: it may have. */
+const unanswered = new WeakMap<RunningAttempt, Outcome>();
+
+export function noteUnanswered(attempt: RunningAttempt, outcome: Outcome): void {
+  unanswered.set(attempt, outcome);
+}
+
+/** What an attempt may have done to its task by itself, beside what was answered. */
+export function doneByItself(attempt: RunningAttempt): Outcome | undefined {
+  return unanswered.get(attempt) ?? attempt.offered;
+}
+
+const statusesAfter: Readonly<Record<OutcomeKind, readonly TaskStatus[]>> = {
+  completed: ["completed"],
+  failed: ["failed"],
+  cancelled: ["cancelled"],
+  retry: ["scheduled", "pending"],
+  snoozed: ["scheduled", "pending"],
+  interrupted: ["pending"],
+};
 
 /** The task moved on by a hand that was not this attempt's. */
 export function isLost(attempt: RunningAttempt, standing: Standing | undefined): boolean {
   const held = attempt.record.generationId;
   if (standing?.generationId === held) return false;
-  const byItself = attempt.offered && standing?.status === "completed" && standing.generationId === held + 1;
-  return !byItself;
+  const done = doneByItself(attempt);
+  if (!done || standing?.generationId !== held + 1) return true;
+  return !statusesAfter[done.kind].includes(standing.status);
 }
 
 /** What the signal of a task that was lost tells its handler. */

@@ -5,9 +5,9 @@
 import { EventEmitter } from "node:events";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
 import { after } from "./durations.ts";
-import { DatabaseMovedError } from "./errors.ts";
+import { DatabaseMovedError, OutcomeUnknownError } from "./errors.ts";
 import type { Hints } from "./hints.ts";
-import { handBackUnknown, isLost, reasonOf } from "./lost.ts";
+import { doneByItself, handBackUnknown, isLost, noteUnanswered, reasonOf } from "./lost.ts";
 import { ProgressNotes } from "./progress.ts";
 import { definitionNamed } from "./registry.ts";
 import { inRootContext } from "./root-context.ts";
@@ -191,6 +191,7 @@ export class Slots {
 
   /** What was not settled is tried again: with a single one it may be the row itself, so it waits apart from the others. */
   async #afterFailure(error: unknown, ended: readonly Ended[]): Promise<void> {
+    if (error instanceof OutcomeUnknownError) return this.#offerUnanswered(ended);
     this.#host.tellError(error, "settling and claiming");
     // What cannot be handed back in its file is left to whoever opens that.
     if (this.#interrupted && error instanceof DatabaseMovedError) return this.abandon();
@@ -201,6 +202,13 @@ export class Slots {
     if (ended.length === 1) after(lonelyRetry, () => this.#offerAgain(ended));
     else this.#ended.push(...ended);
     await new Promise((resolve) => setTimeout(resolve, ended.length === 1 ? 0 : delay));
+  }
+
+  /** The store has waited as long as it took, and the next turn finds out what became of this one. */
+  #offerUnanswered(ended: readonly Ended[]): void {
+    for (const { attempt, outcome } of ended) noteUnanswered(attempt, outcome);
+    this.#mayHaveWork = true;
+    this.#offerAgain(ended);
   }
 
   #offerAgain(ended: readonly Ended[]): void {
@@ -237,8 +245,8 @@ export class Slots {
     const refused = new Set(ended.filter((_, i) => !settled[i]).map(({ attempt }) => attempt));
     const lost = await this.#lostAmong([...refused]);
     for (const { attempt, outcome } of ended) {
-      // Refused and not lost: the handler has completed its task in a transaction of its own.
-      const accepted = refused.has(attempt) ? attempt.offered : outcome;
+      // Refused and not lost: it was accepted before, in the handler's own transaction or without an answer.
+      const accepted = refused.has(attempt) ? doneByItself(attempt) : outcome;
       this.#host.tellSettled(attempt.record, lost.has(attempt) ? undefined : accepted);
     }
   }

@@ -62,7 +62,11 @@ const mostLooks = 5;
  * When others took all that was seen, what is left is tried. Not for ever: there may be a row that no UPDATE finds, such as
  * one whose generation somebody has set beyond 2^53.
  */
-async function takeTurn(run: Runner["run"], ops: Operations, { outcomes, claim }: Turn): Promise<TurnResult> {
+export async function takeTurn(
+  run: Runner["run"],
+  ops: Operations,
+  { outcomes, claim }: Turn,
+): Promise<TurnResult> {
   const first = await run(() => ops.turn({ outcomes, claim }));
   let last = first;
   for (let looks = 1; looks < mostLooks && last.claimed.length === 0 && last.more; looks += 1)

@@ -5,7 +5,7 @@ import type { TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Operations } from "./operations.ts";
 import { probes } from "./questions.ts";
-import { taskColumns, toTask } from "./rows.ts";
+import { candidateColumns, type Row, toClaimed } from "./rows.ts";
 import { itemColumns, itemOf, listed, type Params, type Statement } from "./statements.ts";
 import { type Op, rows, transaction } from "./steps.ts";
 import { probed } from "./turn-operations.ts";
@@ -13,12 +13,12 @@ import { probed } from "./turn-operations.ts";
 type Completed = Extract<Outcome, { kind: "completed" }>;
 
 /** Beside the tasks that were claimed, one row of facts. */
-const facts = 3;
+const facts = 4;
 
 function turnStatement(d: Dialect, settled: (p: Params) => ReturnType<Statement>): (n: number) => Statement {
   const now = sql.raw("statement_timestamp()");
-  const columns = listed(d, taskColumns);
-  const nulls = sql.raw(taskColumns.replace(/\w+/g, "null"));
+  const columns = listed(d, candidateColumns);
+  const nulls = sql.raw(candidateColumns.replace(/\w+/g, "null"));
   return (n) => (p) =>
     sql`
     with settled as (${settled(p)}),
@@ -36,10 +36,10 @@ function turnStatement(d: Dialect, settled: (p: Params) => ReturnType<Statement>
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null
       from found where dbq_tasks.id = found.id and dbq_tasks.generation_id = found.generation_id
       returning dbq_tasks.*)
-    select null::bigint, null::bigint, null::text, ${columns} from claimed
+    select null::bigint, null::bigint, null::text, null::bigint, ${columns} from claimed
     union all
     select (select count(*) from asking), (select count(*) from seen), (select string_agg(id::text, ',') from settled),
-      ${nulls}`;
+      ${d.millis(now)}, ${nulls}`;
 }
 
 /** The operations of Postgres, with turns in one statement. */
@@ -66,8 +66,10 @@ export function turnInOne(ops: Operations, d: Dialect): Operations {
     const answer = yield* rows(statementFor(claim.queueNames.length * claim.funcs.length), params);
     const said = answer.find((row) => row[0] !== null) ?? [];
     const ids = new Set(String(said[2] ?? "").split(","));
-    const claimed = answer.filter((row) => row[0] === null).map((row) => toTask(row.slice(facts)));
-    const seen = Number(said[1]);
+    const [seen, now] = [Number(said[1]), Number(said[3])];
+    const claimed = answer
+      .filter((row) => row[0] === null)
+      .map((row) => asClaimed(row.slice(facts), workerId, now));
     return {
       settled: completed.map(({ id }) => ids.has(String(id))),
       claimed: claimed.sort(byClaimOrder),
@@ -91,6 +93,12 @@ export function turnInOne(ops: Operations, d: Dialect): Operations {
   }
 
   return { ...ops, turn };
+}
+
+/** The rows are those after the claim. */
+function asClaimed(row: Row, workerId: string, startedAt: number): TaskRecord {
+  const record = toClaimed(row, workerId, startedAt);
+  return { ...record, generationId: record.generationId - 1 };
 }
 
 const byClaimOrder = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;

@@ -23,9 +23,10 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // Not now(), which stands still in a transaction.
   now: () => sql.raw("statement_timestamp()"),
   time: (parameter) => sql`to_timestamp(${parameter}::double precision / 1000)`,
-  millis: (time) => sql`(extract(epoch from ${time}) * 1000)::bigint`,
+  // Not extract(), whose numeric takes several times as long.
+  millis: (time) => sql`(date_part('epoch', ${time}) * 1000)::bigint`,
   plus: (time, milliseconds) => sql`(${time} + ${milliseconds} * interval '1 millisecond')`,
-  minus: (later, earlier) => sql`(extract(epoch from ${later} - ${earlier}) * 1000)::bigint`,
+  minus: (later, earlier) => sql`(date_part('epoch', ${later} - ${earlier}) * 1000)::bigint`,
   integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,

@@ -1,16 +1,24 @@
 /** The store on a server, once for all of them: what one needs of its own is its `ServerKind`. */
 import { repeat } from "../durations.ts";
-import { AsyncTransactionError, DatabaseError } from "../errors.ts";
+import { AsyncTransactionError, DatabaseError, OutcomeUnknownError } from "../errors.ts";
 import { report } from "../events.ts";
-import type { Diagnosis, DuplicatePolicy, MaybePromise, NewTask, Store, StoreTransaction } from "../store.ts";
+import type {
+  Diagnosis,
+  DuplicatePolicy,
+  MaybePromise,
+  NewTask,
+  NewWorker,
+  Store,
+  StoreTransaction,
+} from "../store.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { methodsOver } from "./methods.ts";
+import { methodsOver, takeTurn } from "./methods.ts";
 import type { Operations } from "./operations.ts";
 import { attemptColumns, taskColumns, workerColumns } from "./rows.ts";
 import { askedOf, type DrizzleKind, drizzleOf, isTransaction, type ServerDrizzle } from "./server-drizzle.ts";
 import { type MigrationText, migrateServer, refuseNewer } from "./server-migrate.ts";
 import type { Asked, Pool } from "./server-pool.ts";
-import { Execution, ServerRunner, type ServerSteps } from "./server-run.ts";
+import { Execution, type Repeat, ServerRunner, type ServerSteps } from "./server-run.ts";
 
 /**
  * How a claim keeps workers apart. `skip-locked`: it locks its candidates, and others pass over them. `optimistic`: nobody
@@ -126,6 +134,9 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     ...methodsOver(runner, ops),
     synchronous: false,
     insert: (tasks, onDuplicate) => insert(runner, ops, tasks, onDuplicate),
+    // A worker that does not know what it was given must find out: a second claim would forget the first.
+    turn: (turn) => takeTurn((op) => runner.run(op, once), ops, turn),
+    register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     transaction: async (fn) => {
       const result = await runTransaction(runner, reach, fn);
@@ -157,6 +168,19 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
       await reach.close();
     },
   };
+}
+
+const once: Repeat = { twice: false, patient: true };
+
+/** Whether it happened without an answer, the table tells. */
+async function register(runner: ServerRunner, ops: Operations, worker: NewWorker): Promise<void> {
+  try {
+    await runner.write(() => ops.register(worker), once);
+  } catch (error) {
+    if (!(error instanceof OutcomeUnknownError)) throw error;
+    const known = await runner.run(ops.workers);
+    if (!known.some(({ id }) => id === worker.id)) await register(runner, ops, worker);
+  }
 }
 
 /** A unique key tells a repeated enqueue apart; without one it is not repeated when nobody knows what became of it. */
