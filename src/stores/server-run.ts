@@ -69,7 +69,7 @@ export async function transacted<T>(asked: Asked, fn: (inside: Asked) => Promise
 
 /** Runs an operation over what can be asked: a connection, or a transaction of the app's. */
 export class Execution {
-  #asked: Asked;
+  asked: Asked;
   readonly #steps: ServerSteps;
   /** Whether something was changed that somebody may be waiting for. */
   changed = false;
@@ -78,7 +78,7 @@ export class Execution {
   undecided = false;
 
   constructor(asked: Asked, steps: ServerSteps, inTransaction = false) {
-    this.#asked = asked;
+    this.asked = asked;
     this.#steps = steps;
     this.#inTransaction = inTransaction;
   }
@@ -91,20 +91,20 @@ export class Execution {
   async atomically<T>(op: () => Op<T>, awaited = true): Promise<T> {
     if (this.#inTransaction) return await this.run(op());
     this.#inTransaction = true;
-    const outside = this.#asked;
+    const outside = this.asked;
     try {
       this.undecided = false;
       const result = await transacted(outside, (inside) => this.#inside(inside, op));
       if (!awaited) this.changed = false;
       return result;
     } finally {
-      this.#asked = outside;
+      this.asked = outside;
       this.#inTransaction = false;
     }
   }
 
   async #inside<T>(asked: Asked, op: () => Op<T>): Promise<T> {
-    this.#asked = asked;
+    this.asked = asked;
     const result = await this.run(op());
     this.undecided = true;
     return result;
@@ -117,19 +117,19 @@ export class Execution {
         return await this.atomically(step.op, step.awaited);
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
-        return (await this.#asked.query(sql, params.map(storable))).rows;
+        return (await this.asked.query(sql, params.map(storable))).rows;
       }
       case "rows":
-        return (await ask(this.#asked, compiler.compile(step.query), step.params)).rows;
+        return (await ask(this.asked, compiler.compile(step.query), step.params)).rows;
       case "count":
-        return this.#noting(await ask(this.#asked, compiler.compile(step.query), step.params)).changed;
+        return this.#noting(await ask(this.asked, compiler.compile(step.query), step.params)).changed;
       case "id":
-        return this.#noting(await id(this.#asked, step.query, step.params));
+        return this.#noting(await id(this.asked, step.query, step.params));
       case "ids":
-        return this.#noting(await ids(this.#asked, step.query, step.params));
+        return this.#noting(await ids(this.asked, step.query, step.params));
       case "changes":
         return this.#noting(
-          await this.#inRounds(step.params, (some) => changes(this.#asked, step.query, some)),
+          await this.#inRounds(step.params, (some) => changes(this.asked, step.query, some)),
         );
     }
   }
@@ -189,9 +189,9 @@ export class ServerRunner implements Runner {
   readonly write = <T>(op: () => Op<T>, repeat = usual): Promise<T> =>
     this.#patiently((execution) => execution.atomically(op), repeat);
 
-  /** Something that is no operation, on a connection of its own for so long. It is tried once when it has begun. */
-  async once<T>(fn: (asked: Asked) => Promise<T>): Promise<T> {
-    return await this.naming(() => this.#pool.use(fn, this.#isSpoilt));
+  /** Something that is no operation. A server that cannot be reached is not waited for, one that cannot now is. */
+  ask<T>(fn: (asked: Asked) => Promise<T>): Promise<T> {
+    return this.#patiently(({ asked }) => fn(asked), { twice: true, patient: false });
   }
 
   close(): void {
@@ -228,15 +228,7 @@ export class ServerRunner implements Runner {
     return new OutcomeUnknownError(this.#text(error), { cause: error });
   }
 
-  /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */
-  async naming<T>(fn: () => Promise<T>): Promise<T> {
-    try {
-      return await fn();
-    } catch (error) {
-      throw this.named(error);
-    }
-  }
-
+  /** What the driver threw, as a `DatabaseError` that says where. */
   named(error: unknown): unknown {
     if (error instanceof DbqError || !(error instanceof Error)) return error;
     if (this.#closed) return new QueueClosedError();

@@ -83,7 +83,7 @@ export async function serverStore(
   const runner = new ServerRunner(reach.pool, kind.steps);
   try {
     const prepared = (asked: Asked) => prepare(asked, kind, reach.pool.name, options);
-    const strategy = await runner.once(prepared);
+    const strategy = await runner.ask(prepared);
     return storeOver(kind, reach, runner, strategy);
   } catch (error) {
     await reach.pool.close();
@@ -158,7 +158,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     },
     watch: (listener) => teller?.add(listener) ?? (() => undefined),
     diagnose: async () => {
-      const facts = await runner.once((asked) => kind.diagnose(asked));
+      const facts = await runner.ask((asked) => kind.diagnose(asked));
       return [...facts, { name: "claim strategy", value: strategy }];
     },
     close: async () => {
