@@ -1,5 +1,6 @@
 /** What differs in the SQL text between databases, as data. */
 import type { SQL } from "drizzle-orm/sql/sql";
+import type { Row } from "./rows.ts";
 import type { Items, Params } from "./statements.ts";
 
 /** A fragment around a parameter, which is a placeholder when compiled and a value when run in an app's transaction. */
@@ -52,6 +53,8 @@ export interface Dialect {
   sessionLives: SQL;
   /** Where in an UPDATE of many rows the list of their parameters stands; undefined: they are changed one by one. */
   items: ((list: SQL, columns: readonly ItemColumn[]) => Items) | undefined;
+  /** What moving a queue to another database takes. */
+  moving: MovingText;
 }
 
 /** A parameter of a change of many rows: a column of their list. */
@@ -61,4 +64,18 @@ export interface ItemColumn {
   /** In the text: no column of a table is called so. */
   column: string;
   type: "integer" | "real" | "text";
+}
+
+/** Statements of a move. Many of them define something: they have no parameters. */
+export interface MovingText {
+  /** One row where there is the table of the mark; what makes it. */
+  isMarked: string;
+  makeMark: string;
+  /** What makes the database refuse who writes, unless the mark's `door` is open; and what takes that back. */
+  seal: readonly string[];
+  unseal: readonly string[];
+  /** The row of this question tells the last id that a table gave; none: it gave none. Rows may have come with larger ones. */
+  lastId: (table: string) => string;
+  toLastId: (row: Row) => number;
+  setLastId: (table: string, id: number) => readonly string[];
 }

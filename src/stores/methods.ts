@@ -1,5 +1,6 @@
 /** The methods of a Store that are an operation and no more, over whatever runs operations. */
 import type { NewTask, Store, Turn, TurnResult } from "../store.ts";
+import { movingOver } from "./moving.ts";
 import type { Operations } from "./operations.ts";
 import type { Op } from "./steps.ts";
 
@@ -47,6 +48,7 @@ export function methodsOver({ run, write }: Runner, ops: Operations): Shared {
     beat: (workerId) => write(() => ops.beat(workerId)),
     rescue: (workerId, beat) => write(() => ops.rescue(workerId, beat)),
     rescueOrphans: (age) => write(() => ops.rescueOrphans(age)),
+    moving: movingOver({ run, write }, ops.moving),
   };
 }
 

@@ -73,6 +73,10 @@ export async function connectMysql(config: ConnectionOptions, host: Host): Promi
       stream.ref();
       await client.end().catch(() => undefined);
     },
+    destroy: () => {
+      end();
+      client.destroy();
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import { Compiler } from "./compile.ts";
 import type { Dialect } from "./dialect.ts";
 import { configOf, connectMysql, failureOf, isDuplicate, settingsOf } from "./mysql-connection.ts";
 import { checkOpen, diagnoseMysql, isCluster, mysqlDrizzle, mysqlDrizzleOver } from "./mysql-drizzle.ts";
+import { mysqlMoving } from "./mysql-moving.ts";
 import { operations } from "./operations.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
 import { openDatabase, openUrl, type ServerDriver } from "./server-open.ts";
@@ -62,6 +63,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     )})) as item`,
     afterSet: sql.raw(""),
   }),
+  moving: mysqlMoving,
 };
 
 const compiler = new Compiler({ quote: "`", parameter: () => "?", items: base.items });

@@ -14,6 +14,7 @@ import type {
 } from "../store.ts";
 import { isFinished, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
+import { movingOperations } from "./moving.ts";
 import { queries } from "./questions.ts";
 import { type Row, toAttempt, toCount, toStanding, toTask } from "./rows.ts";
 import { statements } from "./statements.ts";
@@ -75,6 +76,21 @@ export function operations(d: Dialect) {
 
   // ---- look and operate ----------------------------------------------------------------------
 
+  /** The same, the keys in their order: those who ask for the same keys in different orders would wait for each other. */
+  function* insertByKey(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Op<Inserted[]> {
+    const keyOf = (at: number) => tasks[at]?.uniqueKey ?? "";
+    const order = [...tasks.keys()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))));
+    const refuse = onDuplicate === "report" ? [] : onDuplicate.refuse;
+    const policy =
+      onDuplicate === "report" ? onDuplicate : { refuse: order.map((at) => refuse[at] === true) };
+    const sorted = yield* insert(
+      order.map((at) => tasks[at] as NewTask),
+      policy,
+    );
+    const inserted = new Map(order.map((at, i) => [at, sorted[i] as Inserted]));
+    return tasks.map((_, at) => inserted.get(at) as Inserted);
+  }
+
   function* ended(ids: readonly number[]): Op<{ tasks: TaskRecord[]; gone: number[] }> {
     const found = yield* rows(s.ended, { ids: JSON.stringify(ids) });
     const [there, gone] = [found.filter((row) => row[1] !== null), found.filter((row) => row[1] === null)];
@@ -114,7 +130,7 @@ export function operations(d: Dialect) {
         errorMessage: null,
         errorStack: null,
       } as const;
-      if (task.status === "running") yield* record(task, attempt);
+      if (task.status === "running") yield* record([{ ...task, attempt }]);
       return "changed";
     });
 
@@ -148,7 +164,9 @@ export function operations(d: Dialect) {
     ...turnOperations(d, s),
     ...upkeepOperations(s, remove),
     statements: s,
+    moving: movingOperations(d),
     insert,
+    insertByKey,
     ended,
     standings,
     get,

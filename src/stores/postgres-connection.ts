@@ -1,4 +1,5 @@
 /** Connections to Postgres, and what their errors mean. */
+import type { Socket } from "node:net";
 import type { ClientConfig } from "pg";
 import type { Connection } from "./server-pool.ts";
 import type { Failure } from "./server-run.ts";
@@ -73,6 +74,10 @@ export async function connectPostgres(config: ClientConfig, host: Host, named: b
       end();
       keeping(client, true);
       await client.end().catch(() => undefined);
+    },
+    destroy: () => {
+      end();
+      (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
     },
   };
 }

@@ -60,7 +60,10 @@ export function turnInOne(ops: Operations, d: Dialect): Operations {
   };
 
   function* inOne(completed: readonly Completed[], claim: ClaimRequest, pairs: Params): Op<TurnResult> {
-    const list = completed.map(({ id, generationId, result }) => ({ id, generationId, result }));
+    // By id: two who took the same rows in different orders would wait for each other.
+    const list = completed
+      .map(({ id, generationId, result }) => ({ id, generationId, result }))
+      .sort((a, b) => a.id - b.id);
     const { workerId, limit } = claim;
     const params = { ...pairs, items: JSON.stringify(list), workerId, limit };
     const answer = yield* rows(statementFor(claim.queueNames.length * claim.funcs.length), params);

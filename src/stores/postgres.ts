@@ -8,6 +8,7 @@ import { operations } from "./operations.ts";
 import { configOf, connectPostgres, failureOf, settingsOf } from "./postgres-connection.ts";
 import { checkOpen, diagnosePostgres, postgresDrizzle } from "./postgres-drizzle.ts";
 import { notifyText, PostgresListener } from "./postgres-listen.ts";
+import { postgresMoving } from "./postgres-moving.ts";
 import { turnInOne } from "./postgres-turn.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
 import type { ServerDrizzle } from "./server-drizzle.ts";
@@ -60,13 +61,14 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
   }),
+  moving: postgresMoving,
 };
 
 const compiler = new Compiler({ quote: '"', parameter: (index) => `$${index + 1}`, items: base.items });
 
 /** With the ids of what it wrote. */
 const returning = remembering(
-  ({ text, names }: Compiled): Compiled => ({ text: `${text} returning dbq_tasks.id`, names }),
+  ({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }),
 );
 
 /** A change of many is one statement, which says what it changed. */

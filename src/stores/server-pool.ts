@@ -28,6 +28,8 @@ export interface Connection extends Asked {
   /** Whether it keeps the process alive. */
   hold(on: boolean): void;
   end(): Promise<void>;
+  /** At once, whatever is under way: a question that is no longer waited for may itself wait for a lock. */
+  destroy(): void;
 }
 
 /** Where connections are had for a moment. */
@@ -125,7 +127,8 @@ export class ServerPool implements Pool {
       this.#open -= 1;
       // A host whose connections break is tried last.
       if (!this.#closed) this.#preferred = (this.#preferred + 1) % this.#hosts.length;
-      if (!connection.broken) void connection.end();
+      if (usable) void connection.end();
+      else connection.destroy();
     }
     this.#waiting.shift()?.();
   }

@@ -134,13 +134,17 @@ export class Execution {
     }
   }
 
-  /** Of changes of one row, each has a statement of its own, in their order. */
+  /**
+   * Of changes of one row, each has a statement of its own, in their order. Rows are taken by id: two who took the same
+   * ones in different orders would wait for each other.
+   */
   async #inRounds(
     params: readonly Params[],
     change: (some: readonly Params[]) => Promise<boolean[]>,
   ): Promise<boolean[]> {
     const changed: boolean[] = [];
-    for (let left = [...params.keys()]; left.length > 0; ) {
+    const byId = (a: number, b: number) => Number(params[a]?.id) - Number(params[b]?.id) || a - b;
+    for (let left = [...params.keys()].sort(byId); left.length > 0; ) {
       const seen = new Set<unknown>();
       const now = left.filter((i) => !seen.has(params[i]?.id) && seen.add(params[i]?.id));
       const answers = await change(now.map((i) => params[i] as Params));
@@ -159,6 +163,7 @@ export class Execution {
 
 /** How long a server that does not answer is waited for, in milliseconds. */
 const patience = 60_000;
+const firstPause = 5;
 const longestPause = 500;
 
 export interface Repeat {
@@ -183,11 +188,12 @@ export class ServerRunner implements Runner {
     this.#steps = steps;
   }
 
-  readonly run = <T>(op: () => Op<T>, repeat = usual): Promise<T> =>
-    this.#patiently((execution) => execution.run(op()), repeat);
+  /** `op`: is told how often it was tried before. */
+  readonly run = <T>(op: (tries: number) => Op<T>, repeat = usual): Promise<T> =>
+    this.#patiently((execution, tries) => execution.run(op(tries)), repeat);
 
-  readonly write = <T>(op: () => Op<T>, repeat = usual): Promise<T> =>
-    this.#patiently((execution) => execution.atomically(op), repeat);
+  readonly write = <T>(op: (tries: number) => Op<T>, repeat = usual): Promise<T> =>
+    this.#patiently((execution, tries) => execution.atomically(() => op(tries)), repeat);
 
   /** Something that is no operation. A server that cannot be reached is not waited for, one that cannot now is. */
   ask<T>(fn: (asked: Asked) => Promise<T>): Promise<T> {
@@ -203,14 +209,17 @@ export class ServerRunner implements Runner {
     return failure === "lost" || failure === "elsewhere";
   };
 
-  async #patiently<T>(act: (execution: Execution) => Promise<T>, { twice, patient }: Repeat): Promise<T> {
+  async #patiently<T>(
+    act: (execution: Execution, tries: number) => Promise<T>,
+    { twice, patient }: Repeat,
+  ): Promise<T> {
     const start = performance.now();
-    for (let pause = 5; ; pause = Math.min(pause * 2, longestPause)) {
+    for (let tries = 0; ; tries += 1) {
       let execution: Execution | undefined;
       try {
         const result = await this.#pool.use((connection) => {
           execution = new Execution(connection, this.#steps);
-          return act(execution);
+          return act(execution, tries);
         }, this.#isSpoilt);
         if (execution?.changed) this.onCommit();
         return result;
@@ -220,7 +229,7 @@ export class ServerRunner implements Runner {
         if (failure === "lost" && execution?.undecided && !twice) throw this.#unknown(error);
         if (failure === "final" || late || (failure === "lost" && !patient)) throw this.named(error);
       }
-      await sleep(pause * (0.5 + Math.random()));
+      await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
   }
 

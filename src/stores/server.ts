@@ -193,10 +193,8 @@ function insert(
   const keyed = tasks.filter(({ uniqueKey }) => uniqueKey !== null).length;
   const twice = keyed === tasks.length && onDuplicate === "report";
   const isOneStatement = keyed === 0 && tasks.length > 0;
-  return runner[isOneStatement ? "run" : "write"](() => ops.insert(tasks, onDuplicate), {
-    twice,
-    patient: true,
-  });
+  const op = (tries: number) => (tries === 0 ? ops.insert : ops.insertByKey)(tasks, onDuplicate);
+  return runner[isOneStatement ? "run" : "write"](op, { twice, patient: true });
 }
 
 /** What `fn` throws is thrown as it is; once it has begun, it is never run a second time. */

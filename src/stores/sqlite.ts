@@ -22,6 +22,7 @@ import {
 } from "./sqlite-connection.ts";
 import { diagnoseSqlite } from "./sqlite-diagnose.ts";
 import { clientOf, drizzleOver, isTransaction } from "./sqlite-drizzle.ts";
+import { sqliteMoving } from "./sqlite-moving.ts";
 import { SqliteNudge } from "./sqlite-nudge.ts";
 import {
   explained,
@@ -71,6 +72,7 @@ const dialect: Dialect = {
   },
   sessionLives: sql.raw("null"),
   items: undefined,
+  moving: sqliteMoving,
 };
 
 const ops = operations(dialect);

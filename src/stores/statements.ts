@@ -27,19 +27,25 @@ export interface Items {
 export type Statement = (p: Params, items?: Items) => SQL;
 
 /** Of the parameters that changes of many rows have, those that are no text. */
-const itemTypes: Readonly<Record<string, ItemColumn["type"]>> = {
-  ...{ id: "integer", generationId: "integer", startedAt: "integer", progress: "real" },
-  ...{
-    priority: "integer",
-    maxRetries: "integer",
-    timeout: "integer",
-    waitUntil: "integer",
-    delay: "integer",
-  },
+const wholeNumbers = [
+  "id",
+  "generationId",
+  "startedAt",
+  "priority",
+  "maxRetries",
+  "timeout",
+  "waitUntil",
+  "delay",
+  "charge",
+];
+
+const itemType = (name: string): ItemColumn["type"] => {
+  if (name === "progress") return "real";
+  return wholeNumbers.includes(name) ? "integer" : "text";
 };
 
 export function itemColumns(names: readonly string[]): ItemColumn[] {
-  return names.map((name) => ({ name, column: `item_${name}`, type: itemTypes[name] ?? "text" }));
+  return names.map((name) => ({ name, column: `item_${name}`, type: itemType(name) }));
 }
 
 /** A parameter in a change of many rows. */
@@ -155,11 +161,13 @@ export function statements(d: Dialect) {
       update dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
       where ${held(p)} and status = 'running'`,
 
-    recordAttempt: (p) => sql`
+    recordAttempt: (p, many) => {
+      const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
+        ${p.errorMessage}, ${p.errorStack}`;
+      return sql`
       insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
-        error_stack)
-      values (${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
-        ${p.errorMessage}, ${p.errorStack})`,
+        error_stack) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+    },
 
     /** With each id that was asked for; of a task that is gone, nothing else. */
     ended: (p) => sql`

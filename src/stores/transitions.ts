@@ -2,7 +2,7 @@
 import type { AttemptRecord, Held } from "../store.ts";
 import type { FinishedStatus } from "../task.ts";
 import type { Statements } from "./statements.ts";
-import { count, type Op } from "./steps.ts";
+import { count, insertedIds, type Op } from "./steps.ts";
 
 export interface Release {
   /** Retries charged. */
@@ -10,6 +10,13 @@ export interface Release {
   /** Milliseconds; null: at once. */
   delay: number | null;
   error: string | null;
+}
+
+/** An attempt that did not end well, of the generation that its task had. */
+export interface Recorded extends Held {
+  workerId: string | null;
+  startedAt: number | null;
+  attempt: AttemptRecord;
 }
 
 export function transitions(s: Statements) {
@@ -24,15 +31,13 @@ export function transitions(s: Statements) {
       return (yield* count(s.release, { id, generationId, status, ...how })) > 0;
     },
 
-    /** Keeps an attempt that did not end well. */
-    *record(
-      run: Held & { workerId: string | null; startedAt: number | null },
-      { outcome, errorName, errorMessage, errorStack }: AttemptRecord,
-    ): Op<true> {
-      const { id, generationId, workerId, startedAt } = run;
-      const params = { id, generationId, workerId, startedAt, outcome, errorName, errorMessage, errorStack };
-      yield* count(s.recordAttempt, params);
-      return true;
+    /** Keeps attempts that did not end well. */
+    *record(ended: readonly Recorded[]): Op<void> {
+      const rows = ended.map(({ id, generationId, workerId, startedAt, attempt }) => ({
+        ...{ id, generationId, workerId, startedAt },
+        ...attempt,
+      }));
+      yield* insertedIds(s.recordAttempt, rows);
     },
   };
 }

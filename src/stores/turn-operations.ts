@@ -4,9 +4,9 @@ import type { TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
 import { claimable as claimableOf, probeNames } from "./questions.ts";
 import { type Row, toClaimed, toHeld } from "./rows.ts";
-import type { Statements } from "./statements.ts";
-import { changes, count, type Op, rows, transaction } from "./steps.ts";
-import { transitions } from "./transitions.ts";
+import type { Params, Statement, Statements } from "./statements.ts";
+import { changes, type Op, rows, transaction } from "./steps.ts";
+import { type Recorded, transitions } from "./transitions.ts";
 
 /** SQLite takes 500 in one statement. */
 const mostProbes = 250;
@@ -52,7 +52,7 @@ function chosenFrom(found: readonly Row[], count: number): Row[] {
 
 export function turnOperations(d: Dialect, s: Statements) {
   const claimable = claimableOf(d);
-  const { finish, release, record } = transitions(s);
+  const { record } = transitions(s);
 
   /** How far workers that lock nothing spread over what there is: so many times as much as each wants. */
   let spread = 1;
@@ -98,40 +98,47 @@ export function turnOperations(d: Dialect, s: Statements) {
     return found.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
   }
 
-  function* settleOne(outcome: Outcome): Op<boolean> {
-    const { id, generationId } = outcome;
+  /** The change that an outcome makes, and its parameters. */
+  function changeBy(outcome: Outcome): readonly [Statement, Params] {
+    const { id, generationId, kind } = outcome;
     const held: Held = { id, generationId };
-    switch (outcome.kind) {
+    switch (kind) {
       case "completed":
-        return (yield* count(s.complete, { ...held, result: outcome.result })) > 0;
+        return [s.complete, { ...held, result: outcome.result }];
       case "failed":
       case "cancelled":
-        return (
-          (yield* finish(held, outcome.kind, null, outcome.error)) &&
-          (yield* record(outcome, outcome.attempt))
-        );
+        return [s.finish, { ...held, status: kind, result: null, error: outcome.error }];
       case "retry":
-        return (
-          (yield* release(held, "scheduled", { charge: 1, delay: outcome.delay, error: outcome.error })) &&
-          (yield* record(outcome, outcome.attempt))
-        );
+        return [
+          s.release,
+          { ...held, status: "scheduled", charge: 1, delay: outcome.delay, error: outcome.error },
+        ];
       case "snoozed":
-        return yield* release(held, "scheduled", { charge: 0, delay: outcome.delay, error: null });
+        return [s.release, { ...held, status: "scheduled", charge: 0, delay: outcome.delay, error: null }];
       case "interrupted":
-        return yield* release(held, "pending", { charge: 0, delay: null, error: null });
+        return [s.release, { ...held, status: "pending", charge: 0, delay: null, error: null }];
     }
   }
 
-  /** Those that completed, in most turns all of them, are one step. */
+  /** Those that make the same change are one step; in most turns all have completed. */
   function* settle(outcomes: readonly Outcome[]): Op<boolean[]> {
-    const completed = outcomes.filter((outcome) => outcome.kind === "completed");
-    const finished = yield* changes(s.complete, completed);
-    if (completed.length === outcomes.length) return finished;
-    const settled: boolean[] = [];
-    let next = 0;
-    for (const outcome of outcomes)
-      settled.push(outcome.kind === "completed" ? finished[next++] === true : yield* settleOne(outcome));
+    if (outcomes.every(({ kind }) => kind === "completed")) return yield* changes(s.complete, outcomes);
+    const settled = outcomes.map(() => false);
+    const offers = outcomes.map((outcome, at) => ({ at, change: changeBy(outcome) }));
+    for (const query of new Set(offers.map(({ change }) => change[0]))) {
+      const some = offers.filter(({ change }) => change[0] === query);
+      const accepted = yield* changes(
+        query,
+        some.map(({ change }) => change[1]),
+      );
+      for (const [i, { at }] of some.entries()) settled[at] = accepted[i] === true;
+    }
+    yield* record(outcomes.filter((outcome, i) => settled[i] && "attempt" in outcome) as Recorded[]);
     return settled;
+  }
+
+  function* settleOne(outcome: Outcome): Op<boolean> {
+    return (yield* settle([outcome]))[0] === true;
   }
 
   /**

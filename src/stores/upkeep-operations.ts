@@ -52,7 +52,8 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
       task.retryCount < task.maxRetries
         ? yield* release(task, "pending", { charge: 1, delay: null, error })
         : yield* finish(task, "failed", null, error);
-    return freed && (yield* record(task, attempt));
+    if (freed) yield* record([{ ...task, attempt }]);
+    return freed;
   }
 
   function* chargeCrashes(found: readonly Row[]): Op<number> {

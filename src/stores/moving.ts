@@ -1,0 +1,237 @@
+/** The operations of a move from one database to another, once for each of them: see `moving.ts` of the ring above. */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import {
+  type MovedRow,
+  type MovedTable,
+  type MoveMark,
+  type MoveState,
+  type MovingStore,
+  movedTables,
+  type Stamp,
+} from "../moving.ts";
+import type { Dialect } from "./dialect.ts";
+import type { Runner } from "./methods.ts";
+import { attemptColumns, type Row, taskColumns } from "./rows.ts";
+import { listed, type Params, type Statement } from "./statements.ts";
+import { count, insertedIds, type Op, rows } from "./steps.ts";
+
+type Kind = "integer" | "time" | "real" | "json" | "text";
+
+/** Every column of the tables, the id first. */
+export const movedColumns: Readonly<Record<MovedTable, string>> = {
+  dbq_tasks: taskColumns,
+  dbq_attempts: `id, ${attemptColumns}`,
+};
+
+/** What changes with each change of a row. */
+const versions: Readonly<Record<MovedTable, string>> = {
+  dbq_tasks: "generation_id, status, updated_at",
+  dbq_attempts: "task_id, generation_id",
+};
+
+const integers = /^(id|task_id|generation_id|priority|retry_count|max_retries|timeout)$/;
+const unlimited = /^(args|kwargs|result|error|meta|progress_note|error_\w+)$/;
+const keyed = "unique_key is not null and status in ('pending', 'scheduled', 'running')";
+
+const namesOf = (columns: string): string[] => columns.split(/,\s*/);
+
+function kindOf(column: string): Kind {
+  if (integers.test(column)) return "integer";
+  if (/_at$|^wait_until$/.test(column)) return "time";
+  if (/^(args|kwargs|result|error|meta)$/.test(column)) return "json";
+  return column === "progress" ? "real" : "text";
+}
+
+/** A parameter as what its column holds. */
+function held(d: Dialect, column: string, parameter: unknown): SQL {
+  switch (kindOf(column)) {
+    case "integer":
+      return d.integer(parameter);
+    case "time":
+      return d.time(d.integer(parameter));
+    case "json":
+      return d.json(parameter);
+    default:
+      return sql`${parameter}`;
+  }
+}
+
+/** A column's value as it is carried; undefined: it cannot be. */
+function carried(column: string, value: unknown): MovedRow[number] {
+  const kind = kindOf(column);
+  if (value === null) return null;
+  if (kind === "json" || kind === "text") return typeof value === "string" ? value : undefined;
+  const number = Number(value);
+  if (kind === "real") return number;
+  const whole = kind === "time" ? Math.round(number) : number;
+  return Number.isSafeInteger(whole) ? whole : undefined;
+}
+
+/** The same for the same value, whichever database it was read from. */
+const versionOf = (columns: string, row: Row): string =>
+  JSON.stringify(namesOf(columns).map((column, i) => carried(column, row[i])));
+
+function statementsOf(d: Dialect, table: MovedTable) {
+  const [name, columns] = [sql.raw(table), movedColumns[table]];
+  const lengths = namesOf(columns)
+    .filter((column) => unlimited.test(column))
+    .map((column) => sql`coalesce(octet_length(${listed(d, column)}), 0)`);
+  const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${keyed} then 1 else 0 end` : "0");
+  const values = (p: Params) =>
+    sql.join(
+      namesOf(columns).map((column) => held(d, column, p[column])),
+      sql`, `,
+    );
+  const into = sql.raw(`insert into ${table} (${columns})`);
+  return {
+    stamps: (p) => sql`
+      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, versions[table])} from ${name}
+      where id > ${p.after} order by id ${d.atMost(p.limit)}`,
+    read: (p) => sql`
+      select ${listed(d, columns)} from ${name} where id in ${d.integers(p.ids)} order by id`,
+    insert: (p, many) =>
+      many === undefined
+        ? sql`${into} values (${values(p)})`
+        : sql`${into} select ${values(p)} ${many.afterSet}`,
+    remove: (p) => sql`delete from ${name} where id = ${p.id}`,
+    given: () => sql.raw(d.moving.lastId(table)),
+    size: () => sql`select count(*) from ${name}`,
+    highest: () => sql`select max(id) from ${name}`,
+  } satisfies Record<string, Statement>;
+}
+
+const fixed = (text: string): Statement => {
+  const query = sql.raw(text);
+  return () => query;
+};
+
+export function movingOperations(d: Dialect) {
+  const [tasks, attempts] = movedTables;
+  const of = { [tasks]: statementsOf(d, tasks), [attempts]: statementsOf(d, attempts) };
+  const isMarked = fixed(d.moving.isMarked);
+  const makeMark = fixed(d.moving.makeMark);
+  const look = fixed("select move_id, state, other, refusal from dbq_move");
+  const forget = fixed("delete from dbq_move");
+  const [seals, unseals] = [d.moving.seal.map(fixed), d.moving.unseal.map(fixed)];
+  const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
+  const note: Statement = (p) => sql`
+    insert into dbq_move (move_id, state, other, refusal, door)
+    values (${p.moveId}, ${p.state}, ${p.other}, ${p.refusal}, 0)`;
+  const step: Statement = (p) => sql`
+    update dbq_move set state = ${p.to} where move_id = ${p.moveId} and state = ${p.from}`;
+  /** Inside of a transaction: nobody else sees it open. */
+  const door = (open: 0 | 1): Statement => {
+    return (p) => sql`
+      update dbq_move set door = ${sql.raw(String(open))} where move_id = ${p.moveId} and state = 'filling'`;
+  };
+  const [open, close] = [door(1), door(0)];
+
+  function* each(statements: readonly Statement[]): Op<void> {
+    for (const statement of statements) yield* count(statement, {});
+  }
+
+  function* mark(): Op<MoveMark | undefined> {
+    if ((yield* rows(isMarked)).length === 0) return undefined;
+    const [row] = yield* rows(look);
+    if (!row) return undefined;
+    const [moveId, state, other, refusal] = row as string[];
+    return { moveId, state: state as MoveState, other, refusal } as MoveMark;
+  }
+
+  function* setMark(next: MoveMark | undefined): Op<void> {
+    if ((yield* rows(isMarked)).length === 0) yield* count(makeMark, {});
+    yield* count(forget, {});
+    if (next) yield* count(note, { ...next });
+  }
+
+  /** Done twice, it was done. */
+  function* advance(moveId: string, from: MoveState, to: MoveState): Op<boolean> {
+    if ((yield* count(step, { moveId, from, to })) > 0) return true;
+    const now = yield* mark();
+    return now?.moveId === moveId && now.state === to;
+  }
+
+  function* inside(moveId: string, act: () => Op<unknown>): Op<boolean> {
+    if ((yield* count(open, { moveId })) === 0) return false;
+    yield* act();
+    yield* count(close, { moveId });
+    return true;
+  }
+
+  const write = (
+    moveId: string,
+    table: MovedTable,
+    given: readonly MovedRow[],
+    removed: readonly number[],
+  ): Op<boolean> =>
+    inside(moveId, function* () {
+      for (const id of removed) yield* count(of[table].remove, { id });
+      const columns = namesOf(movedColumns[table]);
+      const params = given.map((row) => Object.fromEntries(columns.map((column, i) => [column, row[i]])));
+      yield* insertedIds(of[table].insert, params);
+    });
+
+  function* stamps(table: MovedTable, after: number, limit: number): Op<Stamp[]> {
+    const found = yield* rows(of[table].stamps, { after, limit });
+    return found.map(([id, bytes, isKeyed, ...version]) => ({
+      id: Number(id),
+      bytes: Number(bytes),
+      keyed: Number(isKeyed) === 1,
+      version: versionOf(versions[table], version),
+    }));
+  }
+
+  function* read(table: MovedTable, ids: readonly number[]): Op<MovedRow[]> {
+    const columns = namesOf(movedColumns[table]);
+    const found = yield* rows(of[table].read, { ids: JSON.stringify(ids) });
+    return found.map((row) => columns.map((column, i) => carried(column, row[i])) as unknown as MovedRow);
+  }
+
+  function* lastGiven(table: MovedTable): Op<number> {
+    const [row] = yield* rows(of[table].given);
+    return row === undefined ? 0 : d.moving.toLastId(row);
+  }
+
+  function* lastId(table: MovedTable): Op<number> {
+    const [row] = yield* rows(of[table].highest);
+    return Math.max(yield* lastGiven(table), Number(row?.[0] ?? 0));
+  }
+
+  return {
+    mark,
+    setMark,
+    advance,
+    stamps,
+    read,
+    write,
+    seal: () => each(seals),
+    unseal: () => each(unseals),
+    removeKeyed: (moveId: string) => inside(moveId, () => count(removeAllKeyed, {})),
+    *size(table: MovedTable): Op<number> {
+      return Number((yield* rows(of[table].size))[0]?.[0]);
+    },
+    lastId,
+    *setLastId(table: MovedTable, id: number): Op<void> {
+      if (id > (yield* lastGiven(table))) yield* each(d.moving.setLastId(table, id).map(fixed));
+    },
+  };
+}
+
+type MovingOperations = ReturnType<typeof movingOperations>;
+
+export function movingOver({ run, write }: Runner, ops: MovingOperations): MovingStore {
+  return {
+    mark: () => run(ops.mark),
+    setMark: (mark) => write(() => ops.setMark(mark)),
+    advance: (moveId, from, to) => write(() => ops.advance(moveId, from, to)),
+    seal: () => write(ops.seal),
+    unseal: () => write(ops.unseal),
+    stamps: (table, after, limit) => run(() => ops.stamps(table, after, limit)),
+    read: (table, ids) => run(() => ops.read(table, ids)),
+    write: (moveId, table, given, removed) => write(() => ops.write(moveId, table, given, removed)),
+    removeKeyed: (moveId) => write(() => ops.removeKeyed(moveId)),
+    size: (table) => run(() => ops.size(table)),
+    lastId: (table) => run(() => ops.lastId(table)),
+    setLastId: (table, id) => write(() => ops.setLastId(table, id)),
+  };
+}

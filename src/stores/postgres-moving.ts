@@ -1,0 +1,43 @@
+/** What a move needs of Postgres. */
+import type { MovingText } from "./dialect.ts";
+
+/** A lock that does not come is waited for again: while it is waited for, nobody else gets one either. */
+const settings = ["set local client_min_messages = warning", "set local lock_timeout = '5s'"];
+
+const sequence = (table: string): string => `pg_get_serial_sequence('${table}', 'id')::regclass`;
+
+/** A row at a time where no row is no change, as of workers that look for work. */
+const refuses = (name: string, event: string, table: string, each: "row" | "statement"): string =>
+  `create trigger dbq_move_${name} before ${event} on ${table} for each ${each} execute function dbq_move_refuse()`;
+
+const unseal = [
+  ...settings,
+  "drop trigger if exists dbq_move_insert on dbq_tasks",
+  "drop trigger if exists dbq_move_update on dbq_tasks",
+  "drop trigger if exists dbq_move_register on dbq_workers",
+  "drop function if exists dbq_move_refuse()",
+];
+
+export const postgresMoving: MovingText = {
+  isMarked: "select 1 where to_regclass('dbq_move') is not null",
+  makeMark:
+    "create table dbq_move (move_id text not null, state text not null, other text not null, refusal text not null, door integer not null)",
+  seal: [
+    ...unseal,
+    // Whatever schemas whoever writes has in sight.
+    `create function dbq_move_refuse() returns trigger language plpgsql set search_path from current as $$
+    begin
+      if coalesce((select door from dbq_move), 0) = 0 then
+        raise exception '%', coalesce((select refusal from dbq_move), 'this queue is being moved');
+      end if;
+      return new;
+    end $$`,
+    refuses("insert", "insert", "dbq_tasks", "statement"),
+    refuses("update", "update", "dbq_tasks", "row"),
+    refuses("register", "insert", "dbq_workers", "statement"),
+  ],
+  unseal,
+  lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,
+  toLastId: ([last]) => Number(last),
+  setLastId: (table, id) => [`select setval(${sequence(table)}, ${id})`],
+};
