@@ -41,6 +41,8 @@ export interface Dialect {
   json: Around;
   /** A JSON column as the text that was written. */
   text: Around;
+  /** A column of floating-point numbers, so that none comes rounded: as text where the driver reads numbers badly. */
+  real: Around;
   /** Whether a name, as a column, is this one: to the letter, whatever the database's collation makes equal. */
   same: (column: string, parameter: unknown) => SQL;
   /** A name, as a column, to the letter. */

@@ -37,6 +37,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   json: (parameter) => sql`${parameter}`,
   // Equal, and byte by byte: the collation takes no notice of spaces at the end.
   text: (column) => sql`${column}`,
+  // mysql2 reads 90.28571428571429 as 90.28571428571428.
+  real: (column) => sql`cast(${column} as char)`,
   same: (column, parameter) =>
     sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
   exact: (column) => sql`cast(${sql.raw(column)} as binary)`,

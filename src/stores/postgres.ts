@@ -38,6 +38,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   integer: (parameter) => sql`${parameter}::bigint`,
   json: (parameter) => sql`${parameter}::json`,
   text: (column) => sql`${column}::text`,
+  real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
   exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),

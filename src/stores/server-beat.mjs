@@ -66,6 +66,7 @@ function soon(delay) {
 async function once() {
   try {
     if (connection === undefined) await locked();
+    if (stopped) return await connection?.end();
     const { changed } = await ask(beat);
     if (changed === 0) parentPort?.postMessage("lost");
     else if (!told) parentPort?.postMessage("beat");

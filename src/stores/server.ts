@@ -147,14 +147,24 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
       const beat = async () => {
         if (!(await runner.write(() => ops.beat(workerId)))) onLost();
       };
-      const beatHere = () => void beat().catch((error: unknown) => report(error, "heartbeat"));
+      // One that is under way when it is stopped is waited for.
+      let beating = Promise.resolve();
+      const beatHere = () => {
+        beating = beat().catch((error: unknown) => report(error, "heartbeat"));
+      };
       const thread = reach.beat(workerId, every, strategy);
       if (thread === undefined) {
         const stop = repeat(every, beatHere, { keepAlive: false });
-        return async () => stop();
+        return async () => {
+          stop();
+          await beating;
+        };
       }
       const heartbeat = new Heartbeat(thread, onLost, beatHere);
-      return () => heartbeat.stop();
+      return async () => {
+        await heartbeat.stop();
+        await beating;
+      };
     },
     watch: (listener) => teller?.add(listener) ?? (() => undefined),
     diagnose: async () => {

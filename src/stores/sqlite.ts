@@ -60,6 +60,7 @@ const dialect: Dialect = {
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,
   text: (column) => sql`${column}`,
+  real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
   exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),

@@ -60,6 +60,7 @@ export function listed(d: Dialect, names: string): SQL {
   const columns = names.split(/,\s*/).map((name) => {
     const column = sql.raw(name);
     if (/_at$|^wait_until$/.test(name)) return d.millis(column);
+    if (name === "progress") return d.real(column);
     return /^(args|kwargs|result|error|meta)$/.test(name) ? d.text(column) : column;
   });
   return sql.join(columns, sql`, `);
