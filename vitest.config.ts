@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: "forks",
-    globalSetup: "test/support/compiled.ts",
+    globalSetup: ["test/support/compiled.ts", "test/support/embedded-postgres.ts"],
     // Many tests wait for processes of their own: two files at a time fit two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
   },

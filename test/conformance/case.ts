@@ -5,7 +5,14 @@ import { accounted } from "./generations.ts";
 export type Row = Readonly<Record<string, unknown>>;
 
 /** What not every store has: a case that needs one is left out, with the reason, where it is lacking. */
-export type Need = "several connections" | "restart" | "heartbeats" | "an app's connection";
+export type Need =
+  | "several connections"
+  | "restart"
+  | "heartbeats"
+  | "heartbeats on a thread"
+  | "hints between connections"
+  | "processes"
+  | "an app's connection";
 
 /** A transaction of the app's own, begun and ended by hand. */
 export interface OpenTransaction {
@@ -15,7 +22,7 @@ export interface OpenTransaction {
   rollback(): Promise<void>;
 }
 
-/** One database, new for one case. */
+/** One database, empty and of one case alone. */
 export interface Place {
   /** What `Kind.connect` takes, in any process. */
   readonly url: string;
@@ -43,8 +50,10 @@ export interface Kind {
   /** Why it has not what some cases need. */
   readonly lacks: Partial<Record<Need, string>>;
   make(): Promise<Place>;
-  /** Opens the store at a place's `url`. */
+  /** Opens the store at a place's `url`; what it makes for that, its `close` ends. */
   connect(url: string): Promise<Store>;
+  /** After the last place: ends what places shared. */
+  end?(): Promise<void>;
 }
 
 export interface Context {

@@ -20,7 +20,7 @@ let served = false;
 const tell = (what: string) => process.send?.({ what, report });
 
 async function run(): Promise<void> {
-  const store = await kindNamed(kindName).connect(url);
+  const store = await (await kindNamed(kindName)).connect(url);
   await store.register(newWorker(workerId));
   tell("ready");
   let done: Outcome[] = [];

@@ -82,6 +82,7 @@ export function accounted(store: Store): Store {
 
   return {
     synchronous: store.synchronous,
+    moving: store.moving,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),
     insert: (tasks, onDuplicate) =>

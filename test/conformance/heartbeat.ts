@@ -58,18 +58,23 @@ export const heartbeatGroup: Group = {
     },
     {
       name: "a heartbeat goes on while the event loop is blocked",
-      needs: ["heartbeats"],
+      needs: ["heartbeats", "heartbeats on a thread"],
       run: async (ctx) => {
         await ctx.store.register(newWorker());
         const first = await beatOf(ctx);
         const stop = await ctx.store.keepAlive("w1", 20, () => undefined);
         await eventually("the first beat", async () => (await beatOf(ctx)) > first);
-        const before = await beatOf(ctx);
-        const end = performance.now() + 1_000;
-        while (performance.now() < end);
-        // Nothing of this process's own can have run between the block and this look.
-        assert.ok((await beatOf(ctx)) > before);
+        // Nothing of this process's own can run between a block and the look after it.
+        const beatsWhileBlocked = async (ms: number) => {
+          const before = await beatOf(ctx);
+          const end = performance.now() + ms;
+          while (performance.now() < end);
+          return (await beatOf(ctx)) > before;
+        };
+        // A machine that is busy may give the thread no time in the first.
+        const beaten = (await beatsWhileBlocked(200)) || (await beatsWhileBlocked(2_000));
         await stop();
+        assert.ok(beaten);
       },
     },
     {

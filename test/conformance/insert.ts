@@ -85,6 +85,28 @@ export const insertGroup: Group = {
       },
     },
     {
+      name: "takes thousands at once, each with its own answer",
+      run: async ({ bare }) => {
+        await insertOne(bare, { uniqueKey: "k2000" });
+        const tasks = Array.from({ length: 3_000 }, (_, i) =>
+          newTask({ args: `[${i}]`, uniqueKey: i % 1_000 === 0 ? `k${i}` : null }),
+        );
+        const inserted = await bare.insert(tasks, "report");
+        assert.deepEqual(
+          inserted.flatMap(({ duplicate }, i) => (duplicate ? [i] : [])),
+          [2_000],
+        );
+        const asked = [0, 1, 999, 1_000, 1_001, 1_999, 2_001, 2_999];
+        const records = await bare.get(asked.map((i) => inserted[i]?.id ?? 0));
+        assert.deepEqual(records.map(({ args }) => args).sort(), asked.map((i) => `[${i}]`).sort());
+        for (const { id, args } of records) assert.equal(inserted[JSON.parse(args)[0]]?.id, id);
+        assert.equal(
+          (await bare.count({})).reduce((sum, { count }) => sum + count, 0),
+          3_000,
+        );
+      },
+    },
+    {
       name: "of nothing gives nothing",
       run: async ({ store }) => {
         assert.deepEqual(await store.insert([], "report"), []);

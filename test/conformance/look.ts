@@ -84,6 +84,28 @@ export const lookGroup: Group = {
       },
     },
     {
+      name: "filters, counts and idle compare names as they are written",
+      run: async (ctx) => {
+        const { store } = ctx;
+        await insert(
+          store,
+          { func: "a", queueName: "q", requestId: "r" },
+          { func: "A", queueName: "Q", requestId: "R" },
+          { func: "a ", queueName: "q ", requestId: "r " },
+          { func: "á", queueName: "q́", requestId: "ŕ" },
+        );
+        for (const func of ["a", "A", "a ", "á"]) assert.deepEqual(await found(ctx, { func }), [func]);
+        assert.deepEqual(await found(ctx, { queueName: "Q" }), ["A"]);
+        assert.deepEqual(await found(ctx, { requestId: "r " }), ["a "]);
+        assert.equal((await store.count({})).length, 4);
+        assert.equal((await store.count({ queueName: "q" }))[0]?.count, 1);
+        assert.equal(await store.idle(["ä", "Q  ", " q"]), true);
+        assert.equal((await store.purge({ includeRunning: false, func: "A" }, 10, 0)).purged, 1);
+        assert.equal((await store.purge({ includeRunning: false, queueName: "q" }, 10, 0)).purged, 1);
+        assert.deepEqual(await found(ctx, {}), ["á", "a "]);
+      },
+    },
+    {
       name: "a filter of meta compares value and type, at the top level alone",
       run: async (ctx) => {
         await insert(ctx.store, ...metas.map(([func, meta]) => ({ func, meta })));
@@ -114,6 +136,27 @@ export const lookGroup: Group = {
           assert.deepEqual(await found(ctx, { meta: { [key]: `v ${key}`, n: 1 } }), [`has ${key}`]);
         assert.deepEqual(await found(ctx, { meta: { "a.b": "v a.b", n: 2 } }), []);
         assert.equal((await found(ctx, { meta: {} })).length, keys.length);
+      },
+    },
+    {
+      name: "a filter of meta passes over what is no text, and takes no harm from it",
+      run: async (ctx) => {
+        const metas = [
+          '{"k":"\\u0000"}',
+          '{"k":"\\ud800"}',
+          '{"\\u0000":1}',
+          '{"k":[1,{"k":2}]}',
+          '{"k":1e400}',
+          "[1]",
+          '"k"',
+          "1",
+        ];
+        await insert(ctx.store, ...metas.map((meta) => ({ func: "odd", meta })));
+        await insert(ctx.store, { func: "found", meta: '{"k":"v","n":1}' });
+        assert.deepEqual(await found(ctx, { meta: { k: "v" } }), ["found"]);
+        assert.deepEqual(await found(ctx, { meta: { n: 1 } }), ["found"]);
+        assert.deepEqual(await found(ctx, { meta: { none: true } }), []);
+        assert.equal((await found(ctx, {})).length, metas.length + 1);
       },
     },
     {

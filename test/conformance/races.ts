@@ -89,8 +89,13 @@ const cases: Case[] = [
     run: async (ctx) => {
       const stores = await connections(ctx);
       const tasks = await held(ctx.bare);
+      // In opposite orders, which is how transactions come to wait for each other.
       const settled = await Promise.all(
-        stores.map((store) => settle(store, ...tasks.map((task) => outcomes.retry(task)))),
+        stores.map(async (store, i) => {
+          const order = i % 2 === 0 ? tasks : [...tasks].reverse();
+          const answers = await settle(store, ...order.map((task) => outcomes.retry(task)));
+          return i % 2 === 0 ? answers : answers.reverse();
+        }),
       );
       const rows = await table(ctx.bare);
       for (const [i, { id, generationId }] of tasks.entries()) {
@@ -147,6 +152,30 @@ const cases: Case[] = [
       assert.equal(new Set(answers.map((answer) => answer?.id)).size, 1);
       assert.equal(countTrue(answers.map((answer) => answer?.duplicate === false)), 1);
       assert.equal((await table(ctx.bare)).size, asked.length + 1);
+    },
+  },
+  {
+    name: "of keys that are asked for in opposite orders each has one holder",
+    run: async (ctx) => {
+      const stores = await connections(ctx);
+      const keys = Array.from({ length: 10 }, (_, i) => `k${i}`);
+      const asked = stores.flatMap((store, i) => {
+        const order = i % 2 === 0 ? keys : [...keys].reverse();
+        return Array.from({ length: 3 }, () =>
+          store
+            .insert(
+              order.map((uniqueKey) => newTask({ uniqueKey })),
+              "report",
+            )
+            .then((inserted) => (i % 2 === 0 ? inserted : inserted.reverse())),
+        );
+      });
+      const answers = await Promise.all(asked);
+      for (const i of keys.keys()) {
+        assert.equal(new Set(answers.map((answer) => answer[i]?.id)).size, 1);
+        assert.equal(countTrue(answers.map((answer) => answer[i]?.duplicate === false)), 1);
+      }
+      assert.equal((await table(ctx.bare)).size, keys.length);
     },
   },
   {

@@ -4,6 +4,7 @@ import type { TaskRecord } from "../../src/task.ts";
 import {
   claim,
   errorText,
+  failedAttempt,
   insertOne,
   minute,
   newTask,
@@ -96,6 +97,17 @@ export const settleGroup: Group = {
       },
     },
     {
+      name: "of two outcomes of one kind for one task the first is accepted",
+      run: async ({ store }) => {
+        for (const kind of kinds) {
+          const [task, other] = [await running(store, { func: kind }), await running(store, { func: kind })];
+          const outcome = outcomes[kind](task);
+          assert.deepEqual(await settle(store, outcome, outcomes[kind](other), outcome), [true, true, false]);
+          assert.equal((await store.attempts(task.id)).length, recorded.has(kind) ? 1 : 0);
+        }
+      },
+    },
+    {
       name: "nothing to settle and nothing to claim is nothing",
       run: async ({ store }) => {
         const { settled, claimed } = await store.turn({ outcomes: [], claim: undefined });
@@ -125,6 +137,18 @@ export const settleGroup: Group = {
         await settle(store, { ...outcomes.retry(task), attempt });
         const [kept] = await store.attempts(task.id);
         assert.deepEqual(kept && { ...attempt, ...kept }, kept);
+      },
+    },
+    {
+      name: "an error's text may hold what is no character: the attempt is kept, and so is the rest of the text",
+      run: async ({ store }) => {
+        const task = await running(store);
+        const text = "one\u0000two\ud800three";
+        const attempt = { ...failedAttempt, errorName: text, errorMessage: text, errorStack: text };
+        assert.deepEqual(await settle(store, { ...outcomes.retry(task), attempt }), [true]);
+        const [kept] = await store.attempts(task.id);
+        for (const said of [kept?.errorName, kept?.errorMessage, kept?.errorStack])
+          assert.match(said ?? "", /^one.?two.{0,3}three$/s);
       },
     },
     {

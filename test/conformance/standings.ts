@@ -72,6 +72,18 @@ export const standingsGroup: Group = {
       },
     },
     {
+      name: "any number can be noted, and a note may hold what is no character",
+      run: async ({ store }) => {
+        const task = await running(store);
+        for (const progress of [1 / 3, 1e300, -5e-324, 2 ** 53]) {
+          await store.progress([{ ...task, progress, note: "a\u0000b\udfffc" }]);
+          const now = await recordOf(store, task.id);
+          assert.equal(now.progress, progress);
+          assert.match(now.progressNote ?? "", /^a.?b.{0,3}c$/s);
+        }
+      },
+    },
+    {
       name: "progress of a stale generation, or of what no longer runs, is not noted",
       run: async ({ store }) => {
         const task = await running(store);

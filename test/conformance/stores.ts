@@ -1,142 +1,18 @@
 /** The registry of stores: the suite runs every case on each of them. One more database is one more entry. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import Database from "better-sqlite3";
-import { sql } from "drizzle-orm";
-import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import type { Store } from "../../src/store.ts";
-import { openSqlite, openSqliteDatabase } from "../../src/stores/sqlite.ts";
-import type { AppDatabase, Kind, Place, Row } from "./case.ts";
+import type { Kind } from "./case.ts";
 
-const options = { migrate: true, synchronous: "full" } as const;
-
-// ---- what all of SQLite has in common --------------------------------------------------------
-
-const earlier = (column: string, ms: number) => `${column} - ${ms}`;
-
-function run(client: Database.Database, text: string): Row[] {
-  const statement = client.prepare<[], Row>(text);
-  if (statement.reader) return statement.all();
-  statement.run();
-  return [];
-}
-
-/** An app's database, whose transactions may write from the start, as an app with a queue should have them. */
-function appDatabase(client: Database.Database): AppDatabase {
-  const db = drizzle(client);
-  const immediate = { behavior: "immediate" } as const;
-  const transaction: BetterSQLite3Database["transaction"] = db.transaction.bind(db);
-  return Object.assign(db, {
-    transaction: ((fn) => transaction(fn, immediate)) as BetterSQLite3Database["transaction"],
-  }) as unknown as AppDatabase;
-}
-
-function missing(what: string): () => never {
-  return () => {
-    throw new Error(`this store lacks ${what}: the case should say that it needs it`);
-  };
-}
-
-// ---- a file ----------------------------------------------------------------------------------
-
-const sqliteFile: Kind = {
-  name: "SQLite, a file",
-  lacks: {},
-  connect: (path) => openSqlite(path, options),
-  make: async () => {
-    const folder = mkdtempSync(join(tmpdir(), "dbq-conformance-"));
-    const path = join(folder, "dbq.db");
-    (await openSqlite(path, options)).close();
-    const clients: Database.Database[] = [];
-    const client = () => {
-      const opened = new Database(path);
-      clients.push(opened);
-      return opened;
-    };
-    const app = client();
-    return {
-      url: path,
-      open: () => openSqlite(path, options),
-      sql: async (text) => run(app, text),
-      earlier,
-      app: () => appDatabase(app),
-      begin: async () => {
-        const own = client();
-        own.exec("begin immediate");
-        const end = (how: string) => async () => void own.exec(how);
-        return { handle: drizzle(own), commit: end("commit"), rollback: end("rollback") };
-      },
-      remove: async () => {
-        for (const opened of clients) opened.close();
-        rmSync(folder, { recursive: true });
-      },
-    };
-  },
-};
-
-// ---- memory ----------------------------------------------------------------------------------
-
-const alone = {
-  "several connections": "nobody else can open a database in memory",
-  restart: "a database in memory ends with its connection",
-  heartbeats: "a database that one process alone can open needs no proof of life",
-} as const;
-
-const inMemory = {
-  url: ":memory:",
-  earlier,
-  begin: missing("several connections"),
-  remove: async () => undefined,
-};
-
-const sqliteMemory: Kind = {
-  name: "SQLite, :memory:",
-  lacks: { ...alone, "an app's connection": "the connection is dbq's own" },
-  connect: (path) => openSqlite(path, options),
-  make: async (): Promise<Place> => {
-    let opened: Store | undefined;
-    return {
-      ...inMemory,
-      open: async () => {
-        opened = await openSqlite(":memory:", options);
-        return opened;
-      },
-      sql: async (text) => {
-        const rows = await opened?.transaction((tx) => {
-          const db = tx as BetterSQLite3Database;
-          if (/^\s*select/i.test(text)) return db.all<Row>(sql.raw(text));
-          db.run(sql.raw(text));
-          return [];
-        });
-        return rows ?? [];
-      },
-      app: missing("an app's connection"),
-    };
-  },
-};
-
-const sqliteAppMemory: Kind = {
-  name: "SQLite, an app's database in memory",
-  lacks: alone,
-  connect: () => openSqliteDatabase(drizzle(new Database(":memory:")), options),
-  make: async (): Promise<Place> => {
-    const client = new Database(":memory:");
-    return {
-      ...inMemory,
-      open: () => openSqliteDatabase(drizzle(client), options),
-      sql: async (text) => run(client, text),
-      app: () => appDatabase(client),
-      remove: async () => void client.close(),
-    };
-  },
-};
-
-export const sqliteStores: readonly Kind[] = [sqliteFile, sqliteMemory, sqliteAppMemory];
+/** By how their names begin. A process of one of them loads no other's drivers. */
+const registry: readonly [begins: string, load: () => Promise<readonly Kind[]>][] = [
+  ["SQLite", async () => (await import("./sqlite-stores.ts")).sqliteStores],
+  ["Postgres, an app's", async () => (await import("./postgres-apps.ts")).postgresApps],
+  ["Postgres", async () => (await import("./postgres-stores.ts")).postgresStores],
+  ["MySQL", async () => (await import("./mysql-stores.ts")).mysqlStores],
+];
 
 /** The kind of this name, for another process of the same case. @throws Error when there is none */
-export function kindNamed(name: string | undefined): Kind {
-  const found = sqliteStores.find((kind) => kind.name === name);
+export async function kindNamed(name = ""): Promise<Kind> {
+  const [, load] = registry.find(([begins]) => name.startsWith(begins)) ?? [];
+  const found = (await load?.())?.find((kind) => kind.name === name);
   if (!found) throw new Error(`there is no store ${name}`);
   return found;
 }

@@ -6,6 +6,7 @@ import { contentionGroup } from "./contention.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
 import { lookGroup } from "./look.ts";
+import { movingGroup } from "./moving.ts";
 import { operateGroup } from "./operate.ts";
 import { promoteGroup } from "./promote.ts";
 import { purgeGroup } from "./purge.ts";
@@ -32,6 +33,7 @@ export const suite: readonly Group[] = [
   workersGroup,
   heartbeatGroup,
   restartGroup,
+  movingGroup,
   watchGroup,
   racesGroup,
   contentionGroup,

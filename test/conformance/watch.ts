@@ -30,7 +30,7 @@ export const watchGroup: Group = {
   cases: [
     {
       name: "a commit of another connection is hinted at, to each listener",
-      needs: ["several connections"],
+      needs: ["several connections", "hints between connections"],
       run: async (ctx) => {
         const listeners = [new Listener(ctx), new Listener(ctx)];
         await hinted(ctx, () => Math.min(...listeners.map(({ calls }) => calls)));
@@ -39,7 +39,7 @@ export const watchGroup: Group = {
     },
     {
       name: "a listener that has stopped is called no more; another one goes on",
-      needs: ["several connections"],
+      needs: ["several connections", "hints between connections"],
       run: async (ctx) => {
         const [stopped, going] = [new Listener(ctx), new Listener(ctx)];
         await hinted(ctx, () => going.calls);

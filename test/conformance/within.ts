@@ -204,6 +204,23 @@ export const withinGroup: Group = {
       },
     },
     {
+      name: "a key that another one took after the app's transaction began is a duplicate there too",
+      needs: ["several connections"],
+      run: async ({ place, bare }) => {
+        // Where one transaction at a time writes, nobody can take it meanwhile.
+        if (bare.synchronous) return;
+        const open = await place.begin();
+        const inside = bare.within(open.handle);
+        await inside.insert([newTask({ uniqueKey: "mine" })], "report");
+        const holder = await insertOne(bare, { uniqueKey: "k" });
+        assert.deepEqual(await inside.insert([newTask({ uniqueKey: "k" })], "report"), [
+          { id: holder, duplicate: true },
+        ]);
+        await open.commit();
+        assert.equal((await bare.list({}, 10, undefined)).length, 2);
+      },
+    },
+    {
       name: "a write waits for another's transaction, off the thread, and is not lost",
       needs: ["several connections"],
       run: async ({ place, bare }) => {

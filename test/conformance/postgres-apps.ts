@@ -1,0 +1,75 @@
+/** The stores on Postgres that an app's own Drizzle database leads to, over each driver. */
+import { PGlite } from "@electric-sql/pglite";
+import { drizzle as overPglite } from "drizzle-orm/pglite";
+import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
+import postgres from "postgres";
+import { openPostgresDatabase } from "../../src/stores/postgres.ts";
+import type { AppDatabase, Kind, Need, Row } from "./case.ts";
+import { nodePostgres, postgresDialect } from "./postgres-stores.ts";
+import { type Driver, emptied, onDatabaseOf, processesElsewhere, serverKind } from "./server-stores.ts";
+
+/** With settings that some apps give it. */
+const postgresJs: Driver = (url) => {
+  const client = postgres(url, { types: { bigint: postgres.BigInt }, transform: postgres.camel });
+  return { db: overPostgresJs(client), end: () => client.end() };
+};
+
+const migrate = true;
+
+const app = (name: string, driver: Driver, lacks: Partial<Record<Need, string>> = {}) =>
+  serverKind(postgresDialect, {
+    name: `Postgres, an app's database over ${name}`,
+    lacks: { ...processesElsewhere, ...lacks },
+    driver,
+    connect: (url) => onDatabaseOf(driver, url, (db) => openPostgresDatabase(db, { migrate })),
+  });
+
+// ---- in the process --------------------------------------------------------------------------
+
+function missing(what: string): () => never {
+  return () => {
+    throw new Error(`this store lacks ${what}: the case should say that it needs it`);
+  };
+}
+
+function pglite(): Kind {
+  let running: PGlite | undefined;
+  const start = () => {
+    running ??= new PGlite();
+    return running;
+  };
+  const connect = () => openPostgresDatabase(overPglite(start()), { migrate });
+  return {
+    name: "Postgres, an app's database over PGlite",
+    lacks: {
+      "several connections": "a PGlite is one connection",
+      restart: "a database in memory ends with its process",
+      heartbeats: "a database that one process alone can open needs no proof of life",
+    },
+    connect,
+    make: async () => {
+      const client = start();
+      await (await connect()).close();
+      await client.exec(`${emptied}; select pg_advisory_unlock_all(); unlisten *`);
+      return {
+        url: "memory://",
+        open: connect,
+        sql: async (text) => (await client.query<Row>(text)).rows,
+        earlier: postgresDialect.earlier,
+        app: () => overPglite(client) as unknown as AppDatabase,
+        begin: missing("several connections"),
+        remove: async () => undefined,
+      };
+    },
+    end: async () => await running?.close(),
+  };
+}
+
+export const postgresApps: readonly Kind[] = [
+  app("node-postgres", nodePostgres),
+  app("postgres.js", postgresJs, {
+    "hints between connections": "what is asked over postgres.js listens to nobody: workers poll",
+    "heartbeats on a thread": "no other thread can use the app's connections",
+  }),
+  pglite(),
+];

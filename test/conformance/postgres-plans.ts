@@ -1,0 +1,92 @@
+/** How Postgres runs what a store asks it: the statements as they are prepared, and their plans whatever they are asked. */
+import { Client, escapeLiteral } from "pg";
+
+/** Those that grow. */
+const tables = /\bdbq_(tasks|attempts)\b/;
+
+/** One statement that ran, with what it was given. */
+interface Asked {
+  text: string;
+  values: readonly unknown[];
+}
+
+/** A node of a plan, as EXPLAIN writes it in JSON: the parts that are read here. */
+interface PlanNode {
+  "Node Type": string;
+  "Relation Name"?: string;
+  "Index Name"?: string;
+  "Actual Rows": number;
+  "Actual Loops": number;
+  "Rows Removed by Filter"?: number;
+  "Shared Hit Blocks": number;
+  "Shared Read Blocks": number;
+  Plans?: PlanNode[];
+}
+
+/** What became of one statement. */
+export interface Plan {
+  text: string;
+  /** The indexes that it goes through. */
+  indexes: string[];
+  /** The tables that it reads from their beginning. */
+  scanned: string[];
+  /** Rows of tables that it looked at. */
+  rows: number;
+  /** Pages of 8 KiB that it looked at. */
+  pages: number;
+}
+
+/** What runs on any connection of node-postgres but `own` while `use` does, each text once. */
+export async function recorded(own: Client, use: () => Promise<unknown>): Promise<Asked[]> {
+  const asked = new Map<string, Asked>();
+  const { query } = Client.prototype;
+  Client.prototype.query = function (this: Client, config: unknown, ...rest: unknown[]) {
+    const { text, values = [] } = typeof config === "string" ? { text: config } : (config as Asked);
+    if (this !== own) asked.set(text, { text, values });
+    return Reflect.apply(query, this, [config, ...rest]);
+  } as typeof query;
+  try {
+    await use();
+  } finally {
+    Client.prototype.query = query;
+  }
+  return [...asked.values()].filter(({ text }) => tables.test(text));
+}
+
+/** A plan for these parameters, or one for any: Postgres makes the first kind until the second looks no worse. */
+export type PlanMode = "force_custom_plan" | "force_generic_plan";
+
+/** Runs the statement once more, and undoes it. */
+export async function planOf(client: Client, mode: PlanMode, { text, values }: Asked): Promise<Plan> {
+  const given = values.map((value) => (value === null ? "null" : escapeLiteral(String(value))));
+  const called = given.length === 0 ? "" : `(${given.join(", ")})`;
+  await client.query(`begin; set local plan_cache_mode = ${mode}; prepare plan_of as ${text}`);
+  try {
+    const { rows } = await client.query(`explain (analyze, buffers, format json) execute plan_of${called}`);
+    return summary(text, rows[0]?.["QUERY PLAN"][0].Plan as PlanNode);
+  } finally {
+    await client.query("rollback; deallocate all");
+  }
+}
+
+function nodesOf(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+}
+
+function summary(text: string, top: PlanNode): Plan {
+  const nodes = nodesOf(top);
+  const looked = nodes.filter(
+    (node) => /Scan$/.test(node["Node Type"]) && tables.test(node["Relation Name"] ?? ""),
+  );
+  const rowsOf = (node: PlanNode) =>
+    (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"];
+  return {
+    text,
+    indexes: [...new Set(nodes.flatMap((node) => node["Index Name"] ?? []))].sort(),
+    scanned: looked
+      .filter((node) => node["Node Type"] === "Seq Scan")
+      .flatMap((node) => node["Relation Name"] ?? []),
+    rows: looked.reduce((sum, node) => sum + rowsOf(node), 0),
+    pages: top["Shared Hit Blocks"] + top["Shared Read Blocks"],
+  };
+}
