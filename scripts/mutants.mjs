@@ -7,6 +7,7 @@ import { SingleBar } from "cli-progress";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { tsImport } from "tsx/esm/api";
 import { Copies } from "./mutant-copies.mjs";
+import { withServers } from "./mutant-servers.mjs";
 import { judged, keyOf, misfits } from "./mutant-verdict.mjs";
 
 /**
@@ -68,10 +69,10 @@ function chosen(all, only) {
  */
 async function run(mutants, { jobs, json, times }) {
   const copies = new Copies(Math.min(jobs, mutants.length));
+  const act = (/** @type {readonly Mutant[]} */ possible) =>
+    times === undefined ? judgeAll(possible, copies, json) : repeat(possible, copies, times, json);
   try {
-    return times === undefined
-      ? await judgeAll(mutants, copies, json)
-      : await repeat(mutants, copies, times, json);
+    return await withServers(mutants, copies.text, act);
   } finally {
     copies.remove();
   }

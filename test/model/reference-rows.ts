@@ -2,7 +2,8 @@
 import type { AttemptRecord, Held, Standing, StoredAttempt, WorkerRecord } from "../../src/store.ts";
 import { type FinishedStatus, isFinished, type TaskRecord } from "../../src/task.ts";
 
-type StoredWorker = Omit<WorkerRecord, "heartbeatAge">;
+/** `session`: nobody beats in a session of its own here, whose end could be seen. */
+type StoredWorker = Omit<WorkerRecord, "heartbeatAge" | "sessionLives"> & { session: null };
 
 /** A row as `insert into dbq_tasks (func) values (…)` makes it, at the moment `now`. */
 export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {

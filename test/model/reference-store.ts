@@ -76,6 +76,9 @@ export function referenceStore(reference: Reference): Store {
     keepAlive: missing("keepAlive"),
     watch: () => () => undefined,
     diagnose: async () => [],
+    get moving(): never {
+      return missing("moving")();
+    },
     close: async () => undefined,
   };
 }

@@ -27,7 +27,16 @@ import { byId, defaultRow, ReferenceRows } from "./reference-rows.ts";
 /** The methods of a store that read or change rows, by their names. */
 export type Method = Exclude<
   keyof Store,
-  "synchronous" | "within" | "transaction" | "keepAlive" | "watch" | "diagnose" | "close" | "list" | "count"
+  | "synchronous"
+  | "within"
+  | "transaction"
+  | "keepAlive"
+  | "watch"
+  | "diagnose"
+  | "close"
+  | "list"
+  | "count"
+  | "moving"
 >;
 
 /** The same methods, with their answers at once. */
@@ -210,7 +219,8 @@ export class Reference extends ReferenceRows implements Answering {
   register(worker: NewWorker): void {
     if (this.workerRows.has(worker.id)) throw new DatabaseError(`there is a worker ${worker.id}`);
     const now = this.now();
-    this.workerRows.set(worker.id, { ...worker, startedAt: now, heartbeatAt: now, beat: this.#newBeat() });
+    const moments = { startedAt: now, heartbeatAt: now };
+    this.workerRows.set(worker.id, { ...worker, ...moments, beat: this.#newBeat(), session: null });
   }
 
   beat(workerId: string): boolean {
@@ -227,9 +237,10 @@ export class Reference extends ReferenceRows implements Answering {
   }
 
   workers(): WorkerRecord[] {
-    const aged = [...this.workerRows.values()].map((worker) => ({
+    const aged = [...this.workerRows.values()].map(({ session: _, ...worker }) => ({
       ...worker,
       heartbeatAge: this.now() - worker.heartbeatAt,
+      sessionLives: null,
     }));
     return aged.sort((a, b) => a.startedAt - b.startedAt);
   }

@@ -4,6 +4,8 @@ import type { Mutant } from "./mutant.ts";
 
 const statements = "src/stores/statements.ts";
 const operations = "src/stores/operations.ts";
+const questions = "src/stores/questions.ts";
+const turns = "src/stores/turn-operations.ts";
 
 /** A case of the conformance suite, on a file. */
 const onFile = (test: string) => ({
@@ -14,45 +16,43 @@ const onFile = (test: string) => ({
 const stale = (kind: string) =>
   onFile(`turn: settle > ${kind} of a stale generation changes nothing, and leaves no attempt`);
 
-/** The condition of most changes, and the same without the generation. */
-const held = "where ${held(p)}";
-const byId = "where id = ${p.id}";
+/** A state change that does not name the generation. */
+const unfenced = `((set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
+  (p, { afterTable, afterSet } = oneRow) => sql\`
+    update dbq_tasks \${afterTable} set generation_id = generation_id + 1, \${set(p)} \${afterSet}
+    where dbq_tasks.id = \${p.id} \${and}\`)(`;
 
 export const claimAndSettle: readonly Mutant[] = [
   {
     name: "complete-ignores-generation",
     why: "A worker that was taken for dead overwrites the result of the one that ran its task again.",
     file: statements,
-    after: "complete: (p)",
-    find: held,
-    replace: byId,
+    find: "complete: change(",
+    replace: `complete: ${unfenced}`,
     caughtBy: stale("completed"),
   },
   {
     name: "finish-ignores-generation",
     why: "A stale attempt fails or cancels a task that another worker runs or has completed.",
     file: statements,
-    after: "finish: (p)",
-    find: held,
-    replace: byId,
+    find: "finish: change(",
+    replace: `finish: ${unfenced}`,
     caughtBy: stale("failed"),
   },
   {
     name: "release-ignores-generation",
     why: "A stale attempt makes a task pending again that somebody else has finished: it runs twice.",
     file: statements,
-    after: "release: (p)",
-    find: held,
-    replace: byId,
+    find: "release: change(",
+    replace: `release: ${unfenced}`,
     caughtBy: stale("retry"),
   },
   {
     name: "claim-ignores-generation",
     why: "A task that was claimed and handed back since it was seen is run under a generation that it no longer has.",
     file: statements,
-    after: "claim: (p)",
-    find: held,
-    replace: byId,
+    find: "claim: change(",
+    replace: `claim: ${unfenced}`,
     caughtBy: {
       file: "test/unit/moved-in-between.test.ts",
       test: "a candidate that was claimed and handed back meanwhile is not claimed under its old generation",
@@ -62,9 +62,9 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "claim-ignores-status",
     why: "A task that was cancelled between the look and the claim runs all the same.",
     file: statements,
-    after: "claim: (p)",
-    find: " and status = 'pending'",
-    replace: "",
+    after: "claim: change(",
+    find: "sql`and status = 'pending'`",
+    replace: "sql``",
     caughtBy: {
       file: "test/unit/moved-in-between.test.ts",
       test: "a candidate that was cancelled meanwhile is not claimed",
@@ -74,9 +74,8 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "promote-ignores-generation",
     why: "A task that was run and put off again since it was seen runs before its new time.",
     file: statements,
-    after: "promote: (p)",
-    find: held,
-    replace: byId,
+    find: "promote: change(",
+    replace: `promote: ${unfenced}`,
     caughtBy: {
       file: "test/unit/moved-in-between.test.ts",
       test: "a due task that was put off anew meanwhile is not promoted",
@@ -86,9 +85,8 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "reset-ignores-generation",
     why: "An operator's retry of a finished task hits it while a worker runs it, and it runs twice.",
     file: statements,
-    after: "reset: (p)",
-    find: held,
-    replace: byId,
+    find: "reset: change(",
+    replace: `reset: ${unfenced}`,
     caughtBy: {
       file: "test/unit/moved-in-between.test.ts",
       test: "a retry of a task that moved meanwhile looks again, and leaves it where it now runs",
@@ -119,7 +117,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-row-count",
     why: "Of two workers that see a task, the one that loses the race runs it too.",
-    file: operations,
+    file: turns,
     find: "found.filter((_, i) => won[i])",
     replace: "found.filter((_, i) => won.length > i)",
     caughtBy: onFile("turn: claim > a row that no claim can take holds up no other, and no turn"),
@@ -127,25 +125,25 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "completions-ignore-row-count",
     why: "A worker believes that its late result was accepted, and tells of a completion that never was.",
-    file: operations,
-    find: "if (completed.length === outcomes.length) return finished;",
-    replace: "if (completed.length === outcomes.length) return finished.map(() => true);",
+    file: turns,
+    find: "return yield* changes(s.complete, outcomes);",
+    replace: "return (yield* changes(s.complete, outcomes)).map(() => true);",
     caughtBy: stale("completed"),
   },
   {
     name: "finish-ignores-row-count",
     why: "A failure that did not count is recorded as an attempt of a task that somebody else runs.",
-    file: "src/stores/transitions.ts",
-    find: "status, result, error })) > 0",
-    replace: "status, result, error })) >= 0",
+    file: turns,
+    find: "accepted[i] === true",
+    replace: "accepted[i] === true || query === s.finish",
     caughtBy: stale("failed"),
   },
   {
     name: "release-ignores-row-count",
     why: "A retry that did not count is recorded as an attempt of a task that somebody else runs.",
-    file: "src/stores/transitions.ts",
-    find: "status, ...how })) > 0",
-    replace: "status, ...how })) >= 0",
+    file: turns,
+    find: "accepted[i] === true",
+    replace: "accepted[i] === true || query === s.release",
     caughtBy: stale("retry"),
   },
   {
@@ -162,9 +160,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "settle-within-ignores-row-count",
     why: "A completion inside of a transaction is reported as accepted whoever holds the task.",
-    file: operations,
-    find: "result: outcome.result })) > 0",
-    replace: "result: outcome.result })) >= 0",
+    file: turns,
+    find: "return (yield* settle([outcome]))[0] === true;",
+    replace: "return (yield* settle([outcome])).length > 0;",
     caughtBy: onFile(
       "transaction and within > a stale generation settles nothing, and the transaction goes on",
     ),
@@ -172,7 +170,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-wait-until",
     why: "A row that another program inserts for tomorrow runs now.",
-    file: statements,
+    file: questions,
     find: "and (wait_until is null or wait_until <= ${d.now(p)})",
     replace: "",
     caughtBy: onFile("raw SQL > a row that is pending before its time is claimed when it is due"),
@@ -180,15 +178,15 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-priority",
     why: "Urgent tasks wait behind the whole backlog.",
-    file: statements,
-    find: "order by priority desc, id ${d.atMost(p.limit)}",
+    file: questions,
+    find: "order by ${order} ${d.atMost(p.limit)}",
     replace: "order by id ${d.atMost(p.limit)}",
     caughtBy: onFile("turn: claim > highest priority first, then oldest, and no more than the limit"),
   },
   {
     name: "claim-by-an-unregistered-worker",
     why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
-    file: operations,
+    file: turns,
     find: "if (!worker) return { ...none, registered: false };",
     replace: "if (!worker) return { ...none, claimed: yield* claim(seen ?? [], request.workerId, 1) };",
     caughtBy: onFile("turn: claim > a worker that is not registered settles, is told, and claims nothing"),
@@ -196,15 +194,15 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-never-says-more",
     why: "A worker runs one batch, then nothing until the next poll, with a backlog waiting.",
-    file: operations,
-    find: "found.length === request.limit || won.length < found.length",
-    replace: "found.length > request.limit",
+    file: turns,
+    find: "read.length === request.limit || won.length < read.length",
+    replace: "read.length > request.limit",
     caughtBy: onFile("turn: claim > says whether there may be more"),
   },
   {
     name: "retry-is-not-charged",
     why: "A task that always fails is tried for ever.",
-    file: operations,
+    file: turns,
     after: 'case "retry":',
     find: "charge: 1",
     replace: "charge: 0",
@@ -213,7 +211,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "snooze-is-charged",
     why: "A task that waits for its turn by snoozing fails after three times.",
-    file: operations,
+    file: turns,
     after: 'case "snoozed":',
     find: "charge: 0",
     replace: "charge: 1",
@@ -222,7 +220,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "interruption-is-charged",
     why: "Each deployment costs the running tasks one of their retries.",
-    file: operations,
+    file: turns,
     after: 'case "interrupted":',
     find: "charge: 0",
     replace: "charge: 1",
@@ -235,16 +233,16 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "snooze-forgets-the-error",
     why: "Why a task failed before it snoozed is not to be found any more.",
     file: statements,
-    find: "error = coalesce(${p.error}, error)",
-    replace: "error = ${p.error}",
+    find: "error = coalesce(${d.json(p.error)}, error)",
+    replace: "error = ${d.json(p.error)}",
     caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
   },
   {
     name: "completed-task-keeps-its-error",
     why: "A task that completed at the second try still shows the error of the first.",
     file: statements,
-    find: "result = ${p.result}, error = null,",
-    replace: "result = ${p.result},",
+    find: "result = ${d.json(p.result)}, error = null,",
+    replace: "result = ${d.json(p.result)},",
     caughtBy: onFile(
       "turn: settle > a task that fails, is retried and completes keeps its count and loses its error",
     ),
@@ -261,9 +259,8 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "progress-ignores-generation",
     why: "An attempt that was left behind writes its progress over that of the one which runs now.",
     file: statements,
-    after: "noteProgress: (p)",
-    find: held,
-    replace: byId,
+    find: "where ${held(p)} and status = 'running'",
+    replace: "where dbq_tasks.id = ${p.id} and status = 'running'",
     caughtBy: onFile(
       "standings and progress > progress of a stale generation, or of what no longer runs, is not noted",
     ),

@@ -137,8 +137,8 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "claim-misses-its-index",
     why: "A claim beside a million finished tasks takes 98 ms instead of 0.016.",
-    file: statements,
-    after: "export function claimable",
+    file: "src/stores/questions.ts",
+    after: "export function probes",
     find: "and status = 'pending'",
     replace: "and status || '' = 'pending'",
     caughtBy: plan("claimable"),
@@ -147,8 +147,9 @@ export const databaseFaults: readonly Mutant[] = [
     name: "keys-miss-their-index",
     why: "Each enqueue with a unique key goes through the whole table.",
     file: statements,
-    find: "where unique_key = ${p.uniqueKey}",
-    replace: "where +unique_key = ${p.uniqueKey}",
+    after: "holder: (p)",
+    find: "and ${unfinished}",
+    replace: "and +status in ('pending', 'scheduled', 'running')",
     caughtBy: plan("holder"),
   },
   {
@@ -182,7 +183,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-tries-again-late",
     why: "After a full disk living workers are taken for dead before they have beaten.",
-    file: "src/stores/heartbeat-thread.mjs",
+    file: "src/stores/sqlite-beat.mjs",
     find: "Math.min(every, busy ? retryAfter.busy : retryAfter.failed)",
     replace: "busy ? retryAfter.busy : every",
     caughtBy: {
@@ -193,7 +194,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-in-a-moved-file",
     why: "Whoever opens the moved file waits for ever for a worker that works no more there.",
-    file: "src/stores/heartbeat-thread.mjs",
+    file: "src/stores/sqlite-beat.mjs",
     find: "if (open.file !== fileThere()) {",
     replace: "if (open.file === undefined) {",
     caughtBy: {

@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, test } from "vitest";
 import { parseAst } from "vitest/node";
+import { serverOf } from "../../scripts/mutant-servers.mjs";
 import { judged, layersOf, misfits, patternOf, placeOf, withFaults } from "../../scripts/mutant-verdict.mjs";
 import { mutants } from "./list.ts";
 import type { Mutant } from "./mutant.ts";
@@ -153,6 +154,12 @@ describe("the place of a fault", () => {
       ["c"],
     ]);
   });
+});
+
+test("a test that needs a server is known by what its file imports", () => {
+  expect(serverOf(textOf("test/conformance/postgres.test.ts"))).toBe("Postgres");
+  expect(serverOf(textOf("test/unit/server-mysql.test.ts"))).toBe("MySQL");
+  expect(serverOf(textOf("test/conformance/sqlite.test.ts"))).toBeUndefined();
 });
 
 test("the pattern of tests fits their names, and no part or extension of them", () => {

@@ -1,9 +1,11 @@
 /** All seeded faults, by what they break. */
 import { claimAndSettle } from "./claim-and-settle.ts";
 import { databaseFaults } from "./database.ts";
+import { dialectFaults } from "./dialects.ts";
 import type { Mutant } from "./mutant.ts";
 import { queueFaults } from "./queue.ts";
 import { runningFaults } from "./running.ts";
+import { serverFaults } from "./servers.ts";
 import { upkeepFaults } from "./upkeep.ts";
 import { valueFaults } from "./values.ts";
 
@@ -14,4 +16,6 @@ export const mutants: readonly Mutant[] = [
   ...queueFaults,
   ...databaseFaults,
   ...valueFaults,
+  ...serverFaults,
+  ...dialectFaults,
 ];

@@ -3,6 +3,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const operations = "src/stores/operations.ts";
+const questions = "src/stores/questions.ts";
 const statements = "src/stores/statements.ts";
 const sqlite = "src/stores/sqlite.ts";
 const completion = "src/completion.ts";
@@ -81,8 +82,8 @@ export const queueFaults: readonly Mutant[] = [
     name: "delay-is-ignored",
     why: "A task that was to run in an hour runs now.",
     file: statements,
-    find: "> ${d.now(p)} then 'scheduled' else 'pending' end",
-    replace: "> ${d.now(p)} then 'pending' else 'pending' end",
+    find: "> ${now} then 'scheduled' else 'pending' end",
+    replace: "> ${now} then 'pending' else 'pending' end",
     caughtBy: onFile("insert > a moment to come, or a delay, makes a task scheduled"),
   },
   {
@@ -203,7 +204,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purge-takes-running-tasks",
     why: "A purge deletes what workers are running, without being asked to.",
-    file: statements,
+    file: questions,
     find: "filter.includeRunning ? sql`` : sql`and status <> 'running'`",
     replace: "sql``",
     caughtBy: onFile("purge and prune > purge deletes tasks of every status but running, and their attempts"),
@@ -222,7 +223,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "pages-skip-a-task",
     why: "Whoever goes through all tasks page by page misses one between each two pages.",
-    file: statements,
+    file: questions,
     find: "and id < ${after}",
     replace: "and id < ${after} - 1",
     caughtBy: onFile(
@@ -232,7 +233,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "pages-without-an-end",
     why: "A list of fifty brings a million rows into memory.",
-    file: statements,
+    file: questions,
     find: "order by id desc limit ${limit}",
     replace: "order by id desc limit ${limit} * 1000",
     caughtBy: onFile(

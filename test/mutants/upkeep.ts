@@ -72,8 +72,8 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "crash-leaves-no-attempt",
     why: "Nobody can see which worker died of a task, and how often.",
     file: operations,
-    find: "return freed && (yield* record(task, attempt));",
-    replace: 'return freed && attempt.outcome === "crashed";',
+    find: "if (freed) yield* record([{ ...task, attempt }]);",
+    replace: "",
     caughtBy: workers("a task that kills each worker fails after its retries"),
   },
   {
@@ -108,7 +108,7 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "orphans-at-any-age",
     why: "A task is taken from a worker that is just registering anew.",
     file: statements,
-    find: "coalesce(started_at, updated_at) < ${d.now(p)} - ${d.integer(p.age)}",
+    find: "coalesce(started_at, updated_at) < ${before(p, p.age)}",
     replace: "coalesce(started_at, updated_at) <= ${d.now(p)} and ${d.integer(p.age)} > 0",
     caughtBy: workers("orphans of workers that do not exist are freed when they are old enough"),
   },
@@ -139,7 +139,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "heartbeat-does-not-tell-a-loss",
     why: "A worker that woke after its lease goes on with tasks that others run by now.",
-    file: "src/stores/heartbeat-thread.mjs",
+    file: "src/stores/sqlite-beat.mjs",
     find: 'parentPort?.postMessage("lost")',
     replace: 'parentPort?.postMessage("beat")',
     caughtBy: {
@@ -250,7 +250,7 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "prune-ignores-the-retention",
     why: "What has ended is deleted at once, before anybody could read its result.",
     file: statements,
-    find: "finished_at < ${d.now(p)} - ${d.integer(p.age)}",
+    find: "finished_at < ${before(p, p.age)}",
     replace: "finished_at <= ${d.now(p)} and ${d.integer(p.age)} >= 0",
     caughtBy: onFile(
       "purge and prune > prune deletes what ended longer ago than its status is kept, with its attempts",

@@ -42,7 +42,7 @@ describe("an option that does not exist", () => {
       { maxPayLoad: 1 },
       "openQueue",
       "maxPayLoad",
-      "migrate, synchronous, maxPayload, retention",
+      "migrate, synchronous, maxPayload, strategy, sessions, poolSize, retention",
     ],
     [
       "openQueue",

@@ -38,16 +38,20 @@ describe("columns and their reader", () => {
     expect(rows.toAttempt(names(rows.attemptColumns).map(() => null)).startedAt).toBeNull();
   });
 
-  it("a worker, and the age of its heartbeat after them", () => {
+  it("a worker, the age of its heartbeat after them, and whether its session lives", () => {
     const given = names(rows.workerColumns).map((name, i) =>
       name === "id" ? "w" : name === "queueNames" ? '["a","b"]' : sample(name, i),
     );
     const expected = Object.fromEntries(names(rows.workerColumns).map((name, i) => [name, given[i]]));
-    expect(rows.toWorker([...given, 250])).toStrictEqual({
-      ...expected,
-      queueNames: ["a", "b"],
-      heartbeatAge: 250,
-    });
+    const worker = { ...expected, queueNames: ["a", "b"], heartbeatAge: 250 };
+    for (const [said, sessionLives] of [
+      [null, null],
+      [0, false],
+      ["0", false],
+      [1n, true],
+      ["1", true],
+    ] as const)
+      expect(rows.toWorker([...given, 250, said])).toStrictEqual({ ...worker, sessionLives });
   });
 
   it("the fields of a heartbeat are numbers, negative where a clock stepped back", () => {
@@ -56,7 +60,7 @@ describe("columns and their reader", () => {
     given[at.indexOf("beat")] = "42";
     given[at.indexOf("heartbeatAt")] = 1_700_000_000_000n;
     given[at.indexOf("lease")] = "15000";
-    const worker = rows.toWorker([...given, "-5000"]);
+    const worker = rows.toWorker([...given, "-5000", null]);
     expect(worker).toMatchObject({
       beat: 42,
       heartbeatAt: 1_700_000_000_000,

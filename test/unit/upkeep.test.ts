@@ -1,6 +1,6 @@
 /**
  * Invariant: a worker that beats is never taken for dead, whatever the clocks do; one that is silent is, within its
- * lease; one whose process is seen to have ended is at once.
+ * lease; one whose process is seen to have ended is at once, one whose session is, when it has not come back.
  */
 import { describe, expect, it } from "vitest";
 import { thisProcess } from "../../src/host.ts";
@@ -26,6 +26,7 @@ function far(change: Partial<WorkerRecord> = {}): WorkerRecord {
     heartbeatAt: 0,
     beat: 1,
     heartbeatAge: 0,
+    sessionLives: null,
     ...change,
   };
 }
@@ -50,7 +51,10 @@ function observer(write: () => Promise<unknown> = async () => undefined) {
     while (now + every < at) await lookAfterFreeze(now + every, ...before);
     return await lookAfterFreeze(at, ...workers);
   };
-  return { look, lookAfterFreeze, nextLook: () => deaths.nextLook };
+  const pass = (ms: number) => {
+    now += ms;
+  };
+  return { look, lookAfterFreeze, nextLook: () => deaths.nextLook, pass };
 }
 
 describe("a heartbeat", () => {
@@ -155,6 +159,48 @@ describe("a heartbeat", () => {
     await look(100);
     expect(await look(lease, far())).toEqual([]);
     expect(await look(2 * lease + 2 * every, far())).toEqual(["far"]);
+  });
+});
+
+describe("a session", () => {
+  const ended = (change: Partial<WorkerRecord> = {}) => far({ sessionLives: false, ...change });
+
+  it("that ended means death, unless its worker beats within 300 ms of when it could", async () => {
+    const { lookAfterFreeze, nextLook } = observer();
+    expect(await lookAfterFreeze(0, far({ sessionLives: true }))).toEqual([]);
+    expect(await lookAfterFreeze(400, ended())).toEqual([]);
+    expect(nextLook()).toBe(300);
+    expect(await lookAfterFreeze(699, ended())).toEqual([]);
+    expect(nextLook()).toBe(1);
+    expect(await lookAfterFreeze(700, ended())).toEqual(["far"]);
+  });
+
+  it("that ended before anybody looked is as good a reason", async () => {
+    const { lookAfterFreeze } = observer();
+    expect(await lookAfterFreeze(0, ended())).toEqual([]);
+    expect(await lookAfterFreeze(300, ended())).toEqual(["far"]);
+  });
+
+  it("that ended while nobody could write proves nothing: the chance comes after", async () => {
+    const { lookAfterFreeze, pass } = observer(async () => pass(10_000));
+    expect(await lookAfterFreeze(0, ended())).toEqual([]);
+    expect(await lookAfterFreeze(10_299, ended())).toEqual([]);
+    expect(await lookAfterFreeze(20_300, ended())).toEqual(["far"]);
+  });
+
+  it("that its worker has made anew is no reason any more", async () => {
+    const { look, lookAfterFreeze } = observer();
+    await lookAfterFreeze(0, ended());
+    expect(await lookAfterFreeze(290, far({ beat: 2, sessionLives: true }))).toEqual([]);
+    expect(await look(lease - 100, far({ beat: 2, sessionLives: true }))).toEqual([]);
+    expect(await lookAfterFreeze(lease, ended({ beat: 3 }))).toEqual([]);
+    expect(await lookAfterFreeze(lease + 300, ended({ beat: 3 }))).toEqual(["far"]);
+  });
+
+  it("that lives says nothing of a worker that beats no more", async () => {
+    const { look } = observer();
+    expect(await look(0, far({ sessionLives: true }))).toEqual([]);
+    expect(await look(lease + 2 * every, far({ sessionLives: true }))).toEqual(["far"]);
   });
 });
 

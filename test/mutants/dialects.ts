@@ -1,0 +1,228 @@
+/** Faults of Postgres, MySQL and MariaDB: their statements, their strategies, what their errors mean. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+const postgres = "src/stores/postgres.ts";
+const postgresTurn = "src/stores/postgres-turn.ts";
+const mysql = "src/stores/mysql.ts";
+const statements = "src/stores/statements.ts";
+
+const unit = (file: string) => (test: string) => ({ file: `test/unit/${file}.test.ts`, test });
+const ofTurns = unit("server-postgres-turns");
+const ofSessions = unit("server-postgres-sessions");
+const ofMysql = unit("server-mysql");
+
+/** Cases of the conformance suite. */
+const onPostgres = (test: string) => ({
+  file: "test/conformance/postgres.test.ts",
+  test: `'Postgres' > ${test}`,
+});
+const onMysql = (test: string) => ({ file: "test/conformance/mysql.test.ts", test: `'MySQL' > ${test}` });
+
+export const dialectFaults: readonly Mutant[] = [
+  // ---- Postgres ------------------------------------------------------------------------------
+  {
+    name: "turn-in-one-ignores-generation",
+    why: "On Postgres a worker that was taken for dead overwrites the result of the one that ran its task again.",
+    file: postgresTurn,
+    find: 'generationId: itemOf("generationId")',
+    replace: 'generationId: sql.raw("generation_id")',
+    caughtBy: ofTurns(
+      "a turn on Postgres > settles nothing of a generation that is not held, and claims all the same",
+    ),
+  },
+  {
+    name: "turn-in-one-accepts-both-of-two-outcomes",
+    why: "A worker is told that two ends of one task were accepted, of which one was never written.",
+    file: postgresTurn,
+    find: "ids.size === outcomes.length",
+    replace: "completed.length === outcomes.length && ids.size > -1",
+    caughtBy: ofTurns("a turn on Postgres > accepts the first of two outcomes of one task"),
+  },
+  {
+    name: "turn-in-one-waits-for-locks",
+    why: "A transaction of the app that holds one task keeps every worker from claiming any.",
+    file: postgresTurn,
+    find: "for update skip locked",
+    replace: "for update",
+    caughtBy: ofTurns("a turn on Postgres > passes over what another transaction holds"),
+    hangs: true,
+  },
+  {
+    name: "turn-in-one-gives-an-old-generation",
+    why: "What a worker claimed on Postgres it can never settle: each task runs until its lease has ended, again and again.",
+    file: postgresTurn,
+    find: "generationId: record.generationId - 1",
+    replace: "generationId: record.generationId - 2",
+    caughtBy: ofTurns("a turn on Postgres > gives what it claimed as the row says that it is"),
+  },
+  {
+    name: "turn-in-one-of-an-unregistered-worker",
+    why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
+    file: postgresTurn,
+    find: "from seen, asking group by",
+    replace: "from seen group by",
+    caughtBy: onPostgres(
+      "turn: claim > a worker that is not registered settles, is told, and claims nothing",
+    ),
+  },
+  {
+    name: "spread-is-never-widened",
+    why: "Without row locks thirty workers all try the same few tasks, and most of their turns are in vain.",
+    file: "src/stores/turn-operations.ts",
+    find: "return Math.min(spread * 4, widestSpread);",
+    replace: "return spread;",
+    caughtBy: ofTurns(
+      "a worker that locks nothing > looks at any of more when others were quicker, and in order again when they are not",
+    ),
+  },
+  {
+    name: "spread-is-never-narrowed",
+    why: "After one busy moment without row locks priorities mean nothing any more.",
+    file: "src/stores/turn-operations.ts",
+    find: "won === found ? Math.max(1, spread / 2) : spread",
+    replace: "won === found ? Math.max(1, spread) : spread",
+    caughtBy: ofTurns(
+      "a worker that locks nothing > looks at any of more when others were quicker, and in order again when they are not",
+    ),
+  },
+  {
+    name: "time-stands-still-in-a-transaction",
+    why: "A delay that is given late in a long transaction of the app has passed when that commits.",
+    file: postgres,
+    find: 'now: () => sql.raw("statement_timestamp()")',
+    replace: 'now: () => sql.raw("now()")',
+    caughtBy: unit("server-postgres")(
+      "a store on Postgres > counts the time from the statement on, and not from the app's transaction",
+    ),
+  },
+  {
+    name: "ids-in-the-wrong-order",
+    why: "Each of many callers is given the id of another one's task, and awaits that.",
+    file: postgres,
+    after: "ids: async",
+    find: "integersIn(await",
+    replace: "((answer: Parameters<typeof integersIn>[0]) => integersIn(answer).reverse())(await",
+    caughtBy: onPostgres("insert > answers in order, with ids that grow"),
+  },
+  {
+    name: "conflict-aborts-the-apps-transaction",
+    why: "A unique key that somebody took a moment ago undoes all that the app's transaction has written.",
+    file: postgres,
+    find: 'ignoreConflict: sql.raw("on conflict do nothing")',
+    replace: 'ignoreConflict: sql.raw("")',
+    caughtBy: onPostgres(
+      "transaction and within > a key that another one took after the app's transaction began is a duplicate there too",
+    ),
+  },
+  {
+    name: "meta-that-is-no-text-fails-all-filters",
+    why: "One row whose meta holds a NUL makes every list by meta fail.",
+    file: postgres,
+    find: "case when meta::text ~ '\\\\\\\\u(0000|[dD][89a-fA-F])' then false else coalesce(${is}, false) end",
+    replace: "coalesce(${is}, false)",
+    caughtBy: onPostgres(
+      "get, list, count, idle, attempts > a filter of meta passes over what is no text, and takes no harm from it",
+    ),
+  },
+  {
+    name: "deadlock-of-postgres-is-final",
+    why: "Of two enqueues that wait for each other's keys one fails.",
+    file: "src/stores/postgres-connection.ts",
+    find: '"40P01", ',
+    replace: "",
+    caughtBy: unit("server-postgres-answers")(
+      "a deadlock on Postgres > is tried again, and nobody hears of it",
+    ),
+  },
+  {
+    name: "statements-are-prepared-behind-a-pooler",
+    why: "Behind PgBouncer in transaction mode questions fail, as their statements are on another connection.",
+    file: "src/stores/postgres-connection.ts",
+    find: "named && name !== undefined",
+    replace: "name !== undefined",
+    caughtBy: ofSessions("a connection behind a pooler > (sessions: false) keeps 0 statements"),
+  },
+  {
+    name: "listener-does-not-come-back",
+    why: "After a restart of Postgres every start in another process waits for a poll, until the worker is restarted.",
+    file: "src/stores/postgres-listen.ts",
+    find: "void this.#listen(), this.#retryAfter",
+    replace: "undefined, this.#retryAfter",
+    caughtBy: ofSessions("others on Postgres > are heard again when the session that listened was ended"),
+  },
+
+  // ---- MySQL and MariaDB ---------------------------------------------------------------------
+  {
+    name: "lock-of-candidates-waits",
+    why: "A transaction of the app that holds one task keeps every worker from claiming any.",
+    file: statements,
+    after: "lock: (p)",
+    find: "${d.atMost(p.limit)} ${d.skipLocked}",
+    replace: "${d.atMost(p.limit)} ${d.locked}",
+    caughtBy: ofMysql("a store on MySQL > of many tasks > claims what no other transaction holds"),
+    hangs: true,
+  },
+  {
+    name: "ids-of-many-rows-are-a-step-apart",
+    why: "On a cluster each of many callers is given an id that is no task's, or another one's.",
+    file: mysql,
+    find: "insertId + n * step",
+    replace: "insertId + n * Math.min(step, 1)",
+    caughtBy: ofMysql(
+      "a store on MySQL > gives each of many rows its own id, whatever the step between ids is",
+    ),
+  },
+  {
+    name: "names-are-compared-by-the-collation",
+    why: "A worker is given tasks of a function that it does not have, since its name ends with a space.",
+    file: mysql,
+    find: " and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)",
+    replace: "",
+    caughtBy: onMysql("turn: claim > names are compared as they are written"),
+  },
+  {
+    name: "row-that-no-update-finds-is-claimed",
+    why: "A row whose generation somebody bent by hand is run again and again, and never ends.",
+    file: mysql,
+    find: "if (changed === there.length)",
+    replace: "if (changed >= 0)",
+    caughtBy: onMysql("turn: claim > a row that no claim can take holds up no other, and no turn"),
+  },
+  {
+    name: "holder-as-it-was-when-the-transaction-began",
+    why: "A unique key that somebody took a moment ago makes an app's transaction fail.",
+    file: mysql,
+    find: 'latest: sql.raw("lock in share mode")',
+    replace: 'latest: sql.raw("")',
+    caughtBy: onMysql(
+      "transaction and within > a key that another one took after the app's transaction began is a duplicate there too",
+    ),
+  },
+  {
+    name: "deadlock-of-mysql-is-final",
+    why: "Of two enqueues that wait for each other's keys one fails.",
+    file: "src/stores/mysql-connection.ts",
+    find: "new Set([1213, ",
+    replace: "new Set([",
+    caughtBy: ofMysql("a store on MySQL > tries again after a deadlock, and nobody hears of it"),
+  },
+  {
+    name: "session-of-mysql-is-never-seen",
+    why: "The tasks of a worker that was killed on another machine wait for its lease to end.",
+    file: mysql,
+    find: "else is_used_lock(session) is not null end",
+    replace: "else 1 end",
+    caughtBy: ofMysql("a store on MySQL > sees a worker's session live from its first beat on, and end"),
+  },
+  {
+    name: "ended-transaction-of-mysql-is-accepted",
+    why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
+    file: "src/stores/mysql-drizzle.ts",
+    find: "if (known?.ended) throw endedTransaction();\n  if (known) return;",
+    replace: "if (known) return;",
+    caughtBy: onMysql(
+      "transaction and within > used after its transaction has ended it throws, and writes nothing",
+    ),
+  },
+];

@@ -1,0 +1,110 @@
+/** A worker's turn on Postgres: one statement that is fenced as all of them are, waits for nobody, and spreads when others are quicker. */
+import { Client } from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Outcome, Store } from "../../src/store.ts";
+import {
+  claim,
+  claimBy,
+  insert,
+  insertOne,
+  newWorker,
+  outcomes,
+  recordOf,
+  running,
+} from "../conformance/arrange.ts";
+import { emptied } from "../conformance/server-stores.ts";
+import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
+import { isMissing } from "../support/server.ts";
+import { afterAnswers, openedPostgres } from "./server-stores.ts";
+
+const server = await postgresServer();
+let schema: Schema;
+
+beforeAll(async () => {
+  if (isMissing(server)) return;
+  schema = await newSchema();
+});
+afterAll(() => schema?.drop());
+
+/** Another client's transaction, rolled back after the test. */
+async function transaction(text: string): Promise<void> {
+  const client = new Client({ connectionString: schema.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query(`begin; ${text}`);
+}
+
+describe.skipIf(isMissing(server))("a turn on Postgres", () => {
+  let store: Store;
+  beforeEach(async () => {
+    store = await openedPostgres(schema.url);
+    await schema.client.query(emptied);
+  });
+
+  const turn = (...done: Outcome[]) => store.turn({ outcomes: done, claim: claimBy("w1") });
+
+  it("settles nothing of a generation that is not held, and claims all the same", async () => {
+    const task = await running(store);
+    const waiting = await insertOne(store);
+    const stale = outcomes.completed({ ...task, generationId: task.generationId - 1 });
+    const { settled, claimed } = await turn(stale);
+    expect(settled).toEqual([false]);
+    expect(claimed.map(({ id }) => id)).toEqual([waiting]);
+    expect(await recordOf(store, task.id)).toEqual(task);
+  });
+
+  it("accepts the first of two outcomes of one task", async () => {
+    const task = await running(store);
+    const done = outcomes.completed(task);
+    expect((await turn(done, done)).settled).toEqual([true, false]);
+    expect(await recordOf(store, task.id)).toMatchObject({ generationId: task.generationId + 1 });
+  });
+
+  it("passes over what another transaction holds", async () => {
+    const [held, free] = await insert(store, {}, {});
+    await transaction(`select 1 from dbq_tasks where id = ${held} for update`);
+    expect((await claim(store)).map(({ id }) => id)).toEqual([free]);
+  });
+
+  it("gives what it claimed as the row says that it is", async () => {
+    await insert(store, { priority: 1 }, { priority: 9 }, { priority: 9 });
+    const claimed = await claim(store);
+    const rows = await store.get(claimed.map(({ id }) => id));
+    expect(claimed).toEqual(rows.sort((a, b) => b.priority - a.priority || a.id - b.id));
+  });
+});
+
+describe.skipIf(isMissing(server))("a worker that locks nothing", () => {
+  /** Others take the first of what this worker sees, once. */
+  function overtaken(first: number): void {
+    let taken = false;
+    afterAnswers(async ({ text }) => {
+      if (taken || !/select .* order by priority desc, id limit/s.test(text)) return;
+      taken = true;
+      await schema.client.query(
+        `update dbq_tasks set generation_id = generation_id + 1, status = 'cancelled' where id = ${first}`,
+      );
+    });
+  }
+
+  it("looks at any of more when others were quicker, and in order again when they are not", async () => {
+    const store = await openedPostgres(schema.url, { strategy: "optimistic" });
+    await schema.client.query(emptied);
+    await store.register(newWorker());
+    const ids = await insert(store, ...Array.from({ length: 8 }, () => ({})));
+    // Lots are drawn for what was seen, and the last one seen wins.
+    let lot = 1;
+    const random = vi.spyOn(Math, "random").mockImplementation(() => {
+      lot *= 0.99;
+      return lot;
+    });
+    onTestFinished(() => random.mockRestore());
+    overtaken(ids[0] as number);
+    const next = async () => (await claim(store, claimBy("w1", { limit: 1 })))[0]?.id;
+    // Of four of those that are left; then of two; then in order.
+    expect(await next()).toBe(ids[4]);
+    expect(await next()).toBe(ids[2]);
+    expect(await next()).toBe(ids[1]);
+    expect(await next()).toBe(ids[3]);
+  });
+});

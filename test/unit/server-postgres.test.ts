@@ -1,0 +1,63 @@
+/** How Postgres is used: one process at a time makes the tables, an app's transaction keeps no operation waiting, and time goes on in one. */
+import { drizzle } from "drizzle-orm/node-postgres";
+import { Client, Pool } from "pg";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { newTask, recordOf } from "../conformance/arrange.ts";
+import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
+import { isMissing } from "../support/server.ts";
+import { openedPostgres } from "./server-stores.ts";
+
+const server = await postgresServer();
+
+async function ownSchema(): Promise<Schema> {
+  const schema = await newSchema();
+  onTestFinished(() => schema.drop());
+  return schema;
+}
+
+describe.skipIf(isMissing(server))("a store on Postgres", () => {
+  it("waits with the tables for whoever is making them", async () => {
+    const { url, name, client } = await ownSchema();
+    const other = new Client({ connectionString: url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    await other.query("select pg_advisory_lock(6578801)");
+    let opened = false;
+    const opening = openedPostgres(`${url}&application_name=${name}`).then(() => {
+      opened = true;
+    });
+    const waiting = async () => {
+      const text = "select 1 from pg_stat_activity where application_name = $1 and wait_event = 'advisory'";
+      return opened || (await client.query(text, [name])).rows.length > 0;
+    };
+    await vi.waitUntil(waiting, { timeout: 5_000, interval: 5 });
+    expect(opened).toBe(false);
+    await other.query("select pg_advisory_unlock(6578801)");
+    await opening;
+  });
+
+  it("does what it does beside a transaction that it has opened", async () => {
+    const { url } = await ownSchema();
+    const store = await openedPostgres(url, { poolSize: 1 });
+    const inserted = await store.transaction(() => store.insert([newTask()], "report"));
+    expect(inserted).toMatchObject([{ duplicate: false }]);
+  });
+
+  it("counts the time from the statement on, and not from the app's transaction", async () => {
+    const { url } = await ownSchema();
+    const store = await openedPostgres(url);
+    const pool = new Pool({ connectionString: url });
+    onTestFinished(() => pool.end());
+    const [id, begun] = await drizzle(pool).transaction(async (tx) => {
+      const text =
+        "select (extract(epoch from statement_timestamp()) * 1000)::float8 as now, pg_sleep(0.005)";
+      await tx.execute(text);
+      const { rows } = await tx.execute<{ now: number }>(text);
+      const [inserted] = await store.within(tx).insert([newTask({ delay: 60_000 })], "report");
+      return [inserted?.id as number, rows[0]?.now as number];
+    });
+    const { createdAt, waitUntil } = await recordOf(store, id);
+    expect(createdAt).toBeGreaterThanOrEqual(Math.floor(begun) + 4);
+    expect(waitUntil).toBe(createdAt + 60_000);
+  });
+});
