@@ -2,7 +2,7 @@
  * The audit: triggers that write down each state change of each task, in the transaction that makes it. What is in it
  * has happened, and what has happened is in it, whoever was killed when; so the checker need not believe any process.
  */
-import Database from "better-sqlite3";
+import { openRaw, placeOf } from "./place/place.ts";
 
 /** One change of one row; `was…` is null for an insert, the rest for a deletion. */
 export interface Move {
@@ -35,58 +35,102 @@ export interface WorkerMove {
   lease: number;
 }
 
-const now = "cast(unixepoch('subsec') * 1000 as integer)";
-
-const workerTrigger = (event: string, row: "new" | "old", came: 0 | 1) => `
-  create trigger audit_worker_${event} after ${event} on dbq_workers begin
-    insert into audit_workers (worker, at, came, holds, silent, lease)
-    values (${row}.id, ${now}, ${came},
-      (select count(*) from dbq_tasks where status = 'running' and worker_id = ${row}.id),
-      ${now} - ${row}.heartbeat_at, ${row}.lease);
-  end;`;
-
-const tables = `
-  create table audit (
-    seq integer primary key, task integer not null, at integer not null, was_status text, status text,
-    was_generation integer, generation integer, worker text, was_retries integer, retries integer,
-    registered integer
-  );
-  create table audit_workers (
-    seq integer primary key, worker text not null, at integer not null, came integer not null,
-    holds integer not null, silent integer not null, lease integer not null
-  );
-  create table effects (task integer not null);
-  create table orders (key text not null);
-  create trigger audit_insert after insert on dbq_tasks begin
-    insert into audit (task, at, status, generation, worker, retries)
-    values (new.id, ${now}, new.status, new.generation_id, new.worker_id, new.retry_count);
-  end;
-  create trigger audit_update after update on dbq_tasks
-    when old.status is not new.status or old.generation_id is not new.generation_id
-      or old.retry_count is not new.retry_count or old.worker_id is not new.worker_id
-      or old.result is not new.result or old.error is not new.error
-  begin
-    insert into audit (task, at, was_status, status, was_generation, generation, worker, was_retries, retries,
-      registered)
-    values (new.id, ${now}, old.status, new.status, old.generation_id, new.generation_id, new.worker_id,
-      old.retry_count, new.retry_count,
-      case when new.status = 'running' then exists (select 1 from dbq_workers where id = new.worker_id) end);
-  end;
-  create trigger audit_delete after delete on dbq_tasks begin
-    insert into audit (task, at, was_status, was_generation, was_retries)
-    values (old.id, ${now}, old.status, old.generation_id, old.retry_count);
-  end;
-  ${workerTrigger("insert", "new", 1)}
-  ${workerTrigger("delete", "old", 0)}`;
-
-/** Begins an audit. `effects` is for what handlers do in their own transactions, `orders` for the enqueuers. */
-export function audit(database: string): void {
-  using raw = open(database);
-  raw.client.exec(tables);
+/** What a trigger writes down of a row that has changed. */
+export interface Trigger {
+  name: string;
+  event: "insert" | "update" | "delete";
+  table: string;
+  /** Of which changes; none: of all. */
+  when?: string;
+  columns: readonly string[];
+  /** What is written into them, in terms of `old` and `new`; a query is in parentheses. */
+  values: readonly string[];
 }
 
-/** A connection that waits for a lock as long as it takes. */
-export function open(database: string): { client: Database.Database } & Disposable {
-  const client = new Database(database, { timeout: 60_000, fileMustExist: true });
-  return { client, [Symbol.dispose]: () => void client.close() };
+/** What differs between databases in the text of an audit. */
+export interface AuditDialect {
+  /** The type of a key that grows with each row. */
+  serial: string;
+  /** Milliseconds since 1970: now, and those of a column. */
+  now: string;
+  millis: (time: string) => string;
+  /** Whether a column has changed. */
+  differs: (column: string) => string;
+  /** The statements that make a trigger which inserts `into` a table. */
+  trigger: (trigger: Trigger, into: string) => string[];
+}
+
+const watched = ["status", "generation_id", "retry_count", "worker_id", "result", "error"];
+
+const taskTriggers = ({ now, differs }: AuditDialect): Trigger[] => [
+  {
+    name: "audit_insert",
+    event: "insert",
+    table: "dbq_tasks",
+    columns: ["task", "at", "status", "generation", "worker", "retries"],
+    values: ["new.id", now, "new.status", "new.generation_id", "new.worker_id", "new.retry_count"],
+  },
+  {
+    name: "audit_update",
+    event: "update",
+    table: "dbq_tasks",
+    when: watched.map(differs).join(" or "),
+    columns: [
+      ...["task", "at", "was_status", "status", "was_generation", "generation", "worker"],
+      ...["was_retries", "retries", "registered"],
+    ],
+    values: [
+      ...["new.id", now, "old.status", "new.status", "old.generation_id", "new.generation_id"],
+      ...["new.worker_id", "old.retry_count", "new.retry_count"],
+      "(select case when new.status = 'running' then (select count(*) from dbq_workers where id = new.worker_id) end)",
+    ],
+  },
+  {
+    name: "audit_delete",
+    event: "delete",
+    table: "dbq_tasks",
+    columns: ["task", "at", "was_status", "was_generation", "was_retries"],
+    values: ["old.id", now, "old.status", "old.generation_id", "old.retry_count"],
+  },
+];
+
+const workerTrigger = ({ now, millis }: AuditDialect, event: "insert" | "delete"): Trigger => {
+  const row = event === "insert" ? "new" : "old";
+  return {
+    name: `audit_worker_${event}`,
+    event,
+    table: "dbq_workers",
+    columns: ["worker", "at", "came", "holds", "silent", "lease"],
+    values: [
+      ...[`${row}.id`, now, event === "insert" ? "1" : "0"],
+      `(select count(*) from dbq_tasks where status = 'running' and worker_id = ${row}.id)`,
+      ...[`${now} - ${millis(`${row}.heartbeat_at`)}`, `${row}.lease`],
+    ],
+  };
+};
+
+const tables = ({ serial }: AuditDialect): string[] => [
+  `create table audit (
+    seq ${serial}, task bigint not null, at bigint not null, was_status text, status text,
+    was_generation bigint, generation bigint, worker text, was_retries bigint, retries bigint, registered bigint
+  )`,
+  `create table audit_workers (
+    seq ${serial}, worker text not null, at bigint not null, came bigint not null, holds bigint not null,
+    silent bigint not null, lease bigint not null
+  )`,
+  `create table effects (seq ${serial}, task bigint not null)`,
+  `create table orders (seq ${serial}, name text not null)`,
+];
+
+/** Begins an audit. `effects` is for what handlers do in their own transactions, `orders` for the enqueuers. */
+export async function audit(database: string): Promise<void> {
+  const { audit: dialect } = placeOf(database);
+  const triggers = [
+    ...taskTriggers(dialect).flatMap((each) => dialect.trigger(each, "audit")),
+    ...(["insert", "delete"] as const).flatMap((event) =>
+      dialect.trigger(workerTrigger(dialect, event), "audit_workers"),
+    ),
+  ];
+  await using raw = await openRaw(database);
+  for (const statement of [...tables(dialect), ...triggers]) await raw.run(statement);
 }

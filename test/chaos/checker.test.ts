@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../fixtures/ledger.ts";
 import { demand, type Expected, judge, promiseNames } from "./checker.ts";
-import { isClaim } from "./promises/finder.ts";
+import { endsAttempt, isClaim, isRefund, key, keyOfEnded } from "./promises/finder.ts";
 import { type Fabrication, healthy, isPromotion, moveOf, names } from "./tale.ts";
 
 const expected: Expected = { mayDie: (worker) => worker === names.dying };
@@ -148,6 +148,17 @@ describe("what a scenario expects is no fault:", () => {
     breaks[promise]?.(history);
     expect(broken(history, { ...expected, ...excuse })).toEqual([]);
   });
+});
+
+test("what a claim without an answer took is handed back by whoever runs on, and what was started is not", () => {
+  const history = healthy();
+  const handedBack = moveOf(history, (move) => endsAttempt(move) && isRefund(move));
+  without(history.entries, told("stopping"));
+  const promise = "only a worker that stops hands back uncharged";
+  expect(broken(history, { ...expected, unanswered: true })).toEqual([promise]);
+  without(history.entries, (entry) => entry.what === "start" && key(entry) === keyOfEnded(handedBack));
+  expect(broken(history)).toEqual([promise]);
+  expect(broken(history, { ...expected, unanswered: true })).toEqual([]);
 });
 
 describe("a defect that the field knows:", () => {

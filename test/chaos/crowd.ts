@@ -33,7 +33,7 @@ export class Crowd {
 
   /** Begins an audit, and resolves when each worker is ready and the first tasks have begun. */
   static async start(scene: Scene, options: CrowdOptions): Promise<Crowd> {
-    audit(scene.database);
+    await audit(scene.database);
     const crowd = new Crowd(scene, options);
     for (let n = 0; n < options.enqueuers; n += 1) crowd.startEnqueuer();
     await Promise.all(Array.from({ length: options.workers }, () => crowd.addWorker()));

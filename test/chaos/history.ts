@@ -1,9 +1,8 @@
 /** What there is to judge when a scenario has come to rest. */
-import { existsSync, statSync } from "node:fs";
-import type Database from "better-sqlite3";
 import type { Entry } from "../fixtures/ledger.ts";
 import type { Scene } from "../fixtures/scene.ts";
-import { type Move, open, type WorkerMove } from "./audit.ts";
+import type { Move, WorkerMove } from "./audit.ts";
+import { openRaw, placeOf, type Raw } from "./place/place.ts";
 
 export interface TaskRow {
   id: number;
@@ -40,40 +39,38 @@ export interface History {
   orders: readonly string[];
   /** The ids of `dbq_workers`. */
   workers: readonly string[];
-  /** What SQLite says of the file: "ok", or what is wrong. */
+  /** What the database says of itself: "ok", or what is wrong. */
   integrity: string;
-  /** Bytes of the write-ahead log. */
+  /** Bytes of the write-ahead log beside the file; 0 on a server. */
   wal: number;
 }
 
-export function historyOf({ database, ledger }: Scene): History {
-  using raw = open(database);
-  const all = <T>(text: string) => raw.client.prepare<[], T>(text).all();
-  const column = <T>(text: string) => raw.client.prepare<[], T>(text).pluck().all();
+export async function historyOf({ database, ledger }: Pick<Scene, "database" | "ledger">): Promise<History> {
+  await using raw = await openRaw(database);
   return {
     entries: ledger.entries(),
-    moves: all<Move>(`select seq, task, at, was_status as wasStatus, status, was_generation as wasGeneration,
-      generation, worker, was_retries as wasRetries, retries, registered from audit order by seq`),
-    workerMoves: all<WorkerMove>(
-      "select worker, at, came, holds, silent, lease from audit_workers order by seq",
-    ),
-    tasks: all<TaskRow>(`select id, func, status, generation_id as generation, retry_count as retries,
-      max_retries as maxRetries, worker_id as worker, request_id as requestId, result, error from dbq_tasks order by id`),
-    attempts: all<AttemptRow>(
-      "select task_id as task, generation_id as generation, outcome, error_message as error from dbq_attempts order by id",
-    ),
-    effects: column<number>("select task from effects"),
-    orders: column<string>("select key from orders"),
-    workers: column<string>("select id from dbq_workers"),
-    integrity: integrityOf(raw.client),
-    wal: sizeOf(`${database}-wal`),
+    ...(await rowsOf(raw)),
+    ...(await placeOf(database).health(raw, database)),
   };
 }
 
-function integrityOf(client: Database.Database): string {
-  return (client.pragma("integrity_check(10)") as { integrity_check: string }[])
-    .map(({ integrity_check: found }) => found)
-    .join("; ");
+async function rowsOf(raw: Raw): Promise<Omit<History, "entries" | "integrity" | "wal">> {
+  const effects = await raw.all<{ task: number }>("select task from effects order by seq");
+  const orders = await raw.all<{ name: string }>("select name from orders order by seq");
+  const workers = await raw.all<{ id: string }>("select id from dbq_workers");
+  return {
+    moves: await raw.all<Move>(`select seq, task, at, was_status, status, was_generation, generation, worker,
+      was_retries, retries, registered from audit order by seq`),
+    workerMoves: await raw.all<WorkerMove>(
+      "select worker, at, came, holds, silent, lease from audit_workers order by seq",
+    ),
+    tasks:
+      await raw.all<TaskRow>(`select id, func, status, generation_id as generation, retry_count as retries,
+      max_retries, worker_id as worker, request_id, result, error from dbq_tasks order by id`),
+    attempts: await raw.all<AttemptRow>(`select task_id as task, generation_id as generation, outcome,
+      error_message as error from dbq_attempts order by id`),
+    effects: effects.map(({ task }) => task),
+    orders: orders.map(({ name }) => name),
+    workers: workers.map(({ id }) => id),
+  };
 }
-
-const sizeOf = (path: string) => (existsSync(path) ? statSync(path).size : 0);

@@ -12,11 +12,11 @@ import { onLinux, patient } from "./linux.ts";
 onLinux("an enqueuer that is killed", () => {
   test.each([1, 60, 200])("after %i acknowledged tasks: none is lost", patient, async (acknowledged) => {
     const scene = await stage();
-    audit(scene.database);
+    await audit(scene.database);
     const enqueuer = scene.start("enqueuer.ts", [{ count: 100_000 }]);
     await scene.ledger.count("acknowledged", acknowledged);
     await enqueuer.kill();
-    const history = historyOf(scene);
+    const history = await historyOf(scene);
     expect(history.tasks.length).toBeGreaterThan(0);
     demand(history, { ended: false });
   });

@@ -4,13 +4,14 @@ import { inspect } from "node:util";
 import { SingleBar } from "cli-progress";
 import { Command, InvalidArgumentError } from "commander";
 import { writeDown } from "./page.ts";
-import { excesses, format, type Scenario, type Told, tell } from "./scenario.ts";
+import { excesses, format, meaningless, placeFor, type Scenario, type Told, tell } from "./scenario.ts";
 import { scenarios } from "./scenarios.ts";
 
 interface Options {
   minutes?: number;
   seed: number;
   amount?: number;
+  db?: string;
   json?: boolean;
   docs?: boolean;
   strict?: boolean;
@@ -20,8 +21,9 @@ interface Options {
 interface Result extends Partial<Told> {
   scenario: string;
   seconds: number;
-  /** Why it could not run here. */
+  /** Why it could not run here, and whether it had to. */
   unable?: string;
+  mustNot?: true;
   /** The promise that was broken. */
   broken?: string;
   /** Figures over their bounds. */
@@ -34,11 +36,13 @@ Examples:
   npm run chaos -- kills --amount 5000     one scenario, longer
   npm run chaos -- --minutes 30            all of them in turn for half an hour, each time with another seed
   npm run chaos -- pauses --seed 42        the same choices again
+  npm run chaos -- kills --db postgres://postgres@127.0.0.1/postgres
+                                           on a server: in a schema of its own there, or a database (mysql://)
   npm run --silent chaos -- --json         one line of JSON for each run, on stdout
 
 Ends with 0 when every promise held, 1 when not, 2 for wrong usage. A figure that is over its bound is marked with
 an exclamation mark; with --strict it fails the run too, which wants a machine that does nothing else.
-A run that fails keeps its files, and says where.`;
+A run that fails keeps its files and its database, and says where.`;
 
 const number = (text: string) => {
   const value = Number(text);
@@ -64,6 +68,7 @@ const command = new Command("npm run chaos --")
     Math.floor(Math.random() * 2 ** 32),
   )
   .option("--amount <n>", "how much of each, in its own unit", whole)
+  .option("--db <url>", "a server, on which each run makes a database of its own; none: files")
   .option("--json", "one line of JSON for each run")
   .option("--docs", "write the figures into docs/guarantees.md")
   .option("--strict", "a figure over its bound is a failure")
@@ -115,7 +120,9 @@ async function runAll(): Promise<void> {
 async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   const { name, unit } = scenario;
   const amount = options.amount ?? scenario.amounts.chaos;
-  const unable = scenario.unable?.();
+  const foreign = meaningless(scenario, options.db);
+  if (foreign !== undefined) return { scenario: name, seconds: 0, unable: foreign, mustNot: true, slow: [] };
+  const unable = scenario.unable?.(placeFor(scenario, options.db).kind);
   const begun = performance.now();
   const seconds = () => Math.round((performance.now() - begun) / 100) / 10;
   if (unable !== undefined) return { scenario: name, seconds: 0, unable, slow: [] };
@@ -126,8 +133,9 @@ async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   });
   if (process.stderr.isTTY) bar.start(amount, 0);
   try {
-    const told = await tell(scenario, seed, amount, (done) => bar.update(done));
-    if (options.docs) writeDown("docs/guarantees.md", scenario, told, seconds());
+    const telling = { seed, amount, server: options.db, progress: (done: number) => bar.update(done) };
+    const told = await tell(scenario, telling);
+    if (options.docs) writeDown("docs/guarantees.md", scenario, told, seconds(), options.db);
     return { scenario: name, seconds: seconds(), ...told, slow: excesses(told.figures) };
   } catch (error) {
     return { scenario: name, seconds: seconds(), seed, amount, broken: inspect(error), slow: [] };
@@ -137,7 +145,8 @@ async function runOne(scenario: Scenario, seed: number): Promise<Result> {
 }
 
 /** What lacks something on this machine is left out, but where all is required. */
-function isFailure({ broken, slow, unable }: Result): boolean {
+function isFailure({ broken, slow, unable, mustNot }: Result): boolean {
+  if (mustNot) return false;
   if (unable !== undefined) return process.env.DBQ_REQUIRE_ALL === "1";
   return broken !== undefined || (options.strict === true && slow.length > 0);
 }

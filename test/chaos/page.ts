@@ -1,23 +1,33 @@
 /** The figures of docs/guarantees.md, written by the runs that measured them. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { type Figure, format, type Scenario, type Told } from "./scenario.ts";
+import { type Figure, format, placeFor, type Scenario, type Told } from "./scenario.ts";
 
 const begin = "<!-- npm run chaos -- --docs writes from here -->";
 const end = "<!-- to here -->";
 const head = ["| scenario | what it proves | last figures | measured |", "| --- | --- | --- | --- |"];
 
-/** One row for each scenario and amount: a long run stands beside the usual one. */
-const keyOf = (name: string, amount: number, unit: string) =>
-  `${name}, ${amount.toLocaleString("en")} ${unit}`;
+/** One row for each scenario, database and amount: a long run stands beside the usual one. */
+function keyOf(scenario: Scenario, amount: number, server: string | undefined): string {
+  const { kind, name } = placeFor(scenario, server);
+  const on = kind === "sqlite" ? "" : ` on ${name}`;
+  return `${scenario.name}${on}, ${amount.toLocaleString("en")} ${scenario.unit}`;
+}
 
 /** Puts a run's figures into the page, in the place of those that it had for as large a run. */
-export function writeDown(path: string, { name, about, unit }: Scenario, told: Told, seconds: number): void {
+export function writeDown(
+  path: string,
+  scenario: Scenario,
+  told: Told,
+  seconds: number,
+  server?: string,
+): void {
+  const { about, unit } = scenario;
   const page = readFileSync(path, "utf8");
   const [before, after] = [page.indexOf(begin), page.indexOf(end)];
   if (before < 0 || after < before) throw new Error(`${path}: it lacks the lines "${begin}" and "${end}"`);
   // Where it was asked for more than there is, what there is.
   const amount = told.figures.find((figure) => figure.name === unit)?.value ?? told.amount;
-  const key = keyOf(name, amount, unit);
+  const key = keyOf(scenario, amount, server);
   const date = new Date().toISOString().slice(0, 10);
   const row = `| ${key} | ${about} | ${figuresOf(told.figures)} | ${date}, ${Math.round(seconds)} s, seed ${told.seed} |`;
   const rows = page

@@ -1,7 +1,7 @@
 /** What a chaos scenario is: a story with real processes that can be told short or long, from a seed. */
-
 import { Scene } from "../fixtures/scene.ts";
 import { randomFrom } from "../support/random.ts";
+import { type Kind, type Place, placeOf } from "./place/place.ts";
 
 /** One number that a run has measured, and what it must not exceed. */
 export interface Figure {
@@ -16,6 +16,8 @@ export interface Figure {
 /** What a scenario is given. */
 export interface Trial {
   scene: Scene;
+  /** Of which kind the database is to be. */
+  kind: Kind;
   seed: number;
   /** Numbers from 0 up to 1, from the seed. */
   random: () => number;
@@ -33,8 +35,12 @@ export interface Scenario {
   unit: string;
   /** In `npm test`; in `npm run chaos`, and so in CI. */
   amounts: { test: number; chaos: number };
-  /** Why it cannot run here; undefined where it can. */
-  unable?(): string | undefined;
+  /** On which databases it has a meaning, and why on no others. Default: on all. */
+  only?: { kinds: readonly Kind[]; why: string };
+  /** It starts a server of its own, of one of these kinds: by default of the first. It needs none that is there. */
+  bringsServer?: readonly Kind[];
+  /** Why it cannot run here, on a place of this kind; undefined where it can. */
+  unable?(kind: Kind): string | undefined;
   /** Judges by itself: what it throws is a broken promise. */
   run(trial: Trial): Promise<Figure[]>;
 }
@@ -45,25 +51,57 @@ export interface Told {
   figures: Figure[];
 }
 
-/** Runs a scenario in a folder of its own, which stays where it is when it fails. @throws with the seed and the folder */
-export async function tell(
-  scenario: Scenario,
-  seed: number,
-  amount: number,
-  progress: (done: number) => void = () => undefined,
-): Promise<Told> {
-  await using scene = await Scene.open();
+/** How a scenario is to be told. */
+export interface Telling {
+  seed: number;
+  amount: number;
+  /** The server that has its database; undefined: a file. */
+  server?: string | undefined;
+  progress?: (done: number) => void;
+}
+
+/** Where it happens. */
+export function placeFor({ bringsServer }: Scenario, server: string | undefined): Place {
+  const place = placeOf(server ?? "");
+  if (bringsServer === undefined || bringsServer.includes(place.kind)) return place;
+  return placeOf(`${bringsServer[0]}:`);
+}
+
+/** Why it has no meaning on that database; undefined where it has. */
+export function meaningless(scenario: Scenario, server: string | undefined): string | undefined {
+  const { kind, name } = placeFor(scenario, server);
+  const { only } = scenario;
+  return only === undefined || only.kinds.includes(kind) ? undefined : `not on ${name}: ${only.why}`;
+}
+
+/** Runs a scenario on a database of its own, which stays where it is when it fails. @throws with the seed and the place */
+export async function tell(scenario: Scenario, telling: Telling): Promise<Told> {
+  const { seed, amount, server, progress = () => undefined } = telling;
+  const isOwn = server === undefined || scenario.bringsServer !== undefined;
+  await using scene = await (isOwn ? Scene.open() : Scene.on(server));
   try {
-    const figures = await scenario.run({ scene, seed, random: randomFrom(seed), amount, progress });
+    const { kind } = placeFor(scenario, server);
+    const figures = await scenario.run({ scene, kind, seed, random: randomFrom(seed), amount, progress });
     return { seed, amount, figures };
   } catch (error) {
     scene.keep();
-    const again = `npm run chaos -- ${scenario.name} --seed ${seed} --amount ${amount}`;
-    throw new Error(`${scenario.name}: seed ${seed} (${again}); its files are in ${scene.folder}`, {
-      cause: error,
-    });
+    throw new Error(`${scenario.name}: ${again(scenario, telling)}; ${whereIs(scene)}`, { cause: error });
   }
 }
+
+function again({ name }: Scenario, { seed, amount, server }: Telling): string {
+  const on = server === undefined ? "" : ` --db ${withoutPassword(server)}`;
+  return `seed ${seed} (npm run chaos -- ${name} --seed ${seed} --amount ${amount}${on})`;
+}
+
+function whereIs({ folder, database }: Scene): string {
+  const files = `its files are in ${folder}`;
+  return placeOf(database).kind === "sqlite"
+    ? files
+    : `${files}, its database is ${withoutPassword(database)}`;
+}
+
+const withoutPassword = (url: string) => url.replace(/:[^:@/]*@/, "@");
 
 /** The figures that are more than they may be, in words. */
 export function excesses(figures: readonly Figure[]): string[] {

@@ -5,14 +5,18 @@ import { clock } from "./scenarios/clock.ts";
 import { crashpoints } from "./scenarios/crashpoints.ts";
 import { diskfull } from "./scenarios/diskfull.ts";
 import { foreign } from "./scenarios/foreign.ts";
+import { galera } from "./scenarios/galera.ts";
 import { kills } from "./scenarios/kills.ts";
-import { leases } from "./scenarios/lease.ts";
+import { leases, sessions } from "./scenarios/lease.ts";
 import { openings } from "./scenarios/openings.ts";
 import { pauses } from "./scenarios/pauses.ts";
 import { poison } from "./scenarios/poison.ts";
 import { recovery } from "./scenarios/recovery.ts";
 import { replaced } from "./scenarios/replaced.ts";
+import { restarted } from "./scenarios/restarted.ts";
 import { soak } from "./scenarios/soak.ts";
+import { strategies } from "./scenarios/strategies.ts";
+import { terminated } from "./scenarios/terminated.ts";
 import { terms } from "./scenarios/terms.ts";
 
 export const scenarios: readonly Scenario[] = [
@@ -22,6 +26,7 @@ export const scenarios: readonly Scenario[] = [
   poison,
   recovery,
   leases,
+  sessions,
   soak,
   openings,
   diskfull,
@@ -30,4 +35,8 @@ export const scenarios: readonly Scenario[] = [
   replaced,
   clock,
   crashpoints,
+  strategies,
+  terminated,
+  restarted,
+  galera,
 ];

@@ -1,21 +1,21 @@
 /** What a database is made of, in one short text: two that differ in anything differ in it. */
 import { createHash } from "node:crypto";
-import { open } from "./audit.ts";
+import { openRaw, placeOf } from "./place/place.ts";
 
 export interface Schema {
-  /** A digest of all that `sqlite_master` says. */
+  /** A digest of all that the database says of its tables and indexes. */
   digest: string;
   /** The migrations that were applied, in their order. */
   migrations: string[];
 }
 
-export function schemaOf(database: string): Schema {
-  using raw = open(database);
-  const rows = raw.client
-    .prepare("select type, name, tbl_name, sql from sqlite_master order by type, name")
-    .all();
+export async function schemaOf(database: string): Promise<Schema> {
+  await using raw = await openRaw(database);
+  const rows: unknown[] = [];
+  for (const query of placeOf(database).schema) rows.push(await raw.all(query));
+  const migrations = await raw.all<{ hash: string }>("select hash from dbq_migrations order by id");
   return {
     digest: createHash("sha256").update(JSON.stringify(rows)).digest("hex"),
-    migrations: raw.client.prepare<[], string>("select hash from dbq_migrations order by id").pluck().all(),
+    migrations: migrations.map(({ hash }) => hash),
   };
 }

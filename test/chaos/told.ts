@@ -1,18 +1,35 @@
 /** Tells a scenario as a test: as much of it as `npm test` has time for. */
 import { test } from "vitest";
 import { seedOf } from "../support/random.ts";
+import { isMissing, type Server } from "../support/server.ts";
 import { onLinux } from "./linux.ts";
+import { placeOf } from "./place/place.ts";
 import { format, type Scenario, tell } from "./scenario.ts";
 
+/** On a file. */
 export function proves(scenario: Scenario): void {
-  const unable = scenario.unable?.();
+  const unable = scenario.unable?.("sqlite");
   const skips = unable !== undefined && process.env.DBQ_REQUIRE_ALL !== "1";
   if (skips) console.log(`${scenario.name} is skipped: ${unable}`);
   onLinux(scenario.name, () => {
     test.skipIf(skips)(scenario.about, { timeout: 120_000 }, async () => {
       if (unable !== undefined) throw new Error(`it cannot run here: ${unable}`);
-      const { figures } = await tell(scenario, seedOf(scenario.name), scenario.amounts.test);
-      console.log(`${scenario.name}: ${figures.map(format).join(", ")}`);
+      await told(scenario, scenario.amounts.test);
     });
   });
+}
+
+/** On a database of a server, which tests have found. */
+export function provesOn(server: Server, scenario: Scenario, amount: number): void {
+  const name = server.url === undefined ? scenario.name : `${scenario.name} on ${placeOf(server.url).name}`;
+  onLinux(name, () => {
+    test.skipIf(isMissing(server))(scenario.about, { timeout: 120_000 }, () =>
+      told(scenario, amount, server.url),
+    );
+  });
+}
+
+async function told(scenario: Scenario, amount: number, server?: string): Promise<void> {
+  const { figures } = await tell(scenario, { seed: seedOf(scenario.name), amount, server });
+  console.log(`${scenario.name}: ${figures.map(format).join(", ")}`);
 }

@@ -9,7 +9,7 @@ import { type Operation, onQueue } from "./operation.ts";
 
 const order = "order:1";
 const ordered = chore.with({ requestId: order });
-const insertOrder = sql`insert into orders (key) values (${order})`;
+const insertOrder = sql`insert into orders (name) values (${order})`;
 const batch = (count: number) => {
   const one = chore.with({ requestId: `batch:${count}` });
   return Array.from({ length: count }, () => [one, 0, "return"] as const);

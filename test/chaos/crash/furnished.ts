@@ -2,7 +2,8 @@
 import { openQueue, type Queue } from "../../../src/index.ts";
 import { write } from "../../fixtures/ledger.ts";
 import { chore } from "../../fixtures/tasks.ts";
-import { audit, open } from "../audit.ts";
+import { audit } from "../audit.ts";
+import { openFile } from "../place/sqlite.ts";
 import { ByHand, outcome } from "./by-hand.ts";
 import type { Files, Say } from "./operation.ts";
 
@@ -14,7 +15,7 @@ export const heldKey = "held";
 
 export async function furnish({ database, ledger }: Files): Promise<void> {
   await using queue = await openQueue(database);
-  audit(database);
+  await audit(database);
   const say: Say = (what, more) => write(ledger, what, more);
   await finishSome(new ByHand("former", queue, say));
   await die(new ByHand("dead", queue, say, nobody));
@@ -44,7 +45,7 @@ async function die(dead: ByHand): Promise<void> {
 async function vanish(gone: ByHand, database: string): Promise<void> {
   await gone.register();
   await gone.hold(2);
-  using raw = open(database);
+  using raw = openFile(database);
   raw.client.prepare("delete from dbq_workers where id = ?").run(gone.id);
   raw.client
     .prepare("update dbq_tasks set started_at = started_at - 3600000 where worker_id = ?")

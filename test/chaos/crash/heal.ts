@@ -1,24 +1,23 @@
 /** Healing: a queue whose process was killed goes on, with nothing but a living worker. */
 import { openQueue, type Task, Worker } from "../../../src/index.ts";
 import { write } from "../../fixtures/ledger.ts";
-import type { Scene } from "../../fixtures/scene.ts";
 import { type Context, chore } from "../../fixtures/tasks.ts";
-import { audit, open } from "../audit.ts";
+import { audit } from "../audit.ts";
+import { openFile } from "../place/sqlite.ts";
 import { comeToRest } from "../rest.ts";
 import type { Files } from "./operation.ts";
 
 /** Opens what a killed process has left, enqueues one task more, and lets a worker bring all to its end. */
 export async function heal({ database, ledger }: Files): Promise<void> {
   await using queue = await openQueue(database, { synchronous: "normal" });
-  if (!isAudited(database)) audit(database);
+  if (!isAudited(database)) await audit(database);
   write(ledger, "acknowledged", { task: await queue.enqueueTask(chore, 0, "return") });
   const context: Context = { ledger, queue };
   const worker = new Worker(queue, { context, tasks: [chore], concurrency: 16, lease: "1s" });
   tellOutcomes(worker, ledger);
   worker.on("error", (error, where) => write(ledger, "error", { note: `${where}: ${String(error)}` }));
   await worker.start();
-  // Nothing but its database is looked at.
-  await comeToRest({ database } as Scene);
+  await comeToRest({ database });
   await worker.stop();
 }
 
@@ -34,6 +33,6 @@ export function tellOutcomes(worker: Worker<Context>, ledger: string): void {
 
 /** A database that was made just now is not. */
 function isAudited(database: string): boolean {
-  using raw = open(database);
+  using raw = openFile(database);
   return raw.client.prepare("select 1 from sqlite_master where name = 'audit'").get() !== undefined;
 }

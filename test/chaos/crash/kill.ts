@@ -3,7 +3,6 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Point } from "../../fixtures/crash.ts";
 import { Ledger } from "../../fixtures/ledger.ts";
-import type { Scene } from "../../fixtures/scene.ts";
 import { demand } from "../checker.ts";
 import { type History, historyOf } from "../history.ts";
 import { type Course, deletedBy, filesIn } from "./course.ts";
@@ -47,8 +46,7 @@ export async function survives(kill: Kill): Promise<boolean> {
     if (!varies && !isSame(found, state))
       throw new Error(`another process saw something else before:\n${difference(found, state)}`);
     await heal(files);
-    // Nothing but a scene's files is looked at.
-    judge(kill.course, found, historyOf({ ...files, ledger } as unknown as Scene));
+    judge(kill.course, found, await historyOf({ ...files, ledger }));
     rmSync(folder, { recursive: true });
     return !spared;
   } catch (error) {

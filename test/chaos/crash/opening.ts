@@ -3,7 +3,7 @@ import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { openQueue } from "../../../src/index.ts";
 import { chore } from "../../fixtures/tasks.ts";
-import { open } from "../audit.ts";
+import { openFile } from "../place/sqlite.ts";
 import { furnish } from "./furnished.ts";
 import { nothing, type Operation, onQueue } from "./operation.ts";
 
@@ -35,7 +35,7 @@ export const opening: readonly Operation[] = [
     commits: 1,
     async prepare(files) {
       await furnish(files);
-      using raw = open(files.database);
+      using raw = openFile(files.database);
       raw.client.pragma("journal_mode = delete");
     },
     act: opens,

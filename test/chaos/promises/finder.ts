@@ -16,6 +16,8 @@ export interface Expected {
   mayBeDeleted?: (task: number) => boolean;
   /** Workers whose process may have been killed; any other is dead when its lease is over, no sooner. Default: all. */
   mayDie?: (worker: string) => boolean;
+  /** Whether a claim may have lost its answer: what it took is handed back, and was never started. Default: no. */
+  unanswered?: boolean;
   /** Attempts that may fail otherwise than planned. Default: none. */
   mayFail?: (attempt: AttemptRow) => boolean;
 }

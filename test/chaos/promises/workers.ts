@@ -1,5 +1,6 @@
 /** What is promised of workers: that the living are known, the dead are found, and nobody is taken for what he is not. */
-import { endsAttempt, isClaim, isRefund, type Promises, processOf } from "./finder.ts";
+import type { Move } from "../audit.ts";
+import { endsAttempt, isClaim, isRefund, key, keyOfEnded, type Promises, processOf } from "./finder.ts";
 
 /** Milliseconds by which two looks at a clock may differ for having been rounded. */
 const rounding = 10;
@@ -25,15 +26,17 @@ export const workers: Promises = {
         came === 0 && holds > 0 && silent < lease - rounding && !mayDie(worker),
     ),
 
-  "only a worker that stops hands back uncharged": ({ entries, moves }) => {
+  "only a worker that stops hands back uncharged": ({ entries, moves }, { unanswered = false }) => {
     const told = (word: string) =>
       new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
     // Of a process that does not tell when it begins, it is not known when it stops.
     const [begun, stopping] = [told("begun"), told("stopping")];
+    const started = new Set(entries.filter(({ what }) => what === "start").map(key));
+    const mayBe = (move: Move) => unanswered && !started.has(keyOfEnded(move));
     return moves.filter((move) => {
       const by = processOf(move.worker);
       const early = begun.has(by) && move.at < (stopping.get(by) ?? Number.POSITIVE_INFINITY);
-      return endsAttempt(move) && move.status === "pending" && isRefund(move) && early;
+      return endsAttempt(move) && move.status === "pending" && isRefund(move) && early && !mayBe(move);
     });
   },
 

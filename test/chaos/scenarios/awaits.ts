@@ -63,7 +63,7 @@ export const awaits: Scenario = {
   amounts: { test: 1_000, chaos: 10_000 },
   async run(trial) {
     const { scene, amount } = trial;
-    audit(scene.database);
+    await audit(scene.database);
     const tasks = await enqueue(trial);
     const idle = await scene.queue.enqueueTasks(
       Array.from({ length: amount }, () => [chore.with({ queueName: "nobody's" }), 0, "return"] as const),
@@ -71,7 +71,7 @@ export const awaits: Scenario = {
     const { settled, timedOut } = await awaitAll(scene, tasks, idle);
     deepStrictEqual(settled.wrong, [], "each await settles as its task does");
     const purged = new Set(tasks.filter(({ fate }) => fate === "purge").map(({ id }) => id));
-    demand(historyOf(scene), { ended: false, mayBeDeleted: (task) => purged.has(task) });
+    demand(await historyOf(scene), { ended: false, mayBeDeleted: (task) => purged.has(task) });
     trial.progress(amount);
     return figures(settled, timedOut, amount);
   },

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../fixtures/ledger.ts";
 import type { Child, Scene } from "../../fixtures/scene.ts";
 import { hangOnce, steadily } from "../../fixtures/tasks.ts";
-import type { TimekeeperOptions } from "../../fixtures/timekeeper.ts";
+import type { Enqueueing, TimekeeperOptions } from "../../fixtures/timekeeper.ts";
 import { demand } from "../checker.ts";
 import { Crowd } from "../crowd.ts";
 import type { History } from "../history.ts";
@@ -42,6 +42,7 @@ export const clock: Scenario = {
     "The time of day is stepped by an hour, for all or for one: nobody is taken for dead, and what waits for a while waits as long.",
   unit: "steps",
   amounts: { test: 1, chaos: 20 },
+  only: { kinds: ["sqlite"], why: "a server's own clock decides, which no process can step" },
   unable: noClock,
   async run({ scene, random, amount, progress }) {
     const clocks = new Clocks(scene);
@@ -141,9 +142,10 @@ async function recovery(scene: Scene, crowd: Crowd, random: () => number): Promi
   return took;
 }
 
-/** A task that was put off, by the steady clock. */
+/** A task that was put off, by the steady clock: from when it was enqueued, and from when that was done. */
 interface Delayed {
   from: number;
+  enqueued: number;
   to: number;
 }
 
@@ -151,11 +153,14 @@ function delayedOf({ entries }: History): Delayed[] {
   const starts = new Map(entries.filter(({ what }) => what === "start").map((entry) => [entry.task, entry]));
   return entries
     .filter(({ what }) => what === "delayed")
-    .map(({ task, note }) => ({ from: note as number, to: (starts.get(task) as Entry).note as number }));
+    .map(({ task, note }) => {
+      const { at, until } = note as Enqueueing;
+      return { from: at, enqueued: until, to: (starts.get(task) as Entry).note as number };
+    });
 }
 
 function figures(history: History, steps: readonly Step[], recoveries: readonly number[]): Figure[] {
-  const during = ({ from, to }: Delayed, fits: (step: Step) => boolean) =>
+  const during = ({ from, to }: Pick<Delayed, "from" | "to">, fits: (step: Step) => boolean) =>
     steps.some((step) => fits(step) && step.to >= from - 50 && step.from <= to + 50);
   const delayed = delayedOf(history);
   const wait = ({ from, to }: Delayed) => to - from;
@@ -164,7 +169,7 @@ function figures(history: History, steps: readonly Step[], recoveries: readonly 
   const others = delayed.filter((task) => !behind.includes(task));
   const early = delayed.filter((task) => wait(task) < keeping.delay - 50);
   // What is put off in the very moment of a step may be so by the old clock, and be looked at by the new one.
-  const amid = ({ from }: Delayed) => during({ from, to: from }, () => true);
+  const amid = ({ from, enqueued }: Delayed) => during({ from, to: enqueued }, () => true);
   const unexplained = early.filter(
     (task) => !amid(task) && !during(task, ({ forwards, all }) => forwards || !all),
   );

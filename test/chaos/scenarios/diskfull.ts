@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openQueue } from "../../../src/index.ts";
 import { Scene } from "../../fixtures/scene.ts";
-import { open } from "../audit.ts";
 import { demand } from "../checker.ts";
 import { Crowd, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
+import { openFile } from "../place/sqlite.ts";
 import { key, keyOfEnded, processOf } from "../promises/finder.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { SmallDisk } from "../small-disk.ts";
@@ -38,6 +38,7 @@ export const diskfull: Scenario = {
     "The disk is full now and then: enqueues are refused, nothing that was acknowledged is lost, all go on by themselves.",
   unit: "rounds",
   amounts: { test: 1, chaos: 10 },
+  only: { kinds: ["sqlite"], why: "a server has its own disk, and its own way to say that it is full" },
   unable: SmallDisk.unable,
   async run(trial) {
     const disk = new SmallDisk(join(trial.scene.folder, "disk"), size);
@@ -97,7 +98,9 @@ async function drought(
   if (bites) cutLog(scene);
   disk.fill(random() < 0.5 ? 0 : 65_536 * random());
   const from = Date.now();
-  if (bites) await scene.ledger.until("refused", ({ at }) => at >= from);
+  // Whoever enqueues is told at once, and a worker when it has something to write.
+  if (bites)
+    await Promise.all(["refused", "error"].map((what) => scene.ledger.until(what, ({ at }) => at >= from)));
   if (random() < 0.5) await demandClear(disk);
   const killed = round % 3 === 1 ? await crowd.killWorker(random) : undefined;
   await sleep(round % 3 === 0 ? 1.2 * lease : lease * random());
@@ -113,7 +116,7 @@ async function drought(
 
 /** A log that was written through once takes what comes from its beginning on, and needs no room for that. */
 function cutLog({ database }: Scene): void {
-  using raw = open(database);
+  using raw = openFile(database);
   raw.client.pragma("wal_checkpoint(truncate)");
 }
 

@@ -1,12 +1,13 @@
 /** Workers are killed whose process nobody can see, as on another host: their lease tells, and it alone. */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import type { Child, ChildOptions, Scene } from "../../fixtures/scene.ts";
 import { hangOnce } from "../../fixtures/tasks.ts";
-import { audit, open } from "../audit.ts";
+import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
 import { isCrash, pidOf } from "../crowd.ts";
 import { type History, historyOf } from "../history.ts";
+import { openRaw } from "../place/place.ts";
 import { processOf } from "../promises/finder.ts";
 import { comeToRest, stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
@@ -24,35 +25,57 @@ export const leases: Scenario = {
   unit: "kills",
   amounts: { test: 3, chaos: 24 },
   async run(trial) {
-    const { scene, amount, progress } = trial;
-    audit(scene.database);
-    // They look after the others, and have no work of their own.
-    const lookouts = await Promise.all([1, 2].map(() => scene.worker({ queueName: "none" })));
-    const killed = new Map<number, number>();
-    while (killed.size < amount) {
-      await killRound(trial, Math.min(atOnce, amount - killed.size), killed);
-      progress(killed.size);
-    }
-    const last = await scene.worker({ lease });
-    await comeToRest(scene);
-    await stopAll([...lookouts, last]);
-    const history = historyOf(scene);
+    const { history, killed } = await killHidden(trial, false);
     // Not even those that were killed: nobody may know before their lease is over.
     demand(history, { mayDie: () => false });
-    return figures(history, killed);
+    return figures(history, killed, { p99: lease + 300, max: lease + 1_000 });
   },
 };
+
+export const sessions: Scenario = {
+  name: "sessions",
+  about:
+    "Workers are killed whose process cannot be seen, but the end of their session with the server: it is seen at once.",
+  unit: "kills",
+  amounts: { test: 3, chaos: 24 },
+  only: { kinds: ["postgres", "mysql"], why: "there are no sessions" },
+  async run(trial) {
+    const { history, killed } = await killHidden(trial, true);
+    demand(history, { mayDie: (worker) => killed.has(processOf(worker)) });
+    return figures(history, killed, { p99: 1_000, max: 2_000 });
+  },
+};
+
+/** `withSessions`: whether those who are killed have one with the server, where there is one. */
+async function killHidden(
+  trial: Trial,
+  withSessions: boolean,
+): Promise<{ history: History; killed: ReadonlyMap<number, number> }> {
+  const { scene, amount, progress } = trial;
+  await audit(scene.database);
+  // They look after the others, and have no work of their own.
+  const lookouts = await Promise.all([1, 2].map(() => scene.worker({ queueName: "none" })));
+  const options = { lease, concurrency, queue: { sessions: withSessions } };
+  const killed = new Map<number, number>();
+  while (killed.size < amount) {
+    await killRound(trial, options, Math.min(atOnce, amount - killed.size), killed);
+    progress(killed.size);
+  }
+  const last = await scene.worker({ lease });
+  await comeToRest(scene);
+  await stopAll([...lookouts, last]);
+  return { history: await historyOf(scene), killed };
+}
 
 /** Starts workers, hides them, kills them while they run what does not end, and waits until all of that is free. */
 async function killRound(
   { scene, random }: Trial,
+  options: ChildOptions,
   count: number,
   killed: Map<number, number>,
 ): Promise<void> {
-  const victims = await Promise.all(
-    Array.from({ length: count }, () => scene.worker({ lease, concurrency })),
-  );
-  hide(scene, victims);
+  const victims = await Promise.all(Array.from({ length: count }, () => scene.worker(options)));
+  await hide(scene, victims);
   const ids = await scene.queue.enqueueTasks(Array.from({ length: count * concurrency }, () => [hangOnce]));
   await Promise.all(ids.map((id) => scene.ledger.until("start", ({ task }) => task === id)));
   await Promise.all(
@@ -65,13 +88,17 @@ async function killRound(
 }
 
 /** To others they are of another boot: a process of that number here is not theirs. */
-function hide({ database }: Scene, victims: readonly Child[]): void {
-  using raw = open(database);
-  const elsewhere = raw.client.prepare("update dbq_workers set boot_id = 'elsewhere' where pid = ?");
-  for (const { pid } of victims) deepStrictEqual(elsewhere.run(pid).changes, 1);
+async function hide({ database }: Scene, victims: readonly Child[]): Promise<void> {
+  await using raw = await openRaw(database);
+  const hide = "update dbq_workers set boot_id = 'elsewhere' where pid =";
+  for (const { pid } of victims) deepStrictEqual(await raw.run(`${hide} ${pid}`), 1);
 }
 
-function figures({ moves, workerMoves }: History, killed: ReadonlyMap<number, number>): Figure[] {
+function figures(
+  { moves, workerMoves }: History,
+  killed: ReadonlyMap<number, number>,
+  most: { p99: number; max: number },
+): Figure[] {
   const freed = moves.filter((move) => isCrash(move) && killed.has(pidOf(move)));
   const gone = workerMoves.filter(({ worker, came }) => came === 0 && killed.has(processOf(worker)));
   return [
@@ -84,7 +111,7 @@ function figures({ moves, workerMoves }: History, killed: ReadonlyMap<number, nu
     ...spread(
       "from kill to freed",
       freed.map((move) => move.at - (killed.get(pidOf(move)) ?? 0)),
-      { p99: lease + 300, max: lease + 1_000 },
+      most,
     ),
   ];
 }

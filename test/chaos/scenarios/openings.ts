@@ -1,11 +1,11 @@
 /** Many processes open one new database at the same moment. */
 import { deepStrictEqual } from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Entry } from "../../fixtures/ledger.ts";
 import type { OpenerOptions } from "../../fixtures/opener.ts";
 import type { Scene } from "../../fixtures/scene.ts";
-import { open } from "../audit.ts";
+import { openRaw, placeOf } from "../place/place.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 import { type Schema, schemaOf } from "../schema.ts";
 
@@ -28,15 +28,15 @@ export const openings: Scenario = {
   unit: "openings",
   amounts: { test: 12, chaos: 250 },
   async run({ scene, random, amount, progress }) {
-    const expected = schemaOf(scene.database);
+    const expected = await schemaOf(scene.database);
     const times: number[] = [];
     for (let done = 0; done < amount; done += together) {
-      const database = join(scene.folder, `round-${done}`, "dbq.db");
+      const database = await scene.another();
       const opened = await openTogether(scene, database, Math.min(together, amount - done), random);
       for (const { schema } of opened)
         deepStrictEqual(schema, expected, `${database}: as one process makes it`);
-      deepStrictEqual(schemaOf(database), expected, `${database}: as it was left`);
-      demandTasks(scene, database);
+      deepStrictEqual(await schemaOf(database), expected, `${database}: as it was left`);
+      await demandTasks(scene, database);
       times.push(...opened.map(({ ms }) => ms));
       progress(times.length);
     }
@@ -51,8 +51,7 @@ async function openTogether(
   processes: number,
   random: () => number,
 ): Promise<Opened[]> {
-  mkdirSync(join(database, ".."));
-  const go = `${database}.go`;
+  const go = join(scene.folder, `go-${scene.ledger.entries("opened").length}`);
   const before = scene.ledger.entries("ready").length;
   const children = Array.from({ length: processes }, () => {
     const options: OpenerOptions = { database, go, asApp: random() < 1 / apps };
@@ -69,15 +68,17 @@ async function openTogether(
   return opened.map(({ note }) => note as Opened);
 }
 
-/** @throws unless the tasks are those that were acknowledged, and the file is whole */
-function demandTasks({ ledger }: Scene, database: string): void {
-  using raw = open(database);
-  const tasks = raw.client.prepare<[], number>("select id from dbq_tasks order by id").pluck().all();
+/** @throws unless the tasks are those that were acknowledged, and the database is whole */
+async function demandTasks({ ledger }: Scene, database: string): Promise<void> {
+  await using raw = await openRaw(database);
+  const rows = await raw.all<{ id: number }>("select id from dbq_tasks order by id");
+  const tasks = rows.map(({ id }) => id);
   const acknowledged = ledger.entries("acknowledged").filter(({ note }) => note === database);
   const ids = acknowledged.map(({ task }) => task as number).sort((a, b) => a - b);
   deepStrictEqual(tasks, ids, `${database}: the tasks are those that were acknowledged`);
-  deepStrictEqual(raw.client.pragma("integrity_check", { simple: true }), "ok");
-  deepStrictEqual(raw.client.pragma("journal_mode", { simple: true }), "wal");
+  const { kind, health } = placeOf(database);
+  deepStrictEqual((await health(raw, database)).integrity, "ok");
+  if (kind === "sqlite") deepStrictEqual(await raw.all("pragma journal_mode"), [{ journalMode: "wal" }]);
 }
 
 const figures = (times: readonly number[]): Figure[] => [

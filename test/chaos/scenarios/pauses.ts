@@ -1,7 +1,7 @@
 /** SIGSTOP for longer than a lease at random moments, then SIGCONT: who wakes has lost its tasks, and has to notice. */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import Database from "better-sqlite3";
+import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "../../fixtures/ledger.ts";
 import type { Child, Scene } from "../../fixtures/scene.ts";
 import { hangOnce } from "../../fixtures/tasks.ts";
@@ -9,6 +9,7 @@ import type { Move } from "../audit.ts";
 import { demand } from "../checker.ts";
 import { Crowd, isCrash, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
+import { openRaw, placeOf } from "../place/place.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
 const lease = 1_000;
@@ -25,6 +26,9 @@ const after = 700;
 
 /** A worker looks after its tasks at each heartbeat and every 400 ms; the schedulers have a say as well. */
 const abortedWithin = Math.max(lease / 3, 400) + 300;
+
+/** Milliseconds after which a worker that has no row is gone. */
+const patience = 10_000;
 
 /** Of one process, in milliseconds since 1970. */
 interface Pause {
@@ -108,28 +112,18 @@ const lastChance = 120;
  * want to write: should the heartbeat be first, the worker lives.
  */
 async function pauseNarrowly(child: Child, database: string, random: () => number): Promise<Pause> {
-  // Whoever holds the lock may be paused as well: it is not waited for.
-  const raw = new Database(database, { timeout: 10, fileMustExist: true });
-  try {
-    const made = await pause(child, async () => {
-      const beat = raw.prepare("select heartbeat_at from dbq_workers where pid = ?").pluck().get(child.pid);
-      await sleep(Number(beat ?? Date.now()) + lease + lastChance - Date.now());
-      quietly(() => raw.exec("begin immediate"));
-    });
-    await sleep(20 * random());
-    return made;
-  } finally {
-    // What was begun, if anything, is rolled back.
-    raw.close();
-  }
-}
-
-function quietly(act: () => unknown): void {
-  try {
-    act();
-  } catch {
-    // The lock was taken: then it is a pause like any other.
-  }
+  // Whoever holds the lock may be paused as well: it is not waited for. What was begun is rolled back in the end.
+  await using raw = await openRaw(database, 10);
+  const { audit, lockWorker } = placeOf(database);
+  const silence = `select ${audit.now} - ${audit.millis("heartbeat_at")} as silent from dbq_workers where pid = ${child.pid}`;
+  const made = await pause(child, async () => {
+    const [found] = await raw.all<{ silent: number }>(silence);
+    await sleep(lease + lastChance - (found?.silent ?? 0));
+    // Where the lock was taken, it is a pause like any other.
+    for (const statement of lockWorker(child.pid)) await raw.run(statement).catch(() => undefined);
+  });
+  await sleep(20 * random());
+  return made;
 }
 
 /** Each of them claims again, and so has a row again: its old one may have been deleted. */
@@ -138,8 +132,12 @@ async function goOn({ ledger, queue }: Scene, all: readonly Child[], made: reado
   await Promise.all(
     [...woken].map(([pid, to]) => ledger.until("start", (entry) => entry.pid === pid && entry.at > to)),
   );
-  const rows = (await queue.listWorkers()).map(({ pid }) => pid);
-  deepStrictEqual(new Set(rows), new Set(all.map(({ pid }) => pid)), "each worker has a row, and no other");
+  const wanted = new Set(all.map(({ pid }) => pid));
+  const found = async () => new Set((await queue.listWorkers()).map(({ pid }) => pid));
+  // On a machine that is busy enough, one that is awake may be late as well: it is back soon.
+  const end = performance.now() + patience;
+  while (performance.now() < end && !isDeepStrictEqual(await found(), wanted)) await sleep(20);
+  deepStrictEqual(await found(), wanted, "each worker has a row, and no other");
 }
 
 /** What became of the handler of an attempt that was taken from a worker. */

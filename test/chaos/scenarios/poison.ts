@@ -32,13 +32,13 @@ export const poison: Scenario = {
   amounts: { test: 2, chaos: 20 },
   async run(trial) {
     const { scene } = trial;
-    audit(scene.database);
+    await audit(scene.database);
     await enqueueAll(trial);
     const supervisor = new Supervisor(scene, trial.amount * (maxRetries + 1));
     await comeToRest(scene);
     await supervisor.stop();
     trial.progress(trial.amount);
-    const history = historyOf(scene);
+    const history = await historyOf(scene);
     const killers = new Set(starts(history, "venomous").map(({ pid }) => pid));
     // They end by themselves, and nobody else does.
     demand(history, { allowed: ({ what, pid }) => what === "died" && killers.has(pid) });

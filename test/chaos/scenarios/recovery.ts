@@ -3,10 +3,11 @@ import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../../fixtures/scene.ts";
 import { chore } from "../../fixtures/tasks.ts";
-import { audit, open } from "../audit.ts";
+import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
 import { isCrash, pidOf } from "../crowd.ts";
 import { type History, historyOf } from "../history.ts";
+import { openRaw } from "../place/place.ts";
 import { key, processOf } from "../promises/finder.ts";
 import { stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
@@ -16,8 +17,8 @@ const concurrency = 5;
 
 /** Pending tasks for each kill, and at most: at no time there are fewer. */
 const backlogOf = (kills: number) => Math.min(100_000, 1_000 * kills);
-/** What is done meanwhile comes on top: two hundred tasks a second at most, and less than a second and a half a kill. */
-const doneMeanwhile = (kills: number) => 1_000 + 300 * kills;
+/** What is done between two kills comes on top: two hundred tasks a second at most, however long a start takes. */
+const doneMeanwhile = 5_000;
 
 /** Milliseconds that a task takes. */
 const shortest = 100;
@@ -37,8 +38,8 @@ export const recovery: Scenario = {
   amounts: { test: 5, chaos: 40 },
   async run(trial) {
     const { scene, amount } = trial;
-    audit(scene.database);
-    await enqueueBacklog(trial);
+    await audit(scene.database);
+    const least = [await fillBacklog(trial)];
     const start = () => scene.worker({ concurrency });
     const alive = await Promise.all(Array.from({ length: workers }, start));
     const killed = new Map<number, number>();
@@ -47,13 +48,15 @@ export const recovery: Scenario = {
       const [victim] = alive.splice(Math.floor(alive.length * trial.random()), 1) as [Child];
       killed.set(victim.pid, await victim.kill());
       alive.push(await start());
+      least.push(await fillBacklog(trial));
       trial.progress(killed.size);
     }
     await restarted(scene, killed);
-    const { pending } = await scene.queue.countTasks();
+    least.push((await scene.queue.countTasks()).pending);
+    const pending = Math.min(...least.slice(1));
     if (pending < backlogOf(amount)) throw new Error(`the backlog has shrunk to ${pending}`);
     await stopAll(alive);
-    const history = historyOf(scene);
+    const history = await historyOf(scene);
     demand(history, { ended: false, mayDie: (worker) => killed.has(processOf(worker)) });
     return [
       { name: "kills", value: killed.size },
@@ -63,24 +66,26 @@ export const recovery: Scenario = {
   },
 };
 
-async function enqueueBacklog({ scene, amount, random }: Trial): Promise<void> {
-  let left = backlogOf(amount) + doneMeanwhile(amount);
-  for (; left > 0; left -= 5_000) {
+/** As many as there are to be, and what will be done until it is filled again. @returns how many were left of it */
+async function fillBacklog({ scene, amount, random }: Trial): Promise<number> {
+  const { pending } = await scene.queue.countTasks();
+  for (let left = backlogOf(amount) + doneMeanwhile - pending; left > 0; left -= 5_000) {
     const calls = Array.from({ length: Math.min(left, 5_000) }, () => {
       const ms = Math.floor(shortest + (longest - shortest) * random());
       return [chore, ms, "return"] as const;
     });
     await scene.queue.enqueueTasks(calls);
   }
+  return pending;
 }
 
 /** Waits until no task is held by one who was killed, and each that was has been claimed anew; but not for ever. */
 async function restarted({ database, queue }: Scene, killed: ReadonlyMap<number, number>): Promise<void> {
-  using raw = open(database);
-  const waits = raw.client.prepare("select 1 from dbq_tasks where status = 'pending' and retry_count > 0");
+  await using raw = await openRaw(database);
+  const waits = "select 1 as one from dbq_tasks where status = 'pending' and retry_count > 0";
   const isHeld = async () => (await queue.listWorkers()).some(({ pid }) => killed.has(pid));
   const end = performance.now() + patience;
-  while (performance.now() < end && ((await isHeld()) || waits.get() !== undefined)) await sleep(20);
+  while (performance.now() < end && ((await isHeld()) || (await raw.all(waits)).length > 0)) await sleep(20);
 }
 
 function recoveries({ moves, entries }: History, killed: ReadonlyMap<number, number>): Figure[] {

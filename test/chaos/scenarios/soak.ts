@@ -3,7 +3,7 @@ import { deepStrictEqual } from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../../fixtures/scene.ts";
-import { open } from "../audit.ts";
+import { openFile } from "../place/sqlite.ts";
 import { stopAll } from "../rest.ts";
 import { type Figure, percentile, type Scenario, type Trial } from "../scenario.ts";
 
@@ -54,6 +54,10 @@ export const soak: Scenario = {
     "Work at a steady rate: memory and the write-ahead log stay within bounds, and each task is done once.",
   unit: "seconds",
   amounts: { test: 3, chaos: 30 },
+  only: {
+    kinds: ["sqlite"],
+    why: "it reads the size of the write-ahead log beside the file, and counts in one row, under one writer",
+  },
   unable: () => (process.platform === "linux" ? undefined : "it reads /proc"),
   async run(trial) {
     const { scene } = trial;
@@ -70,12 +74,12 @@ export const soak: Scenario = {
 };
 
 function count({ database }: Scene): void {
-  using raw = open(database);
+  using raw = openFile(database);
   raw.client.exec(counting);
 }
 
 function countsOf({ database }: Scene): Counts & { left: number } {
-  using raw = open(database);
+  using raw = openFile(database);
   const left = raw.client.prepare("select count(*) from dbq_tasks").pluck().get() as number;
   return { ...(raw.client.prepare("select * from soak").get() as Counts), left };
 }

@@ -1,0 +1,76 @@
+/** The server itself is restarted under load: as it should be, or as when its machine loses its power. */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Scene } from "../../fixtures/scene.ts";
+import { demand } from "../checker.ts";
+import { demandNoConflicts, failsByLoss, tellsOfLoss } from "../conflicts.ts";
+import { Crowd } from "../crowd.ts";
+import { goingOn } from "../going-on.ts";
+import { Listener } from "../listener.ts";
+import type { Figure, Scenario, Trial } from "../scenario.ts";
+import { noMariadb, OwnMariadb } from "../servers/own-mariadb.ts";
+import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
+import type { OwnServer } from "../servers/own-server.ts";
+import { plans } from "./terminated.ts";
+
+/** Milliseconds that it is down, at most. */
+const longestDown = 2_000;
+
+/** Milliseconds before the next time, in which all go on. */
+const between = 3_000;
+
+export const restarted: Scenario = {
+  name: "restarted",
+  about:
+    "The server is restarted under load: what was acknowledged is there and done, all go on by themselves, listeners too.",
+  unit: "restarts",
+  amounts: { test: 1, chaos: 3 },
+  bringsServer: ["postgres", "mysql"],
+  unable: (kind) => (kind === "mysql" ? noMariadb() : noPostgres()),
+  async run(trial) {
+    await using server = await (trial.kind === "mysql" ? OwnMariadb.start() : OwnPostgres.start());
+    try {
+      return await onServer(server, trial);
+    } catch (error) {
+      server.save(join(trial.scene.folder, "saved"));
+      throw error;
+    }
+  },
+};
+
+async function onServer(
+  server: OwnServer,
+  { amount, random, progress, kind, scene: { folder } }: Trial,
+): Promise<Figure[]> {
+  await using scene = await Scene.on(server.url, join(folder, "scene"));
+  // Its files go with the trial's own folder, which stays when it fails; its database goes with the server.
+  scene.keep();
+  const worker = { concurrency: 5 };
+  const crowd = await Crowd.start(scene, {
+    workers: 4,
+    enqueuers: 2,
+    worker,
+    enqueuing: { plans, pause: 150 },
+  });
+  const listener = kind === "postgres" ? await Listener.start(scene) : undefined;
+  if (listener) crowd.workers.push(listener.worker);
+  const moments: number[] = [];
+  for (let done = 1; done <= amount; done += 1) {
+    await sleep(between * (0.5 + random()));
+    await server.down(done % 2 === 1 ? "crash" : "stop");
+    await sleep(longestDown * random());
+    await server.up();
+    moments.push(Date.now());
+    progress(done);
+  }
+  await sleep(between);
+  await listener?.stop();
+  const history = await crowd.rest();
+  demand(history, { allowed: tellsOfLoss, mayFail: failsByLoss, unanswered: true });
+  demandNoConflicts(history);
+  return [
+    { name: "restarts", value: amount },
+    ...goingOn(history, crowd, moments, { p99: 1_000, max: 2_000 }),
+    ...(listener?.figures("from up to heard of", moments) ?? []),
+  ];
+}

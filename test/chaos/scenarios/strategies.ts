@@ -1,0 +1,65 @@
+/** Many workers at one queue, whose claims are kept apart by the server's locks, or by the generation alone. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { QueueOptions } from "../../../src/index.ts";
+import { chore, type Plan } from "../../fixtures/tasks.ts";
+import { audit } from "../audit.ts";
+import { demand } from "../checker.ts";
+import { demandNoConflicts } from "../conflicts.ts";
+import { type History, historyOf } from "../history.ts";
+import { isClaim } from "../promises/finder.ts";
+import { comeToRest, stopAll } from "../rest.ts";
+import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+
+/** Several to a process, with few connections each: a server has a hundred for all of them. */
+const processes = 8;
+const workers = 4;
+const queue: QueueOptions = { poolSize: 2 };
+
+const plans: readonly Plan[] = ["return", "within", "return", "throwOnce", "return", "snoozeOnce"];
+
+type Strategy = "skip-locked" | "optimistic";
+
+export const strategies: Scenario = {
+  name: "strategies",
+  about:
+    "Thirty-two workers claim from one queue, kept apart by locks or by generations alone: no task is run twice, nobody is told of a conflict.",
+  unit: "tasks of each strategy",
+  amounts: { test: 200, chaos: 3_000 },
+  only: { kinds: ["postgres", "mysql"], why: "there is one writer at a time" },
+  async run(trial) {
+    const { scene, amount, progress } = trial;
+    await audit(scene.database);
+    for (const strategy of ["skip-locked", "optimistic"] as const) {
+      await drain(trial, strategy);
+      progress(amount / 2);
+    }
+    const history = await historyOf(scene);
+    demand(history, { mayDie: () => false });
+    demandNoConflicts(history);
+    return [{ name: "tasks of each strategy", value: amount }, ...sharesOf(history)];
+  },
+};
+
+/** With a backlog from which all of them claim at once. */
+async function drain({ scene, amount, random }: Trial, strategy: Strategy): Promise<void> {
+  const children = await Promise.all(
+    Array.from({ length: processes }, () =>
+      scene.worker({ workers, concurrency: 4, queue: { ...queue, strategy } }),
+    ),
+  );
+  const calls = Array.from({ length: amount }, (_, n) => {
+    const plan = plans[n % plans.length] as Plan;
+    return [chore, Math.floor(20 * random()), plan] as const;
+  });
+  await scene.queue.enqueueTasks(calls);
+  await sleep(100);
+  await comeToRest(scene);
+  await stopAll(children);
+}
+
+/** How many attempts each worker made. */
+function sharesOf({ moves }: History): Figure[] {
+  const shares = new Map<string | null, number>();
+  for (const { worker } of moves.filter(isClaim)) shares.set(worker, (shares.get(worker) ?? 0) + 1);
+  return spread("attempts of a worker", [...shares.values()]).map(({ unit: _, ...figure }) => figure);
+}

@@ -1,0 +1,55 @@
+/** All connections to a server are ended at once, again and again. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Plan } from "../../fixtures/tasks.ts";
+import { demand } from "../checker.ts";
+import { demandNoConflicts, failsByLoss, tellsOfLoss } from "../conflicts.ts";
+import { Crowd } from "../crowd.ts";
+import { goingOn } from "../going-on.ts";
+import { Listener } from "../listener.ts";
+import { placeOf } from "../place/place.ts";
+import type { Scenario } from "../scenario.ts";
+
+/** Milliseconds between two of them. */
+const pause = 2_000;
+
+export const plans: readonly Plan[] = ["return", "within", "throwOnce", "return", "within", "snoozeOnce"];
+
+export const terminated: Scenario = {
+  name: "terminated",
+  about:
+    "The server ends all connections every two seconds: nothing is lost, nothing is done twice, all go on by themselves.",
+  unit: "rounds",
+  amounts: { test: 1, chaos: 10 },
+  only: { kinds: ["postgres", "mysql"], why: "there are no connections to end" },
+  async run({ scene, amount, random, progress }) {
+    const { kind, terminate } = placeOf(scene.database);
+    const worker = { concurrency: 5 };
+    const crowd = await Crowd.start(scene, {
+      workers: 4,
+      enqueuers: 2,
+      worker,
+      enqueuing: { plans, pause: 150 },
+    });
+    const listener = kind === "postgres" ? await Listener.start(scene) : undefined;
+    if (listener) crowd.workers.push(listener.worker);
+    const moments: number[] = [];
+    let connections = 0;
+    for (let done = 1; done <= amount; done += 1) {
+      await sleep(pause * (0.5 + random()));
+      moments.push(Date.now());
+      connections += (await terminate?.(scene.database)) ?? 0;
+      progress(done);
+    }
+    await sleep(pause);
+    await listener?.stop();
+    const history = await crowd.rest();
+    demand(history, { allowed: tellsOfLoss, mayFail: failsByLoss, unanswered: true });
+    demandNoConflicts(history);
+    return [
+      { name: "rounds", value: amount },
+      { name: "connections ended", value: connections },
+      ...goingOn(history, crowd, moments, { p99: 1_000, max: 2_000 }),
+      ...(listener?.figures("from ended to heard of", moments) ?? []),
+    ];
+  },
+};

@@ -1,0 +1,112 @@
+/** A MariaDB of one's own, on a free port: to be restarted at will, or to be a node of a cluster. */
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir, userInfo } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { placeOf } from "../place/place.ts";
+import { freePorts, KeptProcess } from "./kept-process.ts";
+import type { OwnServer } from "./own-server.ts";
+
+/** Milliseconds in which it has to come up, from whatever it was left as; a node may take a copy of another. */
+const patience = 120_000;
+
+/** Whoever starts it: it runs as root only where it is told to. */
+const user = `--user=${userInfo().username}`;
+
+export const isInstalled = (program: string): boolean =>
+  ["/usr/bin", "/usr/sbin", "/usr/local/bin"].some((folder) => existsSync(join(folder, program)));
+
+/** Why there can be none; undefined where there can. */
+export const noMariadb = (): string | undefined =>
+  isInstalled("mariadbd") && isInstalled("mariadb-install-db")
+    ? undefined
+    : "it starts a MariaDB of its own, and the package mariadb-server is not installed";
+
+/** One server, whose data is in a folder of this name. */
+export class MariadbProcess {
+  readonly host: string;
+  readonly #data: string;
+  readonly #port: number;
+  #process: KeptProcess | undefined;
+
+  constructor(data: string, port: number) {
+    [this.#data, this.#port, this.host] = [data, port, `127.0.0.1:${port}`];
+  }
+
+  get log(): string {
+    return `${this.#data}.log`;
+  }
+
+  install(): void {
+    const args = ["--no-defaults", `--datadir=${this.#data}`, "--auth-root-authentication-method=normal"];
+    execFileSync("mariadb-install-db", [...args, user, "--skip-test-db"], { stdio: "ignore" });
+  }
+
+  /** Resolves when the status of this name is this value. */
+  async up(options: readonly string[], [status, value]: readonly [string, string]): Promise<void> {
+    // Who starts deletes what is left of others in a folder of temporary files that they share.
+    mkdirSync(`${this.#data}.tmp`, { recursive: true });
+    const files = ["datadir=", "socket=.sock", "pid-file=.pid", "tmpdir=.tmp"].map((text) => text.split("="));
+    const own = files.map(([name, suffix = ""]) => `--${name}=${this.#data}${suffix}`);
+    const command = ["mariadbd", "--no-defaults", user, ...own, `--port=${this.#port}`, ...options];
+    this.#process = await KeptProcess.start([...command, "--bind-address=127.0.0.1"], this.log, undefined);
+    const end = performance.now() + patience;
+    while ((await this.#status(status)) !== value) {
+      if (performance.now() > end) throw new Error(`it does not come up: see ${this.log}`);
+      await sleep(50);
+    }
+  }
+
+  async #status(name: string): Promise<string | undefined> {
+    try {
+      await using raw = await placeOf("mysql:").open(`mysql://root@${this.host}/`, 1_000);
+      return (await raw.all<{ Value: string }>(`show status like '${name}'`))[0]?.Value;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async end(signal: NodeJS.Signals): Promise<void> {
+    await this.#process?.end(signal);
+  }
+}
+
+export class OwnMariadb implements OwnServer {
+  readonly url: string;
+  readonly #folder: string;
+  readonly #process: MariadbProcess;
+
+  private constructor(folder: string, process: MariadbProcess) {
+    [this.#folder, this.#process] = [folder, process];
+    this.url = `mysql://root@${process.host}/`;
+  }
+
+  static async start(): Promise<OwnMariadb> {
+    const folder = mkdtempSync(join(tmpdir(), "dbq-mariadb-"));
+    const [port] = (await freePorts(1)) as [number];
+    const process = new MariadbProcess(join(folder, "data"), port);
+    process.install();
+    const server = new OwnMariadb(folder, process);
+    await server.up();
+    return server;
+  }
+
+  async up(): Promise<void> {
+    await this.#process.up([], ["threads_running", "1"]);
+  }
+
+  async down(how: "crash" | "stop"): Promise<void> {
+    await this.#process.end(how === "crash" ? "SIGKILL" : "SIGTERM");
+  }
+
+  save(folder: string): void {
+    // Sockets are no files to copy.
+    cpSync(this.#folder, folder, { recursive: true, filter: (from) => !lstatSync(from).isSocket() });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.down("crash");
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

