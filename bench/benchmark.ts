@@ -4,6 +4,12 @@ import { fileURLToPath } from "node:url";
 
 export type Synchronous = "normal" | "full";
 
+/** Where the tasks of a benchmark are. */
+export type Database = "sqlite" | Server;
+
+/** A database that a server of its own keeps: a measurement gets new ones there, which are dropped afterwards. */
+export type Server = "postgres" | "mariadb";
+
 /** Figures of one measurement, by name, in the unit that the figure's definition says. */
 export type Figures = Readonly<Record<string, number>>;
 
@@ -23,6 +29,8 @@ export interface Settings<V extends Variant = Variant> {
   readonly synchronous: Synchronous;
   /** How many tasks the user wants; undefined: as the benchmark thinks best. */
   readonly tasks: number | undefined;
+  /** How long the user wants to wait where a benchmark is about time; undefined: as the benchmark thinks best. */
+  readonly minutes: number | undefined;
   /** A look at whether it runs, at small numbers. */
   readonly quick: boolean;
   /** A folder of its own for this measurement: new, empty, removed afterwards. */
@@ -69,12 +77,16 @@ export interface Benchmark<V extends Variant = Variant> {
   readonly title: string;
   /** What is measured, and how, in a sentence or two. */
   readonly about: string;
+  /** @default "sqlite" */
+  readonly on?: Database;
   /** @default [plain] */
   readonly variants?: readonly V[];
   readonly figures: readonly FigureDefinition[];
   readonly contenders: readonly Contender<V>[];
-  /** Measured with one `synchronous` setting only, for durability does not matter to it. */
+  /** Measured with one `synchronous` setting only: durability does not matter to it, or is up to a server. */
   readonly once?: boolean;
+  /** Milliseconds after which one measurement is given up. @default ten minutes */
+  readonly limit?: number;
   /** At most so many rounds, where one takes long. */
   readonly rounds?: number;
 }

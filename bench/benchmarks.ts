@@ -3,5 +3,11 @@ import type { Benchmark } from "./benchmark.ts";
 import { drain } from "./drain/index.ts";
 import { enqueue } from "./enqueue/index.ts";
 import { processBenchmarks } from "./processes/index.ts";
+import { serverBenchmarks } from "./server/index.ts";
 
-export const benchmarks: readonly Benchmark[] = [drain, ...enqueue, ...processBenchmarks];
+export const benchmarks: readonly Benchmark[] = [
+  drain,
+  ...enqueue,
+  ...processBenchmarks,
+  ...serverBenchmarks,
+];

@@ -4,11 +4,13 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Figures, programBeside, type Settings } from "./benchmark.ts";
+import { type Benchmark, type Figures, programBeside, type Settings } from "./benchmark.ts";
 import type { Reply, Request } from "./measurement.ts";
+import { dropAbandoned } from "./server/databases.ts";
+import { nodeForServers } from "./server/node.ts";
 
-/** Milliseconds after which a measurement is given up. */
-const limit = 600_000;
+/** Milliseconds after which a measurement is given up, where its benchmark says nothing else. */
+const usualLimit = 600_000;
 
 const program = programBeside(import.meta.url, "measurement");
 
@@ -19,25 +21,37 @@ export interface ChildOptions {
 }
 
 export interface Asked {
-  readonly benchmark: string;
+  readonly benchmark: Benchmark;
   readonly contender: string;
   readonly settings: Omit<Settings, "directory">;
 }
 
 /** @throws Error with what the child said when it did not measure */
 export async function measureInChild(asked: Asked, options: ChildOptions): Promise<Figures> {
+  const { benchmark, contender, settings } = asked;
   const directory = mkdtempSync(join(tmpdir(), "dbq-bench-"));
+  const request = { benchmark: benchmark.name, contender, settings: { ...settings, directory } };
   try {
-    return await ask({ ...asked, settings: { ...asked.settings, directory } }, options);
+    return await ask(request, benchmark, options);
   } finally {
     rmSync(directory, { recursive: true, force: true });
+    // It drops its databases itself, unless it was ended before it could.
+    if (benchmark.on === "postgres" || benchmark.on === "mariadb") await dropAbandoned(benchmark.on);
   }
 }
 
-async function ask(request: Request, { profile, signal }: ChildOptions): Promise<Figures> {
-  const execArgv = profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profile];
-  // A group of its own: with it, whatever processes the measurement has started can be ended.
-  const child = fork(program, { execArgv, detached: true, stdio: ["ignore", "pipe", "pipe", "ipc"] });
+async function ask(
+  request: Request,
+  { on = "sqlite", limit = usualLimit }: Benchmark,
+  { profile, signal }: ChildOptions,
+): Promise<Figures> {
+  const child = fork(program, {
+    execPath: on === "sqlite" ? process.execPath : nodeForServers().path,
+    execArgv: profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profile],
+    // A group of its own: with it, whatever processes the measurement has started can be ended.
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
   const timeout = AbortSignal.timeout(limit);
   const end = () => killGroup(child);
   for (const each of [timeout, signal]) each.addEventListener("abort", end);

@@ -1,14 +1,16 @@
 /** The command line of the benchmarks. */
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { Benchmark, Synchronous } from "./benchmark.ts";
+import type { Benchmark, Database, Synchronous } from "./benchmark.ts";
 import type { Wishes } from "./plan.ts";
 
 interface Given {
   only?: string[];
+  on?: Database[];
   variants?: string[];
   contenders?: string[];
   rounds: number;
   tasks?: number;
+  minutes?: number;
   synchronous?: Synchronous | "both";
   quick?: true;
   json?: true;
@@ -34,24 +36,34 @@ Exit codes:
   3    with --strict: a goal's "must" is not reached
 
 Examples:
-  $ npm run bench                                      everything; takes long
+  $ npm run bench                                      all of SQLite's; takes long
+  $ npm run bench -- --on postgres mariadb             all of the servers'; takes longer
   $ npm run bench -- --quick --rounds 1                does it run?
   $ npm run bench -- --only drain enqueue-one --synchronous full
   $ npm run bench -- --only drain --variants "small, 10" --contenders dbq floor
   $ npm run bench -- --only drain --variants "small, 100" --contenders dbq --rounds 1 --cpu-prof profiles
   $ npm run --silent bench -- --json > results.json
 
-Databases are made in the folder for temporary files: TMPDIR=/somewhere/else names another disk.
-BullMQ needs a Redis at 127.0.0.1:6379; without one it is left out.`;
+SQLite's files are made in the folder for temporary files: TMPDIR=/somewhere/else names another disk.
+BullMQ needs a Redis at 127.0.0.1:6379; without one it is left out.
+The servers are those of DBQ_TEST_POSTGRES_URL and DBQ_TEST_MYSQL_URL, or on this machine with their usual ports and users.
+Each measurement makes databases of its own there, and drops them.`;
 
 function build(names: readonly string[], contenders: readonly string[]): Command {
   return new Command("npm run bench --")
-    .description("Measures dbq beside better-sqlite3 used by hand and beside other queues, in alternation.")
+    .description("Measures dbq beside its driver used by hand and beside other queues, in alternation.")
     .addOption(new Option("--only <names...>", "only these benchmarks").choices(names))
+    .addOption(
+      new Option(
+        "--on <databases...>",
+        "only those on these databases (default: sqlite, or where those of --only are)",
+      ).choices(["sqlite", "postgres", "mariadb"]),
+    )
     .option("--variants <parts...>", "only the variants whose names have one of these in them")
     .addOption(new Option("--contenders <names...>", "only these contenders").choices(contenders))
     .option("--rounds <number>", "measurements of each contender; medians are shown", whole, 5)
     .option("--tasks <number>", "tasks in each measurement (default: as each benchmark thinks best)", whole)
+    .option("--minutes <number>", "how long pg-snapshot writes before it measures (default: 10)", minutes)
     .addOption(
       new Option(
         "--synchronous <setting>",
@@ -76,11 +88,11 @@ export function readCommand(args: readonly string[], all: readonly Benchmark[]):
     [...contenders],
   );
   const given = command.parse(args, { from: "user" }).opts<Given>();
-  const { only, rounds, tasks, quick = false, json = false, strict = false, list = false } = given;
+  const { only, rounds, tasks, minutes, quick = false, json = false, strict = false, list = false } = given;
   return {
-    benchmarks: all.filter(({ name }) => only?.includes(name) ?? true),
+    benchmarks: wanted(all, only, given.on),
     wishes: {
-      ...{ rounds, tasks, quick },
+      ...{ rounds, tasks, minutes, quick },
       synchronous: settings(given.synchronous ?? (quick ? "normal" : "both")),
       contenders: given.contenders,
       variants: given.variants,
@@ -90,8 +102,21 @@ export function readCommand(args: readonly string[], all: readonly Benchmark[]):
   };
 }
 
+function wanted(all: readonly Benchmark[], only?: readonly string[], on?: readonly Database[]) {
+  const databases = on ?? (only ? undefined : ["sqlite"]);
+  return all
+    .filter(({ name }) => only?.includes(name) ?? true)
+    .filter(({ on = "sqlite" }) => databases?.includes(on) ?? true);
+}
+
 function settings(wanted: Synchronous | "both"): readonly Synchronous[] {
   return wanted === "both" ? ["normal", "full"] : [wanted];
+}
+
+function minutes(text: string): number {
+  const value = Number(text);
+  if (value >= 0.1 && value <= 60) return value;
+  throw new InvalidArgumentError("expected a number from 0.1 to 60");
 }
 
 function whole(text: string): number {

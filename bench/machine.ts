@@ -1,10 +1,12 @@
 /** What the figures depend on beside the code: the machine and the versions. */
 import { closeSync, fsyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
-import { arch, cpus, platform, release, tmpdir, totalmem } from "node:os";
+import { arch, cpus, loadavg, platform, release, tmpdir, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
+import type { Database as Measured } from "./benchmark.ts";
 import { type RedisFacts, redisFacts } from "./peers/bullmq.ts";
+import { factsOf, type ServersFacts } from "./server/facts.ts";
 import { median } from "./verdict.ts";
 
 export interface Machine {
@@ -13,6 +15,10 @@ export interface Machine {
   cpu: string;
   cores: number;
   memoryGiB: number;
+  /** The load average of the minute before: what else the machine was doing. */
+  load: number;
+  /** What was to be measured on. */
+  on: readonly Measured[];
   /** Median microseconds of a write of 4 KiB with its fsync, where the databases are: what `synchronous: "full"` waits for. */
   fsyncMicroseconds: number;
   dbq: string;
@@ -23,9 +29,15 @@ export interface Machine {
   ioredis: string;
   /** Undefined: there is none. */
   redis: RedisFacts | undefined;
+  pg: string;
+  mysql2: string;
+  graphileWorker: string;
+  pgBoss: string;
+  /** Undefined: nothing was to be measured on any. */
+  servers: ServersFacts | undefined;
 }
 
-export async function describeMachine(): Promise<Machine> {
+export async function describeMachine(on: readonly Measured[]): Promise<Machine> {
   const [cpu] = cpus();
   return {
     node: process.version,
@@ -33,6 +45,8 @@ export async function describeMachine(): Promise<Machine> {
     cpu: cpu?.model.trim() ?? "unknown",
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 2 ** 30),
+    load: Number((loadavg()[0] ?? 0).toFixed(2)),
+    on,
     fsyncMicroseconds: measureFsync(),
     dbq: versionOf("dbq-ts"),
     betterSqlite3: versionOf("better-sqlite3"),
@@ -41,6 +55,11 @@ export async function describeMachine(): Promise<Machine> {
     bullmq: versionOf("bullmq"),
     ioredis: versionOf("ioredis"),
     redis: await redisFacts(),
+    pg: versionOf("pg"),
+    mysql2: versionOf("mysql2"),
+    graphileWorker: versionOf("graphile-worker"),
+    pgBoss: versionOf("pg-boss"),
+    servers: await factsOf(on.filter((database) => database !== "sqlite")),
   };
 }
 

@@ -23,8 +23,9 @@ async function run(asked: Asked): Promise<number> {
     process.stderr.write("bench: nothing of this name is to be measured: see --list\n");
     return 2;
   }
-  for (const synchronous of wishes.synchronous) await checkParity(synchronous);
-  const machine = await describeMachine();
+  const on = [...new Set(asked.benchmarks.map((benchmark) => benchmark.on ?? "sqlite"))];
+  if (on.includes("sqlite")) for (const synchronous of wishes.synchronous) await checkParity(synchronous);
+  const machine = await describeMachine(on);
   if (!json) print(machineText(machine));
   const results = await measureAll(planned, asked);
   print(json ? JSON.stringify(reportOf(machine, wishes, results), null, 2) : summaryText(results));
@@ -42,7 +43,7 @@ async function measureAll(planned: readonly Setup[], { wishes, json, profile }: 
     progress.beginning(setup);
     const result = await runSetup(setup, wishes, options, progress).finally(() => progress.pause());
     if (!json && results.at(-1)?.setup.benchmark !== setup.benchmark) print(benchmarkText(setup));
-    if (!json) print(resultText(result));
+    if (!json) print(resultText(result, wishes));
     results.push(result);
   }
   return results;

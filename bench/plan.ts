@@ -5,6 +5,7 @@ import { type Benchmark, type Contender, plain, type Synchronous, type Variant }
 export interface Wishes {
   readonly rounds: number;
   readonly tasks: number | undefined;
+  readonly minutes: number | undefined;
   readonly quick: boolean;
   readonly synchronous: readonly Synchronous[];
   /** Contenders by their names; undefined: all. */

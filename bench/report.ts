@@ -2,27 +2,57 @@
 import type { Machine } from "./machine.ts";
 import type { Setup, Wishes } from "./plan.ts";
 import type { Absent, Result } from "./run.ts";
+import { serversText } from "./server/facts.ts";
 import { number, table } from "./table.ts";
 import type { Line } from "./verdict.ts";
 
 const words = { aim: "reached, and the aim", must: "reached", short: "short" } as const;
 
 export function machineText(machine: Machine): string {
-  const { node, os, cpu, cores, memoryGiB, fsyncMicroseconds, redis } = machine;
+  const { node, os, cpu, cores, memoryGiB, fsyncMicroseconds, load } = machine;
+  const others = load === undefined ? "" : `, load ${load.toFixed(1)} before it`;
+  return [
+    `${cores} x ${cpu}, ${memoryGiB} GiB, ${os}, node ${node}, fsync ${number(fsyncMicroseconds)} µs${others}`,
+    ...(machine.on?.includes("sqlite") === false ? [] : sqliteText(machine)),
+    ...(machine.servers ? serversText(machine.servers, versionsText(machine)) : []),
+  ].join("\n");
+}
+
+function versionsText({ dbq, pg, mysql2, graphileWorker, pgBoss }: Machine): string {
+  return `dbq ${dbq}, pg ${pg}, mysql2 ${mysql2}, Graphile Worker ${graphileWorker}, pg-boss ${pgBoss}`;
+}
+
+function sqliteText({ redis, ...machine }: Machine): string[] {
   const persistence =
     redis && `Redis ${redis.version} (appendonly ${redis.appendonly}, save ${redis.save || "never"})`;
   return [
-    `${cores} x ${cpu}, ${memoryGiB} GiB, ${os}, node ${node}, fsync ${number(fsyncMicroseconds)} µs`,
     `dbq ${machine.dbq}, its floor and plainjob ${machine.plainjob} on better-sqlite3 ${machine.betterSqlite3} (SQLite ${machine.sqlite})`,
     `BullMQ ${machine.bullmq}, ioredis ${machine.ioredis}, ${persistence ?? "no Redis"}`,
-  ].join("\n");
+  ];
 }
 
 export function benchmarkText({ benchmark }: Setup): string {
   return `\n${benchmark.name}: ${benchmark.title}\n${wrapped(benchmark.about, 110)}`;
 }
 
-export function resultText({ setup, lines, missing, failed }: Result): string {
+/** What measures this again, and nothing else. */
+export function commandOf({ benchmark, variant, synchronous, rounds }: Setup, wishes: Wishes): string {
+  const { tasks, minutes, quick, contenders } = wishes;
+  return [
+    `npm run bench -- --only ${benchmark.name}`,
+    ...(variant.name === "" ? [] : [`--variants "${variant.name}"`]),
+    ...(contenders
+      ? [`--contenders ${contenders.map((name) => (name.includes(" ") ? `"${name}"` : name)).join(" ")}`]
+      : []),
+    ...(benchmark.once ? [] : [`--synchronous ${synchronous}`]),
+    `--rounds ${rounds}`,
+    ...(tasks === undefined ? [] : [`--tasks ${tasks}`]),
+    ...(minutes === undefined ? [] : [`--minutes ${minutes}`]),
+    ...(quick ? ["--quick"] : []),
+  ].join(" ");
+}
+
+export function resultText({ setup, lines, missing, failed }: Result, wishes: Wishes): string {
   const { benchmark, variant, synchronous, rounds } = setup;
   const durability = benchmark.once ? "" : `synchronous ${synchronous}`;
   const medians = rounds === 1 ? "1 round" : `medians of ${rounds} rounds`;
@@ -34,6 +64,7 @@ export function resultText({ setup, lines, missing, failed }: Result): string {
     ...(rows.length > 0 ? table(headings, rows).map((text) => `  ${text}`) : []),
     ...missing.map(({ contender, reason }) => `  left out: ${contender}: ${reason}`),
     ...failed.map(({ contender, reason }) => `  FAILED: ${contender}: ${indented(reason)}`),
+    `  $ ${commandOf(setup, wishes)}`,
   ].join("\n");
 }
 
@@ -82,6 +113,7 @@ export interface Report {
     /** Null: measured once, since durability does not matter to it. */
     readonly synchronous: Setup["synchronous"] | null;
     readonly rounds: number;
+    readonly command: string;
     readonly figures: readonly Line[];
     readonly missing: readonly Absent[];
     readonly failed: readonly Absent[];
@@ -93,18 +125,20 @@ export function reportOf(machine: Machine, settings: Wishes, results: readonly R
     at: new Date().toISOString(),
     machine,
     settings,
-    results: results.map(
-      ({ setup: { benchmark, variant, synchronous, rounds }, lines, missing, failed }) => ({
+    results: results.map(({ setup, lines, missing, failed }) => {
+      const { benchmark, variant, synchronous, rounds } = setup;
+      return {
         benchmark: benchmark.name,
         title: benchmark.title,
         variant: variant.name === "" ? null : variant,
         synchronous: benchmark.once ? null : synchronous,
         rounds,
+        command: commandOf(setup, settings),
         figures: lines,
         missing,
         failed,
-      }),
-    ),
+      };
+    }),
   };
 }
 

@@ -60,14 +60,14 @@ async function whoIsThere(setup: Setup): Promise<{ missing: Absent[]; present: S
 
 async function tried(
   { setup, contender }: Measurement,
-  { tasks, quick }: Wishes,
+  { tasks, minutes, quick }: Wishes,
   options: ChildOptions,
   failed: Absent[],
 ): Promise<Figures | undefined> {
   const { benchmark, variant, synchronous } = setup;
-  const settings = { synchronous, tasks, quick, variant };
+  const settings = { synchronous, tasks, minutes, quick, variant };
   try {
-    return await measureInChild({ benchmark: benchmark.name, contender: contender.name, settings }, options);
+    return await measureInChild({ benchmark, contender: contender.name, settings }, options);
   } catch (error) {
     options.signal.throwIfAborted();
     failed.push({ contender: contender.name, reason: (error as Error).message });

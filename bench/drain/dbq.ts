@@ -7,18 +7,21 @@ import { checkCompleted, type DrainRun, type DrainVariant, type Handler, Handler
 
 type Work = TaskFunction<Parameters<Handler>, ReturnType<Handler>>;
 
-async function fill(path: string, work: Work, { synchronous, variant, tasks }: DrainRun): Promise<void> {
-  await using queue = await openQueue(path, { synchronous });
+async function fill(queue: Queue, work: Work, { variant, tasks }: DrainRun): Promise<void> {
   for (const batch of batches(variant.payload, tasks)) {
     await queue.enqueueTasks(batch.map(({ n, payload }) => [work, n, payload] as const));
   }
+  await queue.close();
 }
 
 async function drain(queue: Queue, concurrency: number, allRun: Promise<void>): Promise<number> {
   const worker = new Worker(queue, { concurrency });
+  const failed = new Promise<never>((_, reject) => {
+    worker.on("error", reject);
+  });
   const start = performance.now();
   await worker.start();
-  await allRun;
+  await Promise.race([allRun, failed]);
   // The last ones have run; now they are settled too.
   await worker.idle();
   const milliseconds = performance.now() - start;
@@ -26,15 +29,26 @@ async function drain(queue: Queue, concurrency: number, allRun: Promise<void>): 
   return milliseconds;
 }
 
-export function drainDbq({ wait, concurrency }: DrainVariant): Timed<DrainVariant> {
+/** `open`: the queue, which is opened once to fill it, and once to drain it. */
+export function drainIn<R extends DrainRun>(
+  { wait, concurrency }: DrainVariant,
+  open: (run: R) => Promise<Queue>,
+  filled: (run: R) => Promise<void> = async () => undefined,
+): (run: R) => Promise<number> {
   const handlers = new Handlers(wait);
   const work = task("work", handlers.handler);
   return async (run) => {
-    const path = join(run.directory, "dbq.db");
-    await fill(path, work, run);
-    await using queue = await openQueue(path, { synchronous: run.synchronous });
+    await fill(await open(run), work, run);
+    await filled(run);
+    await using queue = await open(run);
     const milliseconds = await drain(queue, concurrency, handlers.times(run.tasks));
     checkCompleted((await queue.countTasks()).completed, run.tasks);
     return milliseconds;
   };
+}
+
+export function drainDbq(variant: DrainVariant): Timed<DrainVariant> {
+  return drainIn(variant, ({ directory, synchronous }) =>
+    openQueue(join(directory, "dbq.db"), { synchronous }),
+  );
 }

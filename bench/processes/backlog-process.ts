@@ -3,11 +3,13 @@ import { readFileSync } from "node:fs";
 import { openQueue, task, Worker } from "dbq-ts";
 import type { Synchronous } from "../benchmark.ts";
 import { configOf, serve } from "./served.ts";
-import { clockTurns, type TurnTimes } from "./turn-clock.ts";
+import type { TurnTimes } from "./turn-clock.ts";
 
 export interface BacklogConfig {
-  path: string;
-  synchronous: Synchronous;
+  /** A file, or the URL of a database on Postgres. */
+  location: string;
+  /** Of a file. */
+  synchronous?: Synchronous;
   /** How many urgent tasks there are. */
   urgent: number;
   /** Names of functions whose tasks come later. */
@@ -24,9 +26,9 @@ export interface Drained {
   memory: number;
 }
 
-const { path, synchronous, urgent, later, clocked } = configOf<BacklogConfig>();
-const times = clocked ? clockTurns() : { turns: [], claims: [] };
-const queue = await openQueue(path, { synchronous });
+const { location, synchronous, urgent, later, clocked } = configOf<BacklogConfig>();
+const times = clocked ? await clock() : { turns: [], claims: [] };
+const queue = await openQueue(location, synchronous ? { synchronous } : {});
 let started = 0;
 let first = 0;
 let onLast: (took: number) => void = () => undefined;
@@ -55,6 +57,13 @@ const commands = {
 };
 
 export type BacklogCommands = typeof commands;
+
+async function clock(): Promise<TurnTimes> {
+  const { clockTurns } = await (location.startsWith("postgres:")
+    ? import("../server/turn-clock.ts")
+    : import("./turn-clock.ts"));
+  return clockTurns();
+}
 
 function peakMemory(): number {
   if (process.platform !== "linux") return process.resourceUsage().maxRSS / 1_024;

@@ -36,7 +36,7 @@ async function measureBacklog({ directory, synchronous, tasks, quick }: Settings
   };
 }
 
-function timesOf(name: string, { times }: Drained): Figures {
+export function timesOf(name: string, { times }: Drained): Figures {
   if (times.claims.length === 0) throw new Error("no claim was seen: the turns' clock is out of date");
   return {
     [`${name}claim p50`]: percentile(times.claims, 0.5),
@@ -51,7 +51,7 @@ function drain({ path, urgent, synchronous }: Table, clocked: boolean): Promise<
   // Something is left when the last urgent task starts, in the small table too.
   addLater(path, Math.ceil(urgent / 10));
   return withChildren(async (start) => {
-    const config: BacklogConfig = { path, synchronous, urgent, later, clocked };
+    const config: BacklogConfig = { location: path, synchronous, urgent, later, clocked };
     const child = await start<BacklogCommands>(programBeside(import.meta.url, "backlog-process"), config);
     return await child.ask("drain");
   });

@@ -1,4 +1,4 @@
-/** dbq with the options that it has by default, but for `synchronous`. */
+/** dbq with the options that it has by default, but for `synchronous` of files. */
 import { openQueue, task, Worker } from "dbq-ts";
 import type { Peer, Place, Run } from "./peer.ts";
 
@@ -8,7 +8,9 @@ let running: Run = () => undefined;
 const step = task("step", (n: number) => running(n));
 
 export async function openDbq({ location, synchronous }: Place): Promise<Peer> {
-  const queue = await openQueue(location, { synchronous });
+  // How durable a commit is on a server is up to that server.
+  const onServer = /^(postgres|mysql):/.test(location);
+  const queue = await openQueue(location, onServer ? {} : { synchronous });
   return {
     async enqueue(n) {
       const id = await queue.enqueueTask(step, n);

@@ -18,7 +18,7 @@ export interface Enqueued {
 
 export type Run = (n: number) => void | Promise<void>;
 
-/** Where a queue is: which peer's, and its file or name there. */
+/** Where a queue is: which peer's, and its file, name or URL there. */
 export interface Place {
   peer: keyof typeof peers;
   location: string;
@@ -30,6 +30,9 @@ const peers = {
   floor: async () => (await import("./floor-peer.ts")).openFloor,
   plainjob: async () => (await import("./plainjob-peer.ts")).openPlainjobPeer,
   bullmq: async () => (await import("./bullmq-peer.ts")).openBullmq,
+  graphile: async () => (await import("../server/graphile-peer.ts")).openGraphile,
+  pgBoss: async () => (await import("../server/pg-boss-peer.ts")).openPgBoss,
+  postgresFloor: async () => (await import("../server/floor-peer.ts")).openFloor,
   spin: async () => (await import("./spin-peer.ts")).openSpin,
 };
 

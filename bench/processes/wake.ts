@@ -8,7 +8,7 @@ import { contenderOf } from "./place.ts";
 /** Milliseconds that the last tasks may take to start: plainjob looks once a second. */
 const patience = 30_000;
 
-async function measureWake({ worker, producer, tasks }: Pair): Promise<Figures> {
+export async function measureWake({ worker, producer, tasks }: Pair): Promise<Figures> {
   const { called, written } = await producer.ask("produce", tasks, false);
   const starts = await allStarts(worker);
   const since = (stamps: Float64Array) => starts.map((start, n) => start - (stamps[n] ?? 0)).subarray(warmUp);

@@ -1,0 +1,93 @@
+/** Whether draining on Postgres costs the same beside millions of other rows. */
+import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
+import { timesOf } from "../processes/backlog.ts";
+import type { BacklogCommands, BacklogConfig, Drained } from "../processes/backlog-process.ts";
+import { empty, fullBacklog, later } from "../processes/backlog-tables.ts";
+import { withChildren } from "../processes/children.ts";
+import { median } from "../processes/percentile.ts";
+import { addUrgent, makeTable } from "./backlog-tables.ts";
+import { noServer, withDatabase } from "./databases.ts";
+
+/** How often each table is drained, in turns. */
+const drains = 3;
+
+/** A table that is drained beside another. */
+export interface Table {
+  readonly url: string;
+  readonly urgent: number;
+}
+
+async function measureBacklog({ tasks, quick }: Settings): Promise<Figures> {
+  const urgent = tasks ?? (quick ? 2_000 : 20_000);
+  return await withDatabase("postgres", (smallUrl) =>
+    withDatabase("postgres", async (largeUrl) => {
+      await makeTable(smallUrl, empty);
+      await makeTable(largeUrl, fullBacklog(quick));
+      const [small, large] = [
+        { url: smallUrl, urgent },
+        { url: largeUrl, urgent },
+      ];
+      return await compare(large, small, { ratio: "vs a small table", other: "small table's " });
+    }),
+  );
+}
+
+/** Drains both tables in turns; then both once more with a clock, which takes time itself. */
+export async function compare(
+  table: Table,
+  beside: Table,
+  names: { ratio: string; other: string },
+): Promise<Figures> {
+  const drained = { table: [] as Drained[], beside: [] as Drained[] };
+  for (let i = 0; i < drains; i += 1) {
+    drained.beside.push(await drain(beside, false));
+    drained.table.push(await drain(table, false));
+  }
+  const perSecond = (all: Drained[]) => (1_000 * table.urgent) / median(all.map(({ took }) => took));
+  return {
+    "tasks/s": perSecond(drained.table),
+    [names.ratio]: perSecond(drained.table) / perSecond(drained.beside),
+    ...claimsOf("", await drain(table, true)),
+    ...claimsOf(names.other, await drain(beside, true)),
+  };
+}
+
+/** A statement that claims settles too: its turn says nothing more. */
+function claimsOf(name: string, drained: Drained): Figures {
+  return Object.fromEntries(
+    Object.entries(timesOf(name, drained)).filter(([figure]) => /claim/.test(figure)),
+  );
+}
+
+/** A new process drains what is added to the table for it. */
+async function drain({ url, urgent }: Table, clocked: boolean): Promise<Drained> {
+  await addUrgent(url, urgent);
+  return await withChildren(async (start) => {
+    const config: BacklogConfig = { location: url, urgent, later, clocked };
+    const program = programBeside(import.meta.url, "../processes/backlog-process");
+    const child = await start<BacklogCommands>(program, config);
+    return await child.ask("drain");
+  });
+}
+
+export const postgresBacklog: Benchmark = {
+  name: "pg-backlog",
+  title: "Postgres: draining beside millions of other rows",
+  about:
+    "A worker that knows 11 functions drains 20,000 no-op tasks, ten at a time, of a table that has 1M finished rows, 1M pending ones " +
+    "(half of them in another queue, half in the same queue, of its other ten functions, at a lower priority) and 500,000 scheduled ones; " +
+    "the same in a table without them; medians of three drains each, in turns, each in a new process. A claim is the statement that " +
+    "claims, which settles the ten before and commits too, from the call of the driver to its answer, in drains of their own.",
+  on: "postgres",
+  once: true,
+  rounds: 2,
+  figures: [
+    { name: "tasks/s", unit: "/s", better: "higher" },
+    { name: "vs a small table", unit: "", better: "higher", goals: [{ must: 0.6, aim: 0.8 }] },
+    { name: "claim p50", unit: "ms", better: "lower" },
+    { name: "claim p99", unit: "ms", better: "lower", goals: [{ must: 5, aim: 2 }] },
+    { name: "small table's claim p50", unit: "ms", better: "lower" },
+    { name: "small table's claim p99", unit: "ms", better: "lower" },
+  ],
+  contenders: [{ name: "dbq", missing: noServer("postgres"), measure: measureBacklog }],
+};

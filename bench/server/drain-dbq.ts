@@ -1,0 +1,19 @@
+/** dbq on a server: one process, one worker, its default options. */
+import { openQueue } from "dbq-ts";
+import type { Server } from "../benchmark.ts";
+import { drainIn } from "../drain/dbq.ts";
+import type { DrainVariant } from "../drain/variants.ts";
+import type { Timed } from "../warm-up.ts";
+import { settle } from "./connection.ts";
+import { onServer, type ServerRun } from "./databases.ts";
+
+type Run = ServerRun<DrainVariant>;
+
+export function drainDbqOn(server: Server): (variant: DrainVariant) => Timed<DrainVariant> {
+  const open = ({ url }: Run) => openQueue(url);
+  return (variant) =>
+    onServer(
+      server,
+      drainIn(variant, open, async ({ url }: Run) => await settle(url)),
+    );
+}

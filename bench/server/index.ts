@@ -1,0 +1,18 @@
+/** What is measured on servers. */
+import type { Benchmark } from "../benchmark.ts";
+import { postgresBacklog } from "./backlog.ts";
+import { mariadbDrain, postgresDrain } from "./drain.ts";
+import { serverEnqueue } from "./enqueue.ts";
+import { postgresSnapshot } from "./snapshot.ts";
+import { strategies } from "./strategies.ts";
+import { postgresWake } from "./wake.ts";
+
+export const serverBenchmarks: readonly Benchmark[] = [
+  postgresDrain,
+  ...serverEnqueue,
+  postgresWake,
+  postgresBacklog,
+  postgresSnapshot,
+  mariadbDrain,
+  ...strategies,
+];

@@ -1,0 +1,127 @@
+/** How the two ways to claim fare as worker processes grow. */
+import { openQueue } from "dbq-ts";
+import {
+  type Benchmark,
+  type Contender,
+  type Figures,
+  programBeside,
+  type Server,
+  type Settings,
+  type Variant,
+} from "../benchmark.ts";
+import { type Child, withChildren } from "../processes/children.ts";
+import { type Connection, settle, withConnection } from "./connection.ts";
+import { noServer, withDatabase } from "./databases.ts";
+import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
+
+interface CrowdVariant extends Variant {
+  readonly workers: number;
+}
+
+type Strategy = StrategyConfig["strategy"];
+
+/** Connections that a process shares among its statements: so 32 processes find room in a server's usual hundred. */
+const poolSize = 1;
+
+const crowds = [1, 2, 4, 8, 16, 32];
+
+const crowdOf = (workers: number): CrowdVariant => ({
+  name: `${workers} worker${workers === 1 ? "" : "s"}`,
+  workers,
+  quick: workers === 1 || workers === 8,
+});
+
+async function measureStrategy(
+  server: Server,
+  strategy: Strategy,
+  { tasks, quick, variant }: Settings<CrowdVariant>,
+): Promise<Figures> {
+  const count = tasks ?? (quick ? 4_000 : 40_000);
+  return await withDatabase(server, async (url) => {
+    await fill(url, count);
+    await settle(url);
+    return await withChildren(async (start) => {
+      const program = programBeside(import.meta.url, "strategy-process");
+      const config: StrategyConfig = { url, strategy, poolSize };
+      const children = await Promise.all(
+        Array.from({ length: variant.workers }, () => start<StrategyCommands>(program, config)),
+      );
+      return await withConnection(url, (connection) => drain(children, connection, count));
+    });
+  });
+}
+
+async function fill(url: string, count: number): Promise<void> {
+  await (await openQueue(url)).close();
+  await withConnection(url, async ({ rows }) => {
+    for (let from = 0; from < count; from += 1_000) {
+      const numbers = Array.from(
+        { length: Math.min(1_000, count - from) },
+        (_, i) => `('step', '[${from + i}]')`,
+      );
+      await rows(`insert into dbq_tasks (func, args) values ${numbers.join(", ")}`);
+    }
+  });
+}
+
+async function drain(
+  workers: readonly Child<StrategyCommands>[],
+  connection: Connection,
+  count: number,
+): Promise<Figures> {
+  const start = performance.now();
+  await Promise.all(workers.map((worker) => worker.ask("start")));
+  await allEnded(connection);
+  const milliseconds = performance.now() - start;
+  const reports = await Promise.all(workers.map((worker) => worker.ask("stop")));
+  const errors = reports.flatMap((report) => report.errors);
+  for (const error of new Set(errors)) process.stderr.write(`a worker was told of: ${error}\n`);
+  const completed = await connection.number("select count(*) from dbq_tasks where status = 'completed'");
+  if (completed !== count) throw new Error(`${completed} of ${count} tasks are completed after the drain`);
+  const ran = reports.map((report) => report.ran.length);
+  return {
+    "tasks/s": (1_000 * count) / milliseconds,
+    "run twice": ran.reduce((sum, one) => sum + one, 0) - new Set(reports.flatMap((one) => one.ran)).size,
+    errors: errors.length,
+    "smallest share": (Math.min(...ran) * workers.length) / count,
+  };
+}
+
+async function allEnded({ rows }: Connection): Promise<void> {
+  for (const status of ["pending", "running", "pending"]) {
+    const one = `select 1 from dbq_tasks where queue_name = 'default' and func = 'step' and status = '${status}' limit 1`;
+    while ((await rows(one)).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+const contender = (server: Server, name: string, strategy: Strategy): Contender<CrowdVariant> => ({
+  name,
+  missing: noServer(server),
+  measure: (settings) => measureStrategy(server, strategy, settings),
+});
+
+function strategiesOn(server: Server, name: string, title: string): Benchmark<CrowdVariant> {
+  return {
+    name,
+    title: `${title}: two ways to claim, and more and more workers`,
+    about:
+      "So many worker processes drain 40,000 no-op tasks, ten at a time each, with one connection for their statements. dbq is " +
+      "the strategy `skip-locked`; beside it `optimistic`. Run twice: how often a handler was called for a task that had been run before. " +
+      "Errors: what workers told of. The smallest worker's share is compared with the mean.",
+    on: server,
+    once: true,
+    variants: crowds.map(crowdOf),
+    figures: [
+      { name: "tasks/s", unit: "tasks/s", better: "higher" },
+      { name: "run twice", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
+      { name: "errors", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
+      { name: "smallest share", unit: "of the mean", better: "higher" },
+    ],
+    contenders: [contender(server, "dbq", "skip-locked"), contender(server, "optimistic", "optimistic")],
+  };
+}
+
+export const strategies: readonly Benchmark<CrowdVariant>[] = [
+  strategiesOn("postgres", "pg-strategies", "Postgres"),
+  strategiesOn("mariadb", "mariadb-strategies", "MariaDB"),
+];

@@ -1,0 +1,35 @@
+/** A worker in a process of its own that takes part in a drain, and notes which tasks it ran. */
+import { openQueue, task, Worker } from "dbq-ts";
+import { configOf, serve } from "../processes/served.ts";
+
+export interface StrategyConfig {
+  url: string;
+  strategy: "skip-locked" | "optimistic";
+  poolSize: number;
+}
+
+const { url, strategy, poolSize } = configOf<StrategyConfig>();
+const queue = await openQueue(url, { strategy, poolSize });
+const ran: number[] = [];
+const errors: string[] = [];
+const step = task("step", (n: number) => {
+  ran.push(n);
+});
+const worker = new Worker(queue, { tasks: [step] });
+worker.on("error", (error) =>
+  errors.push(error instanceof Error ? `${error.name}: ${error.message}` : String(error)),
+);
+
+const commands = {
+  start: () => worker.start(),
+  /** After the drain. */
+  async stop(): Promise<{ ran: number[]; errors: string[] }> {
+    await worker.stop();
+    await queue.close();
+    return { ran, errors };
+  },
+};
+
+export type StrategyCommands = typeof commands;
+
+serve(commands);
