@@ -31,8 +31,8 @@ export interface Dialect {
   skipLocked: SQL;
   /** Row-lock clause that waits for such rows. */
   locked: SQL;
-  /** Ends a SELECT: rows as they are, where a transaction else sees what there was when it began. */
-  latest: SQL;
+  /** Row-lock clause: rows as they are now, not as when the transaction began, and none is deleted before it ends. */
+  shared: SQL;
   /** Ends an INSERT: a row that a unique index refuses is left out. */
   ignoreConflict: SQL;
   /** A parameter as a whole number, where the database cannot tell from the text. */

@@ -11,7 +11,7 @@ import {
 } from "../moving.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Runner } from "./methods.ts";
-import { attemptColumns, type Row, taskColumns } from "./rows.ts";
+import { attemptColumns, taskColumns } from "./rows.ts";
 import { listed, type Params, type Statement } from "./statements.ts";
 import { count, insertedIds, type Op, rows } from "./steps.ts";
 
@@ -42,6 +42,9 @@ function kindOf(column: string): Kind {
   return column === "progress" ? "real" : "text";
 }
 
+const textOf = (d: Dialect, column: string): SQL =>
+  kindOf(column) === "json" ? d.text(sql.raw(column)) : sql.raw(column);
+
 /** A parameter as what its column holds. */
 function held(d: Dialect, column: string, parameter: unknown): SQL {
   switch (kindOf(column)) {
@@ -56,9 +59,8 @@ function held(d: Dialect, column: string, parameter: unknown): SQL {
   }
 }
 
-/** A column's value as it is carried; undefined: it cannot be. */
-function carried(column: string, value: unknown): MovedRow[number] {
-  const kind = kindOf(column);
+/** A value as it is carried; undefined: it cannot be. */
+function carried(kind: Kind | undefined, value: unknown): MovedRow[number] {
   if (value === null) return null;
   if (kind === "json" || kind === "text") return typeof value === "string" ? value : undefined;
   const number = Number(value);
@@ -67,15 +69,11 @@ function carried(column: string, value: unknown): MovedRow[number] {
   return Number.isSafeInteger(whole) ? whole : undefined;
 }
 
-/** The same for the same value, whichever database it was read from. */
-const versionOf = (columns: string, row: Row): string =>
-  JSON.stringify(namesOf(columns).map((column, i) => carried(column, row[i])));
-
 function statementsOf(d: Dialect, table: MovedTable) {
   const [name, columns] = [sql.raw(table), movedColumns[table]];
   const lengths = namesOf(columns)
     .filter((column) => unlimited.test(column))
-    .map((column) => sql`coalesce(octet_length(${listed(d, column)}), 0)`);
+    .map((column) => sql`coalesce(octet_length(${textOf(d, column)}), 0)`);
   const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${keyed} then 1 else 0 end` : "0");
   const values = (p: Params) =>
     sql.join(
@@ -84,6 +82,9 @@ function statementsOf(d: Dialect, table: MovedTable) {
     );
   const into = sql.raw(`insert into ${table} (${columns})`);
   return {
+    names: namesOf(columns),
+    kinds: namesOf(columns).map(kindOf),
+    versionKinds: namesOf(versions[table]).map(kindOf),
     stamps: (p) => sql`
       select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, versions[table])} from ${name}
       where id > ${p.after} order by id ${d.atMost(p.limit)}`,
@@ -97,7 +98,7 @@ function statementsOf(d: Dialect, table: MovedTable) {
     given: () => sql.raw(d.moving.lastId(table)),
     size: () => sql`select count(*) from ${name}`,
     highest: () => sql`select max(id) from ${name}`,
-  } satisfies Record<string, Statement>;
+  } satisfies Record<string, Statement | readonly string[]>;
 }
 
 const fixed = (text: string): Statement => {
@@ -166,25 +167,26 @@ export function movingOperations(d: Dialect) {
   ): Op<boolean> =>
     inside(moveId, function* () {
       for (const id of removed) yield* count(of[table].remove, { id });
-      const columns = namesOf(movedColumns[table]);
-      const params = given.map((row) => Object.fromEntries(columns.map((column, i) => [column, row[i]])));
+      const { names } = of[table];
+      const params = given.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
       yield* insertedIds(of[table].insert, params);
     });
 
   function* stamps(table: MovedTable, after: number, limit: number): Op<Stamp[]> {
-    const found = yield* rows(of[table].stamps, { after, limit });
+    const { stamps: query, versionKinds } = of[table];
+    const found = yield* rows(query, { after, limit });
     return found.map(([id, bytes, isKeyed, ...version]) => ({
       id: Number(id),
       bytes: Number(bytes),
       keyed: Number(isKeyed) === 1,
-      version: versionOf(versions[table], version),
+      version: version.map((value, i) => carried(versionKinds[i], value)).join(" "),
     }));
   }
 
   function* read(table: MovedTable, ids: readonly number[]): Op<MovedRow[]> {
-    const columns = namesOf(movedColumns[table]);
-    const found = yield* rows(of[table].read, { ids: JSON.stringify(ids) });
-    return found.map((row) => columns.map((column, i) => carried(column, row[i])) as unknown as MovedRow);
+    const { read: query, kinds } = of[table];
+    const found = yield* rows(query, { ids: JSON.stringify(ids) });
+    return found.map((row) => row.map((value, i) => carried(kinds[i], value)) as unknown as MovedRow);
   }
 
   function* lastGiven(table: MovedTable): Op<number> {

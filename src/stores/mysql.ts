@@ -30,7 +30,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   probe: (question, limit) => sql`(${question} order by claim_rank, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),
   locked: sql.raw("for update"),
-  latest: sql.raw("lock in share mode"),
+  shared: sql.raw("lock in share mode"),
   // A duplicate is an error, which the driver understands: ON DUPLICATE KEY and IGNORE would hide others as well.
   ignoreConflict: sql.raw(""),
   integer: (parameter) => sql`${parameter}`,

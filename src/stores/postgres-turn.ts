@@ -22,8 +22,8 @@ function turnStatement(d: Dialect, settled: (p: Params) => ReturnType<Statement>
   return (n) => (p) =>
     sql`
     with settled as (${settled(p)}),
-    asking as (select 1 from dbq_workers where id = ${p.workerId}),
     seen as (${probes(d, sql.raw("id, priority, queue_name, func"), n)(p)}),
+    asking as (select 1 from dbq_workers where id = ${p.workerId} and exists (select 1 from seen) ${d.shared}),
     wanted as (select queue_name, func, count(*) as n from seen, asking group by queue_name, func),
     found as (
       select locked.* from wanted cross join lateral (
@@ -77,7 +77,8 @@ export function turnInOne(ops: Operations, d: Dialect): Operations {
       settled: completed.map(({ id }) => ids.has(String(id))),
       claimed: claimed.sort(byClaimOrder),
       more: seen === limit || claimed.length < seen,
-      registered: Number(said[0]) > 0,
+      // Nobody asks for the row of a worker that found nothing: whoever looks in vain writes nothing.
+      registered: Number(said[0]) > 0 || seen === 0,
     };
   }
 

@@ -33,7 +33,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),
   locked: sql.raw("for update"),
-  latest: sql.raw(""),
+  shared: sql.raw("for key share"),
   ignoreConflict: sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}::bigint`,
   json: (parameter) => sql`${parameter}::json`,

@@ -55,7 +55,7 @@ const dialect: Dialect = {
   spreads: false,
   skipLocked: nothing,
   locked: nothing,
-  latest: nothing,
+  shared: nothing,
   ignoreConflict: sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,

@@ -55,13 +55,13 @@ const oneRow: Items = { afterTable: sql.raw(""), afterSet: sql.raw("") };
 
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
-/** Columns as they are read: times in milliseconds. */
+/** Columns as they are read: times in milliseconds. Each keeps its name: rows that come as objects have no two of one. */
 export function listed(d: Dialect, names: string): SQL {
   const columns = names.split(/,\s*/).map((name) => {
     const column = sql.raw(name);
-    if (/_at$|^wait_until$/.test(name)) return d.millis(column);
-    if (name === "progress") return d.real(column);
-    return /^(args|kwargs|result|error|meta)$/.test(name) ? d.text(column) : column;
+    if (/_at$|^wait_until$/.test(name)) return sql`${d.millis(column)} as ${column}`;
+    if (name === "progress") return sql`${d.real(column)} as ${column}`;
+    return /^(args|kwargs|result|error|meta)$/.test(name) ? sql`${d.text(column)} as ${column}` : column;
   });
   return sql.join(columns, sql`, `);
 }
@@ -113,7 +113,7 @@ export function statements(d: Dialect) {
 
     /** As it is now, and not as it was when the transaction began. */
     holderNow: (p) => sql`
-      select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished} ${d.latest}`,
+      select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished} ${d.shared}`,
 
     get: (p) => sql`
       select ${columns.task} from dbq_tasks where id in ${d.integers(p.ids)}`,
@@ -220,8 +220,9 @@ export function statements(d: Dialect) {
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = ${p.session}
       where id = ${p.workerId}`,
 
+    /** Whoever claims must not be declared dead at the same moment: what it claims then would not be freed. */
     worker: (p) => sql`
-      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId}`,
+      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId} ${d.shared}`,
 
     workers: (p) => sql`
       select ${columns.worker}, ${d.minus(d.now(p), sql`heartbeat_at`)}, ${d.sessionLives}
