@@ -193,8 +193,8 @@ export const dialectFaults: readonly Mutant[] = [
     name: "holder-as-it-was-when-the-transaction-began",
     why: "A unique key that somebody took a moment ago makes an app's transaction fail.",
     file: mysql,
-    find: 'latest: sql.raw("lock in share mode")',
-    replace: 'latest: sql.raw("")',
+    find: 'shared: sql.raw("lock in share mode")',
+    replace: 'shared: sql.raw("")',
     caughtBy: onMysql(
       "transaction and within > a key that another one took after the app's transaction began is a duplicate there too",
     ),
