@@ -7,7 +7,7 @@ import type { Operations } from "./operations.ts";
 import { probes } from "./questions.ts";
 import { candidateColumns, type Row, toClaimed } from "./rows.ts";
 import { itemColumns, itemOf, listed, type Params, type Statement } from "./statements.ts";
-import { type Op, rows, transaction } from "./steps.ts";
+import { type Op, rows, tell, transaction } from "./steps.ts";
 import { probed } from "./turn-operations.ts";
 
 type Completed = Extract<Outcome, { kind: "completed" }>;
@@ -67,6 +67,7 @@ export function turnInOne(ops: Operations, d: Dialect): Operations {
     const { workerId, limit } = claim;
     const params = { ...pairs, items: JSON.stringify(list), workerId, limit };
     const answer = yield* rows(statementFor(claim.queueNames.length * claim.funcs.length), params);
+    if (completed.length > 0) yield* tell();
     const said = answer.find((row) => row[0] !== null) ?? [];
     const ids = new Set(String(said[2] ?? "").split(","));
     const [seen, now] = [Number(said[1]), Number(said[3])];

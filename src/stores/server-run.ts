@@ -115,6 +115,8 @@ export class Execution {
     switch (step.want) {
       case "transaction":
         return await this.atomically(step.op, step.awaited);
+      case "tell":
+        return this.#noting(undefined);
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
         return (await this.asked.query(sql, params.map(storable))).rows;

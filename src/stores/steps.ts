@@ -18,6 +18,7 @@ export type Step =
   | { want: "ids"; query: Statement; params: readonly Params[] }
   | { want: "count"; query: Statement; params: Params }
   | { want: "changes"; query: Statement; params: readonly Params[] }
+  | { want: "tell" }
   | { want: "transaction"; op: () => Op<unknown>; awaited: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
@@ -48,6 +49,11 @@ export function* count(query: Statement, params: Params): Op<number> {
 export function* changes(query: Statement, items: readonly Params[]): Op<boolean[]> {
   if (items.length === 0) return [];
   return yield { want: "changes", query, params: items };
+}
+
+/** What looks like a question has changed something that somebody may be waiting for. */
+export function* tell(): Op<void> {
+  yield { want: "tell" };
 }
 
 /**
