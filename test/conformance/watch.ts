@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { insertOne } from "./arrange.ts";
+import { claim, claimBy, insert, insertOne, outcomes } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 import { eventually } from "./signals.ts";
 
@@ -35,6 +35,30 @@ export const watchGroup: Group = {
         const listeners = [new Listener(ctx), new Listener(ctx)];
         await hinted(ctx, () => Math.min(...listeners.map(({ calls }) => calls)));
         for (const { stop } of listeners) stop();
+      },
+    },
+    {
+      name: "a settle of another connection is hinted at",
+      needs: ["several connections", "hints between connections"],
+      run: async (ctx) => {
+        const other = await ctx.another();
+        await insert(ctx.bare, ...Array.from({ length: 50 }, () => ({})));
+        const claimed = await claim(ctx.bare, claimBy("w1", { limit: 50 }));
+        const listener = new Listener(ctx);
+        // Once it hears of inserts, it hears.
+        await hinted(ctx, () => listener.calls);
+        const before = listener.calls;
+        await eventually("a hint", async () => {
+          const next = claimed.pop();
+          // With a claim, as a worker settles.
+          if (next)
+            await other.turn({
+              outcomes: [outcomes.completed(next)],
+              claim: claimBy("w1", { funcs: ["none"] }),
+            });
+          return listener.calls > before;
+        });
+        listener.stop();
       },
     },
     {
