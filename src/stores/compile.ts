@@ -85,7 +85,7 @@ function overItems(statement: Statement, items: NonNullable<Dialect["items"]>): 
       },
     },
   ) as Params;
-  const nowhere: Items = { afterTable: sql``, afterSet: sql`` };
+  const nowhere: Items = { beforeTable: sql``, afterTable: sql``, afterSet: sql`` };
   statement(columns, nowhere);
   return statement(columns, items(sql`${sql.placeholder(itemList)}`, itemColumns([...used])));
 }

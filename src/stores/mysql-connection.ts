@@ -1,7 +1,7 @@
 /** Connections to MySQL and MariaDB, and what their errors mean. */
 import type { ConnectionOptions, ResultSetHeader } from "mysql2";
 import type { Answer, Connection } from "./server-pool.ts";
-import type { Failure } from "./server-run.ts";
+import { type Failure, thrownBy } from "./server-run.ts";
 import type { Host, ServerUrl } from "./server-url.ts";
 
 /** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
@@ -16,6 +16,8 @@ const settings = [
   "set session sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5",
   "set session transaction isolation level read committed",
 ];
+
+const unknownVariable = 1193;
 
 /** What mysql2 needs to know, without the host. Without FOUND_ROWS, a change counts what it changed. */
 export function configOf({
@@ -61,6 +63,10 @@ export async function connectMysql(config: ConnectionOptions, host: Host): Promi
     stream: { ref(): void; unref(): void };
   };
   for (const setting of settings) await query(setting, []);
+  // Of MariaDB alone: in a cluster, a node answers when it knows what the others have committed.
+  await query("set session wsrep_sync_wait = 7", []).catch((error: { errno?: number }) => {
+    if (error.errno !== unknownVariable) throw error;
+  });
   return {
     client,
     query,
@@ -119,7 +125,8 @@ const elsewhere = new Set([1290, 1792, 1836, 1047]);
 /** The server is ending, or ended this connection; an error at COMMIT. */
 const lost = new Set([1053, 1180, 1927, 3169, 4031]);
 
-export function failureOf(error: unknown): Failure {
+export function failureOf(thrown: unknown): Failure {
+  const error = thrownBy(thrown);
   const { errno = 0, code, fatal } = error as { errno?: number; code?: unknown; fatal?: boolean };
   if (passing.has(errno) || isDuplicate(error)) return "passing";
   if (elsewhere.has(errno)) return "elsewhere";

@@ -10,7 +10,7 @@ import { operations } from "./operations.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
 import { openDatabase, openUrl, type ServerDriver } from "./server-open.ts";
 import type { Asked } from "./server-pool.ts";
-import { ask, listOf, type ServerSteps, storable } from "./server-run.ts";
+import { ask, integersIn, listOf, type ServerSteps, storable } from "./server-run.ts";
 
 const types = { integer: "bigint", real: "double", text: "longtext character set utf8mb4" };
 const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
@@ -56,13 +56,15 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   },
   sessionLives: sql.raw("case when session is null then null else is_used_lock(session) is not null end"),
   items: (list, columns) => ({
-    afterTable: sql`, json_table(${list}, '$[*]' columns (${sql.join(
+    // Each row is looked up by its id, however few there are: a scan would wait for rows that others hold.
+    beforeTable: sql`json_table(${list}, '$[*]' columns (${sql.join(
       columns.map(
         ({ name, column, type }) =>
           sql`${sql.identifier(column)} ${sql.raw(`${types[type]} path '$.${name}'`)}`,
       ),
       sql`, `,
-    )})) as item`,
+    )})) as item straight_join`,
+    afterTable: sql.raw("force index (primary)"),
     afterSet: sql.raw(""),
   }),
   moving: mysqlMoving,
@@ -84,17 +86,14 @@ const steps: ServerSteps = {
       throw error;
     }
   },
-  /** Of rows that are written out, the ids follow the first one; of rows that are selected, they need not. */
   ids: async (asked, query, params) => {
     const { text, names } = compiler.compile(query);
     const [into = "", row = ""] = text.split(/(?<=\svalues\s)/);
     const ids: number[] = [];
-    const step = Number((await asked.query("select @@auto_increment_increment", [])).rows[0]?.[0]);
     for (let i = 0; i < params.length; i += mostRows) {
       const some = params.slice(i, i + mostRows);
       const values = some.flatMap((one) => names.map((name) => storable(one[name])));
-      const { insertId } = await asked.query(into + some.map(() => row).join(", "), values);
-      ids.push(...some.map((_, n) => insertId + n * step));
+      ids.push(...(await insertedRows(asked, into + some.map(() => row).join(", "), values, some.length)));
     }
     return ids;
   },
@@ -113,10 +112,28 @@ const steps: ServerSteps = {
   },
 };
 
-/** Of rows which are locked by it, by their ids. */
+const flavours = new WeakMap<Asked, { returns: boolean; step: number }>();
+
+/** MariaDB says which rows it inserted. MySQL says the first; of rows that are written out the others follow it. */
+async function insertedRows(asked: Asked, text: string, values: unknown[], count: number): Promise<number[]> {
+  const { returns, step } = flavours.get(asked) ?? (await flavourOf(asked));
+  if (returns) return integersIn(await asked.query(`${text} returning id`, values));
+  const { insertId } = await asked.query(text, values);
+  return Array.from({ length: count }, (_, n) => insertId + n * step);
+}
+
+async function flavourOf(asked: Asked) {
+  const { rows } = await asked.query("select version() as version, @@auto_increment_increment as step", []);
+  const [version, step] = rows[0] ?? [];
+  const flavour = { returns: /mariadb/i.test(String(version)), step: Number(step) };
+  flavours.set(asked, flavour);
+  return flavour;
+}
+
+/** Of rows which are locked by it, by their ids. Each is looked up: a scan would lock rows of others too. */
 async function generations(asked: Asked, ids: string): Promise<Map<number, number>> {
-  const list = "json_table(?, '$[*]' columns (value bigint path '$')) as list";
-  const text = `select id, generation_id from dbq_tasks where id in (select value from ${list}) for update`;
+  const text = `select id, generation_id from json_table(?, '$[*]' columns (value bigint path '$')) as list
+    straight_join dbq_tasks force index (primary) on id = value for update`;
   const { rows } = await asked.query(text, [ids]);
   return new Map(rows.map(([id, generation]) => [Number(id), Number(generation)]));
 }

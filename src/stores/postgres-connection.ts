@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import type { ClientConfig } from "pg";
 import type { Connection } from "./server-pool.ts";
-import type { Failure } from "./server-run.ts";
+import { type Failure, thrownBy } from "./server-run.ts";
 import { type Host, readServerUrl, type ServerUrl } from "./server-url.ts";
 
 /** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
@@ -127,7 +127,8 @@ export function settingsOf(client: unknown): { config: ClientConfig; hosts: Host
 const passing = new Set(["40001", "40P01", "55P03", "53300", "57P03", "57014"]);
 const elsewhere = new Set(["25006", "26000"]);
 
-export function failureOf(error: unknown): Failure {
+export function failureOf(thrown: unknown): Failure {
+  const error = thrownBy(thrown);
   const {
     code,
     message = "",

@@ -58,6 +58,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
         and database = (select oid from pg_database where datname = current_database())
         and (classid::bigint << 32) | objid::bigint = hashtextextended(session, 0)) then 1 else 0 end`),
   items: (list, columns) => ({
+    beforeTable: sql.raw(""),
     afterTable: sql.raw(""),
     afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,

@@ -3,6 +3,7 @@ import { entityKind, is } from "drizzle-orm/entity";
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { show } from "../durations.ts";
 import type { Answer, Asked } from "./server-pool.ts";
+import { thrownBy } from "./server-run.ts";
 
 /** What Drizzle's databases and transactions on servers have in common. */
 export interface ServerDrizzle {
@@ -44,19 +45,15 @@ export const arrays = (rows: readonly object[]): unknown[][] => rows.map((row) =
 
 export function askedOf(db: ServerDrizzle, kind: DrizzleKind): Asked {
   return {
-    query: async (text, params) => kind.answer(await executed(db, text, params, kind)),
+    query: async (text, params) => {
+      try {
+        return kind.answer(await db.execute(withValues(text, params, kind.parameter)));
+      } catch (error) {
+        throw thrownBy(error);
+      }
+    },
     transaction: (fn) => db.transaction((tx) => fn(askedOf(tx, kind))),
   };
-}
-
-/** Drizzle wraps what a driver throws. */
-async function executed(db: ServerDrizzle, text: string, params: readonly unknown[], kind: DrizzleKind) {
-  try {
-    return await db.execute(withValues(text, params, kind.parameter));
-  } catch (error) {
-    const { cause } = error as { cause?: unknown };
-    throw cause instanceof Error && (error as Error).message.startsWith("Failed query") ? cause : error;
-  }
 }
 
 function withValues(text: string, params: readonly unknown[], parameter: RegExp): SQL {

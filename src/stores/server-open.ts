@@ -11,7 +11,7 @@ import {
   type Teller,
 } from "./server.ts";
 import { askedOf, drizzleOf, type ServerDrizzle } from "./server-drizzle.ts";
-import { type Asked, type Connection, ServerPool } from "./server-pool.ts";
+import { type Asked, type Connection, Hosts, ServerPool } from "./server-pool.ts";
 import { type Host, readServerUrl, type ServerUrl } from "./server-url.ts";
 
 /** @default */
@@ -93,7 +93,11 @@ async function openConnections(
 ): Promise<Store> {
   const { sessions = true, poolSize = connections } = options;
   const connect = (host: Host) => driver.connect(config, host, sessions);
-  const [pool, apps] = [new ServerPool(connect, hosts, poolSize), new ServerPool(connect, hosts, poolSize)];
+  const preference = new Hosts(hosts);
+  const [pool, apps] = [
+    new ServerPool(connect, preference, poolSize),
+    new ServerPool(connect, preference, poolSize),
+  ];
   const spoilt = (error: unknown) => ["lost", "elsewhere"].includes(kind.steps.failureOf(error));
   const { beatInSession } = kind.operations.optimistic.statements;
   return await serverStore(
@@ -108,7 +112,7 @@ async function openConnections(
         const session =
           sessions && driver.seesLocks(strategy) ? `dbq:${randomBytes(8).toString("hex")}` : null;
         const data = {
-          ...{ connector: driver.connector.href, config, hosts: pool.hosts },
+          ...{ connector: driver.connector.href, config, hosts: preference.inOrder },
           ...{
             lock: session === null ? undefined : driver.lock,
             beat: kind.steps.compiler.compile(beatInSession),

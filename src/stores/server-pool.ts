@@ -43,41 +43,64 @@ export interface Pool {
 
 export type Connect = (host: Host) => Promise<Connection>;
 
-export class ServerPool implements Pool {
-  readonly #connect: Connect;
-  readonly #hosts: readonly Host[];
-  readonly #size: number;
-  readonly #idle: Connection[] = [];
-  readonly #waiting: (() => void)[] = [];
-  #open = 0;
-  /** Which host answered last: the others are tried after it. */
+/** The hosts of a server, and which of them answered last: the others are tried after it. All pools of a queue follow it. */
+export class Hosts {
+  readonly #all: readonly Host[];
+  /** With several, each process begins with another one, so that they share the work. */
   #preferred: number;
-  #closed = false;
 
-  /** With several hosts each process begins with another one, so that they share the work. */
-  constructor(connect: Connect, hosts: readonly Host[], size: number) {
-    this.#connect = connect;
-    this.#hosts = hosts;
-    this.#size = size;
-    this.#preferred = Math.floor(Math.random() * hosts.length);
+  constructor(all: readonly Host[]) {
+    this.#all = all;
+    this.#preferred = Math.floor(Math.random() * all.length);
   }
 
   get name(): string {
-    return this.#hosts.map(nameOf).join(",");
+    return this.#all.map(nameOf).join(",");
   }
 
-  /** The hosts in the order in which to try them. */
-  get hosts(): Host[] {
-    return this.#hosts.map((_, i) => this.#hosts[(this.#preferred + i) % this.#hosts.length] as Host);
+  /** In the order in which to try them. */
+  get inOrder(): Host[] {
+    return this.#all.map((_, i) => this.#all[(this.#preferred + i) % this.#all.length] as Host);
+  }
+
+  prefer(host: Host): void {
+    this.#preferred = this.#all.indexOf(host);
+  }
+
+  /** Its connections break: it is tried last, unless another one is preferred already. */
+  avoid(host: Host): void {
+    if (this.#all[this.#preferred] === host) this.#preferred = (this.#preferred + 1) % this.#all.length;
+  }
+}
+
+export class ServerPool implements Pool {
+  readonly #connect: Connect;
+  readonly #hosts: Hosts;
+  readonly #size: number;
+  readonly #idle: Connection[] = [];
+  readonly #waiting: (() => void)[] = [];
+  readonly #hostOf = new WeakMap<Connection, Host>();
+  #open = 0;
+  #closed = false;
+
+  constructor(connect: Connect, hosts: Hosts, size: number) {
+    this.#connect = connect;
+    this.#hosts = hosts;
+    this.#size = size;
+  }
+
+  get name(): string {
+    return this.#hosts.name;
   }
 
   /** A connection of its own, which is not counted; who holds it ends it. @throws what the last host's refusal was */
   async held(): Promise<Connection> {
     let failure: unknown;
-    for (const host of this.hosts) {
+    for (const host of this.#hosts.inOrder) {
       try {
         const connection = await this.#connect(host);
-        this.#preferred = this.#hosts.indexOf(host);
+        this.#hosts.prefer(host);
+        this.#hostOf.set(connection, host);
         return connection;
       } catch (error) {
         failure = error;
@@ -125,8 +148,8 @@ export class ServerPool implements Pool {
       this.#idle.push(connection);
     } else {
       this.#open -= 1;
-      // A host whose connections break is tried last.
-      if (!this.#closed) this.#preferred = (this.#preferred + 1) % this.#hosts.length;
+      const host = this.#hostOf.get(connection);
+      if (host && !this.#closed) this.#hosts.avoid(host);
       if (usable) void connection.end();
       else connection.destroy();
     }

@@ -163,6 +163,12 @@ export class Execution {
   }
 }
 
+/** Drizzle wraps what a driver throws. */
+export function thrownBy(error: unknown): unknown {
+  const { cause, message } = error as { cause?: unknown; message?: unknown };
+  return cause instanceof Error && String(message).startsWith("Failed query") ? cause : error;
+}
+
 /** How long a server that does not answer is waited for, in milliseconds. */
 const patience = 60_000;
 const firstPause = 5;
@@ -215,21 +221,34 @@ export class ServerRunner implements Runner {
     act: (execution: Execution, tries: number) => Promise<T>,
     { twice, patient }: Repeat,
   ): Promise<T> {
+    let execution: Execution | undefined;
+    const attempt = async (tries: number) => {
+      execution = undefined;
+      const result = await this.#pool.use((connection) => {
+        execution = new Execution(connection, this.#steps);
+        return act(execution, tries);
+      }, this.#isSpoilt);
+      if ((execution as Execution | undefined)?.changed) this.onCommit();
+      return result;
+    };
+    return await this.again(attempt, (error) => {
+      if (this.#steps.failureOf(error) !== "lost") return undefined;
+      if (!twice && execution?.undecided) return this.#unknown(error);
+      return patient ? undefined : this.named(error);
+    });
+  }
+
+  /** Tries until it succeeds, while the server cannot now. `givesUp`: what to throw instead of another try. */
+  async again<T>(attempt: (tries: number) => Promise<T>, givesUp: (error: unknown) => unknown): Promise<T> {
     const start = performance.now();
     for (let tries = 0; ; tries += 1) {
-      let execution: Execution | undefined;
       try {
-        const result = await this.#pool.use((connection) => {
-          execution = new Execution(connection, this.#steps);
-          return act(execution, tries);
-        }, this.#isSpoilt);
-        if (execution?.changed) this.onCommit();
-        return result;
+        return await attempt(tries);
       } catch (error) {
-        const failure = this.#steps.failureOf(error);
+        const reason = givesUp(error);
+        if (reason !== undefined) throw reason;
         const late = this.#closed || performance.now() - start > patience;
-        if (failure === "lost" && execution?.undecided && !twice) throw this.#unknown(error);
-        if (failure === "final" || late || (failure === "lost" && !patient)) throw this.named(error);
+        if (late || this.#steps.failureOf(error) === "final") throw this.named(error);
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
@@ -240,7 +259,8 @@ export class ServerRunner implements Runner {
   }
 
   /** What the driver threw, as a `DatabaseError` that says where. */
-  named(error: unknown): unknown {
+  named(thrown: unknown): unknown {
+    const error = thrownBy(thrown);
     if (error instanceof DbqError || !(error instanceof Error)) return error;
     if (this.#closed) return new QueueClosedError();
     // What is no error of the driver's is a mistake of the program's.

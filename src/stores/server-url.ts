@@ -22,8 +22,10 @@ const form = /^[a-z]+:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?#]*)(?:\/([^?#]*))?(
  */
 export function readServerUrl(url: string, defaults: { port: number; user: string }): ServerUrl {
   const [, user, password, hosts = "", database, query] = form.exec(url) ?? [];
-  if (!form.test(url))
-    throw new TypeError(`openQueue: ${withoutPassword(url)} is not a URL of a database server`);
+  if (!isWellFormed(url))
+    throw new TypeError(
+      `openQueue: ${withoutPassword(url)} is not a URL of a database server: in names and passwords, write / as %2F, : as %3A, @ as %40, % as %25`,
+    );
   const name = decodeURIComponent(database ?? "");
   if (name === "") throw new TypeError(`openQueue: the URL ${withoutPassword(url)} names no database`);
   return {
@@ -33,6 +35,18 @@ export function readServerUrl(url: string, defaults: { port: number; user: strin
     database: name,
     parameters: Object.fromEntries(new URLSearchParams(query ?? "")),
   };
+}
+
+/** A sign that should have been encoded makes a part of a password look like a host. */
+function isWellFormed(url: string): boolean {
+  const [address = ""] = url.split("?");
+  if (!form.test(url) || address.split("@").length > 2 || /\/\/[^@]*\/[^@]*@/.test(address)) return false;
+  try {
+    decodeURIComponent(url);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function readHost(text: string, url: string, defaultPort: number): Host {
@@ -45,7 +59,7 @@ function readHost(text: string, url: string, defaultPort: number): Host {
 
 /** For messages: passwords never appear in an error or a log. */
 export function withoutPassword(url: string): string {
-  return url.replace(/(:\/\/[^:@/]*):[^@/]*@/, "$1:***@").replace(/([?&]password=)[^&]*/i, "$1***");
+  return url.replace(/(:\/\/[^:@/]*):.*@/, "$1:***@").replace(/([?&]password=)[^&]*/gi, "$1***");
 }
 
 /** Where a server is, for messages. */

@@ -145,7 +145,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     },
     keepAlive: async (workerId, every, onLost) => {
       const beat = async () => {
-        if (!(await runner.write(() => ops.beat(workerId)))) onLost();
+        if (!(await runner.run(() => ops.beatWithoutSession(workerId)))) onLost();
       };
       // One that is under way when it is stopped is waited for.
       let beating = Promise.resolve();
@@ -213,19 +213,24 @@ async function runTransaction<T>(
   reach: ServerReach,
   fn: (tx: unknown) => MaybePromise<T>,
 ): Promise<T> {
+  let begun = false;
   let failure: { error: unknown } | undefined;
-  try {
-    return await reach.transact(async (tx) => {
-      try {
-        return await fn(tx);
-      } catch (error) {
-        failure = { error };
-        throw error;
-      }
-    });
-  } catch (error) {
-    throw failure ? failure.error : runner.named(error);
-  }
+  const run = async (tx: ServerDrizzle): Promise<T> => {
+    begun = true;
+    try {
+      return await fn(tx);
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
+  };
+  return await runner.again(
+    () => reach.transact(run),
+    (error) => {
+      if (failure) throw failure.error;
+      return begun ? runner.named(error) : undefined;
+    },
+  );
 }
 
 function inTransaction(kind: ServerKind, ops: Operations, given: unknown): StoreTransaction {

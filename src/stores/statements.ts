@@ -20,6 +20,7 @@ export type Params = Readonly<Record<string, unknown>>;
 
 /** The places in an UPDATE of many rows where the list of their parameters may stand. */
 export interface Items {
+  beforeTable: SQL;
   afterTable: SQL;
   afterSet: SQL;
 }
@@ -51,7 +52,7 @@ export function itemColumns(names: readonly string[]): ItemColumn[] {
 /** A parameter in a change of many rows. */
 export const itemOf = (name: string): SQL => sql`item.${sql.identifier(`item_${name}`)}`;
 
-const oneRow: Items = { afterTable: sql.raw(""), afterSet: sql.raw("") };
+const oneRow: Items = { beforeTable: sql.raw(""), afterTable: sql.raw(""), afterSet: sql.raw("") };
 
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
@@ -71,9 +72,9 @@ const held = (p: Params) => sql`dbq_tasks.id = ${p.id} and generation_id = ${p.g
 /** A state change: it names the generation that was read, and adds one to it. */
 const change =
   (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
-  (p, { afterTable, afterSet } = oneRow) =>
+  (p, { beforeTable, afterTable, afterSet } = oneRow) =>
     sql`
-      update dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(p)} ${and}`;
+      update ${beforeTable} dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(p)} ${and}`;
 
 const insertInto = sql.raw(`
       insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
@@ -158,8 +159,8 @@ export function statements(d: Dialect) {
     promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, sql`and status = 'scheduled'`),
 
     /** Not a state change: the generation stays. */
-    noteProgress: (p, { afterTable, afterSet } = oneRow) => sql`
-      update dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
+    noteProgress: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
+      update ${beforeTable} dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
       where ${held(p)} and status = 'running'`,
 
     recordAttempt: (p, many) => {
@@ -212,10 +213,10 @@ export function statements(d: Dialect) {
       values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
         ${p.pid}, ${p.processStart}, ${p.beat})`,
 
-    /** From a connection that others share: no session is the worker's own. */
     beat: (p) => sql`
-      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = null where id = ${p.workerId}`,
+      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
 
+    /** `session`: what it holds; null where it beats on a connection that others share. */
     beatInSession: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = ${p.session}
       where id = ${p.workerId}`,

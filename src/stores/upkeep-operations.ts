@@ -85,6 +85,11 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     return (yield* count(s.beat, { workerId })) > 0;
   }
 
+  /** For a worker whose thread does not beat: no session shows that it lives. */
+  function* beatWithoutSession(workerId: string): Op<boolean> {
+    return (yield* count(s.beatInSession, { workerId, session: null })) > 0;
+  }
+
   /** The first beat is any number: a worker that registers anew is not taken for its former self by a late rescue. */
   function* register({ queueNames, ...worker }: NewWorker): Op<void> {
     const beat = Math.floor(Math.random() * 2 ** 31);
@@ -99,6 +104,7 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     rescueOrphans,
     register,
     beat,
+    beatWithoutSession,
     unregister,
     *heldBy(workerId: string): Op<Held[]> {
       return (yield* rows(s.heldBy, { workerId })).map((row) => {

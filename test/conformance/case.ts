@@ -11,7 +11,6 @@ export type Need =
   | "heartbeats"
   | "heartbeats on a thread"
   | "hints between connections"
-  | "processes"
   | "an app's connection";
 
 /** A transaction of the app's own, begun and ended by hand. */
@@ -47,6 +46,11 @@ export interface AppDatabase {
 /** One way to keep a queue, in the registry of `stores.ts`. */
 export interface Kind {
   readonly name: string;
+  /**
+   * The groups about which it differs from a kind that has the same statements: those that `npm test` has time for.
+   * Undefined: all. With DBQ_FULL=1 every kind runs every group.
+   */
+  readonly concerns?: readonly GroupName[];
   /** Why it has not what some cases need. */
   readonly lacks: Partial<Record<Need, string>>;
   make(): Promise<Place>;
@@ -74,9 +78,28 @@ export interface Case {
   run(ctx: Context): Promise<void>;
 }
 
+export type GroupName =
+  | "insert"
+  | "raw SQL"
+  | "get, list, count, idle, attempts"
+  | "transaction and within"
+  | "turn: claim"
+  | "turn: settle"
+  | "standings and progress"
+  | "cancel and retry"
+  | "purge and prune"
+  | "promote"
+  | "workers: register, rescue, unregister"
+  | "heartbeat"
+  | "restart"
+  | "moving"
+  | "watch and diagnose"
+  | "races between connections"
+  | "contention between processes";
+
 /** The cases about one area of the Store interface. */
 export interface Group {
-  readonly name: string;
+  readonly name: GroupName;
   readonly cases: readonly Case[];
 }
 

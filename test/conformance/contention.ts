@@ -83,7 +83,7 @@ export const contentionGroup: Group = {
   cases: [
     {
       name: "no generation is claimed twice, nobody starves, no lock is heard of, nothing is left",
-      needs: ["several connections", "processes"],
+      needs: ["several connections"],
       run: async (ctx) => {
         const contenders = Array.from({ length: processes }, (_, i) => start(ctx, `w${i}`));
         try {

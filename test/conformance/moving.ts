@@ -130,6 +130,7 @@ export const movingGroup: Group = {
       "the seal waits for who writes, and holds off who comes after",
       async (ctx) => {
         const { bare, place } = ctx;
+        const another = await ctx.another();
         const open = await place.begin();
         await bare.within(open.handle).insert([newTask({ func: "late" })], "report");
         await bare.moving.size("dbq_tasks");
@@ -140,7 +141,6 @@ export const movingGroup: Group = {
           await bare.moving.seal();
           sealed = true;
         })();
-        const another = await ctx.another();
         for (let i = 0; i < 20; i += 1) await another.moving.size("dbq_tasks");
         assert.equal(sealed, false);
         await open.commit();

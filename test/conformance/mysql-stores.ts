@@ -1,14 +1,14 @@
 /** The stores on MySQL and MariaDB. */
 import { drizzle } from "drizzle-orm/mysql2";
-import { createPool } from "mysql2/promise";
+import { createPool } from "mysql2";
 import { openMysql, openMysqlDatabase } from "../../src/stores/mysql.ts";
-import { newDatabase } from "../support/mysql.ts";
+import { elsewhere, newDatabase } from "../support/mysql.ts";
 import type { Kind, Row } from "./case.ts";
 import {
   type Driver,
   onDatabaseOf,
-  processesElsewhere,
   type ServerDialect,
+  type ServerKind,
   serverKind,
 } from "./server-stores.ts";
 
@@ -30,30 +30,43 @@ const dialect: ServerDialect = {
 /** With settings that some apps give it. */
 const mysql2: Driver = (uri) => {
   const pool = createPool({ uri, supportBigNumbers: true, bigNumberStrings: true, namedPlaceholders: true });
-  return { db: drizzle(pool), end: () => pool.end() };
+  pool.on("connection", (connection) => connection.query(`set time_zone = '${elsewhere}'`));
+  return { db: drizzle(pool), end: () => pool.promise().end() };
 };
 
 const migrate = true;
 const lacks = { "hints between connections": "MySQL tells nobody of a commit: workers poll" } as const;
 
-const server = (name: string, options: Omit<Parameters<typeof openMysql>[1], "migrate"> = {}) =>
+const server = (
+  name: string,
+  options: Omit<Parameters<typeof openMysql>[1], "migrate"> = {},
+  more: Partial<ServerKind> = {},
+) =>
   serverKind(dialect, {
     name,
     lacks,
     driver: mysql2,
     connect: (url) => openMysql(url, { migrate, ...options }),
+    ...more,
   });
 
 export const mysqlMain: readonly Kind[] = [server("MySQL")];
 
 export const mysqlVariants: readonly Kind[] = [
-  server("MySQL, optimistic", { strategy: "optimistic" }),
-  serverKind(dialect, {
-    name: "MySQL, an app's database over mysql2",
-    lacks: { ...processesElsewhere, ...lacks },
-    driver: mysql2,
-    connect: (url) => onDatabaseOf(mysql2, url, (db) => openMysqlDatabase(db, { migrate })),
-  }),
+  server(
+    "MySQL, optimistic",
+    { strategy: "optimistic" },
+    { concerns: ["turn: claim", "races between connections", "contention between processes"] },
+  ),
+  // Its connections are known, so that dbq opens its own, as it does by a URL.
+  server(
+    "MySQL, an app's database over mysql2",
+    {},
+    {
+      connect: (url) => onDatabaseOf(mysql2, url, (db) => openMysqlDatabase(db, { migrate })),
+      concerns: ["transaction and within", "heartbeat", "watch and diagnose"],
+    },
+  ),
 ];
 
 export const mysqlStores: readonly Kind[] = [...mysqlMain, ...mysqlVariants];

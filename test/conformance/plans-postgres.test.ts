@@ -113,7 +113,8 @@ describe.skipIf(isMissing(server)).each([false, true])("Postgres, analysed: %s",
       expect(plans.flatMap(({ indexes }) => indexes).join()).toMatch(index);
       for (const { text, ...plan } of plans) {
         expect.soft(plan.scanned, text).toEqual([]);
-        expect.soft(plan.rows, text).toBeLessThan(mostRows);
+        // Without statistics it may go through all of a partial index.
+        expect.soft(plan.rows, text).toBeLessThan(analysed ? mostRows : many + mostRows);
         expect.soft(plan.pages, text).toBeLessThan(mostPages);
       }
     });

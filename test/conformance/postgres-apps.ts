@@ -4,9 +4,9 @@ import { drizzle as overPglite } from "drizzle-orm/pglite";
 import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { openPostgresDatabase } from "../../src/stores/postgres.ts";
-import type { AppDatabase, Kind, Need, Row } from "./case.ts";
+import type { AppDatabase, Kind, Row } from "./case.ts";
 import { nodePostgres, postgresDialect } from "./postgres-stores.ts";
-import { type Driver, emptied, onDatabaseOf, processesElsewhere, serverKind } from "./server-stores.ts";
+import { type Driver, emptied, onDatabaseOf, type ServerKind, serverKind } from "./server-stores.ts";
 
 /** With settings that some apps give it. */
 const postgresJs: Driver = (url) => {
@@ -16,12 +16,13 @@ const postgresJs: Driver = (url) => {
 
 const migrate = true;
 
-const app = (name: string, driver: Driver, lacks: Partial<Record<Need, string>> = {}) =>
+const app = (name: string, driver: Driver, more: Partial<ServerKind>) =>
   serverKind(postgresDialect, {
     name: `Postgres, an app's database over ${name}`,
-    lacks: { ...processesElsewhere, ...lacks },
+    lacks: {},
     driver,
     connect: (url) => onDatabaseOf(driver, url, (db) => openPostgresDatabase(db, { migrate })),
+    ...more,
   });
 
 // ---- in the process --------------------------------------------------------------------------
@@ -41,6 +42,8 @@ function pglite(): Kind {
   const connect = () => openPostgresDatabase(overPglite(start()), { migrate });
   return {
     name: "Postgres, an app's database over PGlite",
+    // It is asked as postgres.js is, and takes some seconds to start.
+    concerns: ["insert", "transaction and within", "turn: claim", "turn: settle"],
     lacks: {
       "several connections": "a PGlite is one connection",
       restart: "a database in memory ends with its process",
@@ -66,10 +69,15 @@ function pglite(): Kind {
 }
 
 export const postgresApps: readonly Kind[] = [
-  app("node-postgres", nodePostgres),
+  // Its connections are known, so that dbq opens its own, as it does by a URL.
+  app("node-postgres", nodePostgres, {
+    concerns: ["transaction and within", "heartbeat", "watch and diagnose"],
+  }),
   app("postgres.js", postgresJs, {
-    "hints between connections": "what is asked over postgres.js listens to nobody: workers poll",
-    "heartbeats on a thread": "no other thread can use the app's connections",
+    lacks: {
+      "hints between connections": "what is asked over postgres.js listens to nobody: workers poll",
+      "heartbeats on a thread": "no other thread can use the app's connections",
+    },
   }),
   pglite(),
 ];

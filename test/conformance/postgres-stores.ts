@@ -3,8 +3,8 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool, types } from "pg";
 import { openPostgres } from "../../src/stores/postgres.ts";
 import { newSchema } from "../support/postgres.ts";
-import type { Kind, Need, Row } from "./case.ts";
-import { type Driver, processesElsewhere, type ServerDialect, serverKind } from "./server-stores.ts";
+import type { Kind, Row } from "./case.ts";
+import { type Driver, type ServerDialect, type ServerKind, serverKind } from "./server-stores.ts";
 
 export const postgresDialect: ServerDialect = {
   newHome: async () => {
@@ -25,28 +25,35 @@ export const nodePostgres: Driver = (url) => {
 };
 
 const migrate = true;
-const withoutSessions = {
-  ...processesElsewhere,
-  "hints between connections": "nobody listens without a session: workers poll",
-};
-
 const server = (
   name: string,
   options: Omit<Parameters<typeof openPostgres>[1], "migrate"> = {},
-  lacks: Partial<Record<Need, string>> = {},
+  more: Partial<ServerKind> = {},
 ) =>
   serverKind(postgresDialect, {
     name,
-    lacks,
+    lacks: {},
     driver: nodePostgres,
     connect: (url) => openPostgres(url, { migrate, ...options }),
+    ...more,
   });
 
 export const postgresMain: readonly Kind[] = [server("Postgres")];
 
 export const postgresVariants: readonly Kind[] = [
-  server("Postgres, optimistic", { strategy: "optimistic" }),
-  server("Postgres, without sessions", { sessions: false }, withoutSessions),
+  server(
+    "Postgres, optimistic",
+    { strategy: "optimistic" },
+    { concerns: ["turn: claim", "races between connections", "contention between processes"] },
+  ),
+  server(
+    "Postgres, without sessions",
+    { sessions: false },
+    {
+      lacks: { "hints between connections": "nobody listens without a session: workers poll" },
+      concerns: ["insert", "transaction and within", "turn: claim", "heartbeat", "watch and diagnose"],
+    },
+  ),
 ];
 
 export const postgresStores: readonly Kind[] = [...postgresMain, ...postgresVariants];

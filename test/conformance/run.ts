@@ -1,18 +1,30 @@
 /** The suite, given to the test runner. */
 import { afterAll, describe, it } from "vitest";
+import { amount } from "../support/amount.ts";
 import { isMissing, type Server } from "../support/server.ts";
-import { type Kind, leftOutOf, reasonToLeaveOut, runCase } from "./case.ts";
+import { type Group, type Kind, leftOutOf, reasonToLeaveOut, runCase } from "./case.ts";
 import { suite } from "./suite.ts";
 
 // Milliseconds: several processes on a machine that is busy.
 const timeout = 120_000;
 
-/** Every case on each of these kinds; a line for what is left out. */
+const everything = amount(0, 1) === 1;
+
+/** What of the suite this kind runs. */
+function groupsFor({ name, concerns }: Kind): readonly Group[] {
+  if (concerns === undefined || everything) return suite;
+  const groups = suite.filter((group) => concerns.includes(group.name));
+  console.log(`${name}: ${groups.length} of ${suite.length} groups; with DBQ_FULL=1, all`);
+  return groups;
+}
+
+/** The cases on each of these kinds; a line for what is left out. */
 export function runSuite(kinds: readonly Kind[]): void {
   describe.each(kinds)("$name", (kind) => {
-    for (const line of leftOutOf(kind, suite)) console.log(line);
+    const groups = groupsFor(kind);
+    for (const line of leftOutOf(kind, groups)) console.log(line);
     afterAll(() => kind.end?.());
-    for (const { name, cases } of suite) {
+    for (const { name, cases } of groups) {
       const applicable = cases.filter((one) => reasonToLeaveOut(one, kind) === undefined);
       if (applicable.length === 0) continue;
       describe(name, () => {

@@ -1,7 +1,6 @@
 /** What the stores on servers have in common: one place for all cases of a kind, emptied before each. */
 import type { Store } from "../../src/store.ts";
-import { amount } from "../support/amount.ts";
-import type { AppDatabase, Kind, Need, OpenTransaction, Place, Row } from "./case.ts";
+import type { AppDatabase, GroupName, Kind, Need, OpenTransaction, Place, Row } from "./case.ts";
 
 /** Tables of its own on a server, as `test/support/` makes them. */
 export interface Home {
@@ -18,6 +17,7 @@ export interface ServerKind {
   readonly name: string;
   readonly lacks: Partial<Record<Need, string>>;
   readonly driver: Driver;
+  readonly concerns?: readonly GroupName[];
   connect(url: string): Promise<Store>;
 }
 
@@ -26,16 +26,11 @@ export interface ServerDialect {
   earlier: Place["earlier"];
 }
 
-/** What is left out of `npm test` where it would show what another kind has shown: it takes two seconds. */
-export const processesElsewhere: Partial<Record<Need, string>> =
-  amount(0, 1) === 1
-    ? {}
-    : { processes: "another kind with this strategy has shown it; with DBQ_FULL=1 it is run" };
-
 /** A DELETE takes 1 ms, where TRUNCATE waits 60 ms for the disk, and the migrations would take longer still. */
 export const emptied = "delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks";
 
-export function serverKind(dialect: ServerDialect, { name, lacks, driver, connect }: ServerKind): Kind {
+export function serverKind(dialect: ServerDialect, { driver, ...kind }: ServerKind): Kind {
+  const { connect } = kind;
   let home: Promise<Home> | undefined;
   const migrated = async () => {
     const made = await dialect.newHome();
@@ -43,9 +38,7 @@ export function serverKind(dialect: ServerDialect, { name, lacks, driver, connec
     return made;
   };
   return {
-    name,
-    lacks,
-    connect,
+    ...kind,
     make: async () => {
       home ??= migrated();
       const { sql, url } = await home;

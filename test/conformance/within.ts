@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { AsyncTransactionError, DuplicateTaskError } from "../../src/errors.ts";
 import type { StoreTransaction } from "../../src/store.ts";
-import { insertOne, newTask, outcomes, recordOf, running } from "./arrange.ts";
+import { insertOne, minute, newTask, outcomes, recordOf, running } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 import { appTransaction, got, savepoint, transaction } from "./steps.ts";
 
@@ -184,6 +184,23 @@ export const withinGroup: Group = {
         });
         await store.within(place.app()).insert(one, "report");
         assert.equal(await countIn(ctx), 2);
+      },
+    },
+    {
+      name: "times that are written on the app's connections are of the database's clock, and in no zone",
+      needs: ["an app's connection"],
+      run: async ({ place, store }) => {
+        const task = await running(store);
+        const [id] = await appTransaction(place.app(), store, function* (inside) {
+          assert.equal(yield* got(inside.settle(outcomes.completed(task))), true);
+          const inserted = yield* got(inside.insert([newTask({ delay: 10 * minute })], "report"));
+          return inserted.map((each) => each.id);
+        });
+        const { createdAt, waitUntil } = await recordOf(store, id as number);
+        const { finishedAt, startedAt } = await recordOf(store, task.id);
+        assert.ok(Math.abs((waitUntil ?? 0) - createdAt - 10 * minute) < minute);
+        for (const time of [createdAt, finishedAt, startedAt])
+          assert.ok(Math.abs((time ?? 0) - Date.now()) < minute, `${time} is not now`);
       },
     },
     {

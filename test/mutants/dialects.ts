@@ -67,6 +67,22 @@ export const dialectFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "turn-in-one-of-a-dying-worker",
+    why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
+    file: postgresTurn,
+    find: "and exists (select 1 from seen) ${d.shared})",
+    replace: "and exists (select 1 from seen))",
+    caughtBy: ofTurns("a turn on Postgres > claims nothing for a worker that is being declared dead"),
+  },
+  {
+    name: "settled-turn-is-not-told",
+    why: "Whoever awaits a task in another process than its worker's hears of its end by the next poll.",
+    file: postgresTurn,
+    find: "if (completed.length > 0) yield* tell();",
+    replace: "",
+    caughtBy: ofSessions("others on Postgres > are told of what is enqueued, settled and cancelled"),
+  },
+  {
     name: "spread-is-never-widened",
     why: "Without row locks thirty workers all try the same few tasks, and most of their turns are in vain.",
     file: "src/stores/turn-operations.ts",
@@ -162,6 +178,15 @@ export const dialectFaults: readonly Mutant[] = [
     replace: "${d.atMost(p.limit)} ${d.locked}",
     caughtBy: ofMysql("a store on MySQL > of many tasks > claims what no other transaction holds"),
     hangs: true,
+  },
+  {
+    name: "claim-of-a-dying-worker",
+    why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
+    file: statements,
+    after: "worker: (p)",
+    find: "where id = ${p.workerId} ${d.shared}",
+    replace: "where id = ${p.workerId}",
+    caughtBy: ofMysql("a store on MySQL > claims nothing for a worker that is being declared dead"),
   },
   {
     name: "ids-of-many-rows-are-a-step-apart",

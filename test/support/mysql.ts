@@ -40,11 +40,14 @@ async function refusalOf(url: string): Promise<string | undefined> {
   }
 }
 
+/** The time zone of an app that keeps another one than dbq does: that must not matter. */
+export const elsewhere = "+05:30";
+
 /** A database, and a connection to it. */
 export interface OwnDatabase {
   readonly name: string;
   readonly url: string;
-  /** Runs several statements at once, and keeps another time zone than dbq does: that must not matter. */
+  /** Runs several statements at once. */
   readonly client: Connection;
   drop(): Promise<void>;
 }
@@ -60,7 +63,7 @@ export async function newDatabase(): Promise<OwnDatabase> {
   await dropLeftOvers(client);
   // What holds a lock for so long is a connection that a test has left open: it should say so.
   await client.query(
-    `create database ${name}; use ${name}; set time_zone = '+05:30'; set lock_wait_timeout = 10`,
+    `create database ${name}; use ${name}; set time_zone = '${elsewhere}'; set lock_wait_timeout = 10`,
   );
   return {
     name,

@@ -72,23 +72,19 @@ export interface Schema {
   drop(): Promise<void>;
 }
 
-/** An app that keeps another time than dbq does, on its connections and in its process, must not matter. */
-const elsewhere = "Asia/Kolkata";
-
 /** A new schema. @throws Error when there is no server: ask `postgresServer` before */
 export async function newSchema(): Promise<Schema> {
   const { url: server, reason } = await postgresServer();
   if (server === undefined) throw new Error(reason);
   const name = newName();
-  const url = inSchema(server, name);
-  const client = new Client({ connectionString: url });
+  const client = new Client({ connectionString: server });
   await client.connect();
   await dropLeftOvers(client);
   // What holds a lock for so long is a connection that a test has left open: it should say so.
-  await client.query(`create schema ${name}; set lock_timeout = '10s'; set timezone = '${elsewhere}'`);
+  await client.query(`create schema ${name}; set search_path = ${name}; set lock_timeout = '10s'`);
   return {
     name,
-    url,
+    url: inSchema(server, name, await isSuperuser(client)),
     client,
     drop: async () => {
       await client.query(`drop schema ${name} cascade`);
@@ -97,10 +93,21 @@ export async function newSchema(): Promise<Schema> {
   };
 }
 
-/** Tests ask nothing of a disk: a commit does not wait for it, which is most of the time that a commit takes. */
-function inSchema(server: string, name: string): string {
+async function isSuperuser(client: Client): Promise<boolean> {
+  const { rows } = await client.query("select current_setting('is_superuser') = 'on' as yes");
+  return rows[0]?.yes === true;
+}
+
+/**
+ * Tests ask nothing of a disk: a commit does not wait for it, which is most of the time that a commit takes. A deadlock is
+ * found in a moment, not in a second, where the server lets us say so.
+ */
+function inSchema(server: string, name: string, superuser: boolean): string {
+  // The time zone of a session must not matter.
+  const settings = [`search_path=${name}`, "synchronous_commit=off", "timezone=Asia/Kolkata"];
+  if (superuser) settings.push("deadlock_timeout=20ms");
   const url = new URL(server);
-  url.searchParams.set("options", `-c search_path=${name} -c synchronous_commit=off`);
+  url.searchParams.set("options", settings.map((setting) => `-c ${setting}`).join(" "));
   // Drivers agree on %20 alone.
   url.search = url.search.replaceAll("+", "%20");
   return url.href;

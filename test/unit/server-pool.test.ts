@@ -3,7 +3,7 @@
  * again; and of several hosts each has its turn.
  */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type Connection, ServerPool } from "../../src/stores/server-pool.ts";
+import { type Connection, Hosts, ServerPool } from "../../src/stores/server-pool.ts";
 import type { Host } from "../../src/stores/server-url.ts";
 import { deferred } from "../support/queue.ts";
 
@@ -42,14 +42,14 @@ function poolOf(size: number, letters = "a") {
   onTestFinished(() => random.mockRestore());
   const made: Made[] = [];
   const refusing = new Set<string>();
-  const hosts = [...letters].map((host) => ({ host, port: 1 }));
+  const hosts = new Hosts([...letters].map((host) => ({ host, port: 1 })));
   const connect = async (host: Host) => {
     if (refusing.has(host.host)) throw new Error(`${host.host} refuses`);
     const connection = new Made(host);
     made.push(connection);
     return connection;
   };
-  return { pool: new ServerPool(connect, hosts, size), made, refusing };
+  return { pool: new ServerPool(connect, hosts, size), hosts, made, refusing };
 }
 
 const never = () => false;
@@ -130,17 +130,17 @@ describe("a shared connection", () => {
 
 describe("of several hosts", () => {
   it("the first that answers is taken, and is the first to be tried from then on", async () => {
-    const { pool, made, refusing } = poolOf(1, "abc");
+    const { pool, hosts, made, refusing } = poolOf(1, "abc");
     refusing.add("a").add("b");
     await pool.use(nothing, never);
     expect(made.map(({ host }) => host)).toEqual(["c"]);
-    expect(pool.hosts.map(({ host }) => host).join("")).toBe("cab");
+    expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("cab");
   });
 
   it("the one whose connection broke is tried last", async () => {
-    const { pool, made } = poolOf(1, "abc");
+    const { pool, hosts, made } = poolOf(1, "abc");
     await expect(pool.use(failing, always)).rejects.toThrow("it failed");
-    expect(pool.hosts.map(({ host }) => host).join("")).toBe("bca");
+    expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("bca");
     await pool.use(nothing, never);
     expect(made.map(({ host }) => host)).toEqual(["a", "b"]);
   });

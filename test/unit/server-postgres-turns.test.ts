@@ -26,12 +26,13 @@ beforeAll(async () => {
 });
 afterAll(() => schema?.drop());
 
-/** Another client's transaction, rolled back after the test. */
-async function transaction(text: string): Promise<void> {
+/** Another client's transaction, rolled back after the test where it is not ended before. */
+async function transaction(text: string): Promise<Client> {
   const client = new Client({ connectionString: schema.url });
   await client.connect();
   onTestFinished(() => client.end());
   await client.query(`begin; ${text}`);
+  return client;
 }
 
 describe.skipIf(isMissing(server))("a turn on Postgres", () => {
@@ -64,6 +65,24 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     const [held, free] = await insert(store, {}, {});
     await transaction(`select 1 from dbq_tasks where id = ${held} for update`);
     expect((await claim(store)).map(({ id }) => id)).toEqual([free]);
+  });
+
+  it("claims nothing for a worker that is being declared dead", async () => {
+    const name = schema.name;
+    const own = await openedPostgres(`${schema.url}&application_name=${name}`);
+    const [id] = await insert(own, {});
+    await own.register(newWorker());
+    const rescuer = await transaction("delete from dbq_workers");
+    let over = false;
+    const turning = own.turn({ outcomes: [], claim: claimBy("w1") }).finally(() => {
+      over = true;
+    });
+    const text = "select 1 from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'";
+    const waits = async () => over || (await schema.client.query(text, [name])).rows.length > 0;
+    await vi.waitUntil(waits, { timeout: 5_000, interval: 5 });
+    await rescuer.query("commit");
+    expect(await turning).toMatchObject({ claimed: [], registered: false });
+    expect((await recordOf(store, id as number)).status).toBe("pending");
   });
 
   it("gives what it claimed as the row says that it is", async () => {
