@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-const generating = ["test/property", "test/model", "test/worker/hostile"];
+const generating = ["test/property", "test/model", "test/conformance", "test/worker/hostile"];
 
 const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
 const given = process.argv.slice(2);

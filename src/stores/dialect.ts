@@ -19,6 +19,8 @@ export interface Dialect {
   minus: (later: SQL, earlier: SQL) => SQL;
   /** A table of one column, `value`: the whole numbers of a JSON array. */
   integers: Around;
+  /** Whether a column is one of the whole numbers of a JSON array: found by an index, whatever the planner thinks of the list. */
+  among: (column: string, list: unknown) => SQL;
   /** Ends a SELECT: no more rows than this. */
   atMost: Around;
   /** One of several questions of a UNION, of which so many rows in the order of claims are enough. */

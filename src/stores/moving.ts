@@ -9,6 +9,7 @@ import {
   movedTables,
   type Stamp,
 } from "../moving.ts";
+import type { Diagnosis } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Runner } from "./methods.ts";
 import { attemptColumns, taskColumns } from "./rows.ts";
@@ -217,6 +218,13 @@ export function movingOperations(d: Dialect) {
       if (id > (yield* lastGiven(table))) yield* each(d.moving.setLastId(table, id).map(fixed));
     },
   };
+}
+
+/** For `doctor`. */
+export function moveFacts(mark: MoveMark | undefined): Diagnosis[] {
+  if (mark === undefined || mark.state === "filled") return [];
+  const fact = { name: "move", value: `${mark.state}: ${mark.other}` };
+  return [mark.state === "copying" ? fact : { ...fact, warning: mark.refusal }];
 }
 
 type MovingOperations = ReturnType<typeof movingOperations>;

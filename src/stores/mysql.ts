@@ -24,6 +24,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   plus: (time, milliseconds) =>
     sql`if(${milliseconds} is null, null, coalesce(timestampadd(microsecond, ${milliseconds} * 1000, ${time}), '9999-12-31'))`,
   minus: (later, earlier) => millis(sql`timestampdiff(microsecond, ${earlier}, ${later})`),
+  among: (column, list) =>
+    sql`${sql.raw(column)} in (select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
   integers: (list) =>
     sql`(select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
   atMost: (limit) => sql`limit ${limit}`,

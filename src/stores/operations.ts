@@ -39,7 +39,9 @@ export function operations(d: Dialect) {
   /** The holder of the key may end between the look and the insert, or another one may begin: then, once more. */
   function* insertOne(task: NewTask): Op<Inserted> {
     for (let round = 0; round < 10; round += 1) {
-      const holder = yield* holderOf(task.uniqueKey, round === 0 ? s.holder : s.holderNow);
+      const seen = yield* holderOf(task.uniqueKey);
+      // Refused, and nobody seen: who holds it came after this transaction began to see.
+      const holder = seen ?? (round === 0 ? undefined : yield* holderOf(task.uniqueKey, s.holderNow));
       if (holder !== undefined) return { id: holder, duplicate: true };
       const id = yield* insertedId(s.insert, task);
       if (id !== undefined) return { id, duplicate: false };

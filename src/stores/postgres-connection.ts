@@ -133,10 +133,11 @@ export function failureOf(thrown: unknown): Failure {
     code,
     message = "",
     constraint,
-  } = error as { code?: unknown; message?: string; constraint?: string };
+    constraint_name: constraintOfPostgresJs,
+  } = error as { code?: unknown; message?: string; constraint?: string; constraint_name?: string };
   if (typeof code !== "string")
     return /connection terminated|timeout|Client has encountered/i.test(message) ? "lost" : "final";
-  if (passing.has(code) || constraint === "dbq_tasks_unique") return "passing";
+  if (passing.has(code) || (constraint ?? constraintOfPostgresJs) === "dbq_tasks_unique") return "passing";
   if (elsewhere.has(code)) return "elsewhere";
   return /^08|^57P0|^E[A-Z]+$/.test(code) ? "lost" : "final";
 }

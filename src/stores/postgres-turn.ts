@@ -34,9 +34,9 @@ function turnStatement(d: Dialect, settled: (p: Params) => ReturnType<Statement>
     claimed as (
       update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null
-      from found where dbq_tasks.id = found.id and dbq_tasks.generation_id = found.generation_id
+      from found where dbq_tasks.id = any (array(select id from found)) and dbq_tasks.id = found.id and dbq_tasks.generation_id = found.generation_id
       returning dbq_tasks.*)
-    select null::bigint, null::bigint, null::text, null::bigint, ${columns} from claimed
+    select null::bigint as f1, null::bigint as f2, null::text as f3, null::bigint as f4, ${columns} from claimed
     union all
     select (select count(*) from asking), (select count(*) from seen), (select string_agg(id::text, ',') from settled),
       ${d.millis(now)}, ${nulls}`;

@@ -13,6 +13,7 @@ import type {
 } from "../store.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { methodsOver, takeTurn } from "./methods.ts";
+import { moveFacts } from "./moving.ts";
 import type { Operations } from "./operations.ts";
 import { attemptColumns, taskColumns, workerColumns } from "./rows.ts";
 import { askedOf, type DrizzleKind, drizzleOf, isTransaction, type ServerDrizzle } from "./server-drizzle.ts";
@@ -169,7 +170,8 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     watch: (listener) => teller?.add(listener) ?? (() => undefined),
     diagnose: async () => {
       const facts = await runner.ask((asked) => kind.diagnose(asked));
-      return [...facts, { name: "claim strategy", value: strategy }];
+      const move = moveFacts(await runner.run(ops.moving.mark));
+      return [...facts, { name: "claim strategy", value: strategy }, ...move];
     },
     close: async () => {
       runner.close();

@@ -11,6 +11,7 @@ import type { Dialect } from "./dialect.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { methodsOver } from "./methods.ts";
 import { checkTables, migrate } from "./migrate-sqlite.ts";
+import { moveFacts } from "./moving.ts";
 import { operations } from "./operations.ts";
 import {
   compiler,
@@ -45,6 +46,7 @@ const dialect: Dialect = {
   millis: (time) => sql`${time}`,
   plus: (time, milliseconds) => sql`${time} + ${milliseconds}`,
   minus: (later, earlier) => sql`${later} - ${earlier}`,
+  among: (column, list) => sql`${sql.raw(column)} in (select value from json_each(${list}))`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
   atMost: (limit) => sql`limit ${limit} + 0`,
@@ -188,7 +190,7 @@ function sqliteStore(
       return () => heartbeat.stop();
     },
     watch: (listener) => watch?.add(listener) ?? (() => undefined),
-    diagnose: async () => diagnoseSqlite(client),
+    diagnose: async () => [...diagnoseSqlite(client), ...moveFacts(await run(ops.moving.mark))],
     close: async () => {
       watch?.close();
       nudge?.close();

@@ -117,7 +117,7 @@ export function statements(d: Dialect) {
       select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished} ${d.shared}`,
 
     get: (p) => sql`
-      select ${columns.task} from dbq_tasks where id in ${d.integers(p.ids)}`,
+      select ${columns.task} from dbq_tasks where ${d.among("id", p.ids)}`,
 
     attempts: (p) => sql`
       select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by id`,
@@ -178,11 +178,11 @@ export function statements(d: Dialect) {
       where id is null or status in ('completed', 'failed', 'cancelled')`,
 
     standings: (p) => sql`
-      select ${columns.standing} from dbq_tasks where id in ${d.integers(p.ids)}`,
+      select ${columns.standing} from dbq_tasks where ${d.among("id", p.ids)}`,
 
     busy: (p) => sql`
-      select 1 where exists (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending')
-        or exists (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'running')`,
+      select 1 where (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending' order by func limit 1) is not null
+        or (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'running' order by worker_id limit 1) is not null`,
 
     due: (p) => sql`
       select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
@@ -194,7 +194,7 @@ export function statements(d: Dialect) {
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     nextDue: (p) => sql`
-      select case when exists (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null) then 0
+      select case when (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null order by wait_until limit 1) is not null then 0
         else ${d.minus(sql`(select min(wait_until) from dbq_tasks where status = 'scheduled')`, d.now(p))} end`,
 
     expired: (p) => sql`
@@ -202,10 +202,10 @@ export function statements(d: Dialect) {
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     deleteTasks: (p) => sql`
-      delete from dbq_tasks where id in ${d.integers(p.ids)}`,
+      delete from dbq_tasks where ${d.among("id", p.ids)}`,
 
     deleteAttempts: (p) => sql`
-      delete from dbq_attempts where task_id in ${d.integers(p.ids)}`,
+      delete from dbq_attempts where ${d.among("task_id", p.ids)}`,
 
     register: (p) => sql`
       insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
