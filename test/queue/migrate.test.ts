@@ -16,7 +16,9 @@ const appSchema = { users, ...dbqSchema };
 
 function tablesOf(client: Database): string[] {
   return client
-    .prepare("select name from sqlite_master where type = 'table' and name not like 'sqlite_%' order by name")
+    .prepare<[], string>(
+      "select name from sqlite_master where type = 'table' and name not like 'sqlite_%' order by name",
+    )
     .pluck()
     .all();
 }
