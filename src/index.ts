@@ -26,6 +26,7 @@ export {
   UnregisteredFunctionError,
   WorkerStoppedError,
 } from "./errors.ts";
+export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./move.ts";
 export {
   awaitTaskCompletion,
   awaitTaskResult,

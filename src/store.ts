@@ -11,6 +11,7 @@
  *   the method says so; it never waits for another's row, and never overwrites one.
  * - JSON comes and goes as text, times as milliseconds since 1970.
  */
+import type { MovingStore } from "./moving.ts";
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
 
 /** A value, or a promise of one on drivers that are asynchronous. */
@@ -285,6 +286,9 @@ export interface Store {
 
   /** Facts about the database, in the order to show them. */
   diagnose(): Promise<Diagnosis[]>;
+
+  /** What a move to another database needs. */
+  readonly moving: MovingStore;
 
   close(): Promise<void>;
 }

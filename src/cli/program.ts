@@ -5,6 +5,7 @@ import { addDoctor } from "./commands/doctor.ts";
 import { addEnqueue } from "./commands/enqueue.ts";
 import { addList } from "./commands/list.ts";
 import { addMigrate } from "./commands/migrate.ts";
+import { addMove } from "./commands/move.ts";
 import { addCancel, addRetry } from "./commands/operate.ts";
 import { addPurge } from "./commands/purge.ts";
 import { addShow } from "./commands/show.ts";
@@ -23,6 +24,7 @@ Examples:
   $ dbq worker tasks.js
   $ dbq enqueue resize '["a.png", 320]' --db app.db
   $ dbq list --status failed --json
+  $ dbq stats --db postgres://app@db.internal/app
 
 With DBQ_DEBUG=1 errors are printed with their stacks. "dbq <command> --help" has examples of each command.`;
 
@@ -34,13 +36,17 @@ export function buildProgram(asJson: boolean): Command {
     .addOption(
       new Option("--db <target>", "the database: a path or URL").env("DBQ_URL").default("dbq.db", '"dbq.db"'),
     )
+    .option(
+      "--no-sessions",
+      "for a pooler that gives one connection to many: keep nothing on it that outlives a transaction",
+    )
     .option("--json", "print JSON: one value, or one object a line from worker and tail")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput(asJson ? { writeErr: () => undefined } : { outputError: writeSafely })
     .exitOverride()
     .addHelpText("after", afterHelp);
   for (const add of [addWorker, addEnqueue, addList, addShow, addRetry, addCancel]) add(program);
-  for (const add of [addPurge, addStats, addTail, addMigrate, addDoctor]) add(program);
+  for (const add of [addPurge, addStats, addTail, addMigrate, addMove, addDoctor]) add(program);
   return program;
 }
 

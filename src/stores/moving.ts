@@ -112,19 +112,23 @@ export function movingOperations(d: Dialect) {
   const of = { [tasks]: statementsOf(d, tasks), [attempts]: statementsOf(d, attempts) };
   const isMarked = fixed(d.moving.isMarked);
   const makeMark = fixed(d.moving.makeMark);
-  const look = fixed("select move_id, state, other, refusal from dbq_move");
-  const forget = fixed("delete from dbq_move");
+  const look = fixed("select move_id, run, state, other, refusal from dbq_move");
   const [seals, unseals] = [d.moving.seal.map(fixed), d.moving.unseal.map(fixed)];
   const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
-  const note: Statement = (p) => sql`
-    insert into dbq_move (move_id, state, other, refusal, door)
-    values (${p.moveId}, ${p.state}, ${p.other}, ${p.refusal}, 0)`;
+  const first: Statement = (p) => sql`
+    insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
+    values (1, ${p.moveId}, ${p.run}, ${p.state}, ${p.other}, ${p.refusal}, 0)`;
+  const seen = (p: Params) => sql`run = ${p.seenRun} and state = ${p.seenState}`;
+  const replace: Statement = (p) => sql`
+    update dbq_move set move_id = ${p.moveId}, run = ${p.run}, state = ${p.state}, other = ${p.other},
+      refusal = ${p.refusal}, door = 0 where ${seen(p)}`;
+  const forget: Statement = (p) => sql`delete from dbq_move where ${seen(p)}`;
   const step: Statement = (p) => sql`
-    update dbq_move set state = ${p.to} where move_id = ${p.moveId} and state = ${p.from}`;
+    update dbq_move set state = ${p.to} where run = ${p.run} and state = ${p.from}`;
   /** Inside of a transaction: nobody else sees it open. */
   const door = (open: 0 | 1): Statement => {
     return (p) => sql`
-      update dbq_move set door = ${sql.raw(String(open))} where move_id = ${p.moveId} and state = 'filling'`;
+      update dbq_move set door = ${sql.raw(String(open))} where run = ${p.run} and state = 'filling'`;
   };
   const [open, close] = [door(1), door(0)];
 
@@ -136,37 +140,45 @@ export function movingOperations(d: Dialect) {
     if ((yield* rows(isMarked)).length === 0) return undefined;
     const [row] = yield* rows(look);
     if (!row) return undefined;
-    const [moveId, state, other, refusal] = row as string[];
-    return { moveId, state: state as MoveState, other, refusal } as MoveMark;
-  }
-
-  function* setMark(next: MoveMark | undefined): Op<void> {
-    if ((yield* rows(isMarked)).length === 0) yield* count(makeMark, {});
-    yield* count(forget, {});
-    if (next) yield* count(note, { ...next });
+    const [moveId, run, state, other, refusal] = row as string[];
+    return { moveId, run, state: state as MoveState, other, refusal } as MoveMark;
   }
 
   /** Done twice, it was done. */
-  function* advance(moveId: string, from: MoveState, to: MoveState): Op<boolean> {
-    if ((yield* count(step, { moveId, from, to })) > 0) return true;
+  function* isNow(run: string, state: MoveState): Op<boolean> {
     const now = yield* mark();
-    return now?.moveId === moveId && now.state === to;
+    return now?.run === run && now.state === state;
   }
 
-  function* inside(moveId: string, act: () => Op<unknown>): Op<boolean> {
-    if ((yield* count(open, { moveId })) === 0) return false;
+  function* setMark(next: MoveMark | undefined, before: MoveMark | undefined): Op<boolean> {
+    if ((yield* rows(isMarked)).length === 0) yield* count(makeMark, {});
+    const isSeen = { seenRun: before?.run ?? null, seenState: before?.state ?? null };
+    if (!next) return (yield* count(forget, isSeen)) > 0 || (yield* mark()) === undefined;
+    const there = yield* mark();
+    const set = before
+      ? yield* count(replace, { ...next, ...isSeen })
+      : there === undefined && (yield* count(first, { ...next }));
+    return Number(set) > 0 || (yield* isNow(next.run, next.state));
+  }
+
+  function* advance(run: string, from: MoveState, to: MoveState): Op<boolean> {
+    return (yield* count(step, { run, from, to })) > 0 || (yield* isNow(run, to));
+  }
+
+  function* inside(run: string, act: () => Op<unknown>): Op<boolean> {
+    if ((yield* count(open, { run })) === 0) return false;
     yield* act();
-    yield* count(close, { moveId });
+    yield* count(close, { run });
     return true;
   }
 
   const write = (
-    moveId: string,
+    run: string,
     table: MovedTable,
     given: readonly MovedRow[],
     removed: readonly number[],
   ): Op<boolean> =>
-    inside(moveId, function* () {
+    inside(run, function* () {
       for (const id of removed) yield* count(of[table].remove, { id });
       const { names } = of[table];
       const params = given.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
@@ -209,7 +221,7 @@ export function movingOperations(d: Dialect) {
     write,
     seal: () => each(seals),
     unseal: () => each(unseals),
-    removeKeyed: (moveId: string) => inside(moveId, () => count(removeAllKeyed, {})),
+    removeKeyed: (run: string) => inside(run, () => count(removeAllKeyed, {})),
     *size(table: MovedTable): Op<number> {
       return Number((yield* rows(of[table].size))[0]?.[0]);
     },
@@ -232,14 +244,14 @@ type MovingOperations = ReturnType<typeof movingOperations>;
 export function movingOver({ run, write }: Runner, ops: MovingOperations): MovingStore {
   return {
     mark: () => run(ops.mark),
-    setMark: (mark) => write(() => ops.setMark(mark)),
-    advance: (moveId, from, to) => write(() => ops.advance(moveId, from, to)),
+    setMark: (mark, seen) => write(() => ops.setMark(mark, seen)),
+    advance: (mine, from, to) => write(() => ops.advance(mine, from, to)),
     seal: () => write(ops.seal),
     unseal: () => write(ops.unseal),
     stamps: (table, after, limit) => run(() => ops.stamps(table, after, limit)),
     read: (table, ids) => run(() => ops.read(table, ids)),
-    write: (moveId, table, given, removed) => write(() => ops.write(moveId, table, given, removed)),
-    removeKeyed: (moveId) => write(() => ops.removeKeyed(moveId)),
+    write: (mine, table, given, removed) => write(() => ops.write(mine, table, given, removed)),
+    removeKeyed: (mine) => write(() => ops.removeKeyed(mine)),
     size: (table) => run(() => ops.size(table)),
     lastId: (table) => run(() => ops.lastId(table)),
     setLastId: (table, id) => write(() => ops.setLastId(table, id)),

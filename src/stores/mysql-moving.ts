@@ -21,7 +21,7 @@ export const mysqlMoving: MovingText = {
   isMarked:
     "select 1 from information_schema.tables where table_schema = database() and table_name = 'dbq_move'",
   makeMark:
-    "create table dbq_move (move_id varchar(64) not null primary key, state varchar(16) not null, other text not null, refusal text not null, door int not null) character set utf8mb4",
+    "create table dbq_move (only_one int primary key, move_id varchar(64) not null, run varchar(64) not null, state varchar(16) not null, other text not null, refusal text not null, door int not null) character set utf8mb4",
   seal: [
     ...unseal,
     refuses("insert", "insert", "dbq_tasks"),

@@ -21,7 +21,7 @@ const unseal = [
 export const postgresMoving: MovingText = {
   isMarked: "select 1 where to_regclass('dbq_move') is not null",
   makeMark:
-    "create table dbq_move (move_id text not null, state text not null, other text not null, refusal text not null, door integer not null)",
+    "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   seal: [
     ...unseal,
     // Whatever schemas whoever writes has in sight.

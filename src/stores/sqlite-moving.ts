@@ -9,7 +9,7 @@ const refuses = (name: string, event: string, table: string): string =>
 export const sqliteMoving: MovingText = {
   isMarked: "select 1 from sqlite_master where type = 'table' and name = 'dbq_move'",
   makeMark:
-    "create table dbq_move (move_id text not null, state text not null, other text not null, refusal text not null, door integer not null)",
+    "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   seal: [
     refuses("dbq_move_insert", "insert", "dbq_tasks"),
     refuses("dbq_move_update", "update", "dbq_tasks"),

@@ -17,6 +17,7 @@ const ring1 = [
   "copies.ts",
   "durations.ts",
   "events.ts",
+  "moving.ts",
   "options.ts",
   "readers.ts",
   "registry.ts",

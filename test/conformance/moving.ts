@@ -7,11 +7,17 @@ import type { Case, Context, Group } from "./case.ts";
 const refusal = "this queue moves to a better place: nothing is written here any more";
 const mark = (changes: Partial<MoveMark> = {}): MoveMark => ({
   moveId: "m1",
+  run: "r1",
   state: "filling",
   other: "a better place é",
   refusal,
   ...changes,
 });
+
+/** Sets a mark, whatever there was. */
+async function setMark({ moving: own }: Store, next: MoveMark | undefined): Promise<void> {
+  assert.ok(await own.setMark(next, await own.mark()));
+}
 
 /** Of all rows, in the order of their ids. */
 async function rowsOf({ moving }: Store, table: MovedTable): Promise<MovedRow[]> {
@@ -34,7 +40,7 @@ function moving(name: string, run: (ctx: Context) => Promise<void>, needs: Case[
         await run(ctx);
       } finally {
         await ctx.bare.moving.unseal();
-        await ctx.bare.moving.setMark(undefined);
+        await setMark(ctx.bare, undefined);
       }
     },
   };
@@ -60,12 +66,12 @@ export const movingGroup: Group = {
       assert.equal(read.attempts.length, 2);
       assert.ok(read.tasks.some((row) => row.includes(90.28571428571429)));
 
-      await bare.moving.setMark(mark());
+      await setMark(bare, mark());
       const gone = (rows: MovedRow[]) => rows.map(([id]) => id);
-      assert.ok(await bare.moving.write("m1", "dbq_tasks", [], gone(read.tasks)));
-      assert.ok(await bare.moving.write("m1", "dbq_attempts", read.attempts, gone(read.attempts)));
+      assert.ok(await bare.moving.write("r1", "dbq_tasks", [], gone(read.tasks)));
+      assert.ok(await bare.moving.write("r1", "dbq_attempts", read.attempts, gone(read.attempts)));
       assert.deepEqual(await bare.get(ids), []);
-      assert.ok(await bare.moving.write("m1", "dbq_tasks", read.tasks, []));
+      assert.ok(await bare.moving.write("r1", "dbq_tasks", read.tasks, []));
       const byId = (a: { id: number }, b: { id: number }) => a.id - b.id;
       assert.deepEqual((await bare.get(ids)).sort(byId), [...tasks].sort(byId));
       assert.deepEqual(await Promise.all(ids.map((id) => bare.attempts(id))), attempts);
@@ -75,9 +81,9 @@ export const movingGroup: Group = {
       const [first, second] = await insert(bare, {}, {});
       const [row, other] = await rowsOf(bare, "dbq_tasks");
       assert.ok(first && second && row && other);
-      await bare.moving.setMark(mark());
+      await setMark(bare, mark());
       const again: MovedRow = [...other];
-      await assert.rejects(bare.moving.write("m1", "dbq_tasks", [row, again], [first]));
+      await assert.rejects(bare.moving.write("r1", "dbq_tasks", [row, again], [first]));
       assert.deepEqual((await rowsOf(bare, "dbq_tasks")).length, 2);
     }),
     moving("a stamp is another one after each change, and tells which tasks hold keys", async ({ bare }) => {
@@ -108,7 +114,7 @@ export const movingGroup: Group = {
       const { bare, sql } = ctx;
       const { pending } = await oneInEach(bare);
       const before = await rowsOf(bare, "dbq_tasks");
-      await bare.moving.setMark(mark({ state: "closing" }));
+      await setMark(bare, mark({ state: "closing" }));
       await bare.moving.seal();
       await assert.rejects(bare.insert([newTask()], "report"), refused);
       await assert.rejects(bare.insert([newTask({ uniqueKey: "k" }), newTask()], "report"), refused);
@@ -137,7 +143,7 @@ export const movingGroup: Group = {
         let sealed = false;
         // The mark too, which on SQLite waits like any other write.
         const sealing = (async () => {
-          await bare.moving.setMark(mark({ state: "closing" }));
+          await setMark(bare, mark({ state: "closing" }));
           await bare.moving.seal();
           sealed = true;
         })();
@@ -154,31 +160,37 @@ export const movingGroup: Group = {
       await insert(bare, {}, { uniqueKey: "k" });
       const rows = await rowsOf(bare, "dbq_tasks");
       const ids = rows.map(([id]) => id);
-      await bare.moving.setMark(mark());
+      await setMark(bare, mark());
       await bare.moving.seal();
-      const write = (moveId: string) => bare.moving.write(moveId, "dbq_tasks", rows, ids);
-      assert.deepEqual([await write("m2"), await bare.moving.removeKeyed("m2")], [false, false]);
+      const write = (run: string) => bare.moving.write(run, "dbq_tasks", rows, ids);
+      assert.deepEqual([await write("r2"), await bare.moving.removeKeyed("r2")], [false, false]);
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), rows);
-      assert.deepEqual([await write("m1"), await bare.moving.removeKeyed("m1")], [true, true]);
+      assert.deepEqual([await write("r1"), await bare.moving.removeKeyed("r1")], [true, true]);
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), rows.slice(0, 1));
       await assert.rejects(bare.insert([newTask()], "report"), refused);
-      assert.ok(await bare.moving.advance("m1", "filling", "filled"));
-      assert.equal(await write("m1"), false);
+      assert.ok(await bare.moving.advance("r1", "filling", "filled"));
+      assert.equal(await write("r1"), false);
     }),
     moving("a mark is kept, and goes from one state to the next for its own move", async (ctx) => {
       const { moving: own } = ctx.bare;
       assert.equal(await own.mark(), undefined);
-      await own.setMark(mark({ state: "copying" }));
-      assert.deepEqual(await own.mark(), mark({ state: "copying" }));
-      assert.equal(await own.advance("m2", "copying", "closing"), false);
-      assert.equal(await own.advance("m1", "closing", "moved"), false);
-      assert.equal(await own.advance("m1", "copying", "closing"), true);
+      const copying = mark({ state: "copying" });
+      assert.equal(await own.setMark(copying, undefined), true);
+      assert.deepEqual(await own.mark(), copying);
+      assert.equal(await own.advance("r2", "copying", "closing"), false);
+      assert.equal(await own.advance("r1", "closing", "moved"), false);
+      assert.equal(await own.advance("r1", "copying", "closing"), true);
       // Done twice, it was done.
-      assert.equal(await own.advance("m1", "copying", "closing"), true);
+      assert.equal(await own.advance("r1", "copying", "closing"), true);
       assert.deepEqual(await own.mark(), mark({ state: "closing" }));
-      await own.setMark(mark({ moveId: "m2", state: "preparing" }));
-      assert.deepEqual(await own.mark(), mark({ moveId: "m2", state: "preparing" }));
-      await own.setMark(undefined);
+      const other = mark({ moveId: "m2", run: "r2", state: "preparing" });
+      for (const seen of [undefined, copying, mark({ run: "r3", state: "closing" })])
+        assert.equal(await own.setMark(other, seen), false);
+      assert.equal(await own.setMark(undefined, copying), false);
+      assert.deepEqual(await own.mark(), mark({ state: "closing" }));
+      for (let i = 0; i < 2; i += 1) assert.equal(await own.setMark(other, mark({ state: "closing" })), true);
+      assert.deepEqual(await own.mark(), other);
+      for (let i = 0; i < 2; i += 1) assert.equal(await own.setMark(undefined, other), true);
       assert.equal(await own.mark(), undefined);
     }),
     moving("ids go on above the last one, which is known when its task is gone", async ({ bare }) => {
@@ -189,11 +201,11 @@ export const movingGroup: Group = {
       assert.equal(await bare.moving.lastId("dbq_tasks"), last + 1_000);
       await bare.moving.setLastId("dbq_tasks", last + 10);
       assert.ok((await insertOne(bare)) > last + 1_000);
-      await bare.moving.setMark(mark());
+      await setMark(bare, mark());
       const [row] = await rowsOf(bare, "dbq_tasks");
       assert.ok(row);
       const moved = (await bare.moving.lastId("dbq_tasks")) + 500;
-      assert.ok(await bare.moving.write("m1", "dbq_tasks", [[moved, ...row.slice(1)]], []));
+      assert.ok(await bare.moving.write("r1", "dbq_tasks", [[moved, ...row.slice(1)]], []));
       assert.equal(await bare.moving.lastId("dbq_tasks"), moved);
       await bare.moving.setLastId("dbq_tasks", moved);
       const next = await insertOne(bare);
