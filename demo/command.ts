@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { DbqError, openQueue } from "../src/index.ts";
 
 export const usage = `Builds a browsable site from Markdown, one task per file, and kills a worker half-way.
 
@@ -11,10 +12,13 @@ Usage: npm run demo -- [folder] [options]
   folder         where the Markdown is (default: node_modules of this project)
   --workers <n>  worker processes, 1 to 32 (default: 3)
   --out <dir>    an empty or new folder for the site (default: a new one in site/)
+  --db <url>     a database on a server, postgres:// or mysql:// (default: a file of SQLite beside the site)
   --json         print the summary alone, as one JSON object
   --help
 
-Example: npm run --silent demo -- docs --workers 4 --json
+Examples:
+  npm run --silent demo -- docs --workers 4 --json
+  npm run demo -- docs --db postgres://postgres:postgres@127.0.0.1/postgres
 
 Exit code 1: a task failed or was lost. 2: wrong usage, or nothing to do.
 `;
@@ -28,6 +32,7 @@ export interface Command {
   folder: string;
   workers: number;
   out: string | undefined;
+  db: string | undefined;
   json: boolean;
   help: boolean;
 }
@@ -43,6 +48,7 @@ export function readCommand(args: string[]): Command {
     folder: folder === undefined ? join(project, "node_modules") : fromHere(folder),
     workers: workersOf(values.workers ?? "3"),
     out: values.out === undefined ? undefined : fromHere(values.out),
+    db: serverUrl(values.db),
     json: values.json ?? false,
     help: values.help ?? false,
   };
@@ -56,6 +62,7 @@ function parsed(args: string[]) {
       options: {
         workers: { type: "string" },
         out: { type: "string" },
+        db: { type: "string" },
         json: { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
@@ -71,6 +78,14 @@ function workersOf(text: string): number {
   throw new UsageError(`--workers: expected a whole number from 1 to 32, got ${JSON.stringify(text)}`);
 }
 
+/** A message does not repeat it: there may be a password in it. */
+function serverUrl(text: string | undefined): string | undefined {
+  if (text === undefined || /^(?:postgres(?:ql)?|mysql|mariadb):\/\//i.test(text)) return text;
+  throw new UsageError(
+    "--db: expected the URL of a database on a server: postgres://…, mysql://… or mariadb://…",
+  );
+}
+
 /** `npm run` works in the project's folder; what the user typed is meant from where they are. */
 function fromHere(path: string): string {
   const here = process.env.npm_lifecycle_event === "demo" ? process.env.INIT_CWD : undefined;
@@ -83,6 +98,17 @@ export async function checkFolder(folder: string): Promise<void> {
   if (found instanceof Error)
     throw new UsageError(`${folder}: ${found.code === "ENOENT" ? "there is no such folder" : found.message}`);
   if (!found.isDirectory()) throw new UsageError(`${folder}: this is not a folder`);
+}
+
+/** Makes the tables where they are missing. @throws UsageError when the database cannot be used */
+export async function checkDatabase(url: string): Promise<void> {
+  try {
+    await (await openQueue(url)).close();
+  } catch (error) {
+    if (error instanceof DbqError || error instanceof TypeError)
+      throw new UsageError(`--db: ${error.message}`);
+    throw error;
+  }
 }
 
 /** The folder of the site: a new one, or the user's, if it is empty. @throws UsageError */

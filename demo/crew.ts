@@ -13,6 +13,7 @@ const stopLimit = 5_000;
 
 export class Crew {
   readonly #site: string;
+  readonly #database: string;
   /** By worker id. */
   readonly #members = new Map<string, ChildProcess>();
   readonly #children = new Set<ChildProcess>();
@@ -21,8 +22,9 @@ export class Crew {
   #replaced = 0;
   #stopping = false;
 
-  constructor(site: string, onBroken: (error: Error) => void) {
+  constructor(site: string, database: string, onBroken: (error: Error) => void) {
     this.#site = site;
+    this.#database = database;
     this.#onBroken = onBroken;
   }
 
@@ -47,8 +49,10 @@ export class Crew {
   }
 
   async #add(): Promise<void> {
+    // Everybody on the machine can read a process's arguments, its environment only its user.
+    const env = { ...process.env, DBQ_URL: this.#database };
     // Standard output belongs to the summary.
-    const child = fork(program, [this.#site], { stdio: ["ignore", 2, 2, "ipc"] });
+    const child = fork(program, [this.#site], { env, stdio: ["ignore", 2, 2, "ipc"] });
     this.#children.add(child);
     const exit = once(child, "exit").then(([code, signal]) => {
       this.#children.delete(child);

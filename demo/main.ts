@@ -2,7 +2,15 @@
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { openQueue, type Queue } from "../src/index.ts";
-import { type Command, checkFolder, makeSite, readCommand, UsageError, usage } from "./command.ts";
+import {
+  type Command,
+  checkDatabase,
+  checkFolder,
+  makeSite,
+  readCommand,
+  UsageError,
+  usage,
+} from "./command.ts";
 import { Crew } from "./crew.ts";
 import { findDocuments } from "./documents.ts";
 import { databaseOf, type Plan, savePlan, tasksOf, workFolder } from "./plan.ts";
@@ -31,8 +39,9 @@ function stopOnSignals(): void {
 
 async function demo(command: Command): Promise<Summary> {
   const plan = await makePlan(command);
-  await using queue = await openQueue(databaseOf(plan.site));
-  const crew = new Crew(plan.site, (error) => stop.abort(error));
+  const database = command.db ?? databaseOf(plan.site);
+  await using queue = await openQueue(database);
+  const crew = new Crew(plan.site, database, (error) => stop.abort(error));
   stopOnSignals();
   try {
     await crew.start(command.workers);
@@ -45,24 +54,31 @@ async function demo(command: Command): Promise<Summary> {
   }
 }
 
-async function makePlan({ folder, out }: Command): Promise<Plan> {
+async function makePlan({ folder, out, db }: Command): Promise<Plan> {
   await checkFolder(folder);
   const documents = await findDocuments(folder, (path, error) =>
     console.error(`skipped ${JSON.stringify(path)}: ${JSON.stringify(String(error))}`),
   );
   if (documents.length === 0) throw new UsageError(`${folder}: there is no Markdown (*.md) in it`);
+  if (db !== undefined) await checkDatabase(db);
   const site = await makeSite(out);
-  const plan = { runId: randomUUID(), folder, site, documents };
+  const database = db === undefined ? databaseOf(site) : withoutPassword(db);
+  const plan = { runId: randomUUID(), folder, site, database, documents };
   await mkdir(workFolder(site));
   await savePlan(plan);
   return plan;
 }
 
+function withoutPassword(url: string): string {
+  return url.replace(/(\/\/[^:@/]*):.*@/s, "$1:…@");
+}
+
 /** Enqueues everything at once, all or nothing, and waits for the last task: the index. */
 async function work(plan: Plan, queue: Queue, crew: Crew): Promise<Summary> {
   const { runId, documents } = plan;
-  const render = renderPage.with({ requestId: runId });
-  const index = writeIndex.with({ requestId: runId, priority: 0 });
+  const ours = { requestId: runId, queueName: runId };
+  const render = renderPage.with(ours);
+  const index = writeIndex.with({ ...ours, priority: 0 });
   const pages = documents.map((document) => [render, document] as const);
   const ids = await queue.enqueueTasks([...pages, [index] as const]);
   // There is an id for each entry.

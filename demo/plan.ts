@@ -14,12 +14,14 @@ export interface Document {
 }
 
 export interface Plan {
-  /** The request id of all its tasks. */
+  /** The request id of all its tasks, and the name of their queue: on a server other demos may be at work. */
   runId: string;
   /** Where the documents are. */
   folder: string;
   /** Where the site goes. */
   site: string;
+  /** For people: without a password. */
+  database: string;
   documents: Document[];
 }
 

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Attempt, Queue, Task } from "../src/index.ts";
-import { databaseOf, type Plan, tasksOf } from "./plan.ts";
+import { type Plan, tasksOf } from "./plan.ts";
 import { pagesFolder } from "./site.ts";
 import type { Kill } from "./trouble.ts";
 
@@ -23,6 +23,8 @@ export interface Summary {
   retried: number;
   tasksPerSecond: number;
   seconds: number;
+  /** Where the tasks are: a file, or a URL without its password. */
+  database: string;
   /** The folder of the site. */
   site: string;
 }
@@ -59,6 +61,7 @@ export async function summarize({ queue, plan, ids, kill }: Run): Promise<Summar
     retried: traced.reduce((sum, one) => sum + retriedOf(one), 0),
     tasksPerSecond: Math.round(ids.length / workSeconds(traced)),
     seconds: Math.round(seconds * 100) / 100,
+    database: plan.database,
     site: plan.site,
   };
 }
@@ -137,7 +140,7 @@ export function report(summary: Summary): string {
     ["retried", `${summary.retried} failed attempts (every tenth document fails once, on purpose)`],
     ["speed", `${summary.tasksPerSecond} tasks per second`],
     ["seconds", summary.seconds],
-    ["database", databaseOf(summary.site)],
+    ["database", summary.database],
     ["site", pathToFileURL(join(summary.site, "index.html")).href],
   ];
   return rows.map(([name, value]) => `${name.padEnd(16)}${value}`).join("\n");

@@ -27,7 +27,7 @@ export function flakyStep(document: Document): void {
 
 export interface Kill {
   workerId: string;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, by the clock that the tasks' times are of. */
   at: number;
 }
 
@@ -38,14 +38,21 @@ export async function killInTheMiddleOf(
   crew: Crew,
   signal: AbortSignal,
 ): Promise<Kill | undefined> {
+  const ahead = await databaseAhead(queue);
   for (;;) {
     const { status, workerId } = (await queue.getTask(taskId)) ?? {};
     if (status === "running" && workerId && crew.has(workerId)) {
-      const at = Date.now();
+      const at = Date.now() + ahead;
       crew.kill(workerId);
       return { workerId, at };
     }
     if (status !== "pending" && status !== "running") return undefined;
     await sleep(10, undefined, { signal });
   }
+}
+
+/** Milliseconds from this clock to the database's: a server has one of its own. */
+async function databaseAhead(queue: Queue): Promise<number> {
+  const [worker] = await queue.listWorkers();
+  return worker === undefined ? 0 : worker.heartbeatAt + worker.heartbeatAge - Date.now();
 }

@@ -1,15 +1,16 @@
-/** One worker process of the demo. `main.ts` starts several of them; each is given the folder of the site. */
+/** One worker process of the demo. `main.ts` starts several of them, and gives each the site's folder and DBQ_URL. */
 import { openQueue, Worker } from "../src/index.ts";
-import { databaseOf, loadPlan } from "./plan.ts";
+import { loadPlan } from "./plan.ts";
 import { type Context, renderPage, writeIndex } from "./tasks.ts";
 
 const site = process.argv[2];
 if (site === undefined) throw new TypeError("worker.ts: expected the folder of a site");
 
 const plan = await loadPlan(site);
-const queue = await openQueue(databaseOf(site));
+const queue = await openQueue();
 const pages = new Map(plan.documents.map(({ path, page }) => [path, page]));
 const worker = new Worker<Context>(queue, {
+  queueName: plan.runId,
   tasks: [renderPage, writeIndex],
   context: { queue, plan, pages },
   concurrency: 4,

@@ -11,6 +11,13 @@ import { jsonNote, note } from "./output.ts";
 export interface CommonOptions {
   db: string;
   json?: true;
+  /** False: connections keep nothing that outlives a transaction. */
+  sessions: boolean;
+}
+
+/** The target without the password that a URL may hold, whatever characters are in it. */
+export function shown(target: string): string {
+  return target.replace(/(\/[^:@/]*):.*@/s, "$1:…@").replace(/([?&]password=)[^&]*/gi, "$1…");
 }
 
 /**
@@ -34,7 +41,7 @@ export async function withExistingQueue<T>(
   if (file !== undefined && file !== "" && file !== ":memory:" && !existsSync(file)) {
     throw new CommandError(
       "NO_DATABASE",
-      `${options.db}: there is no such file (${resolve(file)}): name the database with --db or DBQ_URL, or create it with "dbq migrate"`,
+      `${shown(options.db)}: there is no such file (${shown(resolve(file))}): name the database with --db or DBQ_URL, or create it with "dbq migrate"`,
     );
   }
   return await opened(options, false, use);
@@ -50,7 +57,7 @@ async function opened<T>(
     throw new UsageError(`--db: a database in memory ends with this command, got "${options.db}"`);
   noteReports(options.json);
   const { openQueue } = library ?? (await import("../index.ts"));
-  const queue = await openQueue(options.db, { migrate });
+  const queue = await openQueue(options.db, { migrate, sessions: options.sessions });
   try {
     return await use(queue);
   } finally {

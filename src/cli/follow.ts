@@ -19,6 +19,8 @@ export class Follower {
   readonly #filter: CountFilter;
   readonly #known = new Map<number, Known>();
   #newest = 0;
+  /** All tasks above this id were known after the last look: what is there unknown has come since, whatever its id. */
+  #floor = Number.NEGATIVE_INFINITY;
   /** Ids of older unfinished tasks, the one that was looked at longest ago first. */
   #turn: number[] = [];
 
@@ -31,6 +33,7 @@ export class Follower {
   async begin(): Promise<void> {
     const newest = await this.#queue.listTasks({ ...this.#filter, limit: window });
     this.#newest = newest[0]?.id ?? 0;
+    this.#floor = floorOf(newest);
     for (const task of newest) this.#known.set(task.id, pick(task));
     let after: number | undefined;
     while (this.#known.size < mostKept) {
@@ -51,6 +54,7 @@ export class Follower {
     for (const id of this.#older(seen)) events.push(...(await this.#lookAt(id)));
     for (const task of seen.values()) events.push(...this.#changed(task));
     this.#newest = Math.max(this.#newest, recent[0]?.id ?? 0);
+    this.#floor = floorOf(recent);
     this.#forget(new Set(recent.slice(0, window).map(({ id }) => id)));
     return events.sort((a, b) => a.time.getTime() - b.time.getTime() || a.task.id - b.task.id);
   }
@@ -101,7 +105,7 @@ export class Follower {
   #changed(task: Task): TaskEvent[] {
     const known = this.#known.get(task.id);
     this.#known.set(task.id, pick(task));
-    return changesOf(known, task, task.id > this.#newest);
+    return changesOf(known, task, task.id > this.#floor);
   }
 
   /** What has ended is kept only while it is among the newest: a retry of it is seen then. */
@@ -109,6 +113,11 @@ export class Follower {
     for (const [id, { status }] of this.#known)
       if (!recent.has(id) && !unfinished.has(status)) this.#known.delete(id);
   }
+}
+
+/** Transactions on a server commit in any order: a task may come to be seen after one with a higher id. */
+function floorOf(newest: readonly Task[]): number {
+  return newest[window - 1]?.id ?? Number.NEGATIVE_INFINITY;
 }
 
 const unfinished = new Set<string>(["pending", "scheduled", "running"]);

@@ -5,7 +5,7 @@ import type { Queue, TaskCount, WorkerRecord } from "../index.ts";
 import { type Cell, line, table } from "./output.ts";
 import { shortened, span } from "./text.ts";
 
-/** `dead`: its process has ended. `silent`: its last heartbeat is older than its lease. */
+/** `dead`: its process, or its session on a server, has ended. `silent`: its last heartbeat is older than its lease. */
 export type Liveness = "alive" | "silent" | "dead";
 
 export type WorkerHealth = WorkerRecord & { liveness: Liveness };
@@ -15,12 +15,12 @@ export async function workersOf(queue: Queue): Promise<WorkerHealth[]> {
 }
 
 function livenessOf(worker: WorkerRecord): Liveness {
-  if (hasEnded(worker)) return "dead";
+  if (hasEnded(worker) || worker.sessionLives === false) return "dead";
   return worker.heartbeatAge > worker.lease ? "silent" : "alive";
 }
 
 /** Whether it can be seen from here that there is no such process. */
-function hasEnded({ host, bootId, pidNamespace, pid }: WorkerRecord): boolean {
+export function hasEnded({ host, bootId, pidNamespace, pid }: WorkerRecord): boolean {
   const here =
     host === hostname() &&
     bootId === quietly(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()) &&

@@ -10,7 +10,7 @@ const commands = buildProgram(false).commands.map((command) => command.name());
 
 test("there are the commands that docs/cli.md has", () => {
   expect(commands).toEqual(
-    "worker enqueue list show retry cancel purge stats tail migrate doctor".split(" "),
+    "worker enqueue list show retry cancel purge stats tail migrate move doctor".split(" "),
   );
 });
 

@@ -15,7 +15,7 @@ function planned(): Plan {
   mkdirSync(workFolder(site));
   const documents = [5, 6, 7].map((number) => ({ number, path: `${number}.md`, page: `${number}.html` }));
   for (const { path } of documents) writeFileSync(join(folder, path), `# ${path}`);
-  return { runId: "run", folder, site, documents };
+  return { runId: "run", folder, site, database: "dbq.db", documents };
 }
 
 test("what was enqueued and is not there any more, or not whole, is lost", async () => {

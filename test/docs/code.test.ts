@@ -1,11 +1,14 @@
 /** Each block of code on each page does what the page says: it compiles under `strict`, and it runs. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openQueue } from "../../src/index.ts";
+import { mysqlServer, newDatabase } from "../support/mysql.ts";
+import { newSchema, postgresServer } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/queue.ts";
-import { codeIn, readPages, root } from "./pages.ts";
+import { isMissing } from "../support/server.ts";
+import { codeIn, namesIn, ofMysqlAlone, type Page, readPages, root, sqlOf } from "./pages.ts";
 import { fileOf, programOf, writePrograms } from "./programs.ts";
 import { installed, run, tsc } from "./scratch.ts";
 
@@ -23,8 +26,11 @@ beforeAll(() => {
 });
 
 /** Runs a program of the scratch folder, in a folder of its own. */
-const runProgram = (path: string) =>
-  run(["--import", import.meta.resolve("tsx"), join(folder, path)], temporaryFolder());
+const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
+  run(["--import", import.meta.resolve("tsx"), join(folder, path)], temporaryFolder(), env);
+
+/** It speaks of a server. */
+const onServers = "docs/databases.md";
 
 test("every block of TypeScript compiles under strict", async () => {
   expect(typescript.length).toBeGreaterThan(20);
@@ -32,14 +38,16 @@ test("every block of TypeScript compiles under strict", async () => {
 });
 
 describe("the TypeScript of a page runs, from its first block to its last", () => {
-  for (const page of pages.filter(({ path }) => typescript.some((block) => block.page === path))) {
-    test(page.path, async () => {
-      const { code, output } = await runProgram(programOf(page));
-      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/^done$/m) });
-      for (const line of promisedOutput(page.path)) expect(output.split("\n")).toContain(line);
-    });
-  }
+  const withCode = pages.filter(({ path }) => typescript.some((block) => block.page === path));
+  for (const page of withCode.filter(({ path }) => path !== onServers))
+    test(page.path, async () => await expectToRun(page));
 });
+
+async function expectToRun(page: Page, env?: Readonly<Record<string, string>>): Promise<void> {
+  const { code, output } = await runProgram(programOf(page), env);
+  expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/^done$/m) });
+  for (const line of promisedOutput(page.path)) expect(output.split("\n")).toContain(line);
+}
 
 /** `console.log(…); // => 3`: what the page says that its code prints. */
 function promisedOutput(page: string): string[] {
@@ -63,7 +71,7 @@ describe("the quickstart", () => {
 describe("SQL", () => {
   test("every block runs on the tables that dbq makes", async () => {
     const client = await migrated();
-    const sql = codeIn(pages, "sql");
+    const sql = sqlOf(pages, "docs/schema-and-raw-sql.md", "SQLite");
     expect(sql.length).toBeGreaterThan(3);
     for (const { page, line, text } of sql) {
       expect(() => client.exec(text), `${page}:${line}`).not.toThrow();
@@ -81,23 +89,17 @@ describe("SQL", () => {
 
   test("the tables of the page have the columns and indices that are there", async () => {
     const client = await migrated();
-    const page = readFileSync(join(root, "docs/schema-and-raw-sql.md"), "utf8");
-    const named = (section: string) => firstCells(page.split(`## ${section}\n`)[1]?.split("\n## ")[0] ?? "");
+    const page = pages.find(({ path }) => path === "docs/schema-and-raw-sql.md") as Page;
+    const named = namesIn(page, "dbq_tasks").filter((name) => !ofMysqlAlone.includes(name));
     const there = client
       .prepare(
         "select name from pragma_table_info('dbq_tasks') union all select name from sqlite_master where type = 'index' and tbl_name = 'dbq_tasks'",
       )
       .pluck();
-    expect(named("dbq_tasks").sort()).toEqual((there.all() as string[]).sort());
+    expect(named.sort()).toEqual((there.all() as string[]).sort());
     client.close();
   });
 });
-
-/** The names in the first column of the tables of a section. */
-function firstCells(section: string): string[] {
-  const cells = Array.from(section.matchAll(/^\| (`[^|]+) \|/gm), ([, cell]) => cell as string);
-  return cells.flatMap((cell) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, name]) => name as string));
-}
 
 async function migrated(): Promise<Database.Database> {
   const path = join(temporaryFolder(), "dbq.db");
@@ -105,34 +107,99 @@ async function migrated(): Promise<Database.Database> {
   return new Database(path);
 }
 
-test("an app's own drizzle-kit generates tables on which a queue opens and changes nothing", async () => {
+/** What an app's own drizzle-kit makes of a schema in the scratch folder. */
+async function generated(dialect: "sqlite" | "postgresql" | "mysql", schema: string): Promise<string[]> {
   const drizzleKit = join(root, "node_modules/drizzle-kit/bin.cjs");
-  const schema = "pages/docs-schema-and-raw-sql.md/schema.ts";
-  const generated = await run(
-    [drizzleKit, "generate", "--dialect", "sqlite", "--schema", schema, "--out", "generated"],
-    folder,
-  );
-  expect(generated).toMatchObject({ code: 0 });
+  const out = `generated-${dialect}`;
+  const args = ["--dialect", dialect, "--schema", schema, "--out", out];
+  expect(await run([drizzleKit, "generate", ...args], folder)).toMatchObject({ code: 0 });
+  const files = readdirSync(join(folder, out)).filter((name) => name.endsWith(".sql"));
+  expect(files).not.toEqual([]);
+  const texts = files.map((name) => readFileSync(join(folder, out, name), "utf8"));
+  // Where one statement ends, a comment to SQLite and Postgres.
+  return texts.map((text) => text.replaceAll("--> statement-breakpoint", ""));
+}
+
+interface Column {
+  table: string;
+}
+
+/** Columns, and the definitions of indices: an ALTER TABLE leaves another text than a CREATE TABLE. */
+function tablesOf(client: Database.Database): Column[] {
+  const text = `select m.name as "table", c.name, c.type, c."notnull", c.dflt_value, c.pk, null as definition
+      from sqlite_master m join pragma_table_info(m.name) c where m.type = 'table' and m.name not like 'sqlite_%'
+    union all
+    select tbl_name, name, null, null, null, null, sql from sqlite_master where type = 'index' and sql is not null
+    order by 1, 2`;
+  return client.prepare<[], Column>(text).all();
+}
+
+test("an app's own drizzle-kit generates tables on which a queue opens and changes nothing", async () => {
+  const migrations = await generated("sqlite", "pages/docs-schema-and-raw-sql.md/schema.ts");
   const path = join(temporaryFolder(), "app.db");
   const client = new Database(path);
-  const migrations = readdirSync(join(folder, "generated")).filter((name) => name.endsWith(".sql"));
-  for (const name of migrations) client.exec(readFileSync(join(folder, "generated", name), "utf8"));
-  const tables = client.prepare(
-    "select name, sql from sqlite_master where name not like 'sqlite_%' order by name",
-  );
-  const made = tables.all();
-  expect(made).toContainEqual(expect.objectContaining({ name: "invoices" }));
+  for (const sql of migrations) client.exec(sql);
+  const tables = tablesOf(client);
+  expect(tables).toContainEqual(expect.objectContaining({ table: "invoices" }));
   await (await openQueue(path)).close();
-  expect(tables.all()).toEqual(made);
+  expect(tablesOf(client)).toEqual(tables);
   // The same as dbq would have made them.
-  const own = (await migrated())
-    .prepare(
-      "select name, sql from sqlite_master where name like 'dbq_%' and name not like 'dbq_migrations%' order by name",
-    )
-    .all();
-  expect(made).toEqual(expect.arrayContaining(own));
+  const own = await migrated();
+  const isHistory = ({ table }: Column) => table.startsWith("dbq_migrations");
+  expect(tables).toEqual(expect.arrayContaining(tablesOf(own).filter((column) => !isHistory(column))));
+  own.close();
   client.close();
 });
+
+const described = `select table_name, column_name, data_type, column_default, is_nullable from information_schema.columns
+  where table_schema = (select SCHEMA) order by 1, 2`;
+
+describe.skipIf(isMissing(await postgresServer()))(`${onServers} on Postgres`, () => {
+  test("its schema makes the tables that dbq would make, and its code runs on them", async () => {
+    const [theirs, own] = [await newSchema(), await newSchema()];
+    for (const { drop } of [theirs, own]) onTestFinished(drop);
+    for (const sql of await generated("postgresql", "pages/docs-databases.md/schema.ts"))
+      await theirs.client.query(sql);
+    await (await openQueue(own.url)).close();
+    const tables = async ({ client, name }: typeof own) => {
+      const { rows } = await client.query(described.replace("SCHEMA", "current_schema()"));
+      const { rows: indices } = await client.query(
+        "select indexname, replace(indexdef, current_schema(), '') as def from pg_indexes where schemaname = current_schema()",
+      );
+      return [...rows, ...indices].map((row) => JSON.stringify(row).replaceAll(`${name}.`, ""));
+    };
+    const made = await tables(theirs);
+    expect(made).toEqual(expect.arrayContaining((await tables(own)).filter(isNoHistory)));
+    const page = pages.find(({ path }) => path === onServers) as Page;
+    await expectToRun(page, { DATABASE_URL: theirs.url });
+    expect(await tables(theirs)).toEqual(made);
+  });
+});
+
+describe.skipIf(isMissing(await mysqlServer()))(`${onServers} on MySQL`, () => {
+  test("the same for MySQL makes the tables that dbq would make", async () => {
+    const [theirs, own] = [await newDatabase(), await newDatabase()];
+    for (const { drop } of [theirs, own]) onTestFinished(drop);
+    const exported = `export { dbqAttempts, dbqTasks, dbqWorkers } from "dbq-ts/schema/mysql";`;
+    writeFileSync(join(folder, "schema-mysql.ts"), exported);
+    for (const sql of await generated("mysql", "schema-mysql.ts")) await theirs.client.query(sql);
+    await (await openQueue(own.url)).close();
+    const tables = async ({ client }: typeof own) => {
+      const [rows] = await client.query(described.replace("SCHEMA", "database()"));
+      const [indices] = await client.query(
+        `select table_name, index_name, column_name, seq_in_index, non_unique from information_schema.statistics
+         where table_schema = database()`,
+      );
+      return [rows, indices].flat().map((row) => JSON.stringify(row));
+    };
+    const made = await tables(theirs);
+    expect(made).toEqual(expect.arrayContaining((await tables(own)).filter(isNoHistory)));
+    await (await openQueue(theirs.url)).close();
+    expect(await tables(theirs)).toEqual(made);
+  });
+});
+
+const isNoHistory = (row: string) => !row.includes("dbq_migrations");
 
 describe("shell", () => {
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

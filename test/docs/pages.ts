@@ -28,7 +28,7 @@ export function readPages(): Page[] {
   return [...paths, ...docs.sort().map((name) => `docs/${name}`)].map(readPage);
 }
 
-function readPage(path: string): Page {
+export function readPage(path: string): Page {
   const lines = readFileSync(join(root, path), "utf8").split("\n");
   if (lines.at(-1) === "") lines.pop();
   return { path, lines, code: [...codeOf(path, lines)] };
@@ -47,6 +47,29 @@ function* codeOf(page: string, lines: readonly string[]): Generator<Code> {
 
 export function codeIn(pages: readonly Page[], language: string): Code[] {
   return pages.flatMap(({ code }) => code).filter((block) => block.language === language);
+}
+
+/** What is said first in a block of SQL that not every database understands. */
+export type SqlDialect = "SQLite" | "Postgres" | "MySQL";
+
+/** Of a page, the SQL that this database understands: blocks that begin with its name, or with none. */
+export function sqlOf(pages: readonly Page[], path: string, dialect: SqlDialect): Code[] {
+  return codeIn(pages, "sql")
+    .filter(({ page }) => page === path)
+    .filter(({ text }) => (/^-- (SQLite|Postgres|MySQL)\n/.exec(text)?.[1] ?? dialect) === dialect);
+}
+
+/** Columns of `dbq_tasks` that the other databases need not have. */
+export const ofMysqlAlone: readonly string[] = ["claim_rank", "held_key"];
+
+/** The names in the first column of the tables of a section. */
+export function namesIn(page: Page, section: string): string[] {
+  const [, text = ""] = page.lines.join("\n").split(`\n## ${section}\n`);
+  const cells = Array.from(
+    text.split("\n## ")[0]?.matchAll(/^\| (`[^|]+) \|/gm) ?? [],
+    ([, cell]) => cell ?? "",
+  );
+  return cells.flatMap((cell) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, name]) => name as string));
 }
 
 /** The targets of a page's links, with the line that each is on. Code is no text: it has none. */

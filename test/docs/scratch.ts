@@ -9,10 +9,13 @@ export interface Ran {
   output: string;
 }
 
-/** The package, packed from the sources as they are, and what its pages use beside it. */
+/** The package, packed from the sources as they are, the drivers of servers, and what its pages use beside it. */
 export function installed(): Installation {
   const installation = new Installation();
-  installation.install(["drizzle-kit", "typescript", "@types/node", "@types/better-sqlite3"]);
+  installation.install([
+    ...["pg", "mysql2", "drizzle-kit", "typescript"],
+    ...["@types/node", "@types/better-sqlite3", "@types/pg"],
+  ]);
   return installation;
 }
 
@@ -22,8 +25,13 @@ export function tsc(args: readonly string[], cwd: string): Promise<Ran> {
 }
 
 /** Runs Node until it ends; both streams in one text. */
-export function run(args: readonly string[], cwd: string): Promise<Ran> {
-  const { DBQ_URL: _, ...env } = process.env;
+export function run(
+  args: readonly string[],
+  cwd: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  const { DBQ_URL: _, ...inherited } = process.env;
+  const env = { ...inherited, ...more };
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
-import { anchorsOf, linksOf, type Page, readPages, root } from "./pages.ts";
+import { anchorsOf, linksOf, type Page, readPage, readPages, root } from "./pages.ts";
 
 const pages = readPages();
 
@@ -22,8 +22,7 @@ function leadsSomewhere(page: Page, target: string): boolean {
   const [path = "", anchor] = target.split("#");
   const file = path === "" ? page.path : normalize(join(dirname(page.path), path));
   if (!existsSync(join(root, file))) return false;
-  const linked = pages.find((other) => other.path === file);
-  return anchor === undefined || (linked !== undefined && anchorsOf(linked).has(anchor));
+  return anchor === undefined || (file.endsWith(".md") && anchorsOf(readPage(file)).has(anchor));
 }
 
 /** `src/queue.ts` and the like, in running text. */
@@ -60,4 +59,19 @@ test("the README leads to every page of docs/", () => {
   const readme = pages.find(({ path }) => path === "README.md") as Page;
   const linked = linksOf(readme).map(({ target }) => target.split("#")[0]);
   for (const { path } of pages) if (path.startsWith("docs/")) expect(linked).toContain(path);
+});
+
+test("the servers of compose.yaml are those that the pages and the tests look for", () => {
+  const compose = readFileSync(join(root, "compose.yaml"), "utf8");
+  const [, postgres = "", mariadb = ""] = compose.split(/^ {2}(?:postgres|mariadb):$/m);
+  expect(postgres).toMatch(/POSTGRES_PASSWORD: postgres\n[\s\S]*"127\.0\.0\.1:\$\{\w+:-5432\}:5432"/);
+  expect(mariadb).toMatch(
+    /ALLOW_EMPTY_ROOT_PASSWORD: "1"\n *MARIADB_DATABASE: dbq\n[\s\S]*"127\.0\.0\.1:\$\{\w+:-3306\}:3306"/,
+  );
+  const urls = pages.flatMap(({ lines }) => lines.join("\n").match(/\w+:\/\/\S+@127\.0\.0\.1\S*\w/g) ?? []);
+  expect(new Set(urls)).toEqual(
+    new Set(["postgres://postgres:postgres@127.0.0.1/postgres", "mysql://root@127.0.0.1/dbq"]),
+  );
+  const ofTests = readFileSync(join(root, "test/support/postgres.ts"), "utf8");
+  expect(ofTests).toContain('"postgres://postgres:postgres@127.0.0.1:5432/postgres"');
 });

@@ -5,16 +5,18 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   app,
   appPrints,
   loads,
   mixed,
+  opener,
   ownDatabase,
   ownKitConfig,
   ownSchema,
   probe,
+  serverSchema,
   steering,
   tasks,
 } from "./programs.ts";
@@ -64,7 +66,7 @@ test("holds the build, the migrations and the documents, and nothing else", () =
   expect(migrations.length).toBeGreaterThan(0);
   const expected = [
     ...migrations.map((path) => `dist/${path}`),
-    "dist/src/stores/heartbeat-thread.mjs",
+    ...["sqlite", "server", "postgres", "mysql"].map((name) => `dist/src/stores/${name}-beat.mjs`),
     "README.md",
     "LICENSE",
     "CHANGELOG.md",
@@ -157,6 +159,43 @@ test.for(["module", "commonjs"])(
     });
   },
 );
+
+test.for(["module", "commonjs"])("the schemas for servers are there for an app of type %s", (type) => {
+  const project = installation.project(
+    `schemas-${type}`,
+    { type },
+    { "app.ts": serverSchema, "tsconfig.json": tsconfig({ module: "nodenext" }) },
+  );
+  project.command("typescript", "bin/tsc", "-p", ".");
+  const required = readFileSync(join(project.folder, "out/app.js"), "utf8").includes("require(");
+  expect(required).toBe(type === "commonjs");
+  const tables = ["dbq_attempts", "dbq_tasks", "dbq_workers"];
+  const { postgres, mysql } = JSON.parse(project.node("out/app.js"));
+  expect([postgres.sort(), mysql.sort()]).toEqual([tables, tables]);
+});
+
+describe("without the drivers of servers", () => {
+  const targets = ["app.db", "postgres://ada@127.0.0.1:1/app", "mysql://ada@127.0.0.1:1/app"];
+  const refused = (name: string) =>
+    `TypeError: openQueue: the package "${name}" is missing: npm install ${name}`;
+
+  test.for(["module", "commonjs"])(
+    "an app of type %s works on a file, and says what a server needs",
+    (type) => {
+      const project = installation.project(`drivers-${type}`, { type }, { "app.ts": opener });
+      const run = () => JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts", ...targets));
+      expect(run()).toEqual(["0 failed", refused("pg"), refused("mysql2")]);
+    },
+  );
+
+  test("they are what is missing: with them a server is asked", () => {
+    for (const name of ["pg", "mysql2"]) installation.add(name);
+    const project = installation.project("drivers", { type: "module" }, { "app.ts": opener });
+    const outcomes = JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts", ...targets));
+    const unreachable = expect.stringMatching(/^DatabaseError: 127\.0\.0\.1:1: connect ECONNREFUSED/);
+    expect(outcomes).toEqual(["0 failed", unreachable, unreachable]);
+  });
+});
 
 test("an import opens nothing, loads no driver and listens to nothing of the process", () => {
   const project = installation.project("probe", { type: "module" }, {});

@@ -170,3 +170,44 @@ export const load = (url, context, next) => {
   return next(url, context);
 };
 `;
+
+/** An app that has dbq's tables in its own schema: the compiler sees their types, its own drizzle-orm takes them as its own. */
+export const serverSchema = `
+import { getTableName, is } from "drizzle-orm";
+import { MySqlTable } from "drizzle-orm/mysql-core";
+import { PgTable } from "drizzle-orm/pg-core";
+import * as mysql from "dbq-ts/schema/mysql";
+import * as postgres from "dbq-ts/schema/postgres";
+
+const known: { func: string; id: number }[] = [] as (typeof postgres.dbqTasks.$inferSelect)[];
+known.push(...([] as (typeof mysql.dbqTasks.$inferSelect)[]));
+// @ts-expect-error there is no such column
+type Wrong = (typeof postgres.dbqTasks.$inferSelect)["prority"];
+
+console.log(JSON.stringify({
+  postgres: Object.values(postgres).filter((table) => is(table, PgTable)).map((table) => getTableName(table)),
+  mysql: Object.values(mysql).filter((table) => is(table, MySqlTable)).map((table) => getTableName(table)),
+}));
+`;
+
+/** Opens what it is told to, and prints what became of it. */
+export const opener = `
+import { openQueue } from "dbq-ts";
+
+async function main() {
+  const outcomes: string[] = [];
+  for (const target of process.argv.slice(2)) {
+    try {
+      const queue = await openQueue(target);
+      outcomes.push((await queue.countTasks()).failed + " failed");
+      await queue.close();
+    } catch (error) {
+      const { name, message } = error as Error;
+      outcomes.push(name + ": " + message);
+    }
+  }
+  console.log(JSON.stringify(outcomes));
+}
+
+main();
+`;

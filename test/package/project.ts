@@ -16,9 +16,10 @@ export interface Manifest {
   bin: Record<string, string>;
   dependencies: Record<string, string>;
   peerDependencies: Record<string, string>;
+  peerDependenciesMeta: Record<string, { optional?: boolean }>;
 }
 
-/** A folder that has the package, its dependencies and its peers in `node_modules`. */
+/** A folder that has the package, its dependencies and the peers that it cannot do without in `node_modules`. */
 export class Installation {
   readonly folder = mkdtempSync(join(tmpdir(), "dbq-package-"));
   readonly package = join(this.folder, "node_modules/dbq-ts");
@@ -27,10 +28,16 @@ export class Installation {
   install(tools: readonly string[]): void {
     mkdirSync(this.package, { recursive: true });
     execFileSync("tar", ["-xzf", this.#pack(), "-C", this.package, "--strip-components", "1"]);
-    const { dependencies, peerDependencies } = this.manifest();
-    for (const name of [...Object.keys(dependencies), ...Object.keys(peerDependencies), ...tools]) {
-      link(name, this.folder);
-    }
+    const { dependencies, peerDependencies, peerDependenciesMeta } = this.manifest();
+    const peers = Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional);
+    for (const name of [...Object.keys(dependencies), ...peers, ...tools]) this.add(name);
+  }
+
+  /** Links an installed package of the repository: packages that it needs are found where it is. */
+  add(name: string): void {
+    const path = join(this.folder, "node_modules", name);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(join(root, "node_modules", name), path, "junction");
   }
 
   manifest(): Manifest {
@@ -65,13 +72,6 @@ export class Installation {
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-/** Links an installed package of the repository: packages that it needs are found where it is. */
-function link(name: string, folder: string): void {
-  const path = join(folder, "node_modules", name);
-  mkdirSync(dirname(path), { recursive: true });
-  symlinkSync(join(root, "node_modules", name), path, "junction");
 }
 
 export class Project {

@@ -1,7 +1,15 @@
 import type { Command } from "commander";
 import type { Diagnosis, Queue } from "../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { printWorkers, type Untaken, untaken, untakenText, type WorkerHealth, workersOf } from "../health.ts";
+import {
+  hasEnded,
+  printWorkers,
+  type Untaken,
+  untaken,
+  untakenText,
+  type WorkerHealth,
+  workersOf,
+} from "../health.ts";
 import { loadModules, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
 import { span } from "../text.ts";
@@ -57,13 +65,17 @@ async function examine(queue: Queue, names: readonly string[] | undefined): Prom
   return { ok: problems.length === 0, problems, database, workers, untaken: found };
 }
 
-function workerProblem({ id, liveness, heartbeatAge, lease }: WorkerHealth): string[] {
+function workerProblem(worker: WorkerHealth): string[] {
+  const { id, liveness } = worker;
   if (liveness === "alive") return [];
-  const why =
-    liveness === "dead"
-      ? "its process has ended"
-      : `its last heartbeat was ${span(heartbeatAge)} ago, its lease is ${span(lease)}`;
+  const why = whyNotAlive(worker);
   return [`worker ${id} is ${liveness}: ${why}; the next live worker on this database frees its tasks`];
+}
+
+function whyNotAlive(worker: WorkerHealth): string {
+  if (hasEnded(worker)) return "its process has ended";
+  if (worker.liveness === "dead") return "its database session has ended";
+  return `its last heartbeat was ${span(worker.heartbeatAge)} ago, its lease is ${span(worker.lease)}`;
 }
 
 function print({ problems, database, workers }: Findings): void {

@@ -1,11 +1,12 @@
 import type { Command } from "commander";
-import { type CommonOptions, withQueue } from "../database.ts";
+import { type CommonOptions, shown, withQueue } from "../database.ts";
 import { json, line } from "../output.ts";
 
 const examples = `
 Examples:
   $ dbq migrate
-  $ dbq migrate --db /var/lib/app/app.db`;
+  $ dbq migrate --db /var/lib/app/app.db
+  $ dbq migrate --db postgres://owner@db.internal/app`;
 
 export function addMigrate(program: Command): void {
   program
@@ -21,9 +22,4 @@ async function migrate(options: CommonOptions): Promise<void> {
   await withQueue(options, async () => undefined);
   if (options.json) json({ database: shown(options.db), upToDate: true });
   else line(`${shown(options.db)}: its tables are up to date`);
-}
-
-/** The target without the password that a URL may hold. */
-function shown(target: string): string {
-  return target.replace(/(:\/\/[^/@:]*):[^/@]*@/, "$1:…@");
 }

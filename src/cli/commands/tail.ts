@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
 import { Follower } from "../follow.ts";
 import { jsonNote, note, outputClosed } from "../output.ts";
 import { given } from "../parse.ts";
@@ -38,8 +38,8 @@ async function tail(options: TailOptions): Promise<void> {
   await withExistingQueue(options, async (queue) => {
     const follower = new Follower(queue, given({ func, queueName }));
     await follower.begin();
-    if (json) jsonNote({ time: new Date(), event: "following", database: options.db });
-    else note(`following ${options.db}, Ctrl-C ends`);
+    if (json) jsonNote({ time: new Date(), event: "following", database: shown(options.db) });
+    else note(`following ${shown(options.db)}, Ctrl-C ends`);
     while (!stopped.signal.aborted && !outputClosed()) {
       for (const event of await follower.look()) printEvent(event, json);
       await sleep(interval, undefined, { signal: stopped.signal }).catch(() => undefined);
