@@ -127,8 +127,8 @@ export const dialectFaults: readonly Mutant[] = [
     file: postgres,
     find: 'ignoreConflict: sql.raw("on conflict do nothing")',
     replace: 'ignoreConflict: sql.raw("")',
-    caughtBy: onPostgres(
-      "transaction and within > a key that another one took after the app's transaction began is a duplicate there too",
+    caughtBy: unit("server-postgres")(
+      "a store on Postgres > leaves an app's transaction usable whose key somebody else takes at the same moment",
     ),
   },
   {
@@ -180,6 +180,15 @@ export const dialectFaults: readonly Mutant[] = [
     hangs: true,
   },
   {
+    name: "rows-of-others-are-looked-through",
+    why: "Where there are few tasks, one that somebody holds keeps every worker from claiming any.",
+    file: mysql,
+    find: "straight_join dbq_tasks force index (primary) on id = value for update",
+    replace: "join dbq_tasks on id = value for update",
+    caughtBy: ofMysql("a store on MySQL > of few tasks > claims what no other transaction holds"),
+    hangs: true,
+  },
+  {
     name: "claim-of-a-dying-worker",
     why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
     file: statements,
@@ -189,14 +198,12 @@ export const dialectFaults: readonly Mutant[] = [
     caughtBy: ofMysql("a store on MySQL > claims nothing for a worker that is being declared dead"),
   },
   {
-    name: "ids-of-many-rows-are-a-step-apart",
-    why: "On a cluster each of many callers is given an id that is no task's, or another one's.",
+    name: "ids-of-thousands-in-the-wrong-order",
+    why: "Each of many callers is given the id of another one's task, and awaits that.",
     file: mysql,
-    find: "insertId + n * step",
-    replace: "insertId + n * Math.min(step, 1)",
-    caughtBy: ofMysql(
-      "a store on MySQL > gives each of many rows its own id, whatever the step between ids is",
-    ),
+    find: "ids.push(...(await insertedRows(",
+    replace: "ids.unshift(...(await insertedRows(",
+    caughtBy: onMysql("insert > takes thousands at once, each with its own answer"),
   },
   {
     name: "names-are-compared-by-the-collation",

@@ -1,5 +1,6 @@
 /** All seeded faults, by what they break. */
 import { claimAndSettle } from "./claim-and-settle.ts";
+import { connectionFaults } from "./connections.ts";
 import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
 import type { Mutant } from "./mutant.ts";
@@ -16,6 +17,7 @@ export const mutants: readonly Mutant[] = [
   ...queueFaults,
   ...databaseFaults,
   ...valueFaults,
+  ...connectionFaults,
   ...serverFaults,
   ...dialectFaults,
 ];

@@ -1,20 +1,13 @@
-/** Faults of what all servers share: connections, repeats, transactions, and workers whose sessions end. */
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+/** Faults of what is done with a server: repeats, transactions, what others are told. */
 import type { Mutant } from "./mutant.ts";
 
-const pool = "src/stores/server-pool.ts";
 const run = "src/stores/server-run.ts";
 const server = "src/stores/server.ts";
-const url = "src/stores/server-url.ts";
-const upkeep = "src/upkeep.ts";
 
 const unit = (file: string) => (test: string) => ({ file: `test/unit/${file}.test.ts`, test });
-const ofPool = unit("server-pool");
 const ofRun = unit("server-run");
-const ofUrl = unit("server-url");
 const ofAnswers = unit("server-postgres-answers");
 const ofSessions = unit("server-postgres-sessions");
-const deaths = unit("upkeep");
 
 /** A case of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -23,83 +16,6 @@ const onPostgres = (test: string) => ({
 });
 
 export const serverFaults: readonly Mutant[] = [
-  // ---- connections ---------------------------------------------------------------------------
-  {
-    name: "lost-connection-is-given-back",
-    why: "After one connection broke, what is asked next fails too.",
-    file: pool,
-    find: "if (usable && !connection.broken",
-    replace: "if (!connection.broken",
-    caughtBy: ofPool("a shared connection > is ended at once after what spoilt it, and never used again"),
-  },
-  {
-    name: "connection-that-broke-while-idle-is-used",
-    why: "After a night without work, or a restart of the server, the first questions fail.",
-    file: pool,
-    find: "if (idle && !idle.broken) return idle;",
-    replace: "if (idle) return idle;",
-    caughtBy: ofPool(
-      "a shared connection > that broke while somebody used it, or nobody did, is not used again",
-    ),
-  },
-  {
-    name: "more-connections-than-were-said",
-    why: "Under load a queue takes all the connections that the server has.",
-    file: pool,
-    find: "this.#open < this.#size",
-    replace: "this.#open < Number.POSITIVE_INFINITY",
-    caughtBy: ofPool("a shared connection > is waited for when there are as many as were said"),
-  },
-  {
-    name: "refused-connection-keeps-its-place",
-    why: "After a few refusals of the server the queue waits for ever, though the server is back.",
-    file: pool,
-    after: "return await this.held();",
-    find: "this.#open -= 1;",
-    replace: "",
-    caughtBy: ofPool("a shared connection > that could not be made takes nobody's place"),
-    hangs: true,
-  },
-  {
-    name: "idle-connection-keeps-the-process",
-    why: "A script that enqueues one task does not end.",
-    file: pool,
-    find: "connection.hold(false);",
-    replace: "",
-    caughtBy: ofPool(
-      "a shared connection > is used again, and keeps the process alive only while it is used",
-    ),
-  },
-  {
-    name: "hosts-are-not-tried-in-turn",
-    why: "While the first of several nodes is down, nothing can be enqueued.",
-    file: pool,
-    find: "for (const host of this.#hosts.inOrder) {",
-    replace: "for (const host of this.#hosts.inOrder.slice(0, 1)) {",
-    caughtBy: ofPool(
-      "of several hosts > the first that answers is taken, and is the first to be tried from then on",
-    ),
-  },
-  {
-    name: "password-is-shown",
-    why: "The database's password is in the log of whoever mistypes its URL.",
-    file: url,
-    find: '.replace(/(:\\/\\/[^:@/]*):.*@/, "$1:***@")',
-    replace: "",
-    caughtBy: ofUrl("no error of opening postgres://me:secret@db shows the password"),
-  },
-  {
-    name: "hosts-of-a-url-are-one",
-    why: "A URL with several nodes is refused, or the name of the first is not found.",
-    file: url,
-    find: 'hosts.split(",")',
-    replace: "[hosts]",
-    caughtBy: ofUrl(
-      "a URL > may name several hosts, in their order, each with a port of its own or the usual one",
-    ),
-  },
-
-  // ---- repeats and transactions --------------------------------------------------------------
   {
     name: "rollback-is-not-sent",
     why: "What failed halfway is committed with what the same connection does next.",
@@ -138,6 +54,32 @@ export const serverFaults: readonly Mutant[] = [
     caughtBy: ofAnswers(
       "without an answer of Postgres > an enqueue that must not be a duplicate is not told that it is one, by itself",
     ),
+  },
+  {
+    name: "keyed-enqueue-gives-up",
+    why: "A connection that breaks makes an enqueue fail that could have been repeated.",
+    file: server,
+    find: 'keyed === tasks.length && onDuplicate === "report"',
+    replace: 'keyed > tasks.length && onDuplicate === "report"',
+    caughtBy: ofAnswers(
+      "without an answer of Postgres > an enqueue whose keys tell is made again, and finds what it made",
+    ),
+  },
+  {
+    name: "transaction-of-the-app-is-run-twice",
+    why: "A connection that breaks during its commit makes an app's callback run again, with all that it does.",
+    file: server,
+    find: "return begun ? runner.named(error) : undefined;",
+    replace: "return begun && error === undefined ? runner.named(error) : undefined;",
+    caughtBy: ofAnswers("without an answer of Postgres > an app's transaction is not run a second time"),
+  },
+  {
+    name: "registering-without-an-answer-fails",
+    why: "A worker does not start because a connection broke, though it is registered.",
+    file: server,
+    find: "if (!(error instanceof OutcomeUnknownError)) throw error;",
+    replace: "if (error instanceof Error) throw error;",
+    caughtBy: ofAnswers("without an answer of Postgres > a worker that registers looks whether it has"),
   },
   {
     name: "turn-without-an-answer-is-repeated",
@@ -238,78 +180,6 @@ export const serverFaults: readonly Mutant[] = [
     file: server,
     find: "if (thread === undefined) {",
     replace: "if (thread === undefined || every > 0) {",
-    caughtBy: onPostgres("heartbeat > a heartbeat goes on while the event loop is blocked"),
-  },
-
-  // ---- sessions ------------------------------------------------------------------------------
-  {
-    name: "sessions-lock-is-not-taken",
-    why: "Every worker on a server looks dead from its first beat on.",
-    file: "src/stores/server-beat.mjs",
-    find: "Number((await ask(lock)).rows[0]?.[0]) === 1",
-    replace: 'lock.text !== ""',
-    caughtBy: ofSessions(
-      "a worker's session on Postgres > is seen to live from the first beat on, and to have ended when it has",
-    ),
-  },
-  {
-    name: "ended-session-beats-no-more",
-    why: "A worker whose heartbeat's connection broke once is dead to the others, and its tasks run twice.",
-    file: "src/stores/server-beat.mjs",
-    find: "connection = undefined;\n    void broken?.end();",
-    replace: "void broken?.end();",
-    caughtBy: ofSessions(
-      "a worker's session on Postgres > that is ended from outside is made anew, however seldom it beats",
-    ),
-  },
-  {
-    name: "end-of-a-connection-is-found-at-the-next-beat",
-    why: "A worker whose heartbeat's connection broke is taken for dead before it would have beaten.",
-    file: "src/stores/server-beat.mjs",
-    find: "() => soon(firstRetry)",
-    replace: "() => undefined",
-    caughtBy: ofSessions(
-      "a worker's session on Postgres > that is ended from outside is made anew, however seldom it beats",
-    ),
-  },
-  {
-    name: "beat-from-elsewhere-forgets-the-session",
-    why: "A worker that looks whether it can write loses what shows that it lives; should it die then, only its lease tells.",
-    file: "src/stores/statements.ts",
-    find: "beat = beat + 1 where id",
-    replace: "beat = beat + 1, session = null where id",
-    caughtBy: ofSessions(
-      "a worker's session on Postgres > is none that others share: a beat from there leaves it as it is",
-    ),
-  },
-  {
-    name: "ended-session-is-not-seen",
-    why: "The tasks of a worker that was killed on another machine wait for its lease to end.",
-    file: upkeep,
-    find: "if (worker.sessionLives === false) return true;",
-    replace: "",
-    caughtBy: deaths(
-      "a session > that ended means death, unless its worker beats within 300 ms of when it could",
-    ),
-  },
-  {
-    name: "ended-session-has-no-chance",
-    why: "A restart of the server makes every worker take all others for dead: each task runs twice.",
-    file: upkeep,
-    find: "sessionEnded: 300",
-    replace: "sessionEnded: 0",
-    caughtBy: deaths(
-      "a session > that ended means death, unless its worker beats within 300 ms of when it could",
-    ),
-  },
-  {
-    name: "chance-before-anybody-could-beat",
-    why: "After a server was away for a while, living workers are taken for dead before they can beat.",
-    file: upkeep,
-    find: "await write();\n    const now = this.#now();",
-    replace: "const now = this.#now();\n    await write();",
-    caughtBy: deaths(
-      "a session > that ended while nobody could write proves nothing: the chance comes after",
-    ),
+    caughtBy: ofSessions("a worker's session on Postgres > beats on while the event loop is blocked"),
   },
 ];

@@ -76,8 +76,8 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     const turning = store.turn({ outcomes: [], claim: claimBy("w1") }).finally(() => {
       over = true;
     });
-    const text =
-      "select 1 from information_schema.processlist where db = ? and info like 'select%dbq_workers%'";
+    const text = `select 1 from information_schema.processlist
+      where db = ? and info like '%from dbq_workers%' and id <> connection_id()`;
     const waits = async () => over || rowsOf(await database.client.query(text, [database.name])).length > 0;
     await vi.waitUntil(waits, { timeout: 5_000, interval: 5 });
     await rescuer.query("commit");

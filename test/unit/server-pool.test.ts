@@ -145,6 +145,13 @@ describe("of several hosts", () => {
     expect(made.map(({ host }) => host)).toEqual(["a", "b"]);
   });
 
+  it("one is not tried first again because several of its connections broke", async () => {
+    const { pool, hosts } = poolOf(2, "ab");
+    const uses = [pool.use(failing, always), pool.use(failing, always)];
+    for (const use of uses) await expect(use).rejects.toThrow("it failed");
+    expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("ba");
+  });
+
   it("all refuse: the last one's refusal is what is said", async () => {
     const { pool, refusing } = poolOf(1, "ab");
     refusing.add("a").add("b");

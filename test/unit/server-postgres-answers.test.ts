@@ -64,6 +64,14 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
     expect(await store.heldBy("w1")).toHaveLength(2);
   });
 
+  it("an app's transaction is not run a second time", async () => {
+    lose(/^commit$/);
+    const run = vi.fn((tx: unknown) => store.within(tx).insert([newTask()], "report"));
+    await expect(store.transaction(run)).rejects.toThrow("Connection terminated unexpectedly");
+    expect(run).toHaveBeenCalledOnce();
+    expect(await tasks()).toHaveLength(1);
+  });
+
   it("a worker that registers looks whether it has", async () => {
     lose(/^commit$/);
     await store.register(newWorker());

@@ -1,8 +1,11 @@
 /** What lives as long as a session on Postgres does: that a worker lives, and that others are told of what was written. */
 import { drizzle } from "drizzle-orm/node-postgres";
+import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
 import { Client, type Notification, Pool } from "pg";
+import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Store } from "../../src/store.ts";
+import { openPostgresDatabase } from "../../src/stores/postgres.ts";
 import { connectPostgres } from "../../src/stores/postgres-connection.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import {
@@ -76,6 +79,18 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     await lives(false);
   });
 
+  it("beats on while the event loop is blocked", async () => {
+    const { beat: first } = (await worker()) ?? { beat: 0 };
+    const stop = await store.keepAlive("w1", 20, () => undefined);
+    onTestFinished(stop);
+    await vi.waitUntil(async () => ((await worker())?.beat ?? 0) > first + 1, 5_000);
+    const { beat } = (await worker()) ?? { beat: 0 };
+    const end = performance.now() + 500;
+    while (performance.now() < end);
+    // What was due here meanwhile may have been made up for: that is one beat, or two.
+    expect((await worker())?.beat).toBeGreaterThan(beat + 4);
+  });
+
   it("that is ended from outside is made anew, however seldom it beats", async () => {
     const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
     onTestFinished(stop);
@@ -92,6 +107,19 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     await lives(true);
     await store.beat("w1");
     expect((await worker())?.sessionLives).toBe(true);
+  });
+
+  it("is none of a worker that beats on the app's connections: its beats alone tell", async () => {
+    const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
+    await lives(true);
+    await stop();
+    await lives(false);
+    const client = postgres(schema.url);
+    onTestFinished(() => client.end());
+    const inApp = await openPostgresDatabase(overPostgresJs(client), { migrate: false });
+    onTestFinished(() => inApp.close());
+    onTestFinished(await inApp.keepAlive("w1", 10, () => undefined));
+    await lives(null);
   });
 });
 

@@ -15,6 +15,12 @@ async function ownSchema(): Promise<Schema> {
   return schema;
 }
 
+/** Whether a session of this name waits for a lock. */
+async function waitsForLock(client: Client, name: string): Promise<boolean> {
+  const text = "select 1 from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'";
+  return (await client.query(text, [name])).rows.length > 0;
+}
+
 describe.skipIf(isMissing(server))("a store on Postgres", () => {
   it("waits with the tables for whoever is making them", async () => {
     const { url, name, client } = await ownSchema();
@@ -26,10 +32,7 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     const opening = openedPostgres(`${url}&application_name=${name}`).then(() => {
       opened = true;
     });
-    const waiting = async () => {
-      const text = "select 1 from pg_stat_activity where application_name = $1 and wait_event = 'advisory'";
-      return opened || (await client.query(text, [name])).rows.length > 0;
-    };
+    const waiting = async () => opened || (await waitsForLock(client, name));
     await vi.waitUntil(waiting, { timeout: 5_000, interval: 5 });
     expect(opened).toBe(false);
     await other.query("select pg_advisory_unlock(6578801)");
@@ -41,6 +44,26 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     const store = await openedPostgres(url, { poolSize: 1 });
     const inserted = await store.transaction(() => store.insert([newTask()], "report"));
     expect(inserted).toMatchObject([{ duplicate: false }]);
+  });
+
+  it("leaves an app's transaction usable whose key somebody else takes at the same moment", async () => {
+    const { url, name, client } = await ownSchema();
+    const store = await openedPostgres(`${url}&application_name=${name}`);
+    const other = new Client({ connectionString: url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    const text = "insert into dbq_tasks (func, unique_key) values ('theirs', 'k') returning id::int";
+    await other.query("begin");
+    const [theirs] = (await other.query<{ id: number }>(text)).rows;
+    const inserted = await store.transaction(async (tx) => {
+      const waiting = store.within(tx).insert([newTask({ uniqueKey: "k" })], "report");
+      await vi.waitUntil(() => waitsForLock(client, name), { timeout: 5_000, interval: 5 });
+      await other.query("commit");
+      await waiting;
+      return await store.within(tx).insert([newTask(), newTask({ uniqueKey: "k" })], "report");
+    });
+    expect(inserted).toMatchObject([{ duplicate: false }, { id: theirs?.id, duplicate: true }]);
+    expect(await store.list({}, 10, undefined)).toHaveLength(2);
   });
 
   it("counts the time from the statement on, and not from the app's transaction", async () => {
