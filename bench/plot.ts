@@ -1,6 +1,7 @@
 /**
  * Draws the chart and writes the tables of docs/performance.md from the JSON of a run:
- * `npx tsx bench/plot.ts results.json`.
+ * `npx tsx bench/plot.ts results.json`. Of a run on servers, the tables of docs/benchmarks.md:
+ * `npx tsx bench/plot.ts results.json --page docs/benchmarks.md --no-chart`.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -10,7 +11,7 @@ import type { Report } from "./report.ts";
 import { resultsMarkdown } from "./results-table.ts";
 
 interface Files {
-  chart: string;
+  chart: string | false;
   page: string;
 }
 
@@ -43,7 +44,7 @@ function reportIn(path: string): Report {
 async function plot(results: string, { chart, page }: Files): Promise<void> {
   const report = reportIn(results);
   const text = withResults(readFileSync(page, "utf8"), page, resultsMarkdown(report));
-  writeFileSync(chart, await chartOf(report));
+  if (chart !== false) writeFileSync(chart, await chartOf(report));
   writeFileSync(page, text);
 }
 
@@ -56,6 +57,7 @@ const program = new Command("npx tsx bench/plot.ts")
       "docs/performance.svg",
     ),
   )
+  .option("--no-chart", "write only the tables")
   .addOption(
     new Option("--page <file>", `what has the block to write, between ${begin} and ${end}`).default(
       inDocs("performance.md"),

@@ -50,7 +50,12 @@ interface Row {
 /** `most`: the rounds that the others had. */
 function tableOf(results: readonly Measured[], most: number): string {
   const rows = results.flatMap(rowsOf);
-  return [headingOf(rows, most), "", ...markdown(columnsOf(rows), rows), ...absent(results)].join("\n");
+  return [
+    ...[headingOf(rows, most), ""],
+    ...markdown(columnsOf(rows), rows),
+    ...absent(results),
+    ...commandOf(results),
+  ].join("\n");
 }
 
 function headingOf(rows: readonly Row[], most: number): string {
@@ -99,6 +104,13 @@ function cellOf({ lines }: Row, contender: string): string {
 
 function ratioText(ratio: number): string {
   return ratio < 0.1 || ratio >= 10 ? String(Number(ratio.toPrecision(2))) : ratio.toFixed(2);
+}
+
+/** What measures all of the table again. */
+function commandOf([first]: readonly Measured[]): string[] {
+  // Reports had none once.
+  const command = first?.command?.replace(/ --variants "[^"]*"| --synchronous \w+/g, "");
+  return command === undefined ? [] : ["", `\`${command}\``];
 }
 
 function absent(results: readonly Measured[]): string[] {

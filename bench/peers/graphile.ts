@@ -13,7 +13,11 @@ export interface GraphileHow {
 }
 
 /** https://worker.graphile.org/docs/performance: the options of the figures at its top. */
-const batching = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
+function batchingOf(concurrency: number) {
+  // It warns of a local queue that has fewer jobs than may run.
+  const localQueue = { size: Math.max(500, concurrency) };
+  return { localQueue, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
+}
 
 /** `maxPoolSize` is its default. */
 function presetOf(url: string, { concurrency, batched }: GraphileHow) {
@@ -23,7 +27,7 @@ function presetOf(url: string, { concurrency, batched }: GraphileHow) {
       concurrentJobs: concurrency,
       maxPoolSize: 10,
       logger,
-      ...(batched && batching),
+      ...(batched && batchingOf(concurrency)),
     },
   };
 }

@@ -76,8 +76,18 @@ export async function dropAbandoned(server: Server): Promise<void> {
 }
 
 async function drop(server: Server, name: string, rows: Asking): Promise<void> {
+  if (server === "postgres") await allGone(name, rows);
   // Whoever is still connected was the measurement's.
   await rows(`drop database if exists ${name}${server === "postgres" ? " with (force)" : ""}`);
+}
+
+/** Peers end some of their connections after they have stopped, and one that is cut off is an error of theirs. */
+async function allGone(name: string, rows: Asking): Promise<void> {
+  const connected = `select 1 from pg_stat_activity where datname = '${name}' limit 1`;
+  for (const start = performance.now(); performance.now() - start < 2_000; ) {
+    if ((await rows(connected)).length === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }
 
 function isAlive(pid: number): boolean {
