@@ -50,7 +50,9 @@ export class MariadbProcess {
     const files = ["datadir=", "socket=.sock", "pid-file=.pid", "tmpdir=.tmp"].map((text) => text.split("="));
     const own = files.map(([name, suffix = ""]) => `--${name}=${this.#data}${suffix}`);
     const command = ["mariadbd", "--no-defaults", user, ...own, `--port=${this.#port}`, ...options];
-    this.#process = await KeptProcess.start([...command, "--bind-address=127.0.0.1"], this.log, undefined);
+    // What got into each other's way is in its log.
+    const ours = ["--bind-address=127.0.0.1", "--innodb-print-all-deadlocks=ON"];
+    this.#process = await KeptProcess.start([...command, ...ours], this.log, undefined);
     const end = performance.now() + patience;
     while ((await this.#status(status)) !== value) {
       if (performance.now() > end) throw new Error(`it does not come up: see ${this.log}`);
