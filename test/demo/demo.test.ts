@@ -195,7 +195,7 @@ describe("the exit code", () => {
   test("is 0 for --help, which shows an example", async () => {
     const { code, stdout } = await runDemo("--help");
     expect(code).toBe(0);
-    expect(stdout).toContain("Example: ");
+    expect(stdout).toContain("Examples:");
   });
 });
 
