@@ -14,30 +14,35 @@ const every = 20;
 
 const { url, rate } = configOf<SteadyConfig>();
 const queue = await openQueue(url);
-const steady = task("steady", (n: number) => n);
-const worker = new Worker(queue, { tasks: [steady] });
+let ran = 0;
+/** The function that is measured afterwards: what its tasks leave in the table is what that has to pass over. */
+const urgent = task("urgent", (n: number) => {
+  ran += 1;
+  return n;
+});
+const worker = new Worker(queue, { tasks: [urgent] });
 const errors: string[] = [];
 worker.on("error", (error) => errors.push(error instanceof Error ? error.message : String(error)));
 await worker.start();
 
 const commands = {
-  /** How many it has run, when all are done. */
-  async live(milliseconds: number): Promise<number> {
+  /** How many of the tasks have been run by the end of that time: all but a few, when the worker keeps up. */
+  async live(milliseconds: number): Promise<{ enqueued: number; ran: number }> {
     const start = sharedNow();
     let enqueued = 0;
     for (let now = start; now - start < milliseconds; now = sharedNow()) {
       const due = Math.floor(((now - start) * rate) / 1_000) - enqueued;
       const first = enqueued;
       if (due > 0)
-        await queue.enqueueTasks(Array.from({ length: due }, (_, i) => [steady, first + i] as const));
+        await queue.enqueueTasks(Array.from({ length: due }, (_, i) => [urgent, first + i] as const));
       enqueued += due;
       await sleep(every);
     }
-    await worker.idle();
+    const ranByThen = ran;
     await worker.stop();
     await queue.close();
     if (errors.length > 0) throw new Error(`the worker told of ${errors.length} errors: ${errors[0]}`);
-    return enqueued;
+    return { enqueued, ran: ranByThen };
   },
 };
 

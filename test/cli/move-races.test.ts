@@ -80,6 +80,22 @@ test("aborted at any of its steps it rejects with the reason, and the old databa
   await expect(old.enqueueTask(task)).rejects.toThrow("this queue moves to");
 });
 
+test("what was purged after it was copied is not there, more than a page of it", async () => {
+  const { queue: old } = await filledQueue(0);
+  const next = await temporaryQueue();
+  const entries = Array.from({ length: 5_300 }, (_, i) => [i % 53 === 0 ? task : remoteTask("old")] as const);
+  await old.enqueueTasks(entries);
+  const aborter = new AbortController();
+  const onProgress = ({ state }: MoveProgress) => {
+    if (state === "closing") aborter.abort(new Error("enough"));
+  };
+  await expect(moveQueue(old, next, { onProgress, signal: aborter.signal })).rejects.toThrow("enough");
+  expect(await engineOf(next).store.moving.size("dbq_tasks")).toBe(5_300);
+  await old.purgeTasks({ func: "old" });
+  expect(await moveQueue(old, next)).toMatchObject({ tasks: 100, removed: 5_200, written: 0 });
+  await sameTasks(old, next);
+});
+
 test("of two that move the same at the same time, all arrives and nothing twice", async () => {
   for (let round = 0; round < 5; round += 1) {
     const { path, queue: old } = await filledQueue(1_200);
