@@ -39,6 +39,12 @@ export type Method = Exclude<
   | "moving"
 >;
 
+/** What an outcome does to its task. */
+function changeBy({ kind }: Outcome): "complete" | "finish" | "release" {
+  if (kind === "completed") return "complete";
+  return kind === "failed" || kind === "cancelled" ? "finish" : "release";
+}
+
 /** The same methods, with their answers at once. */
 type Answering = { [M in Method]: (...args: Parameters<Store[M]>) => Awaited<ReturnType<Store[M]>> };
 
@@ -90,15 +96,12 @@ export class Reference extends ReferenceRows implements Answering {
     return { ...nothing, claimed, more: claimed.length > 0 && claimed.length === claim.limit };
   }
 
-  /** The completed ones first: of two outcomes of one generation in one turn, it is the one that counts. */
+  /** Those that make the same change together: of two outcomes of one generation in one turn, that decides which one counts. */
   #settleAll(outcomes: readonly Outcome[]): boolean[] {
     const settled = new Map<number, boolean>();
-    const settle = (completed: boolean) => {
+    for (const change of new Set(outcomes.map(changeBy)))
       for (const [i, outcome] of outcomes.entries())
-        if ((outcome.kind === "completed") === completed) settled.set(i, this.settle(outcome));
-    };
-    settle(true);
-    settle(false);
+        if (changeBy(outcome) === change) settled.set(i, this.settle(outcome));
     return outcomes.map((_, i) => settled.get(i) === true);
   }
 
