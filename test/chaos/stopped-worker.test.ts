@@ -33,6 +33,8 @@ async function overtaken({ ledger, queue, worker }: Stage, id: number) {
 async function goesOn({ ledger, queue }: Stage, woken: Child, other: Child, completed: { id: number }) {
   await ledger.until("lost", ({ pid }) => pid === woken.pid);
   expect(await queue.getTask(completed.id)).toEqual(completed);
+  // Its worker tells of it after the database has it.
+  await ledger.until("completed", ({ task }) => task === completed.id);
   expect(ledger.entries("completed").filter(({ task }) => task === completed.id)).toHaveLength(1);
   expect(await queue.listAttempts(completed.id)).toMatchObject([{ outcome: "crashed", generationId: 2 }]);
   other.signal("SIGTERM");
