@@ -2,7 +2,7 @@
 import { checkSize, decodeArgs, decodeObject, encode } from "./codec.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./current.ts";
 import { after, longestWait, milliseconds, type Timer } from "./durations.ts";
-import { LostGenerationError, WorkerStoppedError } from "./errors.ts";
+import { LostGenerationError, timeoutError, WorkerStoppedError } from "./errors.ts";
 import { runChannel } from "./events.ts";
 import { runHook } from "./hooks.ts";
 import { callArguments, type TaskDefinition } from "./registry.ts";
@@ -48,11 +48,12 @@ export class RunningAttempt {
   #current: RunningTask | undefined;
   readonly #abort = new LazyAbort(this);
   #timedOut: Error | undefined;
-  /** The task is not this attempt's any more, or is being handed back: what the handler still does has no outcome. */
+  /** The task is not this attempt's any more, or is handed back: what the handler still does has no outcome. */
   #released: "lost" | "interrupted" | undefined;
   #timer: Timer | undefined;
   /** Goes on without the handler, or the hook, that is being waited for. */
   #leave: () => void = () => undefined;
+  #begun = false;
   #handled = false;
   #finished = false;
   #offered: { value: unknown; outcome: Outcome } | undefined;
@@ -90,7 +91,9 @@ export class RunningAttempt {
 
   /** Begins it, and never throws. One that was interrupted before has ended already. */
   run(): void {
-    if (!this.#released) runAs(this, () => this.#begin());
+    if (this.#released) return;
+    this.#begun = true;
+    runAs(this, () => this.#begin());
   }
 
   /** Somebody else has moved the task: aborts the signal; the slot is free when the handler settles, or a second later. */
@@ -99,7 +102,8 @@ export class RunningAttempt {
     this.#released = "lost";
     this.#abort.abort(reason);
     this.#timer?.clear();
-    this.#timer = after(afterAbort, () => this.#finish(undefined));
+    if (this.#begun) this.#timer = after(afterAbort, () => this.#finish(undefined));
+    else this.#finish(undefined);
   }
 
   /** The worker stops: aborts the signal, and hands the task back without waiting for the handler, or for a hook. */
@@ -191,10 +195,7 @@ export class RunningAttempt {
     // Another program may have written what is no number.
     if (limit === undefined || Number.isNaN(limit)) return;
     this.#timer = after(limit, () => {
-      this.#timedOut = new DOMException(
-        `the attempt took longer than its timeout of ${limit} ms`,
-        "TimeoutError",
-      );
+      this.#timedOut = timeoutError(limit);
       this.#abort.abort(this.#timedOut);
       this.#timer = after(afterAbort, () => this.#leave());
     });
@@ -220,9 +221,8 @@ export class RunningAttempt {
     if (isA(error, CancelTask))
       return this.#as({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
     // What was thrown may be of a class of its own: its delay is read as if it came from anywhere.
-    if (isA(error, SnoozeTask)) {
+    if (isA(error, SnoozeTask))
       return this.#as({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
-    }
     return this.#failed({ error, as: "failed", final: false });
   }
 

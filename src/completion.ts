@@ -22,6 +22,9 @@ const pausePerLook = 10;
 /** Milliseconds in which timeouts are gathered for one last look, where there are many. */
 const gatherFor = 25;
 
+/** Milliseconds that the last look may take: a server that is away is looked for much longer. */
+const lastLook = 1_000;
+
 /** Fewer tasks than this are looked at as often as there are hints. */
 const few = 100;
 
@@ -81,7 +84,12 @@ export class Completions {
 
   /** After one last look, in common with others: while the event loop was busy, it may have ended in time. */
   #giveUp(id: number, timeout: number, entry: Await): void {
-    this.#late.push({ id, act: () => entry.reject(new AwaitTimeoutError(id, timeout)) });
+    const act = () => {
+      limit.clear();
+      entry.reject(new AwaitTimeoutError(id, timeout));
+    };
+    const limit = after(lastLook, act);
+    this.#late.push({ id, act });
     if (this.#awaits.size < few) this.#lookAtLate();
     else this.#gathering ??= setTimeout(() => this.#lookAtLate(), gatherFor);
   }

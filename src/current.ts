@@ -1,5 +1,5 @@
 /** What a running task can ask about itself. */
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { shared } from "./copies.ts";
 import { NotInTaskError } from "./errors.ts";
 import { inRootContext } from "./root-context.ts";
@@ -99,7 +99,13 @@ export function currentTask<C = unknown>(): RunningTask<C> {
   return inside.current as RunningTask<C>;
 }
 
-/** Calls `fn` with the running task that `inside` tells of. */
+/**
+ * Calls `fn` with the running task that `inside` tells of. What it enters in other async contexts (`enterWith`) stays with it:
+ * whoever is called next in the same tick would be there too.
+ */
 export function runAs<T>(inside: Running, fn: () => T): T {
-  return running.run(inside, fn);
+  return new AsyncResource("dbq-ts.task").runInAsyncScope(() => {
+    running.enterWith(inside);
+    return fn();
+  });
 }

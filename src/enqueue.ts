@@ -1,6 +1,6 @@
 /** From a call to a row: what is given is read and encoded at once; the calls of one tick are written together. */
 import { checkSize, encodeArgs, encodeObject } from "./codec.ts";
-import { DuplicateTaskError, QueueClosedError } from "./errors.ts";
+import { DatabaseError, DuplicateTaskError, QueueClosedError } from "./errors.ts";
 import { enqueueChannel } from "./events.ts";
 import { type AnyFunction, registrationOf } from "./registry.ts";
 import { inRootContext } from "./root-context.ts";
@@ -127,18 +127,38 @@ export class GroupCommit {
       this.#writing = Promise.all([this.#writing, this.#write(batch)]).then(() => undefined);
   }
 
-  async #write(batch: readonly Waiting[]): Promise<void> {
+  async #write(batch: readonly Waiting[], refused = { calls: 0 }): Promise<void> {
+    const began = performance.now();
     try {
       const inserted = await this.#insert(batch.map(({ prepared }) => prepared.task));
-      for (const [i, { prepared, resolve, reject }] of batch.entries()) {
-        try {
-          resolve(idOf(prepared, inserted[i] as Inserted));
-        } catch (error) {
-          reject(error);
-        }
-      }
+      for (const [i, waiting] of batch.entries()) answer(waiting, inserted[i] as Inserted);
     } catch (error) {
+      const isRefusal = error instanceof DatabaseError && performance.now() - began < longestRefusal;
+      const canBeTold = batch.length > 1 && refused.calls < mostRefused;
+      if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);
+      refused.calls += 1;
       for (const { reject } of batch) reject(error);
     }
+  }
+
+  /** The database refused one of them at least: that is no reason to refuse the others. */
+  async #writeApart(batch: readonly Waiting[], refused: { calls: number }): Promise<void> {
+    const middle = Math.floor(batch.length / 2);
+    await this.#write(batch.slice(0, middle), refused);
+    await this.#write(batch.slice(middle), refused);
+  }
+}
+
+/** Milliseconds. What takes longer is a database that cannot be written to, and would take as long for each. */
+const longestRefusal = 1_000;
+
+/** So many calls of one tick are told apart from the others: of a database that refuses all, each is not asked about. */
+const mostRefused = 10;
+
+function answer({ prepared, resolve, reject }: Waiting, inserted: Inserted): void {
+  try {
+    resolve(idOf(prepared, inserted));
+  } catch (error) {
+    reject(error);
   }
 }

@@ -194,6 +194,11 @@ export class QueueClosedError extends DbqError {
   }
 }
 
+/** Aborts the signal of a handler that has taken so many milliseconds. */
+export function timeoutError(limit: number): DOMException {
+  return new DOMException(`the attempt took longer than its timeout of ${limit} ms`, "TimeoutError");
+}
+
 /** The reason of a running task's signal when its worker stops before it has finished: it will run again. */
 export class WorkerStoppedError extends DbqError {
   constructor() {

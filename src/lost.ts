@@ -41,20 +41,52 @@ export function reasonOf({ id, generationId }: TaskRecord, standing: Standing | 
     : new LostGenerationError(id, generationId);
 }
 
+/** Milliseconds in which a claim that has no answer may still be committed, and those between looks for it. */
+const doubtful = 300_000;
+const between = 1_000;
+
 /**
- * A claim without an answer may have been made all the same. What the worker holds by it, and does not run, is handed back:
- * nobody else would ever free it.
+ * A claim without an answer may have been made all the same, or be made yet: a server goes on with what it was asked though
+ * nobody listens any more, and may be waiting for a disk or a lock. What the worker holds by it, and does not run, is handed
+ * back: nobody else would ever free it.
  */
-export async function handBackUnknown(
-  store: Pick<Store, "heldBy" | "turn">,
-  workerId: string,
-  running: Iterable<RunningAttempt>,
-): Promise<void> {
-  const known = new Set(Array.from(running, ({ record }) => `${record.id}:${record.generationId}`));
-  const held = await store.heldBy(workerId);
-  const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
-  const outcomes = unknown.map(
-    (task): Outcome => ({ ...task, workerId, startedAt: null, kind: "interrupted" }),
-  );
-  if (outcomes.length > 0) await store.turn({ outcomes, claim: undefined });
+export class UnknownClaims {
+  readonly #store: Pick<Store, "heldBy" | "turn">;
+  readonly #workerId: string;
+  readonly #running: Iterable<RunningAttempt>;
+  #underWay = false;
+  #doubtUntil = Number.NEGATIVE_INFINITY;
+  #nextLook = 0;
+
+  /** `running`: what the worker knows that it holds. */
+  constructor(store: Pick<Store, "heldBy" | "turn">, workerId: string, running: Iterable<RunningAttempt>) {
+    this.#store = store;
+    this.#workerId = workerId;
+    this.#running = running;
+  }
+
+  /** A claim begins. One that is never answered is in doubt from the next look on. */
+  begin(): void {
+    this.#underWay = true;
+  }
+
+  answered(): void {
+    this.#underWay = false;
+  }
+
+  /** To be called when no claim is under way. */
+  async handBack(): Promise<void> {
+    const now = performance.now();
+    if (this.#underWay) this.#doubtUntil = now + doubtful;
+    if (now > this.#doubtUntil || (!this.#underWay && now < this.#nextLook)) return;
+    const known = new Set(Array.from(this.#running, ({ record }) => `${record.id}:${record.generationId}`));
+    const held = await this.#store.heldBy(this.#workerId);
+    const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
+    const outcomes = unknown.map(
+      (task): Outcome => ({ ...task, workerId: this.#workerId, startedAt: null, kind: "interrupted" }),
+    );
+    if (outcomes.length > 0) await this.#store.turn({ outcomes, claim: undefined });
+    this.#underWay = false;
+    this.#nextLook = now + between;
+  }
 }

@@ -6,6 +6,8 @@ import type { MovedRow, MovedTable, MovingStore, Stamp } from "./moving.ts";
 const pageRows = 5_000;
 /** Rows, and bytes of their texts, that are carried together; a row that is larger goes by itself. */
 const chunk = { rows: 1_000, bytes: 4 * 1_048_576 };
+/** Where a table begins: any database takes this number, and below it there are no ids but those that were made up. */
+const beforeAll = -9_000_000_000_000_000_000;
 /** Beyond so many rows that cannot be kept, something else is wrong. */
 const mostUnkept = 100;
 
@@ -59,7 +61,7 @@ export class Copier {
    */
   async round(table: MovedTable, { whole, keyed }: { whole: boolean; keyed: boolean }): Promise<Tally> {
     const tally: Tally = { rows: 0, written: 0, removed: 0 };
-    for (let after = Number.MIN_SAFE_INTEGER; after < Number.MAX_SAFE_INTEGER; ) {
+    for (let after = beforeAll; after < Number.MAX_SAFE_INTEGER; ) {
       const { wanted, there, until } = await this.#page(table, after);
       const ids = new Set(wanted.map(({ id }) => id));
       const removed = [...there.keys()].filter((id) => !ids.has(id));

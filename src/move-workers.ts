@@ -27,8 +27,9 @@ export async function freeOfWorkers(side: Side, check: () => void): Promise<void
     for (const { id, beat } of dead) await store.rescue(id, beat);
     const live = workers.filter((worker) => !dead.includes(worker) && seemsAlive(worker));
     if (live.length > 0) throw new DatabaseError(`${side.name}: ${running(live)}`);
-    if (dead.length < workers.length)
-      await sleep(Math.max(look.shortest, Math.min(deaths.nextLook, look.longest)));
+    // Of the dead, some may have tasks that somebody else holds.
+    const pause = dead.length < workers.length ? deaths.nextLook : look.shortest;
+    await sleep(Math.max(look.shortest, Math.min(pause, look.longest)));
   }
   while ((await store.rescueOrphans(0)) > 0);
   await refuseWork(side);

@@ -26,7 +26,7 @@ const mostRounds = 5;
 export interface MoveOptions {
   /** What messages call the two, those among them that the old database gives from then on. @default "the old database", "the new database" */
   names?: { from?: string; to?: string };
-  /** Gives up: the old database is as it was, and the next move goes on. Without effect once all is carried over. */
+  /** Gives up: the old database takes tasks again, and the next move goes on. Without effect once all is carried over. */
   signal?: AbortSignal;
   onProgress?: (progress: MoveProgress) => void;
 }
@@ -56,7 +56,7 @@ export interface Moved {
  * Carries all tasks and attempts of one queue over to the database of another, which must have none, and makes the old
  * database refuse whoever still writes to it. Called again after it was broken off, it goes on.
  * @throws DatabaseError when workers run on one of them, when the new one has tasks of its own, or does not keep a row as
- *   it is; `signal.reason`. The old database then is as it was.
+ *   it is; `signal.reason`. Until all is moved, the old database then takes tasks as before, if the message says no other.
  */
 export async function moveQueue(from: Queue, to: Queue, options?: MoveOptions): Promise<Moved> {
   const read = readOptions<MoveOptions>(options, "moveQueue", {
@@ -131,7 +131,7 @@ class Move {
     const mine = this.#mark("copying");
     if (!(await moving.setMark(mine, old))) throw new MoveTakenOverError();
     if (wasBegun) {
-      await moving.unseal();
+      if (!(await moving.unseal(this.#run))) throw new MoveTakenOverError();
       await freeOfWorkers(this.#source, this.#check);
     }
     const now = await this.#target.store.moving.mark();
@@ -159,7 +159,7 @@ class Move {
     await freeOfWorkers(this.#target, this.#check);
     if (!(await moving.setMark(this.#mark("preparing"), now))) throw new MoveTakenOverError();
     try {
-      await moving.seal();
+      if (!(await moving.seal(this.#run))) throw new MoveTakenOverError();
       // What came before it was sealed.
       await this.#refuseTasks(now);
       await refuseWork(this.#target);
@@ -174,9 +174,11 @@ class Move {
   async #restore(before: MoveMark | undefined): Promise<void> {
     const { moving } = this.#target.store;
     if (!(await moving.advance(this.#run, "preparing", "preparing"))) return;
-    const wasOpen = before === undefined || before.state === "filled" || before.state === "copying";
-    if (wasOpen) await moving.unseal();
-    await moving.setMark(before, this.#mark("preparing"));
+    const mine = this.#mark("preparing");
+    if (before && before.state !== "filled" && before.state !== "copying") {
+      // It was sealed, and is again, with what it said then.
+      if (await moving.setMark(before, mine)) await moving.seal(before.run);
+    } else if (await moving.unseal(this.#run)) await moving.setMark(before, mine);
   }
 
   async #refuseTasks(before: MoveMark | undefined): Promise<void> {
@@ -233,30 +235,54 @@ class Move {
 
   // ---- close ---------------------------------------------------------------------------------
 
-  /** From here on the old database takes nothing; when something fails, it does again. */
+  /** From here on the old database takes nothing; when something fails, it does again, unless it has been `moved` by then. */
   async #close(): Promise<void> {
-    const { store } = this.#source;
-    if (!(await store.moving.advance(this.#run, "copying", "closing"))) throw new MoveTakenOverError();
+    const { moving } = this.#source.store;
+    if (!(await moving.advance(this.#run, "copying", "closing"))) throw new MoveTakenOverError();
     try {
-      await store.moving.seal();
+      if (!(await moving.seal(this.#run))) throw new MoveTakenOverError();
       await refuseWork(this.#source);
       if (!(await this.#target.store.moving.removeKeyed(this.#run))) throw new MoveTakenOverError();
       await this.#copyOnce("closing");
+      await this.#compareSizes();
       await this.#carryIds();
       this.#check();
+      if (!(await moving.advance(this.#run, "closing", "moved"))) throw new MoveTakenOverError();
     } catch (error) {
-      await reopen(store, this.#run).catch(() => undefined);
+      await this.#reopen(error);
       throw error;
     }
-    if (!(await store.moving.advance(this.#run, "closing", "moved"))) throw new MoveTakenOverError();
+  }
+
+  /** The old database takes tasks again, unless the move is another process's by now. @throws DatabaseError: it may not */
+  async #reopen(reason: unknown): Promise<void> {
+    const { name, store } = this.#source;
+    try {
+      if (await store.moving.advance(this.#run, "closing", "copying")) await store.moving.unseal(this.#run);
+    } catch (error) {
+      // What the signal says may be that all is as it was.
+      const why = this.#options.signal?.aborted ? "the move was stopped" : messageOf(reason);
+      throw new DatabaseError(
+        `${why}; and ${name} may still refuse tasks, as it could not be opened again (${messageOf(error)}): move again`,
+        { cause: reason },
+      );
+    }
+  }
+
+  /** What no round has seen is not left behind. */
+  async #compareSizes(): Promise<void> {
+    const [from, to] = [this.#source, this.#target];
+    for (const table of movedTables) {
+      const [old, now] = [await from.store.moving.size(table), await to.store.moving.size(table)];
+      if (old === now) continue;
+      throw new DatabaseError(`${table}: ${from.name} has ${old} rows, ${to.name} ${now}: look for odd ids`);
+    }
   }
 
   /** An id that was given once, if only to a task that is gone, is not given again. */
   async #carryIds(): Promise<void> {
-    for (const table of movedTables) {
-      const last = await this.#source.store.moving.lastId(table);
-      await this.#target.store.moving.setLastId(table, last);
-    }
+    const [source, target] = [this.#source.store.moving, this.#target.store.moving];
+    for (const table of movedTables) await target.setLastId(table, await source.lastId(table));
   }
 
   /** The new database takes tasks and workers. */
@@ -264,14 +290,11 @@ class Move {
     const { moving } = this.#target.store;
     const [tasks, attempts] = [await moving.size("dbq_tasks"), await moving.size("dbq_attempts")];
     if ((await moving.mark())?.state === "filling") {
-      await moving.unseal();
+      await moving.unseal(this.#run);
       await moving.advance(this.#run, "filling", "filled");
     }
     return { tasks, attempts, ...this.#changed, resumed: this.#resumed };
   }
 }
 
-/** The old database takes tasks again, unless the move is another process's by now. */
-async function reopen({ moving }: Store, run: string): Promise<void> {
-  if (await moving.advance(run, "closing", "copying")) await moving.unseal();
-}
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

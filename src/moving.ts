@@ -16,11 +16,14 @@ export type MovedRow = readonly [id: number, ...values: (string | number | null 
 /** What tells a row from how it was, without its payload. */
 export interface Stamp {
   id: number;
-  /** Bytes of its texts. */
+  /** Bytes of its texts, without those that are short. */
   bytes: number;
   /** Whether it is an unfinished task with a unique key. */
   keyed: boolean;
-  /** Another one after each change of the row, as every change adds to its generation or sets its time. */
+  /**
+   * Another one after each change of the row by dbq, as each adds to its generation or sets its time; and after one by plain
+   * SQL of what decides when, where and how often a task runs, or of the length of another text.
+   */
   version: string;
 }
 
@@ -29,6 +32,9 @@ export interface Stamp {
  * rows follow; then `moved`. In the new one: `preparing`, `filling`, `filled`.
  */
 export type MoveState = "copying" | "closing" | "moved" | "preparing" | "filling" | "filled";
+
+/** Whether the tasks of this database go, or have gone, to another one: what is deleted here now would be there. */
+export const isOld = (state: MoveState): boolean => state === "closing" || state === "moved";
 
 export interface MoveMark {
   /** The same in both databases, and whenever the move goes on. */
@@ -54,16 +60,18 @@ export interface MovingStore {
 
   /**
    * From here on every insert and change of a task, and every new worker, is refused, whoever tries it and however:
-   * by the database itself. Waits for what is under way. There has to be a mark.
+   * by the database itself; when it is `closing` or `moved`, each delete of a task too. Waits for what is under way.
+   * @returns false, and nobody is refused, when the mark is not this run's: another one came while this one stood still
    */
-  seal(): Promise<void>;
+  seal(run: string): Promise<boolean>;
 
-  unseal(): Promise<void>;
+  /** @returns false, and what is sealed stays so, when the mark is not this run's */
+  unseal(run: string): Promise<boolean>;
 
   /** How many rows there are. */
   size(table: MovedTable): Promise<number>;
 
-  /** Of the next rows whose ids are above `after`, by their ids. */
+  /** Of the next rows whose ids are above `after`, by their ids. @throws DatabaseError that names an id beyond 2^53 */
   stamps(table: MovedTable, after: number, limit: number): Promise<Stamp[]>;
 
   /** Those of the rows that there are, by their ids. */
@@ -83,7 +91,7 @@ export interface MovingStore {
   /** Deletes the unfinished tasks that hold a unique key. False as for `write`. */
   removeKeyed(run: string): Promise<boolean>;
 
-  /** The largest id that was ever given in this table; 0 before the first. */
+  /** The largest id up to 2^53 that was ever given in this table; 0 before the first. */
   lastId(table: MovedTable): Promise<number>;
 
   /** No row that is inserted from here on has an id up to this one. */

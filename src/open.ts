@@ -49,6 +49,8 @@ function isOf(target: object, kind: string): boolean {
 
 async function openTarget(target: string, options: ReadQueueOptions): Promise<Store> {
   if (target === "") throw new TypeError('openQueue: expected a path or a URL, got ""');
+  if (/^[\s"']+[a-z]+:/i.test(target))
+    throw new TypeError("openQueue: the URL begins with a space or a quotation mark: leave that out");
   const scheme = schemeOf(target);
   switch (scheme) {
     case undefined:

@@ -1,4 +1,5 @@
 /** Notes of progress, gathered for a moment and written together. */
+import { limited } from "./durations.ts";
 import type { Held, Store } from "./store.ts";
 
 /** Milliseconds in which notes are gathered. */
@@ -7,7 +8,9 @@ const gatherFor = 100;
 export class ProgressNotes {
   readonly #store: Pick<Store, "progress">;
   readonly #report: (error: unknown, where: string) => void;
-  #notes = new Map<number, Held & { progress: number; note: string | null }>();
+  readonly #notes = new Map<number, Held & { progress: number; note: string | null }>();
+  /** The write that is under way, and those before it. */
+  #writing: Promise<void> | undefined;
 
   constructor(store: Pick<Store, "progress">, report: (error: unknown, where: string) => void) {
     this.#store = store;
@@ -17,10 +20,30 @@ export class ProgressNotes {
   /** Of several notes of one task in a moment, the last is kept. */
   add({ id, generationId }: Held, progress: number, note: string | null): void {
     if (this.#notes.size === 0) setTimeout(() => this.flush(), gatherFor).unref();
-    this.#notes.set(id, { id, generationId, progress, note });
+    // Half of a surrogate pair is no character: each database would make something else of it.
+    const text = note?.replace(/[\ud800-\udfff]/gu, "\ufffd") ?? null;
+    this.#notes.set(id, { id, generationId, progress, note: text });
   }
 
-  async flush(): Promise<void> {
+  /**
+   * Resolves when all that was noted until now is written, since a task that has ended takes no more notes; or after `limit`
+   * milliseconds.
+   */
+  async flush(limit?: number): Promise<void> {
+    if (this.#notes.size > 0) this.#writing = this.#writeAfter(this.#writing);
+    const writing = this.#writing;
+    if (writing === undefined) return;
+    if (limit === undefined) await writing;
+    else await limited(limit, () => writing).catch(() => undefined);
+  }
+
+  async #writeAfter(before: Promise<void> | undefined): Promise<void> {
+    await before;
+    await this.#write();
+    if (this.#notes.size === 0) this.#writing = undefined;
+  }
+
+  async #write(): Promise<void> {
     if (this.#notes.size === 0) return;
     const notes = [...this.#notes.values()];
     this.#notes.clear();

@@ -48,6 +48,8 @@ export interface ClaimRequest {
   /** The functions that the worker knows: no other task is touched. */
   funcs: readonly string[];
   limit: number;
+  /** How many of them may be fragile (`isFragile`). Default: all. */
+  fragile?: number;
 }
 
 /** Proof of ownership: the generation that a claim gave. */
@@ -104,10 +106,12 @@ export interface TurnResult {
   settled: boolean[];
   /** The claimed tasks as they now are, highest priority first, then oldest. */
   claimed: TaskRecord[];
-  /** Whether there may be more to claim: the limit was reached, or others were quicker. */
+  /** Whether there may be more to claim: the limit was reached, others were quicker, or not everything was looked at. */
   more: boolean;
   /** False: the worker's own row was found to be gone. Others think it dead, and it must register before it claims. */
   registered: boolean;
+  /** What the claim failed with, where it is no part of the transaction that settles: that was done. */
+  failure?: unknown;
 }
 
 /** What identifies a process to the others on its host. */
@@ -274,7 +278,8 @@ export interface Store {
 
   /**
    * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has
-   * none left. Does nothing when the worker has beaten since `beat` was read. Returns the number of tasks freed.
+   * none left. Does nothing when the worker has beaten since `beat` was read. What somebody else holds is left for the
+   * next call, and the worker's row with it. Returns the number of tasks freed.
    */
   rescue(workerId: string, beat: number): Promise<number>;
 

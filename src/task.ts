@@ -102,6 +102,14 @@ export interface TaskRecord {
   progressNote: string | null;
 }
 
+/** Whether a crash ends it, or has been charged to it before: nobody can tell which of a worker's tasks brought it down. */
+export function isFragile({
+  retryCount,
+  maxRetries,
+}: Pick<TaskRecord, "retryCount" | "maxRetries">): boolean {
+  return retryCount > 0 || maxRetries === 0;
+}
+
 /** How an attempt that did not end well ended. */
 export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
 

@@ -15,7 +15,7 @@ export interface WorkerEvents {
   retrying: [task: Task];
   cancelled: [task: Task];
   snoozed: [task: Task];
-  /** Handed back, since the worker stopped first. */
+  /** Handed back: the worker stopped first, or it was claimed ahead and found no slot, and never started. */
   interrupted: [task: Task];
   /** Somebody else had moved the task: what this worker did no longer counted. */
   lost: [task: Task];

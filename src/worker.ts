@@ -177,7 +177,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     undo.push(repeat(pollInterval, () => onWork(true)));
     undo.push(
       hints.onWork(onWork),
-      hints.onMoved((ids) => slots.checkStandings(ids)),
+      hints.onMoved((ids) => slots.standings.check(ids)),
       () => ears.close(),
     );
     ears.listen();
@@ -200,7 +200,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     if (!run || this.#registering || this.#last.kind === "stop") return;
     this.#registering = true;
     try {
-      await run.slots.checkStandings();
+      await run.slots.standings.check();
       const known = await this.#engine.store.workers();
       const stillRuns = this.#run === run && this.#last.kind === "start";
       if (stillRuns && !known.some(({ id }) => id === run.id)) await this.#register(run.id);
@@ -276,6 +276,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     const { store } = this.#engine;
     for (;;) {
       while (this.inflight > 0) await this.#run?.slots.turnEnd();
+      this.#engine.checkOpen();
       if (await store.idle(this.#options.queueName)) return;
       await (this.#run?.slots.turnEnd(idlePoll) ?? new Promise((resolve) => setTimeout(resolve, idlePoll)));
     }

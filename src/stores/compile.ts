@@ -3,7 +3,7 @@ import { CasingCache } from "drizzle-orm/casing";
 import { is } from "drizzle-orm/entity";
 import { Placeholder, type Query, type SQL, sql } from "drizzle-orm/sql/sql";
 import type { Dialect } from "./dialect.ts";
-import { type Items, itemColumns, itemOf, type Params, type Statement } from "./statements.ts";
+import { itemColumns, itemOf, oneRow, type Params, type Statement } from "./statements.ts";
 
 /** A statement's text, and the names of its parameters in their order. */
 export interface Compiled {
@@ -85,7 +85,6 @@ function overItems(statement: Statement, items: NonNullable<Dialect["items"]>): 
       },
     },
   ) as Params;
-  const nowhere: Items = { beforeTable: sql``, afterTable: sql``, afterSet: sql`` };
-  statement(columns, nowhere);
+  statement(columns, oneRow);
   return statement(columns, items(sql`${sql.placeholder(itemList)}`, itemColumns([...used])));
 }

@@ -1,5 +1,6 @@
 /** What differs in the SQL text between databases, as data. */
 import type { SQL } from "drizzle-orm/sql/sql";
+import type { MoveMark } from "../moving.ts";
 import type { Row } from "./rows.ts";
 import type { Items, Params } from "./statements.ts";
 
@@ -57,6 +58,8 @@ export interface Dialect {
   sessionLives: SQL;
   /** Where in an UPDATE of many rows the list of their parameters stands; undefined: they are changed one by one. */
   items: ((list: SQL, columns: readonly ItemColumn[]) => Items) | undefined;
+  /** What the id of a row is compared with, so that the row is found by its id alone. */
+  only: (id: unknown) => SQL;
   /** What moving a queue to another database takes. */
   moving: MovingText;
 }
@@ -75,9 +78,11 @@ export interface MovingText {
   /** One row where there is the table of the mark; what makes it. */
   isMarked: string;
   makeMark: string;
+  /** Asks for the names of all triggers of moves, where the triggers of each run have names of their own. */
+  triggers: string | undefined;
   /** What makes the database refuse who writes, unless the mark's `door` is open; and what takes that back. */
-  seal: readonly string[];
-  unseal: readonly string[];
+  seal: (mark: MoveMark, triggers: readonly string[]) => readonly string[];
+  unseal: (triggers: readonly string[]) => readonly string[];
   /** The row of this question tells the last id that a table gave; none: it gave none. Rows may have come with larger ones. */
   lastId: (table: string) => string;
   toLastId: (row: Row) => number;

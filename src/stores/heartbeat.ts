@@ -68,8 +68,10 @@ export class Heartbeat {
 
   #newThread(): Thread {
     const { thread: program, data, every } = this.#beat;
-    // Loaders and inspectors of the app are no business of a thread that runs one statement.
-    const options = { workerData: { ...data, every }, execArgv: [], env: {} };
+    // Loaders and inspectors of the app are no business of a thread that runs one statement. Drivers look for passwords
+    // and certificates in the environment.
+    const { NODE_OPTIONS: _, ...env } = process.env;
+    const options = { workerData: { ...data, every }, execArgv: [], env };
     const thread = new Thread(program, options);
     thread.unref();
     thread.on("message", (message: string) => this.#heard(message));

@@ -1,6 +1,6 @@
 /** The methods of a Store that are an operation and no more, over whatever runs operations. */
+import type { MovingStore } from "../moving.ts";
 import type { NewTask, Store, Turn, TurnResult } from "../store.ts";
-import { movingOver } from "./moving.ts";
 import type { Operations } from "./operations.ts";
 import type { Op } from "./steps.ts";
 
@@ -52,6 +52,23 @@ export function methodsOver({ run, write }: Runner, ops: Operations): Shared {
   };
 }
 
+function movingOver({ run, write }: Runner, ops: Operations["moving"]): MovingStore {
+  return {
+    mark: () => run(ops.mark),
+    setMark: (mark, seen) => write(() => ops.setMark(mark, seen)),
+    advance: (mine, from, to) => write(() => ops.advance(mine, from, to)),
+    seal: (mine) => write(() => ops.seal(mine)),
+    unseal: (mine) => write(() => ops.unseal(mine)),
+    stamps: (table, after, limit) => run(() => ops.stamps(table, after, limit)),
+    read: (table, ids) => run(() => ops.read(table, ids)),
+    write: (mine, table, given, removed) => write(() => ops.write(mine, table, given, removed)),
+    removeKeyed: (mine) => write(() => ops.removeKeyed(mine)),
+    size: (table) => run(() => ops.size(table)),
+    lastId: (table) => run(() => ops.lastId(table)),
+    setLastId: (table, id) => write(() => ops.setLastId(table, id)),
+  };
+}
+
 /** BEGIN and COMMIT would take as long again as the statement: 6 µs on SQLite, two round trips on a server. */
 function isOneStatement(tasks: readonly NewTask[]): boolean {
   return tasks.length === 1 && tasks[0]?.uniqueKey === null;
@@ -62,16 +79,28 @@ const mostLooks = 5;
 
 /**
  * When others took all that was seen, what is left is tried. Not for ever: there may be a row that no UPDATE finds, such as
- * one whose generation somebody has set beyond 2^53.
+ * one whose generation somebody has set beyond 2^53. And not by who has settled something: what is accepted is told at once,
+ * whatever becomes of the next look.
  */
 export async function takeTurn(
   run: Runner["run"],
   ops: Operations,
   { outcomes, claim }: Turn,
 ): Promise<TurnResult> {
-  const first = await run(() => ops.turn({ outcomes, claim }));
-  let last = first;
-  for (let looks = 1; looks < mostLooks && last.claimed.length === 0 && last.more; looks += 1)
-    last = await run(() => ops.turn({ outcomes: [], claim }));
-  return { ...last, settled: first.settled, more: last.more && last.claimed.length > 0 };
+  if (ops.apart && claim && outcomes.length > 0) return await settleThenClaim(run, ops, { outcomes, claim });
+  let last = await run(() => ops.turn({ outcomes, claim }));
+  if (outcomes.length > 0) return last;
+  const isInVain = () => last.claimed.length === 0 && last.more && last.registered;
+  for (let looks = 1; looks < mostLooks && isInVain(); looks += 1)
+    last = await run(() => ops.turn({ outcomes, claim }));
+  return { ...last, more: last.more && last.claimed.length > 0 };
+}
+
+async function settleThenClaim(run: Runner["run"], ops: Operations, turn: Turn): Promise<TurnResult> {
+  const settling = await run(() => ops.turn({ outcomes: turn.outcomes, claim: undefined }));
+  try {
+    return { ...(await takeTurn(run, ops, { outcomes: [], claim: turn.claim })), settled: settling.settled };
+  } catch (failure) {
+    return { ...settling, failure };
+  }
 }

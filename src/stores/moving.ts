@@ -1,17 +1,16 @@
 /** The operations of a move from one database to another, once for each of them: see `moving.ts` of the ring above. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { DatabaseError } from "../errors.ts";
 import {
   type MovedRow,
   type MovedTable,
   type MoveMark,
   type MoveState,
-  type MovingStore,
   movedTables,
   type Stamp,
 } from "../moving.ts";
 import type { Diagnosis } from "../store.ts";
 import type { Dialect } from "./dialect.ts";
-import type { Runner } from "./methods.ts";
 import { attemptColumns, taskColumns } from "./rows.ts";
 import { listed, type Params, type Statement } from "./statements.ts";
 import { count, insertedIds, type Op, rows } from "./steps.ts";
@@ -24,17 +23,17 @@ export const movedColumns: Readonly<Record<MovedTable, string>> = {
   dbq_attempts: `id, ${attemptColumns}`,
 };
 
-/** What changes with each change of a row. */
-const versions: Readonly<Record<MovedTable, string>> = {
-  dbq_tasks: "generation_id, status, updated_at",
-  dbq_attempts: "task_id, generation_id",
-};
-
 const integers = /^(id|task_id|generation_id|priority|retry_count|max_retries|timeout)$/;
-const unlimited = /^(args|kwargs|result|error|meta|progress_note|error_\w+)$/;
 const keyed = "unique_key is not null and status in ('pending', 'scheduled', 'running')";
 
 const namesOf = (columns: string): string[] => columns.split(/,\s*/);
+
+/** What is compared with how a row was, and of all other texts the length: all columns take twice as long. */
+const versions: Readonly<Record<MovedTable, readonly string[]>> = {
+  dbq_tasks: namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count,
+    wait_until, timeout`),
+  dbq_attempts: ["task_id", "generation_id"],
+};
 
 function kindOf(column: string): Kind {
   if (integers.test(column)) return "integer";
@@ -60,6 +59,8 @@ function held(d: Dialect, column: string, parameter: unknown): SQL {
   }
 }
 
+const largest = String(Number.MAX_SAFE_INTEGER);
+
 /** A value as it is carried; undefined: it cannot be. */
 function carried(kind: Kind | undefined, value: unknown): MovedRow[number] {
   if (value === null) return null;
@@ -73,7 +74,7 @@ function carried(kind: Kind | undefined, value: unknown): MovedRow[number] {
 function statementsOf(d: Dialect, table: MovedTable) {
   const [name, columns] = [sql.raw(table), movedColumns[table]];
   const lengths = namesOf(columns)
-    .filter((column) => unlimited.test(column))
+    .filter((column) => /^(json|text)$/.test(kindOf(column)) && !versions[table].includes(column))
     .map((column) => sql`coalesce(octet_length(${textOf(d, column)}), 0)`);
   const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${keyed} then 1 else 0 end` : "0");
   const values = (p: Params) =>
@@ -85,10 +86,14 @@ function statementsOf(d: Dialect, table: MovedTable) {
   return {
     names: namesOf(columns),
     kinds: namesOf(columns).map(kindOf),
-    versionKinds: namesOf(versions[table]).map(kindOf),
+    versionKinds: versions[table].map(kindOf),
     stamps: (p) => sql`
-      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, versions[table])} from ${name}
+      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, versions[table].join(", "))} from ${name}
       where id > ${p.after} order by id ${d.atMost(p.limit)}`,
+    // As text: a driver may round such a number.
+    unsafe: () => sql`
+      select cast(id as char(20)) from ${name}
+      where id > ${sql.raw(largest)} or id < -${sql.raw(largest)} order by id ${sql.raw("limit 1")}`,
     read: (p) => sql`
       select ${listed(d, columns)} from ${name} where id in ${d.integers(p.ids)} order by id`,
     insert: (p, many) =>
@@ -113,7 +118,7 @@ export function movingOperations(d: Dialect) {
   const isMarked = fixed(d.moving.isMarked);
   const makeMark = fixed(d.moving.makeMark);
   const look = fixed("select move_id, run, state, other, refusal from dbq_move");
-  const [seals, unseals] = [d.moving.seal.map(fixed), d.moving.unseal.map(fixed)];
+  const triggers = d.moving.triggers === undefined ? undefined : fixed(d.moving.triggers);
   const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
   const first: Statement = (p) => sql`
     insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
@@ -131,6 +136,7 @@ export function movingOperations(d: Dialect) {
       update dbq_move set door = ${sql.raw(String(open))} where run = ${p.run} and state = 'filling'`;
   };
   const [open, close] = [door(1), door(0)];
+  const own: Statement = (p) => sql`select 1 from dbq_move where run = ${p.run} ${d.locked}`;
 
   function* each(statements: readonly Statement[]): Op<void> {
     for (const statement of statements) yield* count(statement, {});
@@ -161,6 +167,22 @@ export function movingOperations(d: Dialect) {
     return Number(set) > 0 || (yield* isNow(next.run, next.state));
   }
 
+  /**
+   * In a transaction with the look whether the mark is this run's, and nobody takes it meanwhile: who stood still, and goes
+   * on when another run has come, does nothing. Where DDL ends a transaction, `mysql-moving.ts` says why that is enough.
+   */
+  function* fenced(
+    run: string,
+    statements: (mark: MoveMark, triggers: readonly string[]) => readonly string[],
+  ): Op<boolean> {
+    const there = triggers ? (yield* rows(triggers)).map(([name]) => String(name)) : [];
+    if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;
+    const now = yield* mark();
+    if (now === undefined) return false;
+    yield* each(statements(now, there).map(fixed));
+    return true;
+  }
+
   function* advance(run: string, from: MoveState, to: MoveState): Op<boolean> {
     return (yield* count(step, { run, from, to })) > 0 || (yield* isNow(run, to));
   }
@@ -185,14 +207,24 @@ export function movingOperations(d: Dialect) {
       yield* insertedIds(of[table].insert, params);
     });
 
+  /** @throws DatabaseError */
+  function* refuseIds(table: MovedTable): Op<void> {
+    const [row] = yield* rows(of[table].unsafe);
+    const id = String(row?.[0]).trim();
+    throw new DatabaseError(
+      `${table} ${id}: an id beyond 2^53 cannot be carried over: change or delete it, and move again`,
+    );
+  }
+
   function* stamps(table: MovedTable, after: number, limit: number): Op<Stamp[]> {
     const { stamps: query, versionKinds } = of[table];
     const found = yield* rows(query, { after, limit });
+    if (!found.every(([id]) => Number.isSafeInteger(Number(id)))) yield* refuseIds(table);
     return found.map(([id, bytes, isKeyed, ...version]) => ({
       id: Number(id),
       bytes: Number(bytes),
       keyed: Number(isKeyed) === 1,
-      version: version.map((value, i) => carried(versionKinds[i], value)).join(" "),
+      version: [Number(bytes), ...version.map((value, i) => carried(versionKinds[i], value))].join("\0"),
     }));
   }
 
@@ -204,7 +236,9 @@ export function movingOperations(d: Dialect) {
 
   function* lastGiven(table: MovedTable): Op<number> {
     const [row] = yield* rows(of[table].given);
-    return row === undefined ? 0 : d.moving.toLastId(row);
+    const last = row === undefined ? 0 : d.moving.toLastId(row);
+    // A larger one was given by hand: nobody could tell apart those that followed it.
+    return Number.isSafeInteger(last) ? last : 0;
   }
 
   function* lastId(table: MovedTable): Op<number> {
@@ -219,8 +253,8 @@ export function movingOperations(d: Dialect) {
     stamps,
     read,
     write,
-    seal: () => each(seals),
-    unseal: () => each(unseals),
+    seal: (run: string) => fenced(run, d.moving.seal),
+    unseal: (run: string) => fenced(run, (_, there) => d.moving.unseal(there)),
     removeKeyed: (run: string) => inside(run, () => count(removeAllKeyed, {})),
     *size(table: MovedTable): Op<number> {
       return Number((yield* rows(of[table].size))[0]?.[0]);
@@ -232,28 +266,22 @@ export function movingOperations(d: Dialect) {
   };
 }
 
+/** For `doctor`, which a user may run who has no right to the mark. */
+export async function moveFactsOf(
+  mark: () => Promise<MoveMark | undefined>,
+  isDenied: (error: unknown) => boolean,
+): Promise<Diagnosis[]> {
+  try {
+    return moveFacts(await mark());
+  } catch (error) {
+    if (!isDenied((error as Error).cause ?? error)) throw error;
+    return [{ name: "move", value: "not visible to this user" }];
+  }
+}
+
 /** For `doctor`. */
 export function moveFacts(mark: MoveMark | undefined): Diagnosis[] {
   if (mark === undefined || mark.state === "filled") return [];
   const fact = { name: "move", value: `${mark.state}: ${mark.other}` };
   return [mark.state === "copying" ? fact : { ...fact, warning: mark.refusal }];
-}
-
-type MovingOperations = ReturnType<typeof movingOperations>;
-
-export function movingOver({ run, write }: Runner, ops: MovingOperations): MovingStore {
-  return {
-    mark: () => run(ops.mark),
-    setMark: (mark, seen) => write(() => ops.setMark(mark, seen)),
-    advance: (mine, from, to) => write(() => ops.advance(mine, from, to)),
-    seal: () => write(ops.seal),
-    unseal: () => write(ops.unseal),
-    stamps: (table, after, limit) => run(() => ops.stamps(table, after, limit)),
-    read: (table, ids) => run(() => ops.read(table, ids)),
-    write: (mine, table, given, removed) => write(() => ops.write(mine, table, given, removed)),
-    removeKeyed: (mine) => write(() => ops.removeKeyed(mine)),
-    size: (table) => run(() => ops.size(table)),
-    lastId: (table) => run(() => ops.lastId(table)),
-    setLastId: (table, id) => write(() => ops.setLastId(table, id)),
-  };
 }

@@ -2,6 +2,9 @@
 /** The heartbeat's connection to MySQL or MariaDB. */
 import { createConnection } from "mysql2/promise";
 
+/** Milliseconds: a connection that was cut off is found out before the lease is over. */
+const queryTimeout = 4_000;
+
 /**
  * @param {import("mysql2/promise").ConnectionOptions} config
  * @param {{ host: string, port: number }} host
@@ -22,7 +25,7 @@ export async function connect(config, { host, port }, onEnd) {
   return {
     /** @param {string} sql @param {unknown[]} values */
     query: async (sql, values) => {
-      const [result] = await client.query({ sql, values, rowsAsArray: true, timeout: 10_000 });
+      const [result] = await client.query({ sql, values, rowsAsArray: true, timeout: queryTimeout });
       const { affectedRows = 0 } = /** @type {{ affectedRows?: number }} */ (result);
       return {
         rows: /** @type {unknown[][]} */ (Array.isArray(result) ? result : []),

@@ -1,11 +1,10 @@
 /** Drizzle on MySQL and MariaDB; and facts about a server. */
-import { SQL, StringChunk } from "drizzle-orm/sql/sql";
 import type { Connection as PromiseConnection } from "mysql2/promise";
 import type { Diagnosis } from "../store.ts";
 import { answerOf } from "./mysql-connection.ts";
-import { endedTransaction } from "./server.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "./server-drizzle.ts";
 import type { Asked } from "./server-pool.ts";
+import { endedTransaction } from "./server-within.ts";
 
 export const mysqlDrizzle: DrizzleKind = {
   name: "MySQL or MariaDB",
@@ -23,37 +22,27 @@ export async function mysqlDrizzleOver(client: unknown): Promise<ServerDrizzle> 
   return drizzle(client as PromiseConnection) as unknown as ServerDrizzle;
 }
 
-/** Whether the transactions of apps have ended, by their handles. */
-const transactions = new WeakMap<ServerDrizzle, { ended: boolean }>();
+/** The transactions of apps that were seen open, by their handles. */
+const open = new WeakSet<ServerDrizzle>();
 
-/** Drizzle ends a transaction by what it executes on its handle; a handle that was never seen open is asked for. */
+/** A handle that was never seen open is asked for: its end was not seen either. */
 export async function checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void> {
-  const known = transactions.get(tx);
-  if (known?.ended) throw endedTransaction();
-  if (known) return;
-  if (!(await isInTransaction(asked))) throw endedTransaction();
-  const state = { ended: false };
-  const execute = tx.execute;
-  tx.execute = (query: SQL) => {
-    if (endsTransaction(query)) state.ended = true;
-    return execute.call(tx, query);
-  };
-  transactions.set(tx, state);
+  if (open.has(tx)) return;
+  if ((await isInTransaction(asked)) === false) throw endedTransaction();
+  open.add(tx);
 }
 
-function endsTransaction(query: unknown): boolean {
-  const [first] = query instanceof SQL ? query.queryChunks : [];
-  return (
-    first instanceof StringChunk && /^\s*(commit|rollback|release savepoint)/i.test(first.value.join(""))
-  );
+/** Whether the app has said BEGIN itself on the one connection that its database has, as far as the server tells. */
+export async function hasBegun(asked: Asked): Promise<boolean> {
+  return (await isInTransaction(asked)) === true;
 }
 
-/** MariaDB says so; MySQL has no such variable, and is believed. */
-async function isInTransaction(asked: Asked): Promise<boolean> {
+/** MariaDB says so; MySQL has no such variable. */
+async function isInTransaction(asked: Asked): Promise<boolean | undefined> {
   try {
     return Number((await asked.query("select @@in_transaction as open", [])).rows[0]?.[0]) === 1;
   } catch (error) {
-    if ((error as { errno?: number }).errno === 1193) return true;
+    if ((error as { errno?: number }).errno === 1193) return undefined;
     throw error;
   }
 }

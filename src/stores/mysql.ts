@@ -3,14 +3,21 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { Store } from "../store.ts";
 import { Compiler } from "./compile.ts";
 import type { Dialect } from "./dialect.ts";
-import { configOf, connectMysql, failureOf, isDuplicate, settingsOf } from "./mysql-connection.ts";
-import { checkOpen, diagnoseMysql, isCluster, mysqlDrizzle, mysqlDrizzleOver } from "./mysql-drizzle.ts";
+import { configOf, connectMysql, failureOf, isDuplicate, isOne, settingsOf } from "./mysql-connection.ts";
+import {
+  checkOpen,
+  diagnoseMysql,
+  hasBegun,
+  isCluster,
+  mysqlDrizzle,
+  mysqlDrizzleOver,
+} from "./mysql-drizzle.ts";
 import { mysqlMoving } from "./mysql-moving.ts";
 import { operations } from "./operations.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
 import { openDatabase, openUrl, type ServerDriver } from "./server-open.ts";
 import type { Asked } from "./server-pool.ts";
-import { ask, integersIn, listOf, type ServerSteps, storable } from "./server-run.ts";
+import { ask, integersIn, listOf, type ServerSteps, storable, thrownBy } from "./server-run.ts";
 
 const types = { integer: "bigint", real: "double", text: "longtext character set utf8mb4" };
 const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
@@ -18,11 +25,14 @@ const epoch = sql.raw("'1970-01-01'");
 
 const base: Omit<Dialect, "locks" | "spreads"> = {
   now: () => sql.raw("utc_timestamp(3)"),
-  time: (parameter) => sql`timestampadd(microsecond, ${parameter} * 1000, ${epoch})`,
+  // From the year 1000 to 9999, as far as its times go: what waits for later waits for ever.
+  time: (parameter) =>
+    sql`timestampadd(microsecond, least(greatest(${parameter}, -30610224000000), 253402214400000) * 1000, ${epoch})`,
   millis: (time) => millis(sql`timestampdiff(microsecond, ${epoch}, ${time})`),
   // Beyond the year 9999 there is no time: what waits for it waits for ever.
   plus: (time, milliseconds) =>
-    sql`if(${milliseconds} is null, null, coalesce(timestampadd(microsecond, ${milliseconds} * 1000, ${time}), '9999-12-31'))`,
+    sql`if(${milliseconds} is null, null, timestampadd(microsecond,
+      least(${milliseconds}, timestampdiff(microsecond, ${time}, '9999-12-31') div 1000) * 1000, ${time}))`,
   minus: (later, earlier) => millis(sql`timestampdiff(microsecond, ${earlier}, ${later})`),
   among: (column, list) =>
     sql`${sql.raw(column)} in (select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
@@ -69,17 +79,50 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterTable: sql.raw("force index (primary)"),
     afterSet: sql.raw(""),
   }),
+  only: (id) => sql`${id}`,
   moving: mysqlMoving,
 };
 
 const compiler = new Compiler({ quote: "`", parameter: () => "?", items: base.items });
 
-/** How many rows one INSERT may have: their text is one packet. */
+/** A table, a column or a key of this name is there; there is none to drop. */
+const isThere = new Set([1050, 1060, 1061, 1091]);
+
+/** This user may not: in this database, with this table. */
+const denied = new Set([1044, 1142]);
+
+const numberOf = (error: unknown) => Number((thrownBy(error) as { errno?: unknown }).errno);
+
+/**
+ * How many rows one statement may have, and characters: it is one packet, of 16 MiB at most unless a server says otherwise,
+ * and a quote that is escaped in JSON and again in a text takes four times its room.
+ */
 const mostRows = 500;
+const mostText = 2 ** 20;
+
+const lengthOf = (values: readonly unknown[]) =>
+  values.reduce((sum: number, value) => sum + (typeof value === "string" ? value.length : 0), 0);
+
+/** As many at a time as one statement may have. */
+function* packets<T extends object>(params: readonly T[]): Generator<readonly T[]> {
+  let some: T[] = [];
+  let text = 0;
+  for (const one of params) {
+    const length = lengthOf(Object.values(one));
+    if (some.length === mostRows || (some.length > 0 && text + length > mostText)) {
+      yield some;
+      [some, text] = [[], 0];
+    }
+    some.push(one);
+    text += length;
+  }
+  if (some.length > 0) yield some;
+}
 
 const steps: ServerSteps = {
   compiler,
   failureOf,
+  isOneInsert: (tasks) => [...packets(tasks)].length === 1,
   id: async (asked, query, params) => {
     try {
       return (await ask(asked, compiler.compile(query), params)).insertId;
@@ -92,8 +135,7 @@ const steps: ServerSteps = {
     const { text, names } = compiler.compile(query);
     const [into = "", row = ""] = text.split(/(?<=\svalues\s)/);
     const ids: number[] = [];
-    for (let i = 0; i < params.length; i += mostRows) {
-      const some = params.slice(i, i + mostRows);
+    for (const some of packets(params)) {
       const values = some.flatMap((one) => names.map((name) => storable(one[name])));
       ids.push(...(await insertedRows(asked, into + some.map(() => row).join(", "), values, some.length)));
     }
@@ -106,7 +148,9 @@ const steps: ServerSteps = {
     const there = params.filter(({ id, generationId }) => before.get(id as number) === generationId);
     const kept = new Set(there);
     if (kept.size === 0) return params.map(() => false);
-    const { changed } = await ask(asked, compiler.compileMany(query), { items: listOf(there) });
+    let changed = 0;
+    for (const some of packets(there))
+      changed += (await ask(asked, compiler.compileMany(query), { items: listOf(some) })).changed;
     if (changed === there.length) return params.map((one) => kept.has(one));
     // Somebody has bent a row by hand, so that no UPDATE finds it.
     const after = await generations(asked, ids);
@@ -140,17 +184,23 @@ async function generations(asked: Asked, ids: string): Promise<Map<number, numbe
   return new Map(rows.map(([id, generation]) => [Number(id), Number(generation)]));
 }
 
+/** Their texts are made once in a process, whichever queue asks first. */
+const locking = operations({ ...base, locks: true, spreads: false });
+const spreading = operations({ ...base, locks: false, spreads: true });
+
 const kind: ServerKind = {
   steps,
   operations: {
-    "skip-locked": operations({ ...base, locks: true, spreads: false }),
-    optimistic: operations({ ...base, locks: false, spreads: true }),
+    "skip-locked": () => locking,
+    optimistic: () => spreading,
   },
   migrations: {
     folder: "mysql",
     has: "select 1 from information_schema.tables where table_schema = database() and table_name = ?",
     lock: "select get_lock(concat('dbq:', left(sha2(database(), 256), 32)), 60)",
     unlock: "select release_lock(concat('dbq:', left(sha2(database(), 256), 32)))",
+    isDone: (error) => isThere.has(numberOf(error)),
+    isDenied: (error) => denied.has(numberOf(error)),
     integer: "int",
   },
   drizzle: mysqlDrizzle,
@@ -158,6 +208,7 @@ const kind: ServerKind = {
   diagnose: diagnoseMysql,
   tellInside: undefined,
   checkOpen,
+  hasBegun,
 };
 
 const driver: ServerDriver = {
@@ -167,6 +218,7 @@ const driver: ServerDriver = {
   drizzleOver: mysqlDrizzleOver,
   teller: () => undefined,
   settingsOf,
+  isOne,
   connector: new URL("./mysql-beat.mjs", import.meta.url),
   lock: { text: "select get_lock(?, 0)", names: ["session"] },
   // In a cluster a lock is known to its own node alone.

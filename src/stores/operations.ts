@@ -136,9 +136,11 @@ export function operations(d: Dialect) {
       return "changed";
     });
 
-  const retry = (id: number): Op<Operated> =>
+  /** `seen`: the generation that it must still have. */
+  const retry = (id: number, seen?: number): Op<Operated> =>
     operate(id, function* (task) {
       if (task.status === "running" || task.status === "pending") return "as it is";
+      if (seen !== undefined && seen !== task.generationId) return "as it is";
       const holder = isFinished(task.status) ? yield* holderOf(task.uniqueKey) : undefined;
       if (holder !== undefined) throw new DuplicateTaskError(task.uniqueKey as string, holder);
       const { generationId } = task;

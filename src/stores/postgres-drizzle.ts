@@ -1,9 +1,9 @@
 /** Drizzle on Postgres, over whichever driver; and facts about a server. */
 import type { Diagnosis } from "../store.ts";
-import { endedTransaction } from "./server.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "./server-drizzle.ts";
 import type { Asked } from "./server-pool.ts";
 import { thrownBy } from "./server-run.ts";
+import { endedTransaction } from "./server-within.ts";
 
 /** node-postgres and PGlite answer with an object, postgres.js with an array that has a `count`. */
 interface Answered {
@@ -42,6 +42,12 @@ export async function checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void> 
   const known = transactions.get(tx);
   if (number === null || (known !== undefined && known !== number)) throw endedTransaction();
   transactions.set(tx, String(number));
+}
+
+/** Whether the app has said BEGIN itself on the one connection that its database has. A pool's is a new one each time. */
+export async function hasBegun(asked: Asked): Promise<boolean> {
+  const text = "select case when statement_timestamp() > transaction_timestamp() then 1 else 0 end as begun";
+  return Number((await asked.query(text, [])).rows[0]?.[0]) === 1;
 }
 
 /** Where the clock stands still for a millisecond (PGlite), a statement may begin when its transaction did. */

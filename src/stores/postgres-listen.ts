@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Client } from "pg";
 import { repeat } from "../durations.ts";
-import { keeping } from "./postgres-connection.ts";
+import { endOf, keeping } from "./postgres-connection.ts";
 import type { Connection, ServerPool } from "./server-pool.ts";
 
 const channel = "dbq";
@@ -15,7 +15,7 @@ const proofEvery = 10_000;
 /** Between notes, while there is always something to tell: a NOTIFY takes a lock that all others wait for. */
 const pause = 2;
 
-export const notifyText = `select pg_notify('${channel}', $1)`;
+export const notifyText = (parameter: number) => `select pg_notify('${channel}', $${parameter})`;
 
 export class PostgresListener {
   readonly #pool: ServerPool;
@@ -84,6 +84,13 @@ export class PostgresListener {
     this.#retryAfter = Math.min(this.#retryAfter * 2, longestRetry);
   }
 
+  note(): string | undefined {
+    if (this.#telling || this.#closed) return undefined;
+    this.#telling = true;
+    setTimeout(() => void this.#tellAll(), pause);
+    return this.#own;
+  }
+
   /** Tells the others, once for all that is committed until it has been told. */
   tell(): void {
     this.#toTell = true;
@@ -95,7 +102,7 @@ export class PostgresListener {
   async #tellAll(): Promise<void> {
     while (this.#toTell && !this.#closed) {
       this.#toTell = false;
-      const note = (connection: Connection) => connection.query(notifyText, [this.#own], "dbq_notify");
+      const note = (connection: Connection) => connection.query(notifyText(1), [this.#own], "dbq_notify");
       await this.#pool.use(note, () => true).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
@@ -109,7 +116,6 @@ export class PostgresListener {
     this.#stopProof?.();
     const client = this.#client;
     this.#client = undefined;
-    if (client) keeping(client, true);
-    await client?.end().catch(() => undefined);
+    if (client) await endOf(client);
   }
 }

@@ -1,10 +1,30 @@
 /** What a move needs of Postgres. */
+import { isOld } from "../moving.ts";
 import type { MovingText } from "./dialect.ts";
 
 /** A lock that does not come is waited for again: while it is waited for, nobody else gets one either. */
 const settings = ["set local client_min_messages = warning", "set local lock_timeout = '5s'"];
 
 const sequence = (table: string): string => `pg_get_serial_sequence('${table}', 'id')::regclass`;
+
+/**
+ * Whoever writes may have no right to read the mark, and may see other schemas: so it is read with the rights of who moves,
+ * and by its full name. No schema of anybody else's is looked in, his own temporary one last: what he calls `dbq_move`
+ * would run with those rights.
+ */
+const refuse = `do $make$ begin
+  execute format($create$
+    create function dbq_move_refuse() returns trigger language plpgsql security definer
+      set search_path = pg_catalog, pg_temp as $body$
+    begin
+      if tg_op = 'DELETE' or coalesce((select door from %1$s), 0) = 0 then
+        raise exception '%%', coalesce((select refusal from %1$s), 'this queue is being moved');
+      end if;
+      return new;
+    end $body$
+  $create$, (select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace
+    where pg_class.oid = 'dbq_move'::regclass));
+end $make$`;
 
 /** A row at a time where no row is no change, as of workers that look for work. */
 const refuses = (name: string, event: string, table: string, each: "row" | "statement"): string =>
@@ -14,6 +34,7 @@ const unseal = [
   ...settings,
   "drop trigger if exists dbq_move_insert on dbq_tasks",
   "drop trigger if exists dbq_move_update on dbq_tasks",
+  "drop trigger if exists dbq_move_delete on dbq_tasks",
   "drop trigger if exists dbq_move_register on dbq_workers",
   "drop function if exists dbq_move_refuse()",
 ];
@@ -22,21 +43,16 @@ export const postgresMoving: MovingText = {
   isMarked: "select 1 where to_regclass('dbq_move') is not null",
   makeMark:
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
-  seal: [
+  triggers: undefined,
+  seal: ({ state }) => [
     ...unseal,
-    // Whatever schemas whoever writes has in sight.
-    `create function dbq_move_refuse() returns trigger language plpgsql set search_path from current as $$
-    begin
-      if coalesce((select door from dbq_move), 0) = 0 then
-        raise exception '%', coalesce((select refusal from dbq_move), 'this queue is being moved');
-      end if;
-      return new;
-    end $$`,
+    refuse,
     refuses("insert", "insert", "dbq_tasks", "statement"),
     refuses("update", "update", "dbq_tasks", "row"),
     refuses("register", "insert", "dbq_workers", "statement"),
+    ...(isOld(state) ? [refuses("delete", "delete", "dbq_tasks", "row")] : []),
   ],
-  unseal,
+  unseal: () => unseal,
   lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,
   toLastId: ([last]) => Number(last),
   setLastId: (table, id) => [`select setval(${sequence(table)}, ${id})`],

@@ -5,29 +5,45 @@ import type { Store } from "../store.ts";
 import { type Compiled, Compiler, remembering } from "./compile.ts";
 import type { Dialect, ItemColumn } from "./dialect.ts";
 import { operations } from "./operations.ts";
-import { configOf, connectPostgres, failureOf, settingsOf } from "./postgres-connection.ts";
-import { checkOpen, diagnosePostgres, postgresDrizzle } from "./postgres-drizzle.ts";
+import { configOf, connectPostgres, failureOf, isOne, settingsOf } from "./postgres-connection.ts";
+import { checkOpen, diagnosePostgres, hasBegun, postgresDrizzle } from "./postgres-drizzle.ts";
 import { notifyText, PostgresListener } from "./postgres-listen.ts";
 import { postgresMoving } from "./postgres-moving.ts";
-import { turnInOne } from "./postgres-turn.ts";
+import { turnInOne, turnStatements } from "./postgres-turn.ts";
 import type { ServerKind, ServerOptions } from "./server.ts";
 import type { ServerDrizzle } from "./server-drizzle.ts";
 import { openDatabase, openUrl, type ServerDriver } from "./server-open.ts";
-import { ask, integersIn, listOf, type ServerSteps } from "./server-run.ts";
+import { ask, integersIn, listOf, type ServerSteps, thrownBy } from "./server-run.ts";
 
 const types = { integer: "bigint", real: "double precision", text: "text" };
 
 const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
   sql.raw(columns.map(write).join(", "));
 
+/** Whether Postgres refuses to look into this JSON: it has an escape of NUL, or of half of a surrogate pair. */
+const refused = (json: string) =>
+  sql.raw(
+    String.raw`regexp_replace(${json}, '\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..', '', 'g') ~ '\\u(0000|[dD][89a-fA-F])'`,
+  );
+
+// Not extract(), whose numeric takes several times as long.
+// Postgres has times before and after all others, which are no numbers: they are told as the first and last of JavaScript's.
+const millis: Dialect["millis"] = (time) =>
+  sql`case isfinite(${time}) when true then (date_part('epoch', ${time}) * 1000)::bigint
+    when false then case when ${time} > 'epoch' then 8640000000000000 else -8640000000000000 end end`;
+
+/** The first day that Postgres has, in milliseconds. */
+const first = sql.raw("-210866803200000");
+
 const base: Omit<Dialect, "locks" | "spreads"> = {
   // Not now(), which stands still in a transaction.
   now: () => sql.raw("statement_timestamp()"),
-  time: (parameter) => sql`to_timestamp(${parameter}::double precision / 1000)`,
-  // Not extract(), whose numeric takes several times as long.
-  millis: (time) => sql`(date_part('epoch', ${time}) * 1000)::bigint`,
+  // From the first that its times go back to: what waited for an earlier one is due all the same.
+  time: (parameter) =>
+    sql`to_timestamp(case when ${parameter} < ${first} then ${first} else ${parameter} end::double precision / 1000)`,
+  millis,
   plus: (time, milliseconds) => sql`(${time} + ${milliseconds} * interval '1 millisecond')`,
-  minus: (later, earlier) => sql`(date_part('epoch', ${later} - ${earlier}) * 1000)::bigint`,
+  minus: (later, earlier) => sql`(${millis(later)} - ${millis(earlier)})`,
   among: (column, list) =>
     sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${list}::json) as value))`,
   integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
@@ -53,7 +69,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       boolean: sql`(${there})::text = ${String(value)}`,
       object: sql`json_typeof(${there}) = 'null'`,
     }[typeof value as "string" | "number" | "boolean" | "object"];
-    return sql`case when meta::text ~ '\\\\u(0000|[dD][89a-fA-F])' then false else coalesce(${is}, false) end`;
+    return sql`case when ${refused("meta::text")} then false else coalesce(${is}, false) end`;
   },
   sessionLives: sql.raw(`case when session is null then null when exists (
       select 1 from pg_locks where locktype = 'advisory' and objsubid = 1
@@ -65,6 +81,9 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
   }),
+  // `= id` could be met by a walk through all of the index too, which looks cheap to a plan that is made while the table is
+  // empty.
+  only: (id) => sql`any (array[${id}::bigint])`,
   moving: postgresMoving,
 };
 
@@ -75,14 +94,27 @@ const returning = remembering(
   ({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }),
 );
 
+/** And tells, once for all of them. */
+const telling = remembering(
+  ({ text, names }: Compiled): Compiled => ({
+    text: `${text} returning id, (${notifyText(names.length + 1)})`,
+    names: [...names, "note"],
+  }),
+);
+
+const inserting = (note: string | undefined) => (note === undefined ? returning : telling);
+
 /** A change of many is one statement, which says what it changed. */
 const steps: ServerSteps = {
   compiler,
   failureOf,
-  id: async (asked, query, params) =>
-    integersIn(await ask(asked, returning(compiler.compile(query)), params))[0],
-  ids: async (asked, query, params) =>
-    integersIn(await ask(asked, returning(compiler.compileMany(query)), { items: listOf(params) })),
+  isOneInsert: () => true,
+  id: async (asked, query, params, note) =>
+    integersIn(await ask(asked, inserting(note)(compiler.compile(query)), { ...params, note }))[0],
+  ids: async (asked, query, params, note) => {
+    const insert = inserting(note)(compiler.compileMany(query));
+    return integersIn(await ask(asked, insert, { items: listOf(params), note }));
+  },
   changes: async (asked, query, params) => {
     const answer = await ask(asked, returning(compiler.compileMany(query)), { items: listOf(params) });
     const changed = new Set(integersIn(answer));
@@ -93,11 +125,15 @@ const steps: ServerSteps = {
 const skipLocked: Dialect = { ...base, locks: true, spreads: false };
 const optimistic: Dialect = { ...base, locks: false, spreads: true };
 
+/** Their texts are made once in a process, whichever queue asks first. */
+const [locking, spreading] = [operations(skipLocked), operations(optimistic)];
+const turnStatement = turnStatements(locking, skipLocked);
+
 const kind: ServerKind = {
   steps,
   operations: {
-    "skip-locked": turnInOne(operations(skipLocked), skipLocked),
-    optimistic: operations(optimistic),
+    "skip-locked": () => turnInOne(locking, turnStatement),
+    optimistic: () => spreading,
   },
   migrations: {
     folder: "postgres",
@@ -105,13 +141,16 @@ const kind: ServerKind = {
     // Any number, the same in each process: this is "dbq" in ASCII.
     lock: "select pg_advisory_xact_lock(6578801)",
     unlock: undefined,
+    isDone: () => false,
+    isDenied: (error) => (thrownBy(error) as { code?: unknown }).code === "42501",
     integer: "integer",
   },
   drizzle: postgresDrizzle,
   strategyFor: async () => "skip-locked",
   diagnose: diagnosePostgres,
-  tellInside: (asked) => asked.query(notifyText, [""]),
+  tellInside: (asked) => asked.query(notifyText(1), [""]),
   checkOpen,
+  hasBegun,
 };
 
 const driver: ServerDriver = {
@@ -124,6 +163,7 @@ const driver: ServerDriver = {
   },
   teller: (pool) => new PostgresListener(pool),
   settingsOf,
+  isOne,
   connector: new URL("./postgres-beat.mjs", import.meta.url),
   lock: {
     text: "select case when pg_try_advisory_lock(hashtextextended($1, 0)) then 1 end",

@@ -13,6 +13,7 @@ import { parentPort, workerData } from "node:worker_threads";
  *   params: Record<string, unknown>, every: number }}
  */
 const { connector, config, hosts, lock, beat, params, every } = workerData;
+const { session } = params;
 
 /** Milliseconds. Whoever sees that the lock is gone gives this worker 300 to beat. */
 const firstRetry = 10;
@@ -23,6 +24,8 @@ const { connect } = await import(connector);
 
 /** @type {Connected | undefined} */
 let connection;
+/** The host that is tried first: who cannot be asked, or cannot do what is asked, is passed over for the next one. */
+let first = 0;
 let retry = firstRetry;
 let told = false;
 let failure = "";
@@ -30,31 +33,48 @@ let stopped = false;
 /** @type {NodeJS.Timeout | undefined} */
 let next;
 
-/** @param {Text} statement */
-const ask = ({ text, names }) =>
-  /** @type {Connected} */ (connection).query(
-    text,
-    names.map((name) => params[name] ?? null),
-  );
+function passOver() {
+  first = (first + 1) % hosts.length;
+}
+
+/** A host may let everybody in and write for nobody: a standby, a node that is cut off from its cluster. @param {Text} statement */
+async function ask({ text, names }) {
+  const values = names.map((name) => params[name] ?? null);
+  try {
+    return await /** @type {Connected} */ (connection).query(text, values);
+  } catch (error) {
+    passOver();
+    throw error;
+  }
+}
 
 async function opened() {
   let refusal;
-  for (const host of hosts) {
+  for (const _ of hosts) {
     try {
+      const host = /** @type {{ host: string, port: number }} */ (hosts[first]);
       return await connect(config, host, () => soon(firstRetry));
     } catch (error) {
+      passOver();
       refusal = error;
     }
   }
   throw refusal;
 }
 
-/** The lock first: a beat says that the session holds it. */
+let sessions = 0;
+
+/**
+ * The lock first: a beat says that the session holds it. Each session has its own: the one before may live on at the
+ * server's end, which need not have heard that it was cut off.
+ */
 async function locked() {
   connection = await opened();
-  const held = lock === undefined || Number((await ask(lock)).rows[0]?.[0]) === 1;
-  // The session before this one may live on for a moment at the server's end.
-  if (!held) throw new Error("the session's lock is still held by the session before it");
+  if (lock === undefined) return;
+  sessions += 1;
+  params.session = `${session}:${sessions}`;
+  if (Number((await ask(lock)).rows[0]?.[0]) !== 1)
+    throw new Error(`the lock ${params.session} is held already`);
 }
 
 /** @param {number} delay */

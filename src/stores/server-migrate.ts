@@ -3,7 +3,8 @@ import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseError } from "../errors.ts";
 import type { Asked } from "./server-pool.ts";
-import { transacted } from "./server-run.ts";
+import { problemAt } from "./server-problem.ts";
+import { thrownBy, transacted } from "./server-run.ts";
 
 type Migration = ReturnType<typeof readMigrationFiles>[number];
 
@@ -19,6 +20,10 @@ export interface MigrationText {
   lock: string;
   /** Where the end of the transaction does not do it. */
   unlock: string | undefined;
+  /** Whether a statement failed since it was done before, by a process that was killed: where each commits by itself. */
+  isDone(error: unknown): boolean;
+  /** Whether it failed since this user may not do it. */
+  isDenied(error: unknown): boolean;
   /** What comes between the columns of `dbq_migrations` that differ. */
   integer: string;
 }
@@ -39,14 +44,28 @@ const newest = (folder: string) => known(folder).at(-1)?.folderMillis ?? 0;
 export async function migrateServer(asked: Asked, text: MigrationText, place: string): Promise<void> {
   if (await isOfTheApp(asked, text)) return;
   if ((await lastApplied(asked, text)) === newest(text.folder)) return;
-  await transacted(asked, async (inside) => {
-    await inside.query(text.lock, []);
-    try {
-      await apply(inside, text, place);
-    } finally {
-      if (text.unlock !== undefined) await inside.query(text.unlock, []);
-    }
-  });
+  // Before anything that takes a right to make tables.
+  await refuseNewer(asked, text, place);
+  try {
+    await transacted(asked, (inside) => applyAlone(inside, text, place));
+  } catch (error) {
+    throw text.isDenied(error) ? notTheOwner(place, error) : error;
+  }
+}
+
+async function applyAlone(asked: Asked, text: MigrationText, place: string): Promise<void> {
+  await asked.query(text.lock, []);
+  try {
+    await apply(asked, text, place);
+  } finally {
+    if (text.unlock !== undefined) await asked.query(text.unlock, []);
+  }
+}
+
+function notTheOwner(place: string, thrown: unknown): DatabaseError {
+  const error = thrownBy(thrown) as Error;
+  const advice = 'the tables are missing or old: run "dbq migrate" as the user who owns them';
+  return new DatabaseError(`${problemAt(place, error)}: ${advice}`, { cause: error });
 }
 
 /** An app whose own drizzle-kit made the tables has no history here. */
@@ -67,7 +86,11 @@ async function apply(asked: Asked, text: MigrationText, place: string): Promise<
   const last = await lastApplied(asked, text);
   for (const [i, { sql, hash, folderMillis }] of known(text.folder).entries()) {
     if (folderMillis <= last) continue;
-    for (const statement of sql) await asked.query(statement, []);
+    for (const statement of sql) {
+      await asked.query(statement, []).catch((error: unknown) => {
+        if (!text.isDone(error)) throw error;
+      });
+    }
     await asked.query(
       `insert into ${history} (id, hash, created_at) values (${i + 1}, '${hash}', ${folderMillis})`,
       [],

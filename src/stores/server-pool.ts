@@ -1,5 +1,6 @@
 /** Connections to a server, or to the first of several that answers: a few that are shared, and some that are held. */
 
+import { DatabaseError } from "../errors.ts";
 import type { Row } from "./rows.ts";
 import { type Host, nameOf } from "./server-url.ts";
 
@@ -25,6 +26,8 @@ export interface Connection extends Asked {
   readonly client: unknown;
   /** Whether it broke, or was ended. */
   readonly broken: boolean;
+  /** Asks the server for a sign of life, not for long: a host that was cut off does not say so. */
+  answers(): Promise<boolean>;
   /** Whether it keeps the process alive. */
   hold(on: boolean): void;
   end(): Promise<void>;
@@ -42,6 +45,16 @@ export interface Pool {
 }
 
 export type Connect = (host: Host) => Promise<Connection>;
+
+export interface PoolLimits {
+  /** Milliseconds that somebody waits for a connection to be free. @default as long as it takes */
+  patience?: number;
+  /**
+   * Milliseconds that a connection which nobody uses is trusted: after that it has to answer before it is used, where those
+   * who use it ask without a limit of time. @default for ever
+   */
+  trust?: number;
+}
 
 /** The hosts of a server, and which of them answered last: the others are tried after it. All pools of a queue follow it. */
 export class Hosts {
@@ -67,9 +80,11 @@ export class Hosts {
     this.#preferred = this.#all.indexOf(host);
   }
 
-  /** Its connections break: it is tried last, unless another one is preferred already. */
+  /** Its connections break: another one is preferred, if none is already; any, so that not all clients go to the same. */
   avoid(host: Host): void {
-    if (this.#all[this.#preferred] === host) this.#preferred = (this.#preferred + 1) % this.#all.length;
+    const count = this.#all.length;
+    if (this.#all[this.#preferred] !== host || count < 2) return;
+    this.#preferred = (this.#preferred + 1 + Math.floor(Math.random() * (count - 1))) % count;
   }
 }
 
@@ -77,16 +92,21 @@ export class ServerPool implements Pool {
   readonly #connect: Connect;
   readonly #hosts: Hosts;
   readonly #size: number;
+  readonly #patience: number;
+  readonly #trust: number;
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
   readonly #hostOf = new WeakMap<Connection, Host>();
+  readonly #givenBackAt = new WeakMap<Connection, number>();
   #open = 0;
   #closed = false;
 
-  constructor(connect: Connect, hosts: Hosts, size: number) {
+  constructor(connect: Connect, hosts: Hosts, size: number, { patience, trust }: PoolLimits = {}) {
     this.#connect = connect;
     this.#hosts = hosts;
     this.#size = size;
+    this.#patience = patience ?? Number.POSITIVE_INFINITY;
+    this.#trust = trust ?? Number.POSITIVE_INFINITY;
   }
 
   get name(): string {
@@ -112,7 +132,6 @@ export class ServerPool implements Pool {
   /** Uses one of the shared connections. */
   async use<T>(fn: (connection: Connection) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
     const connection = await this.#take();
-    connection.hold(true);
     let usable = true;
     try {
       return await fn(connection);
@@ -126,11 +145,35 @@ export class ServerPool implements Pool {
 
   async #take(): Promise<Connection> {
     for (;;) {
+      const connection = await this.#free();
+      connection.hold(true);
+      if (this.#isTrusted(connection) || (await connection.answers())) return connection;
+      this.#giveBack(connection, false);
+      this.#dropIdle();
+    }
+  }
+
+  #isTrusted(connection: Connection): boolean {
+    const givenBackAt = this.#givenBackAt.get(connection) ?? Number.POSITIVE_INFINITY;
+    return performance.now() - givenBackAt <= this.#trust;
+  }
+
+  /** Where one did not answer, those that nobody has used for longer hardly will, and each would be waited for. */
+  #dropIdle(): void {
+    const doubtful = this.#idle.filter((connection) => !this.#isTrusted(connection));
+    for (const connection of doubtful) {
+      this.#idle.splice(this.#idle.indexOf(connection), 1);
+      this.#giveBack(connection, false);
+    }
+  }
+
+  async #free(): Promise<Connection> {
+    for (;;) {
       const idle = this.#idle.pop();
       if (idle && !idle.broken) return idle;
       if (idle) this.#open -= 1;
       else if (this.#open < this.#size) break;
-      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      else await this.#vacancy();
     }
     this.#open += 1;
     try {
@@ -142,9 +185,29 @@ export class ServerPool implements Pool {
     }
   }
 
+  /** Resolves when a connection may be free. @throws DatabaseError when there is none for too long */
+  #vacancy(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        this.#waiting.splice(this.#waiting.indexOf(proceed), 1);
+        const wait = `for ${this.#patience / 1_000} s none of ${this.#size} connections was free`;
+        reject(
+          new DatabaseError(`${this.name}: ${wait}: does a transaction wait for another one inside of it?`),
+        );
+      };
+      const late = Number.isFinite(this.#patience) ? setTimeout(giveUp, this.#patience) : undefined;
+      const proceed = () => {
+        clearTimeout(late);
+        resolve();
+      };
+      this.#waiting.push(proceed);
+    });
+  }
+
   #giveBack(connection: Connection, usable: boolean): void {
     if (usable && !connection.broken && !this.#closed) {
       connection.hold(false);
+      this.#givenBackAt.set(connection, performance.now());
       this.#idle.push(connection);
     } else {
       this.#open -= 1;

@@ -1,26 +1,31 @@
 /** Operations on a server: each step asked over a connection, and all of it again when the server could not. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../errors.ts";
+import type { NewTask } from "../store.ts";
 import { type Compiled, type Compiler, remembering } from "./compile.ts";
 import type { Runner } from "./methods.ts";
 import type { Answer, Asked, Pool } from "./server-pool.ts";
+import { problemAt } from "./server-problem.ts";
 import type { Params, Statement } from "./statements.ts";
 import { type Op, runAsync, type Step } from "./steps.ts";
 
 /**
  * What an error of the driver means. `passing`: the server undid everything, and another try may succeed (a deadlock).
+ * `held`: the same, of a row that somebody holds for longer than one statement waits.
  * `elsewhere`: the same, but not on this connection (the server became read-only). `lost`: the connection broke, and what
  * was under way may have happened. `final`: it will not be different the next time.
  */
-export type Failure = "passing" | "elsewhere" | "lost" | "final";
+export type Failure = "passing" | "held" | "elsewhere" | "lost" | "final";
 
 /** The steps that are not the same text on each server. */
 export interface ServerSteps {
   compiler: Compiler;
   failureOf(error: unknown): Failure;
-  /** The id of the row that an insert made, if it made one. */
-  id(asked: Asked, query: Statement, params: Params): Promise<number | undefined>;
-  ids(asked: Asked, query: Statement, params: readonly Params[]): Promise<number[]>;
+  /** Whether so many go in one statement, none of them with a key. */
+  isOneInsert(tasks: readonly NewTask[]): boolean;
+  /** The id of the row that an insert made, if it made one. `note`: what the same statement tells others. */
+  id(asked: Asked, query: Statement, params: Params, note: string | undefined): Promise<number | undefined>;
+  ids(asked: Asked, query: Statement, params: readonly Params[], note: string | undefined): Promise<number[]>;
   /** Whether each of many changes found its row. */
   changes(asked: Asked, query: Statement, params: readonly Params[]): Promise<boolean[]>;
 }
@@ -67,19 +72,28 @@ export async function transacted<T>(asked: Asked, fn: (inside: Asked) => Promise
   }
 }
 
+/** What tells other processes that something was committed. */
+export interface Teller {
+  tell(): void;
+  /** For a statement that tells what it does by itself; undefined when others were told just now: they are told later. */
+  note(): string | undefined;
+}
+
 /** Runs an operation over what can be asked: a connection, or a transaction of the app's. */
 export class Execution {
   asked: Asked;
   readonly #steps: ServerSteps;
-  /** Whether something was changed that somebody may be waiting for. */
+  readonly #teller: Teller | undefined;
+  /** Whether something was changed that somebody may be waiting for, and has not been told. */
   changed = false;
   #inTransaction: boolean;
   /** Whether what is under way may have happened, should its answer not come. */
   undecided = false;
 
-  constructor(asked: Asked, steps: ServerSteps, inTransaction = false) {
+  constructor(asked: Asked, steps: ServerSteps, inTransaction = false, teller?: Teller) {
     this.asked = asked;
     this.#steps = steps;
+    this.#teller = teller;
     this.#inTransaction = inTransaction;
   }
 
@@ -126,9 +140,9 @@ export class Execution {
       case "count":
         return this.#noting(await ask(this.asked, compiler.compile(step.query), step.params)).changed;
       case "id":
-        return this.#noting(await id(this.asked, step.query, step.params));
+        return await this.#inserting((note) => id(this.asked, step.query, step.params, note));
       case "ids":
-        return this.#noting(await ids(this.asked, step.query, step.params));
+        return await this.#inserting((note) => ids(this.asked, step.query, step.params, note));
       case "changes":
         return this.#noting(
           await this.#inRounds(step.params, (some) => changes(this.asked, step.query, some)),
@@ -157,6 +171,14 @@ export class Execution {
     return changed;
   }
 
+  /** What is committed by itself tells by itself: a second statement would be a commit more, for which a worker waits. */
+  async #inserting<T>(insert: (note: string | undefined) => Promise<T>): Promise<T> {
+    const note = this.#inTransaction ? undefined : this.#teller?.note();
+    const answer = await insert(note);
+    if (note === undefined) this.changed = true;
+    return answer;
+  }
+
   #noting<T>(answer: T): T {
     this.changed = true;
     return answer;
@@ -179,16 +201,21 @@ export interface Repeat {
   twice: boolean;
   /** Whether a server that cannot be reached is waited for. */
   patient: boolean;
+  /** Milliseconds that rows which others hold are waited for. @default as long as a server */
+  forHeld?: number;
 }
 
 /** Operations that are fenced by generations may happen twice; the second time they find nothing to do. */
 const usual: Repeat = { twice: true, patient: true };
 
+/** What to throw; undefined: nothing yet. */
+type Naming = (error: unknown, ends: boolean) => unknown;
+
 export class ServerRunner implements Runner {
   readonly #pool: Pool;
   readonly #steps: ServerSteps;
-  /** Called when something was committed that somebody may be waiting for. */
-  onCommit: () => void = () => undefined;
+  /** Told when something was committed that somebody may be waiting for. */
+  teller: Teller | undefined;
   #closed = false;
 
   constructor(pool: Pool, steps: ServerSteps) {
@@ -212,68 +239,61 @@ export class ServerRunner implements Runner {
     this.#closed = true;
   }
 
-  readonly #isSpoilt = (error: unknown): boolean => {
-    const failure = this.#steps.failureOf(error);
-    return failure === "lost" || failure === "elsewhere";
-  };
+  readonly #isSpoilt = (error: unknown): boolean =>
+    ["lost", "elsewhere"].includes(this.#steps.failureOf(error));
 
   async #patiently<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
-    { twice, patient }: Repeat,
+    { twice, patient, forHeld }: Repeat,
   ): Promise<T> {
     let execution: Execution | undefined;
+    let mayHaveHappened = false;
     const attempt = async (tries: number) => {
       execution = undefined;
       const result = await this.#pool.use((connection) => {
-        execution = new Execution(connection, this.#steps);
+        execution = new Execution(connection, this.#steps, false, this.teller);
         return act(execution, tries);
       }, this.#isSpoilt);
-      if ((execution as Execution | undefined)?.changed) this.onCommit();
+      if ((execution as Execution | undefined)?.changed) this.teller?.tell();
       return result;
     };
-    return await this.again(attempt, (error) => {
-      if (this.#steps.failureOf(error) !== "lost") return undefined;
-      if (!twice && execution?.undecided) return this.#unknown(error);
-      return patient ? undefined : this.named(error);
-    });
+    const givesUp: Naming = (error, ends) => {
+      const lost = this.#steps.failureOf(error) === "lost";
+      if (lost && !twice && execution?.undecided) return this.named(error, true);
+      mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;
+      // What the last try was refused with says nothing of an earlier one, whose answer did not come.
+      return ends || (lost && !patient) ? this.named(error, mayHaveHappened) : undefined;
+    };
+    return await this.again(attempt, givesUp, forHeld);
   }
 
-  /** Tries until it succeeds, while the server cannot now. `givesUp`: what to throw instead of another try. */
-  async again<T>(attempt: (tries: number) => Promise<T>, givesUp: (error: unknown) => unknown): Promise<T> {
+  /** Tries until it succeeds, while the server cannot now. `givesUp`: what to throw instead of another try, if there is one. */
+  async again<T>(attempt: (tries: number) => Promise<T>, givesUp: Naming, forHeld = patience): Promise<T> {
     const start = performance.now();
     for (let tries = 0; ; tries += 1) {
       try {
         return await attempt(tries);
       } catch (error) {
-        const reason = givesUp(error);
+        const failure = this.#steps.failureOf(error);
+        const most = failure === "held" ? forHeld : patience;
+        const ends = failure === "final" || this.#closed || performance.now() - start > most;
+        const reason = givesUp(error, ends) ?? (ends ? this.named(error) : undefined);
         if (reason !== undefined) throw reason;
-        const late = this.#closed || performance.now() - start > patience;
-        if (late || this.#steps.failureOf(error) === "final") throw this.named(error);
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
   }
 
-  #unknown(error: unknown): OutcomeUnknownError {
-    return new OutcomeUnknownError(this.#text(error), { cause: error });
-  }
-
-  /** What the driver threw, as a `DatabaseError` that says where. */
-  named(thrown: unknown): unknown {
+  /** What the driver threw, as a `DatabaseError` that says where; or that it may have happened. */
+  named(thrown: unknown, mayHaveHappened = false): unknown {
     const error = thrownBy(thrown);
     if (error instanceof DbqError || !(error instanceof Error)) return error;
+    const problem = problemAt(this.#pool.name, error);
+    if (mayHaveHappened) return new OutcomeUnknownError(problem, { cause: error });
     if (this.#closed) return new QueueClosedError();
     // What is no error of the driver's is a mistake of the program's.
     if (!("code" in error) && !("errno" in error) && this.#steps.failureOf(error) === "final") return error;
-    return new DatabaseError(this.#text(error), { cause: error });
-  }
-
-  #text(error: unknown): string {
-    const { message, code } = error as { message?: string; code?: string };
-    // Several addresses that all refused come as one error without a message.
-    const what =
-      message || (error instanceof AggregateError ? String(error.errors[0]?.message) : String(error));
-    return `${this.#pool.name}: ${what}${code === undefined || what.includes(code) ? "" : ` (${code})`}`;
+    return new DatabaseError(problem, { cause: error });
   }
 }
 

@@ -1,25 +1,19 @@
 /** The store on a server, once for all of them: what one needs of its own is its `ServerKind`. */
 import { repeat } from "../durations.ts";
-import { AsyncTransactionError, DatabaseError, OutcomeUnknownError } from "../errors.ts";
+import { DatabaseError } from "../errors.ts";
 import { report } from "../events.ts";
-import type {
-  Diagnosis,
-  DuplicatePolicy,
-  MaybePromise,
-  NewTask,
-  NewWorker,
-  Store,
-  StoreTransaction,
-} from "../store.ts";
+import type { Diagnosis, MaybePromise, Store } from "../store.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { methodsOver, takeTurn } from "./methods.ts";
-import { moveFacts } from "./moving.ts";
+import { moveFactsOf } from "./moving.ts";
 import type { Operations } from "./operations.ts";
 import { attemptColumns, taskColumns, workerColumns } from "./rows.ts";
-import { askedOf, type DrizzleKind, drizzleOf, isTransaction, type ServerDrizzle } from "./server-drizzle.ts";
+import type { DrizzleKind, ServerDrizzle } from "./server-drizzle.ts";
 import { type MigrationText, migrateServer, refuseNewer } from "./server-migrate.ts";
 import type { Asked, Pool } from "./server-pool.ts";
-import { Execution, type Repeat, ServerRunner, type ServerSteps } from "./server-run.ts";
+import { insert, register, retry, turning } from "./server-repeat.ts";
+import { ServerRunner, type ServerSteps, type Teller } from "./server-run.ts";
+import { ending, inTransaction } from "./server-within.ts";
 
 /**
  * How a claim keeps workers apart. `skip-locked`: it locks its candidates, and others pass over them. `optimistic`: nobody
@@ -37,17 +31,17 @@ export interface ServerOptions {
   poolSize?: number | undefined;
 }
 
-/** What tells other processes that something was committed, and hears of it. */
-export interface Teller {
+/** Hears of what others tell, too. */
+export interface Listener extends Teller {
   add(listener: () => void): () => void;
-  tell(): void;
   close(): Promise<void>;
 }
 
 /** What a server has of its own. */
 export interface ServerKind {
   steps: ServerSteps;
-  operations: Readonly<Record<Strategy, Operations>>;
+  /** For one store: they may remember what it has seen. */
+  operations: Readonly<Record<Strategy, () => Operations>>;
   migrations: MigrationText;
   drizzle: DrizzleKind;
   /** Which strategy is right for this server. */
@@ -55,6 +49,8 @@ export interface ServerKind {
   diagnose(asked: Asked): Promise<Diagnosis[]>;
   /** Said inside of an app's transaction that enqueues; undefined: nothing. */
   tellInside: ((asked: Asked) => Promise<unknown>) | undefined;
+  /** Whether an app's database, which is no transaction of Drizzle's, is in one that the app has begun by itself. */
+  hasBegun(asked: Asked): Promise<boolean>;
   /** @throws AsyncTransactionError when the transaction has ended, so that what is written would not be part of it */
   checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void>;
 }
@@ -68,7 +64,7 @@ export interface ServerReach {
     every: number,
     strategy: Strategy,
   ): ConstructorParameters<typeof Heartbeat>[0] | undefined;
-  teller: Teller | undefined;
+  teller: Listener | undefined;
   /** A transaction of Drizzle's on a connection that no operation uses. */
   transact<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
   /** What there is beside the pool. */
@@ -127,20 +123,21 @@ function missingIn(error: unknown): string | undefined {
 }
 
 function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, strategy: Strategy): Store {
-  const ops = kind.operations[strategy];
+  const ops = kind.operations[strategy]();
   const { teller } = reach;
-  runner.onCommit = () => teller?.tell();
+  runner.teller = teller;
 
   return {
     ...methodsOver(runner, ops),
     synchronous: false,
-    insert: (tasks, onDuplicate) => insert(runner, ops, tasks, onDuplicate),
+    insert: (tasks, onDuplicate) => insert(runner, kind.steps, ops, tasks, onDuplicate),
+    retry: (id) => retry(runner, ops, id),
     // A worker that does not know what it was given must find out: a second claim would forget the first.
-    turn: (turn) => takeTurn((op) => runner.run(op, once), ops, turn),
+    turn: (turn) => takeTurn((op) => runner.run(op, turning), ops, turn),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     transaction: async (fn) => {
-      const result = await runTransaction(runner, reach, fn);
+      const result = await runTransaction(runner, kind.steps, reach, fn);
       teller?.tell();
       return result;
     },
@@ -170,7 +167,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     watch: (listener) => teller?.add(listener) ?? (() => undefined),
     diagnose: async () => {
       const facts = await runner.ask((asked) => kind.diagnose(asked));
-      const move = moveFacts(await runner.run(ops.moving.mark));
+      const move = await moveFactsOf(() => runner.run(ops.moving.mark), kind.migrations.isDenied);
       return [...facts, { name: "claim strategy", value: strategy }, ...move];
     },
     close: async () => {
@@ -182,78 +179,35 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
   };
 }
 
-const once: Repeat = { twice: false, patient: true };
-
-/** Whether it happened without an answer, the table tells. */
-async function register(runner: ServerRunner, ops: Operations, worker: NewWorker): Promise<void> {
-  try {
-    await runner.write(() => ops.register(worker), once);
-  } catch (error) {
-    if (!(error instanceof OutcomeUnknownError)) throw error;
-    const known = await runner.run(ops.workers);
-    if (!known.some(({ id }) => id === worker.id)) await register(runner, ops, worker);
-  }
-}
-
-/** A unique key tells a repeated enqueue apart; without one it is not repeated when nobody knows what became of it. */
-function insert(
-  runner: ServerRunner,
-  ops: Operations,
-  tasks: readonly NewTask[],
-  onDuplicate: DuplicatePolicy,
-) {
-  const keyed = tasks.filter(({ uniqueKey }) => uniqueKey !== null).length;
-  const twice = keyed === tasks.length && onDuplicate === "report";
-  const isOneStatement = keyed === 0 && tasks.length > 0;
-  const op = (tries: number) => (tries === 0 ? ops.insert : ops.insertByKey)(tasks, onDuplicate);
-  return runner[isOneStatement ? "run" : "write"](op, { twice, patient: true });
-}
-
 /** What `fn` throws is thrown as it is; once it has begun, it is never run a second time. */
 async function runTransaction<T>(
   runner: ServerRunner,
+  { failureOf }: ServerSteps,
   reach: ServerReach,
   fn: (tx: unknown) => MaybePromise<T>,
 ): Promise<T> {
-  let begun = false;
+  let [begun, returned] = [false, false];
   let failure: { error: unknown } | undefined;
   const run = async (tx: ServerDrizzle): Promise<T> => {
     begun = true;
     try {
-      return await fn(tx);
+      const result = await fn(tx);
+      returned = true;
+      return result;
     } catch (error) {
       failure = { error };
       throw error;
+    } finally {
+      await ending(tx);
     }
   };
   return await runner.again(
     () => reach.transact(run),
     (error) => {
       if (failure) throw failure.error;
+      // All that was left to be answered is COMMIT.
+      if (returned && failureOf(error) === "lost") return runner.named(error, true);
       return begun ? runner.named(error) : undefined;
     },
-  );
-}
-
-function inTransaction(kind: ServerKind, ops: Operations, given: unknown): StoreTransaction {
-  const db = drizzleOf(given, kind.drizzle);
-  const asked = askedOf(db, kind.drizzle);
-  const within = isTransaction(db, kind.drizzle);
-  const write = async <T>(op: (execution: Execution) => Promise<T>): Promise<T> => {
-    if (within) await kind.checkOpen(db, asked);
-    const result = await op(new Execution(asked, kind.steps, within));
-    await kind.tellInside?.(asked);
-    return result;
-  };
-  return {
-    insert: (tasks, onDuplicate) =>
-      write((execution) => execution.atomically(() => ops.insert(tasks, onDuplicate))),
-    settle: (outcome) => write((execution) => execution.atomically(() => ops.settleOne(outcome))),
-  };
-}
-
-export function endedTransaction(): AsyncTransactionError {
-  return new AsyncTransactionError(
-    "this transaction has ended, nothing was written: await what is done inside of it",
   );
 }

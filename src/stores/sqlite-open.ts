@@ -1,8 +1,9 @@
 /** Opening a SQLite file so that what dbq promises holds on it. */
 import { existsSync, realpathSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { DatabaseError } from "../errors.ts";
+import { withoutPassword } from "./server-url.ts";
 import { named, nativeTimeout, patiently } from "./sqlite-connection.ts";
 
 /** Older ones can lose commits when a WAL is reset under several connections (sqlite.org/wal.html, "The WAL-Reset Bug"). */
@@ -21,16 +22,39 @@ export interface SqliteSettings {
   synchronous: "full" | "normal";
 }
 
-/** Opens (or creates) the file at `path`. @throws DatabaseError when its folder is missing; the driver's errors */
+/**
+ * Opens (or creates) the file at `path`.
+ * @throws DatabaseError when its folder is missing; TypeError for a mistyped URL; the driver's errors
+ */
 export function openFile(path: string, settings: SqliteSettings): Database.Database {
-  const folder = dirname(resolve(path));
-  if (path !== ":memory:" && !existsSync(folder)) {
-    throw new DatabaseError(`${path}: its folder does not exist: ${folder}`);
-  }
+  if (path !== ":memory:" && !existsSync(path)) checkNew(path);
   return checked(new Database(path, { timeout: nativeTimeout }), (client) => {
     checkVersion(client);
     configure(client, settings);
   });
+}
+
+/** `user:password@host/`, as no folder is called, or hardly any. */
+const address = /:[^/\\]*@[^/\\]*\/|\/\/[^/\\]*:[^/\\]*@/;
+const keyword = /\bpassword\s*=/i;
+
+/** A mistyped URL is taken for a path: neither a message nor the name of a file is to have its password. */
+function checkNew(path: string): void {
+  const folder = dirname(resolve(path));
+  const hasFolder = existsSync(folder);
+  if (keyword.test(hasFolder ? basename(path) : path) || (!hasFolder && address.test(path)))
+    throw new TypeError(
+      `openQueue: ${masked(path)} looks like the URL of a server, and is none: one begins with postgres://, mysql:// or mariadb:// (a file of this name would have to be there before)`,
+    );
+  if (!hasFolder) throw new DatabaseError(`${masked(path)}: its folder does not exist: ${masked(folder)}`);
+}
+
+/** What follows `password=` may be quoted in any way: all of it is left out. */
+function masked(path: string): string {
+  return withoutPassword(path.replace(/((?:^|[/\\])[^/\\:]*):(?![/\\]).*@/s, "$1:***@")).replace(
+    /(\bpassword\s*=\s*).*/is,
+    "$1***",
+  );
 }
 
 /** On every connection, whichever of them it is that begins the WAL anew. */

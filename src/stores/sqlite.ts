@@ -69,12 +69,14 @@ const dialect: Dialect = {
   metaHas: (key, value) => {
     const types = { string: "'text'", number: "'integer', 'real'", boolean: `'${value}'`, object: "'null'" };
     const type = sql.raw(types[typeof value as keyof typeof types]);
-    const same = typeof value === "string" || typeof value === "number" ? sql`and atom = ${value}` : sql``;
+    // As JavaScript reads it: beyond 2^53 two whole numbers are the same one.
+    const same = { string: sql`and atom = ${value}`, number: sql`and cast(atom as real) = ${value}` };
     return sql`exists (select 1 from json_each(case when json_valid(meta) then meta else '{}' end)
-      where key = ${key} and type in (${type}) ${same})`;
+      where key = ${key} and type in (${type}) ${same[typeof value as keyof typeof same]})`;
   },
   sessionLives: sql.raw("null"),
   items: undefined,
+  only: (id) => sql`${id}`,
   moving: sqliteMoving,
 };
 

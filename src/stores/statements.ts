@@ -52,7 +52,12 @@ export function itemColumns(names: readonly string[]): ItemColumn[] {
 /** A parameter in a change of many rows. */
 export const itemOf = (name: string): SQL => sql`item.${sql.identifier(`item_${name}`)}`;
 
-const oneRow: Items = { beforeTable: sql.raw(""), afterTable: sql.raw(""), afterSet: sql.raw("") };
+/** Of a statement over one row, and of one that nobody runs. */
+export const oneRow: Items = {
+  beforeTable: sql.raw(""),
+  afterTable: sql.raw(""),
+  afterSet: sql.raw(""),
+};
 
 const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
 
@@ -67,14 +72,19 @@ export function listed(d: Dialect, names: string): SQL {
   return sql.join(columns, sql`, `);
 }
 
-const held = (p: Params) => sql`dbq_tasks.id = ${p.id} and generation_id = ${p.generationId}`;
+const held = (d: Dialect, p: Params) =>
+  sql`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`;
+
+/** Not `status = `: a row is found by its id, and not by a walk through an index of all that have this status. */
+const still = (status: string) => sql.raw(`and coalesce(status, '') = '${status}'`);
 
 /** A state change: it names the generation that was read, and adds one to it. */
-const change =
+const changes =
+  (d: Dialect) =>
   (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
   (p, { beforeTable, afterTable, afterSet } = oneRow) =>
     sql`
-      update ${beforeTable} dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(p)} ${and}`;
+      update ${beforeTable} dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(d, p)} ${and}`;
 
 const insertInto = sql.raw(`
       insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
@@ -99,7 +109,10 @@ export function statements(d: Dialect) {
     worker: listed(d, workerColumns),
     candidate: listed(d, candidateColumns),
   };
+  const change = changes(d);
   const before = (p: Params, age: unknown) => d.plus(d.now(p), sql`-${d.integer(age)}`);
+  const heldBy: Statement = (p) => sql`
+      select ${columns.task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`;
   const dueNow = (p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
 
   return {
@@ -120,7 +133,7 @@ export function statements(d: Dialect) {
       select ${columns.task} from dbq_tasks where ${d.among("id", p.ids)}`,
 
     attempts: (p) => sql`
-      select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by id`,
+      select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by generation_id, id`,
 
     /** Candidates of one queue and one function, which nobody else can claim until this transaction ends. */
     lock: (p) => sql`
@@ -132,7 +145,7 @@ export function statements(d: Dialect) {
       const startedAt = d.time(p.startedAt);
       return sql`status = 'running', worker_id = ${p.workerId}, started_at = ${startedAt}, updated_at = ${startedAt},
         progress = null, progress_note = null`;
-    }, sql`and status = 'pending'`),
+    }, still("pending")),
 
     complete: change(
       (p) => sql`status = 'completed', result = ${d.json(p.result)}, error = null,
@@ -156,12 +169,12 @@ export function statements(d: Dialect) {
         started_at = null, finished_at = null, progress = null, progress_note = null, updated_at = ${d.now(p)}`,
     ),
 
-    promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, sql`and status = 'scheduled'`),
+    promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, still("scheduled")),
 
     /** Not a state change: the generation stays. */
     noteProgress: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
       update ${beforeTable} dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
-      where ${held(p)} and status = 'running'`,
+      where ${held(d, p)} ${still("running")}`,
 
     recordAttempt: (p, many) => {
       const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
@@ -174,7 +187,7 @@ export function statements(d: Dialect) {
     /** With each id that was asked for; of a task that is gone, nothing else. */
     ended: (p) => sql`
       select asked.value, ${columns.task} from ${d.integers(p.ids)} as asked
-      left join dbq_tasks on id = asked.value
+      left join dbq_tasks on id = ${d.only(sql.raw("asked.value"))}
       where id is null or status in ('completed', 'failed', 'cancelled')`,
 
     standings: (p) => sql`
@@ -195,7 +208,7 @@ export function statements(d: Dialect) {
 
     nextDue: (p) => sql`
       select case when (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null order by wait_until limit 1) is not null then 0
-        else ${d.minus(sql`(select min(wait_until) from dbq_tasks where status = 'scheduled')`, d.now(p))} end`,
+        else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from dbq_tasks where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end`,
 
     expired: (p) => sql`
       select id from dbq_tasks where status = ${p.status} and finished_at < ${before(p, p.age)}
@@ -232,18 +245,19 @@ export function statements(d: Dialect) {
     removeWorker: (p) => sql`
       delete from dbq_workers where id = ${p.workerId}`,
 
-    /** Fenced: a worker that has beaten since it was looked at is alive. */
-    removeDeadWorker: (p) => sql`
-      delete from dbq_workers where id = ${p.workerId} and beat = ${p.beat}`,
+    /** Fenced: a worker that has beaten since it was looked at is alive. Nor can it claim until this transaction ends. */
+    deadWorker: (p) => sql`
+      select 1 from dbq_workers where id = ${p.workerId} and beat = ${p.beat} ${d.locked}`,
 
-    heldBy: (p) => sql`
-      select ${columns.task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`,
+    heldBy,
+
+    heldByDead: (p) => sql`${heldBy(p)} ${d.skipLocked}`,
 
     orphans: (p) => sql`
       select ${columns.task} from dbq_tasks
       where status = 'running' and coalesce(started_at, updated_at) < ${before(p, p.age)}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
-      ${d.atMost(p.limit)}`,
+      ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;
 }
 

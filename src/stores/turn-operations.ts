@@ -1,6 +1,6 @@
 /** The operations of a worker's turn: what has ended is settled, and claimed is as much as there are free slots. */
 import type { ClaimRequest, Held, Outcome, Turn, TurnResult } from "../store.ts";
-import type { TaskRecord } from "../task.ts";
+import { isFragile, type TaskRecord } from "../task.ts";
 import type { Dialect } from "./dialect.ts";
 import { claimable as claimableOf, probeNames } from "./questions.ts";
 import { type Row, toClaimed, toHeld } from "./rows.ts";
@@ -11,12 +11,13 @@ import { type Recorded, transitions } from "./transitions.ts";
 /** SQLite takes 500 in one statement. */
 const mostProbes = 250;
 
-type Pairs = readonly (readonly [queueName: string, func: string])[];
+export type Pairs = readonly (readonly [queueName: string, func: string])[];
 
-const pairsOf = ({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" | "funcs">): Pairs =>
+export const pairsOf = ({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" | "funcs">): Pairs =>
   queueNames.flatMap((queueName) => funcs.map((func) => [queueName, func] as const));
 
-function probeParams(pairs: Pairs): Record<string, unknown> {
+/** The parameters of the probes of a claim. */
+export function probeParams(pairs: Pairs): Record<string, unknown> {
   const params: Record<string, unknown> = {};
   for (const [n, [queueName, func]] of pairs.entries()) {
     const [queue, name] = probeNames(n);
@@ -26,10 +27,14 @@ function probeParams(pairs: Pairs): Record<string, unknown> {
   return params;
 }
 
-/** The parameters of all probes of a claim; undefined when they are none, or too many for one statement. */
-export function probed(claim: ClaimRequest): Record<string, unknown> | undefined {
-  const pairs = pairsOf(claim);
-  return pairs.length === 0 || pairs.length > mostProbes ? undefined : probeParams(pairs);
+/** Without the fragile ones that are too many. */
+function bearable(candidates: readonly Row[], { limit, fragile = limit }: ClaimRequest): Row[] {
+  let left = fragile;
+  return candidates.filter((row) => {
+    if (!isFragile({ retryCount: Number(row[9]), maxRetries: Number(row[10]) })) return true;
+    left -= 1;
+    return left >= 0;
+  });
 }
 
 /** Of candidates. */
@@ -161,12 +166,20 @@ export function turnOperations(d: Dialect, s: Statements) {
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
     if (!worker) return { ...none, registered: false };
     const read = seen ?? (yield* candidates(request));
-    const found = d.locks ? yield* lock(read) : read;
+    const found = bearable(d.locks ? yield* lock(read) : read, request);
     const won = yield* claim(found, request.workerId, Number(worker[0]));
     if (d.spreads) spread = nextSpread(spread, won.length, found.length);
     const more = read.length === request.limit || won.length < read.length;
     return { ...none, claimed: won, more };
   }
 
-  return { settleOne, turn };
+  return {
+    settleOne,
+    turn,
+    /**
+     * Whether to settle and claim in two transactions: what claims without looking for locks waits for who settles the same
+     * row, and would be waited for by him, had he more to claim.
+     */
+    apart: d.spreads,
+  };
 }

@@ -62,9 +62,22 @@ export function upkeepOperations(s: Statements, remove: (found: readonly Row[]) 
     return freed;
   }
 
+  /**
+   * A row that somebody else holds is passed over: to wait for it would keep the tasks of all workers that are dead. Then
+   * the worker's row stays, so that the next look finds it dead again.
+   */
   function* rescue(workerId: string, beat: number): Op<number> {
-    if ((yield* count(s.removeDeadWorker, { workerId, beat })) === 0) return 0;
-    return yield* chargeCrashes(yield* rows(s.heldBy, { workerId }));
+    if ((yield* rows(s.deadWorker, { workerId, beat })).length === 0) return 0;
+    const free = yield* rows(s.heldByDead, { workerId });
+    const freed = yield* chargeCrashes(free);
+    if (!(yield* holdsOthers(workerId, free))) yield* count(s.removeWorker, { workerId });
+    return freed;
+  }
+
+  /** Not whether it holds any: there may be a row that no UPDATE finds. */
+  function* holdsOthers(workerId: string, than: readonly Row[]): Op<boolean> {
+    const known = new Set(than.map((row) => toTask(row).id));
+    return (yield* rows(s.heldBy, { workerId })).some((row) => !known.has(toTask(row).id));
   }
 
   function* rescueOrphans(age: number): Op<number> {

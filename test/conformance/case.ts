@@ -11,7 +11,8 @@ export type Need =
   | "heartbeats"
   | "heartbeats on a thread"
   | "hints between connections"
-  | "an app's connection";
+  | "an app's connection"
+  | "transactions whose end waits";
 
 /** A transaction of the app's own, begun and ended by hand. */
 export interface OpenTransaction {

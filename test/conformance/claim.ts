@@ -10,6 +10,7 @@ import {
   outcomes,
   recordOf,
   running,
+  settle,
 } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
@@ -168,9 +169,55 @@ export const claimGroup: Group = {
           return [claimed.length, more];
         };
         assert.deepEqual(await turn(2, "resize"), [2, true]);
-        assert.deepEqual(await turn(10, "resize"), [2, false]);
+        // A store that went on where the last claim ended may have to look behind that place.
+        assert.equal((await turn(10, "resize"))[0], 2);
         assert.deepEqual(await turn(10, "resize"), [0, false]);
+        await insert(store, {});
+        assert.deepEqual(await turn(10, "resize"), [1, false]);
         assert.deepEqual(await turn(1, "resize", "b"), [1, true]);
+      },
+    },
+    {
+      name: "of those that a crash could end, no more than asked for, highest priority first",
+      run: async ({ store }) => {
+        const retried = await running(store);
+        await settle(store, { ...outcomes.retry(retried), delay: 0 });
+        await store.promote(10);
+        const [fresh, once, low, high] = await insert(
+          store,
+          {},
+          { maxRetries: 0 },
+          { maxRetries: 0, priority: 1 },
+          { maxRetries: 0, priority: 9 },
+        );
+        const take = async (fragile: number) => {
+          const { claimed, more } = await store.turn({ outcomes: [], claim: claimBy("w1", { fragile }) });
+          return [claimed.map(({ id }) => id), more];
+        };
+        assert.deepEqual(await take(1), [[high, fresh], true]);
+        assert.deepEqual(await take(0), [[], false]);
+        assert.deepEqual(await take(2), [[retried.id, once], true]);
+        assert.deepEqual(await take(1), [[low], false]);
+      },
+    },
+    {
+      name: "what becomes pending before the last claim is not passed over",
+      run: async ({ store }) => {
+        const ids = await insert(store, ...Array.from({ length: 9 }, () => ({})));
+        await store.register(newWorker());
+        const take = async () =>
+          (await store.turn({ outcomes: [], claim: claimBy("w1", { limit: 3 }) })).claimed;
+        const [first] = await take();
+        assert.ok(first);
+        await settle(store, outcomes.interrupted(first));
+        const urgent = await insertOne(store, { priority: 9 });
+        const low = await insertOne(store, { priority: 1 });
+        const next = await take();
+        assert.equal(next[0]?.id, urgent);
+        const rest = [...next, ...(await take()), ...(await take()), ...(await take())];
+        const wanted = [first.id, ...ids.slice(3), urgent, low];
+        assert.deepEqual(new Set(rest.map(({ id }) => id)), new Set(wanted));
+        assert.equal(rest.length, wanted.length);
       },
     },
     {

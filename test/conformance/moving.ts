@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { MovedRow, MovedTable, MoveMark } from "../../src/moving.ts";
 import type { Store } from "../../src/store.ts";
-import { insert, insertOne, newTask, newWorker, oneInEach, recordOf, taskIn } from "./arrange.ts";
+import { claimBy, insert, insertOne, newTask, newWorker, oneInEach, recordOf, taskIn } from "./arrange.ts";
 import type { Case, Context, Group } from "./case.ts";
 
 const refusal = "this queue moves to a better place: nothing is written here any more";
@@ -39,7 +39,9 @@ function moving(name: string, run: (ctx: Context) => Promise<void>, needs: Case[
       try {
         await run(ctx);
       } finally {
-        await ctx.bare.moving.unseal();
+        const { moving: own } = ctx.bare;
+        const now = await own.mark();
+        if (now) await own.unseal(now.run);
         await setMark(ctx.bare, undefined);
       }
     },
@@ -98,7 +100,7 @@ export const movingGroup: Group = {
           { id: held, keyed: true },
         ],
       );
-      assert.equal(before[1]?.bytes, Buffer.byteLength('["é"]') + 2 * "{}".length);
+      assert.equal(before[1]?.bytes, Buffer.byteLength('["é"]') + "{}{}k2".length);
       assert.deepEqual(await stamps(), before);
       await bare.cancel(held, "{}");
       const [same, other] = await stamps();
@@ -110,12 +112,72 @@ export const movingGroup: Group = {
       assert.equal((await bare.moving.stamps("dbq_attempts", 0, 10)).length, 1);
       assert.deepEqual([await bare.moving.size("dbq_tasks"), await bare.moving.size("dbq_attempts")], [2, 1]);
     }),
+    moving("a stamp is another one after a change by hand, of what counts", async ({ bare, sql }) => {
+      await insertOne(bare, { args: '["old"]' });
+      const stamp = async () => (await bare.moving.stamps("dbq_tasks", 0, 10))[0]?.version;
+      const changes = [
+        ...["priority = 9", "wait_until = created_at", "queue_name = 'other'", "max_retries = 7"],
+        ...["args = '[\"a longer one\"]'", "meta = '{\"a\": 1}'", "unique_key = 'k'", "request_id = 'r'"],
+        ...["func = 'other'", "timeout = 5", "retry_count = 1", "progress_note = 'half'"],
+      ];
+      let before = await stamp();
+      for (const change of changes) {
+        await sql(`update dbq_tasks set ${change}`);
+        const now = await stamp();
+        assert.notEqual(now, before, change);
+        assert.equal(await stamp(), now);
+        before = now;
+      }
+    }),
+    moving("an id that is no number in JavaScript is named", async ({ bare, sql }) => {
+      await insertOne(bare);
+      // A negative one, after which ids go on as before.
+      await sql("insert into dbq_tasks (id, func) values (-9007199254740993, 'f')");
+      await assert.rejects(
+        bare.moving.stamps("dbq_tasks", -9e18, 10),
+        /dbq_tasks -9007199254740993: an id beyond 2\^53 cannot be carried over/,
+      );
+      await sql("delete from dbq_tasks where id < 0");
+    }),
+    moving("a run seals and opens what is its own, and nothing of another one's", async ({ bare, sql }) => {
+      assert.deepEqual([await bare.moving.seal("r1"), await bare.moving.unseal("r1")], [false, false]);
+      await setMark(bare, mark({ state: "closing" }));
+      assert.equal(await bare.moving.seal("r2"), false);
+      const id = await insertOne(bare);
+      assert.equal(await bare.moving.seal("r1"), true);
+      assert.equal(await bare.moving.unseal("r2"), false);
+      await assert.rejects(bare.insert([newTask()], "report"), refused);
+      await setMark(bare, mark({ state: "closing", run: "r2" }));
+      assert.equal(await bare.moving.unseal("r1"), false);
+      await assert.rejects(bare.insert([newTask()], "report"), refused);
+      // The seal of the run before it is taken off with its own.
+      assert.deepEqual([await bare.moving.seal("r2"), await bare.moving.unseal("r2")], [true, true]);
+      await sql(`update dbq_tasks set priority = 1 where id = ${id}`);
+      await insertOne(bare);
+    }),
+    moving("what is moved is not deleted in the old database any more", async ({ bare, sql }) => {
+      const { pending } = await oneInEach(bare);
+      const before = await rowsOf(bare, "dbq_tasks");
+      for (const state of ["closing", "moved"] as const) {
+        await setMark(bare, mark({ state }));
+        await bare.moving.seal("r1");
+        await assert.rejects(bare.purge({ includeRunning: true }, 10, 0), refused);
+        await assert.rejects(sql(`delete from dbq_tasks where id = ${pending.id}`));
+        assert.deepEqual(await rowsOf(bare, "dbq_tasks"), before);
+        assert.equal((await bare.purge({ func: "nobody", includeRunning: true }, 10, 0)).purged, 0);
+        await bare.moving.unseal("r1");
+      }
+      await setMark(bare, mark({ state: "preparing" }));
+      await bare.moving.seal("r1");
+      await bare.purge({ includeRunning: true }, 10, 0);
+      assert.deepEqual(await rowsOf(bare, "dbq_tasks"), []);
+    }),
     moving("a sealed database refuses tasks, changes and workers, whoever writes", async (ctx) => {
       const { bare, sql } = ctx;
       const { pending } = await oneInEach(bare);
       const before = await rowsOf(bare, "dbq_tasks");
       await setMark(bare, mark({ state: "closing" }));
-      await bare.moving.seal();
+      assert.equal(await bare.moving.seal("r1"), true);
       await assert.rejects(bare.insert([newTask()], "report"), refused);
       await assert.rejects(bare.insert([newTask({ uniqueKey: "k" }), newTask()], "report"), refused);
       await assert.rejects(bare.cancel(pending.id, "{}"), refused);
@@ -124,10 +186,11 @@ export const movingGroup: Group = {
       await assert.rejects(sql(`update dbq_tasks set priority = 1 where id = ${pending.id}`));
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), before);
       // Workers that look for work and find none do not fail.
+      const nothing = await bare.turn({ outcomes: [], claim: claimBy("w1", { funcs: ["nobody"] }) });
+      assert.deepEqual(nothing.claimed, []);
       assert.equal((await bare.promote(10)).promoted, 0);
-      await bare.moving.seal();
-      await bare.moving.unseal();
-      await bare.moving.unseal();
+      for (const method of ["seal", "unseal", "unseal"] as const)
+        assert.equal(await bare.moving[method]("r1"), true);
       assert.ok((await bare.cancel(pending.id, "{}"))?.changed);
       assert.ok((await insertOne(bare)) > pending.id);
       await bare.register(newWorker("w9"));
@@ -144,7 +207,7 @@ export const movingGroup: Group = {
         // The mark too, which on SQLite waits like any other write.
         const sealing = (async () => {
           await setMark(bare, mark({ state: "closing" }));
-          await bare.moving.seal();
+          await bare.moving.seal("r1");
           sealed = true;
         })();
         for (let i = 0; i < 20; i += 1) await another.moving.size("dbq_tasks");
@@ -161,7 +224,7 @@ export const movingGroup: Group = {
       const rows = await rowsOf(bare, "dbq_tasks");
       const ids = rows.map(([id]) => id);
       await setMark(bare, mark());
-      await bare.moving.seal();
+      assert.equal(await bare.moving.seal("r1"), true);
       const write = (run: string) => bare.moving.write(run, "dbq_tasks", rows, ids);
       assert.deepEqual([await write("r2"), await bare.moving.removeKeyed("r2")], [false, false]);
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), rows);

@@ -117,7 +117,7 @@ const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Stor
     searches("dbq_tasks_unique"),
     (s) => s.insert([newTask({ uniqueKey: "k1" })], "report"),
   ],
-  ["nextDue", /min\(wait_until\)/, searches("dbq_tasks_due"), (s) => s.promote(10)],
+  ["nextDue", /is not null order by wait_until/, searches("dbq_tasks_due"), (s) => s.promote(10)],
   ["due", /wait_until <= .* order by wait_until limit/s, searches("dbq_tasks_due"), promoteDue],
   ["promote", /^\s*update +dbq_tasks .* status = 'pending', updated_at/, byId, promoteDue],
   [

@@ -48,6 +48,8 @@ function pglite(): Kind {
       "several connections": "a PGlite is one connection",
       restart: "a database in memory ends with its process",
       heartbeats: "a database that one process alone can open needs no proof of life",
+      "transactions whose end waits":
+        "PGlite ends a transaction by itself: what is not awaited may come after",
     },
     connect,
     make: async () => {
@@ -74,9 +76,19 @@ export const postgresApps: readonly Kind[] = [
     concerns: ["transaction and within", "heartbeat", "watch and diagnose"],
   }),
   app("postgres.js", postgresJs, {
+    concerns: [
+      "insert",
+      "transaction and within",
+      "turn: claim",
+      "turn: settle",
+      "heartbeat",
+      "watch and diagnose",
+    ],
     lacks: {
       "hints between connections": "what is asked over postgres.js listens to nobody: workers poll",
       "heartbeats on a thread": "no other thread can use the app's connections",
+      "transactions whose end waits":
+        "postgres.js ends a transaction by itself: what is not awaited may come after",
     },
   }),
   pglite(),

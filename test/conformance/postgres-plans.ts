@@ -5,7 +5,7 @@ import { Client, escapeLiteral } from "pg";
 const tables = /\bdbq_(tasks|attempts)\b/;
 
 /** One statement that ran, with what it was given. */
-interface Asked {
+export interface Asked {
   text: string;
   values: readonly unknown[];
 }
@@ -57,16 +57,49 @@ export async function recorded(own: Client, use: () => Promise<unknown>): Promis
 export type PlanMode = "force_custom_plan" | "force_generic_plan";
 
 /** Runs the statement once more, and undoes it. */
-export async function planOf(client: Client, mode: PlanMode, { text, values }: Asked): Promise<Plan> {
-  const given = values.map((value) => (value === null ? "null" : escapeLiteral(String(value))));
-  const called = given.length === 0 ? "" : `(${given.join(", ")})`;
-  await client.query(`begin; set local plan_cache_mode = ${mode}; prepare plan_of as ${text}`);
+export async function planOf(client: Client, mode: PlanMode, asked: Asked): Promise<Plan> {
+  await client.query(`begin; set local plan_cache_mode = ${mode}; prepare plan_of as ${asked.text}`);
   try {
-    const { rows } = await client.query(`explain (analyze, buffers, format json) execute plan_of${called}`);
-    return summary(text, rows[0]?.["QUERY PLAN"][0].Plan as PlanNode);
+    return await explained(client, "plan_of", asked);
   } finally {
     await client.query("rollback; deallocate all");
   }
+}
+
+/**
+ * The plans of statements that a connection prepared, and used once, before `fill`, as a worker's do that was there first;
+ * what they do is undone.
+ */
+export async function plansMadeBefore(
+  client: Client,
+  asked: readonly Asked[],
+  fill: () => Promise<unknown>,
+): Promise<Plan[]> {
+  for (const [n, each] of asked.entries()) {
+    await client.query(`prepare early_${n} as ${each.text}`);
+    await client.query(`begin; explain execute early_${n}${given(each)}; rollback`);
+  }
+  await fill();
+  const plans: Plan[] = [];
+  for (const [n, each] of asked.entries()) {
+    await client.query("begin");
+    plans.push(await explained(client, `early_${n}`, each));
+    await client.query("rollback");
+  }
+  return plans;
+}
+
+async function explained(client: Client, name: string, asked: Asked): Promise<Plan> {
+  const { rows } = await client.query(
+    `explain (analyze, buffers, format json) execute ${name}${given(asked)}`,
+  );
+  return summary(asked.text, rows[0]?.["QUERY PLAN"][0].Plan as PlanNode);
+}
+
+/** The parameters, as EXECUTE wants them. */
+function given({ values }: Asked): string {
+  const literals = values.map((value) => (value === null ? "null" : escapeLiteral(String(value))));
+  return literals.length === 0 ? "" : `(${literals.join(", ")})`;
 }
 
 function nodesOf(node: PlanNode): PlanNode[] {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { AsyncTransactionError, DuplicateTaskError } from "../../src/errors.ts";
-import type { StoreTransaction } from "../../src/store.ts";
+import type { Store, StoreTransaction } from "../../src/store.ts";
 import { insertOne, minute, newTask, outcomes, recordOf, running } from "./arrange.ts";
-import type { Context, Group } from "./case.ts";
+import type { AppDatabase, Context, Group } from "./case.ts";
 import { appTransaction, got, savepoint, transaction } from "./steps.ts";
 
 class Undo extends Error {}
@@ -22,6 +22,33 @@ async function thrownBy(call: () => unknown): Promise<unknown> {
 }
 
 const one = [newTask()];
+
+/** An insert and a settle that nobody awaits, in a transaction that is rolled back at once, and in one that commits. */
+async function endsWithIts(
+  store: Store,
+  inTransaction: (fn: (tx: unknown) => Promise<unknown>) => Promise<unknown>,
+): Promise<void> {
+  const task = await running(store);
+  const begin = (tx: unknown) => {
+    const inside = store.within(tx);
+    return Promise.allSettled([inside.insert(one, "report"), inside.settle(outcomes.completed(task))]);
+  };
+  let begun: Promise<unknown> | undefined;
+  const undone = inTransaction(async (tx) => {
+    begun = begin(tx);
+    throw new Undo();
+  });
+  assert.ok((await thrownBy(() => undone)) instanceof Undo);
+  await begun;
+  assert.deepEqual(await store.list({}, 10, undefined), [task]);
+
+  await inTransaction(async (tx) => {
+    begun = begin(tx);
+  });
+  const statuses = (await store.list({}, 10, undefined)).map(({ status }) => status);
+  assert.deepEqual(statuses, ["pending", "completed"]);
+  await begun;
+}
 
 export const withinGroup: Group = {
   name: "transaction and within",
@@ -155,6 +182,58 @@ export const withinGroup: Group = {
         for (const use of uses) assert.ok((await thrownBy(use)) instanceof AsyncTransactionError);
         assert.equal(await countIn(ctx), 2);
         assert.deepEqual(await recordOf(ctx.store, task.id), task);
+      },
+    },
+    {
+      name: "what is not awaited ends with its transaction: committed with it, or undone",
+      run: async ({ bare: store }) => {
+        if (!store.synchronous) await endsWithIts(store, (fn) => store.transaction(fn));
+      },
+    },
+    {
+      name: "what is not awaited ends with the app's own transaction, too",
+      needs: ["an app's connection", "transactions whose end waits"],
+      run: async ({ bare: store, place }) => {
+        const app = place.app();
+        if (!store.synchronous) await endsWithIts(store, async (fn) => await app.transaction(fn));
+      },
+    },
+    {
+      name: "nor is anything of a chain that goes on while its transaction ends",
+      run: async ({ bare: store }) => {
+        if (store.synchronous) return;
+        let chain: Promise<unknown> | undefined;
+        const undone = store.transaction(async (tx) => {
+          chain = thrownBy(async () => {
+            for (;;) await store.within(tx).insert(one, "report");
+          });
+          throw new Undo();
+        });
+        assert.ok((await thrownBy(() => undone)) instanceof Undo);
+        assert.ok((await chain) instanceof AsyncTransactionError);
+        assert.deepEqual(await store.list({}, 10, undefined), []);
+      },
+    },
+    {
+      name: "what is not awaited in a savepoint ends with the transaction around it",
+      needs: ["an app's connection", "transactions whose end waits"],
+      run: async ({ bare: store, place }) => {
+        if (store.synchronous) return;
+        let inner: Promise<unknown> | undefined;
+        const undone = async (outer: AppDatabase) => {
+          await new Promise<void>((begun) => {
+            const write = async (tx: AppDatabase) => {
+              const inserting = store.within(tx).insert(one, "report");
+              begun();
+              await inserting;
+            };
+            inner = thrownBy(() => outer.transaction(write));
+          });
+          throw new Undo();
+        };
+        assert.ok((await thrownBy(() => place.app().transaction(undone))) instanceof Undo);
+        await inner;
+        assert.deepEqual(await store.list({}, 10, undefined), []);
       },
     },
     {

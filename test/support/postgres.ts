@@ -76,10 +76,38 @@ export interface Schema {
 export async function newSchema(): Promise<Schema> {
   const { url: server, reason } = await postgresServer();
   if (server === undefined) throw new Error(reason);
+  return await newSchemaIn(server, dropLeftOvers);
+}
+
+/**
+ * The same in a database of its own, unless this user may make none: whenever anybody makes a schema, Postgres makes all
+ * plans of its database anew.
+ */
+export async function newSchemaAlone(): Promise<Schema> {
+  const { url: server, reason } = await postgresServer();
+  if (server === undefined) throw new Error(reason);
+  const admin = new Client({ connectionString: server });
+  await admin.connect();
+  const name = newName();
+  const made = await admin.query(`create database ${name}`).catch((error: { code?: string }) => {
+    if (error.code !== "42501") throw error;
+  });
+  const url = new URL(server);
+  if (made) url.pathname = `/${name}`;
+  const schema = await newSchemaIn(url.href, dropOldDatabases);
+  const drop = async () => {
+    await schema.drop();
+    if (made) await admin.query(`drop database ${name}`);
+    await admin.end();
+  };
+  return { ...schema, drop };
+}
+
+async function newSchemaIn(server: string, prepare: (client: Client) => Promise<void>): Promise<Schema> {
   const name = newName();
   const client = new Client({ connectionString: server });
   await client.connect();
-  await dropLeftOvers(client);
+  await prepare(client);
   // What holds a lock for so long is a connection that a test has left open: it should say so.
   await client.query(`create schema ${name}; set search_path = ${name}; set lock_timeout = '10s'`);
   return {
@@ -123,4 +151,11 @@ function dropLeftOvers(client: Client): Promise<void> {
       if (isLeftOver(name)) await client.query(`drop schema if exists ${name} cascade`);
   })();
   return cleared;
+}
+
+async function dropOldDatabases(client: Client): Promise<void> {
+  const text = "select datname as name from pg_database where datname like $1";
+  const { rows } = await client.query<{ name: string }>(text, [namesLike]);
+  for (const { name } of rows)
+    if (isLeftOver(name)) await client.query(`drop database if exists ${name} with (force)`);
 }

@@ -3,8 +3,10 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { GroupCommit, prepare } from "../../src/enqueue.ts";
 import { enqueueChannel } from "../../src/events.ts";
 import {
+  DatabaseError,
   DuplicateTaskError,
   NotSerializableError,
+  OutcomeUnknownError,
   PayloadTooLargeError,
   QueueClosedError,
   task,
@@ -152,6 +154,32 @@ describe("GroupCommit", () => {
     ]);
     broken = false;
     expect(await group.add(prepared())).toBe(lastId);
+  });
+
+  it("what the database refuses of one call fails no other, and ids stay in order", async () => {
+    const refused = prepared("refused");
+    const insert = (tasks: readonly NewTask[]) =>
+      tasks.includes(refused.task) ? Promise.reject(new DatabaseError("out of range")) : inserting(tasks);
+    const { group } = collecting(insert);
+    const calls = [prepared(), prepared(), refused, prepared(), prepared()];
+    const answers = await Promise.allSettled(calls.map((call) => group.add(call)));
+    expect(answers.map(({ status }) => status === "fulfilled")).toEqual([true, true, false, true, true]);
+    const ids = answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    expect(ids).toEqual([lastId - 3, lastId - 2, lastId - 1, lastId]);
+  });
+
+  it("where all is refused, not each is asked about", async () => {
+    const { group, batches } = collecting(() => Promise.reject(new DatabaseError("disk full")));
+    const answers = await Promise.allSettled(Array.from({ length: 1_000 }, () => group.add(prepared())));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set(["rejected"]));
+    expect(batches.length).toBeLessThan(50);
+  });
+
+  it("what may have happened is not done again", async () => {
+    const { group, batches } = collecting(() => Promise.reject(new OutcomeUnknownError("gone")));
+    const answers = await Promise.allSettled([group.add(prepared()), group.add(prepared())]);
+    expect(answers.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(batches).toEqual([2]);
   });
 
   it("close writes what was added, waits for writes under way, and takes no more", async () => {

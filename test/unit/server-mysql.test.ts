@@ -8,7 +8,7 @@ import { claim, claimBy, insert, minute, newTask, newWorker } from "../conforman
 import { emptied } from "../conformance/server-stores.ts";
 import { mysqlServer, newDatabase, type OwnDatabase } from "../support/mysql.ts";
 import { isMissing } from "../support/server.ts";
-import { openedMysql } from "./server-stores.ts";
+import { insertsWhatIsCommitted, openedMysql } from "./server-stores.ts";
 
 const server = await mysqlServer();
 let database: OwnDatabase;
@@ -96,6 +96,16 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     const records = await store.get(inserted.map(({ id }) => id));
     const args = new Map(records.map((record) => [record.id, record.args]));
     expect(inserted.map(({ id }) => args.get(id))).toEqual(["[0]", "[1]", "[2]"]);
+  });
+
+  it("is part of a transaction that the app has begun by itself, where the server tells of it", async ({
+    skip,
+  }) => {
+    const client = await transaction();
+    const [versions] = await client.query<RowDataPacket[]>("select version() as version");
+    if (!/mariadb/i.test(String(versions[0]?.version))) skip("MySQL does not tell");
+    const within = store.within(drizzle(client));
+    await insertsWhatIsCommitted(store, within, (text) => client.query(text));
   });
 
   it("tries again after a deadlock, and nobody hears of it", async () => {

@@ -3,7 +3,7 @@
  * again; and of several hosts each has its turn.
  */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type Connection, Hosts, ServerPool } from "../../src/stores/server-pool.ts";
+import { type Connection, Hosts, type PoolLimits, ServerPool } from "../../src/stores/server-pool.ts";
 import type { Host } from "../../src/stores/server-url.ts";
 import { deferred } from "../support/queue.ts";
 
@@ -14,12 +14,20 @@ class Made implements Connection {
   ended = 0;
   destroyed = 0;
   keepsAlive = true;
+  alive = true;
+  /** For each time that it was asked for a sign of life: whether it kept the process alive meanwhile. */
+  readonly signs: boolean[] = [];
 
   constructor({ host }: Host) {
     this.host = host;
   }
 
   query = () => Promise.reject(new Error("nothing is asked here"));
+
+  async answers(): Promise<boolean> {
+    this.signs.push(this.keepsAlive);
+    return this.alive;
+  }
 
   hold(on: boolean): void {
     this.keepsAlive = on;
@@ -37,7 +45,7 @@ class Made implements Connection {
 }
 
 /** A pool whose hosts are named by letters, in that order, and what it connected to. */
-function poolOf(size: number, letters = "a") {
+function poolOf(size: number, letters = "a", limits?: PoolLimits) {
   const random = vi.spyOn(Math, "random").mockReturnValue(0);
   onTestFinished(() => random.mockRestore());
   const made: Made[] = [];
@@ -49,7 +57,7 @@ function poolOf(size: number, letters = "a") {
     made.push(connection);
     return connection;
   };
-  return { pool: new ServerPool(connect, hosts, size), hosts, made, refusing };
+  return { pool: new ServerPool(connect, hosts, size, limits), hosts, made, refusing };
 }
 
 const never = () => false;
@@ -106,6 +114,17 @@ describe("a shared connection", () => {
     expect(made).toHaveLength(2);
   });
 
+  it("is not waited for longer than was said: those who have them may wait for one themselves", async () => {
+    const { pool } = poolOf(1, "a", { patience: 20 });
+    const use = () => pool.use(nothing, never);
+    await expect(pool.use(use, never)).rejects.toThrow(
+      "a:1: for 0.02 s none of 1 connections was free: does a transaction wait for another one inside of it?",
+    );
+    await use();
+    const both = [use(), use()];
+    await Promise.all(both);
+  });
+
   it("that could not be made takes nobody's place", async () => {
     const { pool, refusing } = poolOf(1);
     refusing.add("a");
@@ -125,6 +144,53 @@ describe("a shared connection", () => {
     going.resolve();
     await use;
     expect(made.map(({ ended }) => ended)).toEqual([1, 1]);
+  });
+});
+
+describe("a connection that nobody has used for a while", () => {
+  /** A pool with as many connections as were used at once, given back at 0 ms; and its clock. */
+  async function idlePool(size: number, limits: PoolLimits) {
+    const clock = vi.spyOn(performance, "now").mockReturnValue(0);
+    onTestFinished(() => clock.mockRestore());
+    const { pool, made } = poolOf(size, "a", limits);
+    const going = deferred();
+    const uses = Array.from({ length: size }, () => pool.use(() => going.promise, never));
+    going.resolve();
+    await Promise.all(uses);
+    return { pool, made, clock };
+  }
+
+  it("is asked for a sign of life, and used when it gives one", async () => {
+    const { pool, made, clock } = await idlePool(1, { trust: 1_000 });
+    clock.mockReturnValue(1_001);
+    await pool.use(nothing, never);
+    expect(made).toMatchObject([{ signs: [true], destroyed: 0 }]);
+  });
+
+  it("is ended when it gives none, and so are those that are as old: another one is made", async () => {
+    const { pool, made, clock } = await idlePool(2, { trust: 1_000 });
+    for (const connection of made) connection.alive = false;
+    clock.mockReturnValue(1_001);
+    const host = await pool.use(async (connection) => (connection as Made).host, never);
+    expect(host).toBe("a");
+    expect(made.map(({ destroyed }) => destroyed)).toEqual([1, 1, 0]);
+    expect(made.flatMap(({ signs }) => signs)).toEqual([true]);
+    await Promise.all([pool.use(nothing, never), pool.use(nothing, never)]);
+    expect(made).toHaveLength(4);
+  });
+
+  it("is none that somebody has used a moment ago: to ask costs a round trip", async () => {
+    const { pool, made, clock } = await idlePool(1, { trust: 1_000 });
+    clock.mockReturnValue(1_000);
+    await pool.use(nothing, never);
+    expect(made).toMatchObject([{ signs: [] }]);
+  });
+
+  it("is trusted where questions have a limit of their own", async () => {
+    const { pool, made, clock } = await idlePool(1, {});
+    clock.mockReturnValue(86_400_000);
+    await pool.use(nothing, never);
+    expect(made).toMatchObject([{ signs: [] }]);
   });
 });
 

@@ -1,8 +1,10 @@
 /** Postgres has done what it was asked, or undone it, and its answer does not come: the rows say what is done about it. */
+import { sql } from "drizzle-orm/sql/sql";
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { OutcomeUnknownError } from "../../src/errors.ts";
 import type { Store } from "../../src/store.ts";
+import type { ServerDrizzle } from "../../src/stores/server-drizzle.ts";
 import { claimBy, insert, newTask, newWorker } from "../conformance/arrange.ts";
 import { emptied } from "../conformance/server-stores.ts";
 import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
@@ -50,9 +52,8 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
 
   it("an enqueue that must not be a duplicate is not told that it is one, by itself", async () => {
     lose(/^commit$/);
-    const refusing = store.insert([newTask({ uniqueKey: "k" })], { refuse: [true] });
-    await expect(refusing).rejects.toBeInstanceOf(OutcomeUnknownError);
-    expect(await tasks()).toHaveLength(1);
+    const [inserted] = await store.insert([newTask({ uniqueKey: "k" })], { refuse: [true] });
+    expect((await tasks()).map(({ id }) => id)).toEqual([inserted?.id]);
   });
 
   it("a turn is not taken a second time: what it claimed would be forgotten", async () => {
@@ -64,12 +65,28 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
     expect(await store.heldBy("w1")).toHaveLength(2);
   });
 
-  it("an app's transaction is not run a second time", async () => {
+  it("an app's transaction that has returned says that nobody knows", async () => {
     lose(/^commit$/);
     const run = vi.fn((tx: unknown) => store.within(tx).insert([newTask()], "report"));
-    await expect(store.transaction(run)).rejects.toThrow("Connection terminated unexpectedly");
+    await expect(store.transaction(run)).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(run).toHaveBeenCalledOnce();
     expect(await tasks()).toHaveLength(1);
+  });
+
+  it("an app's transaction is not run a second time", async () => {
+    // Not even where it is known to have been undone. Each of two sees that there are no tasks, and makes one: that cannot
+    // have happened one after the other, and the second commit is refused.
+    const write = "insert into dbq_tasks (func) select 'f' where not exists (select from dbq_tasks)";
+    await schema.client.query("begin isolation level serializable");
+    await schema.client.query(write);
+    const run = vi.fn(async (tx: unknown) => {
+      await (tx as ServerDrizzle).execute(sql`set transaction isolation level serializable`);
+      await (tx as ServerDrizzle).execute(sql.raw(write));
+      await schema.client.query("commit");
+    });
+    const refused = { code: "DBQ_DATABASE", cause: { code: "40001" } };
+    await expect(store.transaction(run)).rejects.toMatchObject(refused);
+    expect(run).toHaveBeenCalledOnce();
   });
 
   it("a worker that registers looks whether it has", async () => {

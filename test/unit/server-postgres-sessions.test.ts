@@ -142,6 +142,18 @@ describe.skipIf(isMissing(server))("others on Postgres", () => {
     expect(heard).toContain(from);
   });
 
+  it("are told of what is enqueued by the statement that enqueues it, and of what follows at once soon after", async () => {
+    const store = await openedPostgres(schema.url);
+    const { heard, client } = await listener();
+    await insertOne(store);
+    // What has been told by now comes before the answer.
+    await client.query("select 1");
+    expect(heard).toHaveLength(1);
+    await insertOne(store);
+    await insertOne(store);
+    await vi.waitUntil(() => heard.length > 1, { timeout: 5_000, interval: 5 });
+  });
+
   it("are told of what is enqueued, settled and cancelled", async () => {
     const { url, name } = named();
     const store = await openedPostgres(url);
@@ -192,7 +204,7 @@ describe.skipIf(isMissing(server))("a connection behind a pooler", () => {
     const { hostname, port, username, password, pathname } = new URL(schema.url);
     const config = { user: username, password: decodeURIComponent(password), database: pathname.slice(1) };
     const host = { host: hostname, port: Number(port || 5432) };
-    const connection = await connectPostgres(config, host, sessions);
+    const connection = await connectPostgres(config, host, sessions ? "own" : "pooled");
     onTestFinished(() => connection.end());
     await connection.query("select 1", [], "one");
     const { rows } = await connection.query("select count(*) from pg_prepared_statements", []);

@@ -2,6 +2,7 @@
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Outcome, Store } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
 import {
   claim,
   claimBy,
@@ -67,6 +68,25 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     expect((await claim(store)).map(({ id }) => id)).toEqual([free]);
   });
 
+  it("looks for one queue's tasks, however often and long it looks for another's", async () => {
+    await store.register(newWorker());
+    await store.register(newWorker("w2"));
+    const first = await insertOne(store, { queueName: "rare" });
+    // These looks take long: from now on their queue is looked at from the start but seldom.
+    for (let looks = 0; looks < 2; looks += 1) {
+      await insert(store, {});
+      const holder = await transaction("select 1 from dbq_workers where id = 'w1' for update");
+      const slow = turn();
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await holder.query("rollback");
+      expect((await slow).claimed).toHaveLength(1);
+    }
+    const rare = claimBy("w2", { queueNames: ["rare"], limit: 1 });
+    const [task] = await claim(store, rare);
+    await store.turn({ outcomes: [outcomes.interrupted(task as TaskRecord)], claim: undefined });
+    expect((await claim(store, rare)).map(({ id }) => id)).toEqual([first]);
+  });
+
   it("claims nothing for a worker that is being declared dead", async () => {
     const name = schema.name;
     const own = await openedPostgres(`${schema.url}&application_name=${name}`);
@@ -125,5 +145,19 @@ describe.skipIf(isMissing(server))("a worker that locks nothing", () => {
     expect(await next()).toBe(ids[2]);
     expect(await next()).toBe(ids[1]);
     expect(await next()).toBe(ids[3]);
+  });
+
+  it("settles before it waits for one who claims the same, and so is never waited for by him", async () => {
+    const store = await openedPostgres(schema.url, { strategy: "optimistic" });
+    await schema.client.query(emptied);
+    await store.register(newWorker());
+    const ended = await running(store);
+    const wanted = await insertOne(store);
+    const other = await transaction(`select 1 from dbq_tasks where id = ${wanted} for update`);
+    const turn = store.turn({ outcomes: [outcomes.completed(ended)], claim: claimBy("w1") });
+    await vi.waitUntil(async () => (await recordOf(store, ended.id)).status === "completed", 5_000);
+    await other.query("rollback");
+    const { settled, claimed } = await turn;
+    expect([settled, claimed.map(({ id }) => id)]).toEqual([[true], [wanted]]);
   });
 });

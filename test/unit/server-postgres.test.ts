@@ -1,11 +1,12 @@
 /** How Postgres is used: one process at a time makes the tables, an app's transaction keeps no operation waiting, and time goes on in one. */
+import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Client, Pool } from "pg";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { newTask, recordOf } from "../conformance/arrange.ts";
 import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
 import { isMissing } from "../support/server.ts";
-import { openedPostgres } from "./server-stores.ts";
+import { insertsWhatIsCommitted, openedPostgres } from "./server-stores.ts";
 
 const server = await postgresServer();
 
@@ -13,6 +14,15 @@ async function ownSchema(): Promise<Schema> {
   const schema = await newSchema();
   onTestFinished(() => schema.drop());
   return schema;
+}
+
+/** A store, and the app's own database on the same schema. */
+async function storeBesideAnApp() {
+  const { url } = await ownSchema();
+  const store = await openedPostgres(url);
+  const pool = new Pool({ connectionString: url });
+  onTestFinished(() => pool.end());
+  return { store, db: drizzle(pool) };
 }
 
 /** Whether a session of this name waits for a lock. */
@@ -67,11 +77,8 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
   });
 
   it("counts the time from the statement on, and not from the app's transaction", async () => {
-    const { url } = await ownSchema();
-    const store = await openedPostgres(url);
-    const pool = new Pool({ connectionString: url });
-    onTestFinished(() => pool.end());
-    const [id, begun] = await drizzle(pool).transaction(async (tx) => {
+    const { store, db } = await storeBesideAnApp();
+    const [id, begun] = await db.transaction(async (tx) => {
       const text =
         "select (extract(epoch from statement_timestamp()) * 1000)::float8 as now, pg_sleep(0.005)";
       await tx.execute(text);
@@ -82,5 +89,38 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     const { createdAt, waitUntil } = await recordOf(store, id);
     expect(createdAt).toBeGreaterThanOrEqual(Math.floor(begun) + 4);
     expect(waitUntil).toBe(createdAt + 60_000);
+  });
+
+  it("is part of a transaction that the app has begun by itself", async () => {
+    const { url } = await ownSchema();
+    const store = await openedPostgres(url);
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    const within = store.within(drizzle(client));
+    await insertsWhatIsCommitted(store, within, (text) => client.query(text));
+    await within.insert([newTask(), newTask()], "report");
+    expect(await store.list({}, 10, undefined)).toHaveLength(4);
+  });
+
+  it("goes on after a savepoint of the app's own", async () => {
+    const { store, db } = await storeBesideAnApp();
+    await db.transaction(async (tx) => {
+      for (const end of ["release savepoint mine", "rollback to savepoint mine"]) {
+        await store.within(tx).insert([newTask()], "report");
+        await tx.execute(sql.raw("savepoint mine"));
+        await tx.execute(sql.raw(end));
+      }
+      await store.within(tx).insert([newTask()], "report");
+    });
+    expect(await store.list({}, 10, undefined)).toHaveLength(3);
+  });
+
+  it("takes no transaction that had ended before it was first seen", async () => {
+    const { store, db } = await storeBesideAnApp();
+    const ended: unknown[] = [];
+    await db.transaction(async (tx) => ended.push(tx));
+    await expect(store.within(ended[0]).insert([newTask()], "report")).rejects.toThrow("has ended");
+    expect(await store.list({}, 10, undefined)).toEqual([]);
   });
 });

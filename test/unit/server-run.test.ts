@@ -3,7 +3,7 @@
  * would matter, and says so; what failed in a transaction is undone.
  */
 import { sql } from "drizzle-orm/sql/sql";
-import { describe, expect, it, test, vi } from "vitest";
+import { describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { OutcomeUnknownError, QueueClosedError } from "../../src/errors.ts";
 import { Compiler } from "../../src/stores/compile.ts";
 import type { Answer, Asked, Pool } from "../../src/stores/server-pool.ts";
@@ -16,7 +16,7 @@ import {
   type ServerSteps,
 } from "../../src/stores/server-run.ts";
 import type { Params } from "../../src/stores/statements.ts";
-import { changes, count, type Op, rows, transaction } from "../../src/stores/steps.ts";
+import { changes, count, insertedId, type Op, rows, transaction } from "../../src/stores/steps.ts";
 
 /** What a driver throws. */
 class Broken extends Error {
@@ -68,11 +68,17 @@ class Wire implements Pool {
 
 /** The ids of each change of many that was asked for. */
 const changed: unknown[][] = [];
+/** What inserts were to tell. */
+const noted: unknown[] = [];
 
 const steps: ServerSteps = {
   compiler: new Compiler({ quote: '"', parameter: (i) => `$${i + 1}`, items: undefined }),
   failureOf: (error) => (error instanceof Broken ? error.failure : "final"),
-  id: async () => undefined,
+  isOneInsert: () => true,
+  id: async (_, __, ___, note) => {
+    noted.push(note);
+    return 1;
+  },
   ids: async () => [],
   changes: async (_, __, params) => {
     changed.push(params.map(({ id }) => id));
@@ -82,14 +88,16 @@ const steps: ServerSteps = {
 
 function runnerOn(wire: Wire) {
   const runner = new ServerRunner(wire, steps);
-  const told = vi.fn();
-  runner.onCommit = told;
-  return { runner, told };
+  const [told, note] = [vi.fn(), vi.fn<() => string | undefined>()];
+  runner.teller = { tell: told, note };
+  return { runner, told, note };
 }
 
 const update = () => sql.raw("update t");
 const select = () => sql.raw("select t");
 const change = () => count(update, {});
+/** Looks for what it did, from the second try on. */
+const changeThenLook = (tries: number) => count(tries === 0 ? update : select, {});
 const inTransaction = ["begin", "update t", "commit"];
 
 describe("a transaction", () => {
@@ -171,6 +179,31 @@ describe("what may have happened", () => {
     expect(wire.texts).toEqual([...inTransaction, "rollback", ...inTransaction]);
   });
 
+  it("is not said to have failed when the next try is refused", async () => {
+    const wire = new Wire(["commit", "lost"], ["select", "final"]);
+    await expect(runnerOn(wire).runner.write(changeThenLook)).rejects.toMatchObject({
+      code: "DBQ_OUTCOME_UNKNOWN",
+      cause: { failure: "final" },
+    });
+  });
+
+  it("is not said to have failed when the server stays away", async () => {
+    const wire = new Wire(["commit", "lost"], ["select", "lost"]);
+    const now = vi.spyOn(performance, "now").mockReturnValue(60_001);
+    onTestFinished(() => now.mockRestore());
+    // When it begins, and after the first try.
+    for (const _ of ["begin", "commit"]) now.mockReturnValueOnce(0);
+    const changing = runnerOn(wire).runner.write(changeThenLook);
+    await expect(changing).rejects.toMatchObject({ code: "DBQ_OUTCOME_UNKNOWN" });
+    expect(wire.texts.slice(-2)).toEqual(["select t", "rollback"]);
+  });
+
+  it("is nothing, of what only reads", async () => {
+    const wire = new Wire(["select", "lost"], ["select", "final"]);
+    const reading = runnerOn(wire).runner.run(() => rows(select));
+    await expect(reading).rejects.toMatchObject({ code: "DBQ_DATABASE" });
+  });
+
   it("has not happened when a commit was refused", async () => {
     const wire = new Wire(["commit", "passing"]);
     expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
@@ -197,6 +230,21 @@ describe("others are told", () => {
     expect(told).not.toHaveBeenCalled();
     await runner.run(() => transaction(change, true));
     expect(told).toHaveBeenCalledOnce();
+  });
+
+  it("by the insert itself, unless they were told just now, or it is part of a transaction", async () => {
+    const { runner, told, note } = runnerOn(new Wire());
+    const insert = () => insertedId(update, {});
+    noted.length = 0;
+    note.mockReturnValueOnce("mine");
+    await runner.run(insert);
+    expect(told).not.toHaveBeenCalled();
+    await runner.run(insert);
+    expect(told).toHaveBeenCalledOnce();
+    note.mockReturnValue("mine");
+    await runner.write(insert);
+    expect(told).toHaveBeenCalledTimes(2);
+    expect(noted).toEqual(["mine", undefined, undefined]);
   });
 });
 

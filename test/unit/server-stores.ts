@@ -1,10 +1,11 @@
 /** Stores on servers for one test each, and what comes between a store and its server. */
 import { Client, type QueryResult } from "pg";
-import { onTestFinished } from "vitest";
-import type { Store } from "../../src/store.ts";
+import { expect, onTestFinished } from "vitest";
+import type { Store, StoreTransaction } from "../../src/store.ts";
 import { openMysql } from "../../src/stores/mysql.ts";
 import { openPostgres } from "../../src/stores/postgres.ts";
 import type { ServerOptions } from "../../src/stores/server.ts";
+import { newTask } from "../conformance/arrange.ts";
 
 type Options = Omit<ServerOptions, "migrate">;
 
@@ -20,6 +21,22 @@ export const openedPostgres = (url: string, options: Options = {}) =>
 
 export const openedMysql = (url: string, options: Options = {}) =>
   opened(openMysql(url, { migrate: true, ...options }));
+
+/** Begins and ends transactions by `say`: what is inserted within them is there when they are committed, and not before. */
+export async function insertsWhatIsCommitted(
+  store: Store,
+  within: Pick<StoreTransaction, "insert">,
+  say: (text: string) => Promise<unknown>,
+): Promise<void> {
+  const tasks = [newTask(), newTask({ uniqueKey: "begun" })];
+  for (const end of ["rollback", "commit"]) {
+    await say("begin");
+    await within.insert(tasks, "report");
+    expect(await store.list({}, 10, undefined)).toEqual([]);
+    await say(end);
+  }
+  expect(await store.list({}, 10, undefined)).toHaveLength(2);
+}
 
 /** A question as node-postgres is asked it: a text by itself is the app's, or begins or ends a transaction. */
 interface Question {

@@ -43,11 +43,32 @@ describe("a URL", () => {
     ]);
   });
 
+  it("may say in its parameters what does not stand before the database", () => {
+    const { hosts, user, password } = read(
+      "postgres:///app?host=/run/postgresql&port=6000&user=me&password=s%40",
+    );
+    expect({ hosts, user, password }).toEqual({
+      hosts: [{ host: "/run/postgresql", port: 6000 }],
+      user: "me",
+      password: "s@",
+    });
+    expect(read("postgres://you@db:1/app?host=other&port=2&user=me")).toMatchObject({
+      hosts: [{ host: "db", port: 1 }],
+      user: "you",
+    });
+  });
+
   it.each(["postgres://me:secret@db", "postgres://me:secret@db/", "postgres://me:secret@db?password=secret"])(
     "without a database is refused: %s",
     (url) => {
       expect(() => read(url)).toThrow(/names no database/);
     },
+  );
+});
+
+test("what is too long for a port is not shown: it may be a password whose host was forgotten", () => {
+  expect(() => read("postgres://me:123456/app")).toThrow(
+    /postgres:\/\/me:\*\*\* has a host that cannot be read/,
   );
 });
 
@@ -58,12 +79,23 @@ test("a URL that is not encoded as URLs are is refused, and not by a word of its
 
 test.each([
   ["postgres://me:secret@db/app", "postgres://me:***@db/app"],
+  ["postgres://me@corp:secret@db/app", "postgres://me@corp:***@db/app"],
   ["mysql://me:se:cret@a,b/app", "mysql://me:***@a,b/app"],
   [
     "postgres://me@db/app?password=secret&sslmode=require",
     "postgres://me@db/app?password=***&sslmode=require",
   ],
   ["postgres://me@db/app", "postgres://me@db/app"],
+  // Whose host was forgotten, and the @ with it.
+  ["postgres://me:secret/app", "postgres://me:***"],
+  ["postgres://me:1secret?host=/run/postgresql", "postgres://me:***"],
+  ["mysql:/me:secret/app", "mysql:/me:***"],
+  ["postgres://db:5432,other/app", "postgres://db:5432,other/app"],
+  ["postgres://db:5432", "postgres://db:5432"],
+  ["postgres://db:5432?sslmode=require", "postgres://db:5432?sslmode=require"],
+  ["postgres://[::1]:5432,[::2]/app", "postgres://[::1]:5432,[::2]/app"],
+  ["postgres://[::1]:5432,me:secret/app", "postgres://[::1]:5432,me:***"],
+  ["postgres:///app?host=a:1", "postgres:///app?host=a:1"],
 ])("%s is shown as %s", (url, shown) => {
   expect(withoutPassword(url)).toBe(shown);
 });
@@ -75,6 +107,12 @@ test.each([
   "postgres://me:a/secret@db/app",
   "postgres://me:a@secret@127.0.0.1:1/app",
   "mysql://me:secret@db/?password=secret",
+  "postgres://me:secret/app",
+  "postgres://me:secret?host=/run/postgresql",
+  "postgres://me:secret",
+  "postgres://me:se%zzcret",
+  "postgres://me:a/secret",
+  "postgres://127.0.0.1:1,me:secret/app",
   "postgres://me:secret@127.0.0.1:1/app",
   "mysql://me:secret@127.0.0.1:1/app",
 ])("no error of opening %s shows the password", async (url) => {

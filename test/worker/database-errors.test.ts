@@ -1,6 +1,8 @@
 /** A database that fails or is busy during a turn: the turn is tried again, and nothing is lost or run twice. */
-import { expect, test, vi } from "vitest";
-import { task } from "../../src/index.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { engineOf } from "../../src/engine.ts";
+import { OutcomeUnknownError } from "../../src/errors.ts";
+import { currentTask, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns } from "./setup.ts";
 
@@ -108,6 +110,58 @@ test("an end that the database refuses holds up no other task", async () => {
   expect(await ended(queue, bad)).toMatchObject({ status: "completed", result: 1, retryCount: 0 });
 });
 
+test("what has ended is settled though the database takes no claim, which is not tried all the time", async () => {
+  const { queue, raw } = await queueOnFile();
+  const release = deferred();
+  let running = 0;
+  const hold = task(uniqueName(), async (n: number) => {
+    running += 1;
+    await release.promise;
+    return n;
+  });
+  const ids = await queue.enqueueTasks([1, 2, 3, 4, 5].map((n) => [hold, n] as const));
+  const worker = await startedWorker(queue);
+  const reports = reportsOf(worker);
+  await vi.waitUntil(() => running === ids.length);
+  raw.exec(`create trigger no before update of status on dbq_tasks when new.status = 'running'
+    begin select raise(abort, 'no more'); end`);
+  const refused = await queue.enqueueTask(hold, 6);
+  await vi.waitUntil(() => reports.length > 0);
+  release.resolve();
+  expect((await allEnded(queue, ids)).map(({ result }) => result)).toEqual([1, 2, 3, 4, 5]);
+  // One for each that has ended, at most, and then one after pauses that grow.
+  expect(reports.length).toBeLessThan(10);
+  expect(await read(queue, refused)).toMatchObject({ status: "pending" });
+  raw.exec("drop trigger no");
+  expect(await ended(queue, refused)).toMatchObject({ result: 6, retryCount: 0 });
+});
+
+test("what was settled is told so, though the claim that came with it failed", async () => {
+  const { queue } = await queueOnFile();
+  const count = task(uniqueName(), async (n: number) => n);
+  let failures = 0;
+  aroundTurns(queue, (turn) => async (given) => {
+    if (given.outcomes.length === 0 || failures > 0) return await turn(given);
+    failures += 1;
+    return { ...(await turn({ ...given, claim: undefined })), failure: new Error("claims are closed") };
+  });
+  const worker = await startedWorker(queue, { concurrency: 1 });
+  const reports = reportsOf(worker);
+  const told: unknown[] = [];
+  for (const event of ["completed", "lost"] as const)
+    worker.on(event, ({ args }) => told.push([event, args[0]]));
+  const done = await allEnded(queue, await queue.enqueueTasks([1, 2].map((n) => [count, n] as const)));
+  expect(done.map(({ result }) => result)).toEqual([1, 2]);
+  await worker.idle();
+  expect(told).toEqual([
+    ["completed", 1],
+    ["completed", 2],
+  ]);
+  expect(reports).toMatchObject([
+    { error: { message: "claims are closed" }, where: "settling and claiming" },
+  ]);
+});
+
 test("an answer that is lost after its commit is no second outcome", async () => {
   const { queue } = await queueOnFile();
   let runs = 0;
@@ -173,4 +227,41 @@ test("a worker whose row somebody deleted goes on under its name", async () => {
   // What it was running is still its own.
   release.resolve();
   expect(await ended(queue, held)).toMatchObject({ status: "completed", generationId: 3 });
+});
+
+test("a claim that has no answer, and is made after its worker has looked for it, is handed back", async () => {
+  const { queue } = await queueOnFile();
+  let claims = 0;
+  aroundTurns(queue, (turn) => async (given) => {
+    if (given.claim === undefined) return await turn(given);
+    claims += 1;
+    if (claims > 2) return await turn(given);
+    if (claims === 1) throw new OutcomeUnknownError("the connection broke");
+    // The worker has looked for it. Now it is committed, as by a server that has waited for its disk; this one finds nothing.
+    await turn(given);
+    return { settled: [], claimed: [], more: false, registered: true };
+  });
+  const echo = task(uniqueName(), async (n: number) => n);
+  const id = await queue.enqueueTask(echo, 1);
+  await startedWorker(queue, { pollInterval: 100 });
+  expect(await ended(queue, id)).toMatchObject({ status: "completed", result: 1, retryCount: 0 });
+});
+
+test("a note of progress that cannot be written holds up no other task's end", async () => {
+  const { queue } = await queueOnFile();
+  const write = deferred();
+  onTestFinished(() => write.resolve());
+  engineOf(queue).store.progress = () => write.promise;
+  const both = task(uniqueName(), async (notes: boolean) => {
+    if (!notes) return;
+    currentTask().progress(0.5);
+    await write.promise;
+  });
+  await startedWorker(queue);
+  await queue.enqueueTask(both, true);
+  const ids = [await queue.enqueueTask(both, false), await queue.enqueueTask(both, false)];
+  // The note is being written by now.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  ids.push(await queue.enqueueTask(both, false));
+  for (const { status } of await allEnded(queue, ids)) expect(status).toBe("completed");
 });

@@ -1,8 +1,12 @@
 /** idle: when nothing of the worker's queues is pending or running, in any process. */
-import { expect, test } from "vitest";
-import { task, Worker } from "../../src/index.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openQueue, task, Worker } from "../../src/index.ts";
+import { newSchema, postgresServer } from "../support/postgres.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
+import { isMissing } from "../support/server.ts";
 import { next, queueOnFile, read, turns } from "./setup.ts";
+
+const server = await postgresServer();
 
 test("at once where there is nothing to do", async () => {
   const { queue } = await queueOnFile();
@@ -53,4 +57,20 @@ test("it watches all the queues that the worker serves, started or not", async (
   await turns(20);
   await startedWorker(queue, { queueName: "b" });
   expect(await seen).toMatchObject({ status: "completed" });
+});
+
+describe.skipIf(isMissing(server))("on Postgres", () => {
+  test("it ends with the queue that it watches", async () => {
+    const schema = await newSchema();
+    onTestFinished(schema.drop);
+    const queue = await openQueue(schema.url);
+    const never = task(uniqueName(), () => undefined);
+    await queue.enqueueTask(never);
+    const worker = new Worker(queue, { tasks: [never] });
+    const idle = expect(worker.idle()).rejects.toMatchObject({ code: "DBQ_CLOSED" });
+    // It has looked, and found something.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await queue.close();
+    await idle;
+  });
 });

@@ -1,0 +1,19 @@
+/** A URL that is mistyped, or comes with the quotes of an env file, is no reason to print the password in it. */
+import { inspect } from "node:util";
+import { expect, it } from "vitest";
+import { openQueue } from "../../src/index.ts";
+
+const password = "s3cret-Passw0rd";
+
+it.each([
+  `"postgres://app:${password}@127.0.0.1/db"`,
+  `'mysql://app:${password}@127.0.0.1/db'`,
+  ` postgres://app:${password}@127.0.0.1/db`,
+  `postgres:app:${password}@127.0.0.1/db`,
+  `postgres:/app:${password}@127.0.0.1/db`,
+  `mysql:app:${password}@127.0.0.1/db`,
+])("%s is refused without its password", async (target) => {
+  const error = await openQueue(target).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(Error);
+  expect(inspect(error, { depth: 10 })).not.toContain(password);
+});

@@ -1,0 +1,148 @@
+/** On a server a worker claims quick tasks ahead of its slots. What it cannot start soon, it gives to others. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { engineOf } from "../../src/engine.ts";
+import { openQueue, type Queue, task } from "../../src/index.ts";
+import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
+import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
+import { isMissing } from "../support/server.ts";
+
+const server = await postgresServer();
+let schema: Schema;
+
+beforeAll(async () => {
+  if (!isMissing(server)) schema = await newSchema();
+});
+afterAll(() => schema?.drop());
+
+const quickOnes = 600;
+const slowOnes = 40;
+const concurrency = 4;
+
+/** Handlers that are quick, then some that wait until they are let go. */
+async function quickThenSlow() {
+  const queue: Queue = await openQueue(schema.url);
+  onTestFinished(() => queue.close());
+  onTestFinished(async () => void (await schema.client.query("delete from dbq_tasks")));
+  const gate = deferred();
+  const slowStarted: number[] = [];
+  let atOnce = 0;
+  let mostAtOnce = 0;
+  const quick = task(uniqueName("quick"), async () => undefined);
+  const slow = task(uniqueName("slow"), async (n: number) => {
+    slowStarted.push(n);
+    atOnce += 1;
+    mostAtOnce = Math.max(mostAtOnce, atOnce);
+    await gate.promise;
+    atOnce -= 1;
+  });
+  await queue.enqueueTasks(Array.from({ length: quickOnes }, () => [quick.with({ priority: 9 })] as const));
+  await queue.enqueueTasks(Array.from({ length: slowOnes }, (_, n) => [slow, n] as const));
+  const claimedAhead = async () =>
+    (await queue.countTasks({ func: slow.taskName })).running - slowStarted.length;
+  return { queue, gate, slow, slowStarted, claimedAhead, most: () => mostAtOnce };
+}
+
+describe.skipIf(isMissing(server))("claiming ahead", () => {
+  it("runs no more at once than there are slots, and gives to others what finds none", async () => {
+    const { queue, gate, slow, slowStarted, claimedAhead, most } = await quickThenSlow();
+    const handedBack = vi.fn();
+    const first = await startedWorker(queue, { concurrency });
+    first.on("interrupted", handedBack);
+    await vi.waitFor(async () => {
+      expect(slowStarted.length).toBe(concurrency);
+      expect(await claimedAhead()).toBe(0);
+    }, 10_000);
+    expect(handedBack.mock.calls.length).toBeGreaterThan(0);
+    await startedWorker(queue, { concurrency: slowOnes - concurrency });
+    await vi.waitFor(() => expect(slowStarted.length).toBe(slowOnes), 10_000);
+    expect(new Set(slowStarted).size).toBe(slowOnes);
+    expect(most()).toBe(slowOnes);
+    gate.resolve();
+    await first.idle();
+    const done = await queue.listTasks({ func: slow.taskName, limit: 100 });
+    expect(done.map(({ status, retryCount }) => [status, retryCount])).toEqual(
+      Array.from({ length: slowOnes }, () => ["completed", 0]),
+    );
+  });
+
+  it("a stop hands back what has no slot at once, and waits for what runs", async () => {
+    const { queue, gate, slow, slowStarted } = await quickThenSlow();
+    const worker = await startedWorker(queue, { concurrency });
+    await vi.waitFor(() => expect(slowStarted.length).toBe(concurrency), 10_000);
+    const stopped = worker.stop({ grace: "1m" });
+    const counts = async () => await queue.countTasks({ func: slow.taskName });
+    await vi.waitFor(async () => expect((await counts()).running).toBe(concurrency), 10_000);
+    gate.resolve();
+    await stopped;
+    expect(slowStarted.length).toBe(concurrency);
+    expect(await counts()).toMatchObject({
+      completed: concurrency,
+      pending: slowOnes - concurrency,
+      running: 0,
+    });
+  });
+
+  it("of tasks that a crash could end no more are held than there are slots", async () => {
+    const queue = await openQueue(schema.url);
+    onTestFinished(() => queue.close());
+    const once = task(uniqueName("once"), async () => undefined, { maxRetries: 0 });
+    const held: number[] = [];
+    const { store } = engineOf(queue);
+    const { turn } = store;
+    let running = 0;
+    store.turn = async (asked) => {
+      const result = await turn(asked);
+      running += result.claimed.length - asked.outcomes.length;
+      held.push(running);
+      return result;
+    };
+    await queue.enqueueTasks(Array.from({ length: quickOnes }, () => [once] as const));
+    const worker = await startedWorker(queue, { concurrency });
+    await worker.idle();
+    expect(Math.max(...held)).toBe(concurrency);
+  });
+
+  it("those that a crash could end are claimed as soon as there are slots for them, not at the next poll", async () => {
+    const queue = await openQueue(schema.url);
+    onTestFinished(() => queue.close());
+    const once = task(uniqueName("once"), () => sleep(5), { maxRetries: 0 });
+    await queue.enqueueTasks(Array.from({ length: quickOnes }, () => [once] as const));
+    const worker = await startedWorker(queue, { concurrency, pollInterval: "60s" });
+    await worker.idle();
+  });
+
+  it("a task that has waited for a slot begins in no other task's async context", async () => {
+    const queue = await openQueue(schema.url);
+    onTestFinished(() => queue.close());
+    const tenant = new AsyncLocalStorage<string>();
+    const seen = new Set<string | undefined>();
+    const work = task(uniqueName("work"), async (n: number) => {
+      seen.add(tenant.getStore());
+      tenant.enterWith(`of task ${n}`);
+    });
+    await queue.enqueueTasks(Array.from({ length: quickOnes }, (_, n) => [work, n] as const));
+    const worker = await startedWorker(queue, { concurrency });
+    await worker.idle();
+    expect([...seen]).toEqual([undefined]);
+  });
+
+  it("a task that is cancelled while it waits for a slot is never started", async () => {
+    const { queue, gate, slow, slowStarted, claimedAhead } = await quickThenSlow();
+    const lost = vi.fn();
+    const started = vi.fn();
+    const worker = await startedWorker(queue, { concurrency });
+    worker.on("lost", lost);
+    worker.on("started", started);
+    await vi.waitFor(async () => expect(await claimedAhead()).toBeGreaterThan(0), 10_000);
+    const all = await queue.listTasks({ func: slow.taskName, limit: 100 });
+    await Promise.all(all.map(({ id }) => queue.cancelTask(id)));
+    gate.resolve();
+    await worker.idle();
+    const told = new Set(started.mock.calls.map(([{ id, func }]) => func === slow.taskName && id));
+    told.delete(false);
+    expect(told.size).toBe(slowStarted.length);
+    expect(lost.mock.calls.length).toBeGreaterThanOrEqual(slowStarted.length);
+  });
+});
