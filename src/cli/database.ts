@@ -15,9 +15,18 @@ export interface CommonOptions {
   sessions: boolean;
 }
 
-/** The target without the password that a URL may hold, whatever characters are in it. */
+/**
+ * The target without the password that a URL may hold, whatever characters are in it. Where there is no @ (its host was
+ * forgotten), what should be a port and is none is a password; not in the name of a file, which may have a colon. A
+ * mistyped URL, or what libpq takes instead of one, is taken for a path, and shown in the same way.
+ */
 export function shown(target: string): string {
-  return target.replace(/(\/[^:@/]*):.*@/s, "$1:…@").replace(/([?&]password=)[^&]*/gi, "$1…");
+  return target
+    .replace(/^((?!sqlite:)[^/\\:]*):(?![/\\]).*@/is, "$1:…@")
+    .replace(/((?:^[^:/]*:|\/)[^:/]*):.*@/s, "$1:…@")
+    .replace(/(\b(?!sqlite:)[a-z]{2,}:\/+(?:\[[^\]]*\]|[^@/?#[])*?):(?!\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:…")
+    .replace(/([?&]password=)[^&]*/gi, "$1…")
+    .replace(/((?<![?&])\bpassword\s*=\s*).*/is, "$1…");
 }
 
 /**

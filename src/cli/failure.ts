@@ -19,9 +19,14 @@ export class CommandError extends Error {
   }
 }
 
-/** 2 for wrong usage (a `TypeError` is a wrong option), 1 for everything else. */
+/** 2 for wrong usage (a `TypeError` is a wrong option, or that a driver is not installed), 1 for everything else. */
 export function exitCodeOf(error: unknown): 1 | 2 {
-  return error instanceof UsageError || error instanceof TypeError ? 2 : 1;
+  if (error instanceof UsageError) return 2;
+  return error instanceof TypeError && !isOfMissingModule(error) ? 2 : 1;
+}
+
+function isOfMissingModule({ cause }: TypeError): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND";
 }
 
 /** Prints an error; its stack too where it was not foreseen, or with `DBQ_DEBUG=1`. */

@@ -1,7 +1,7 @@
 /** What the database tells of its workers, and of tasks that nobody takes. For `stats` and `doctor`. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import type { Queue, TaskCount, WorkerRecord } from "../index.ts";
+import type { Diagnosis, Queue, TaskCount, WorkerRecord } from "../index.ts";
 import { type Cell, line, table } from "./output.ts";
 import { shortened, span } from "./text.ts";
 
@@ -53,6 +53,11 @@ function workerRow({ id, queueNames, concurrency, heartbeatAge, liveness }: Work
   return [shortened(id, 80), queues, concurrency, `${span(heartbeatAge)} ago`, alive];
 }
 
+/** What a move has every writer be refused with; undefined: tasks can be taken. */
+export function sealOf(database: readonly Diagnosis[]): string | undefined {
+  return database.find(({ name }) => name === "move")?.warning;
+}
+
 /** Tasks of one function in one queue that are not taken, and why not. */
 export interface Untaken {
   func: string;
@@ -69,13 +74,16 @@ const soon = 2_000;
 /**
  * Finds the tasks that wait for something other than their turn. The database knows what a worker's queues are, not
  * which functions it has: with the `names` that modules register it is certain, without them it is concluded from
- * tasks that stay pending although a live worker of their queue has a free slot.
+ * tasks that stay pending although a live worker of their queue has a free slot. While a move has the database `sealed`,
+ * none: that is what they wait for.
  */
 export async function untaken(
   queue: Queue,
   workers: readonly WorkerHealth[],
   names: readonly string[] | undefined,
+  sealed: string | undefined,
 ): Promise<Untaken[]> {
+  if (sealed !== undefined) return [];
   const counts = await queue.listCounts({ status: ["pending", "scheduled", "running"] });
   const alive = workers.filter(({ liveness }) => liveness === "alive");
   const found: Untaken[] = [];
@@ -117,9 +125,9 @@ function freeSlots(workers: readonly WorkerHealth[], counts: readonly TaskCount[
 /** Of the newest ones, which can be listed cheaply; what was written to run later counts from then on. */
 async function longestPending(queue: Queue, func: string, queueName: string): Promise<number> {
   const newest = await queue.listTasks({ status: "pending", func, queueName, limit: 10 });
-  const since = newest.map(({ updatedAt, waitUntil }) =>
-    Math.max(updatedAt.getTime(), waitUntil?.getTime() ?? 0),
-  );
+  const since = newest
+    .map(({ updatedAt, waitUntil }) => Math.max(updatedAt.getTime(), waitUntil?.getTime() ?? 0))
+    .filter((time) => !Number.isNaN(time));
   return since.length === 0 ? 0 : Math.max(0, Date.now() - Math.min(...since));
 }
 

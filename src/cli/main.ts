@@ -29,6 +29,7 @@ function ended(error: unknown, asJson: boolean): number {
 
 tolerateClosedOutput();
 const code = await run(process.argv.slice(2));
+// That something cannot be written comes out only then.
 await outputFlushed();
 // What a module of tasks has open (a pool, a server) would keep the process alive.
-process.exit(code);
+process.exit(code || Number(process.exitCode ?? 0));

@@ -35,8 +35,8 @@ export async function outputFlushed(): Promise<void> {
   await Promise.all(streams.map((stream) => new Promise<void>((done) => stream.write("", () => done()))));
 }
 
-function write(text: string): void {
-  if (!closed) process.stdout.write(`${text}\n`);
+function write(text: string, end = "\n"): void {
+  if (!closed) process.stdout.write(text + end);
 }
 
 /** A line of the result. */
@@ -57,6 +57,13 @@ export function block(text: string, indent: string): void {
 /** One value as one line of JSON. */
 export function json(value: unknown): void {
   write(jsonText(value));
+}
+
+/** The same of an array, whose items may be longer together than a string can be. */
+export function jsonList(values: readonly unknown[]): void {
+  write("[", "");
+  for (const [i, value] of values.entries()) write((i === 0 ? "" : ",") + jsonText(value), "");
+  write("]");
 }
 
 /** A line beside the result, on stderr. */

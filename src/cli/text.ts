@@ -58,13 +58,21 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
+/** A moment to the millisecond. What another program wrote into a column of time may be none. */
+export function isoText(date: Date): string {
+  return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString();
+}
+
 /** A moment, as short as it can be told without a time zone to guess. */
 export function moment(date: Date): string {
-  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
+  return isoText(date)
+    .replace("T", " ")
+    .replace(/\.\d+Z$/, "Z");
 }
 
 /** A length of time for people: `12 ms`, `3.4 s`, `5 min`. */
 export function span(ms: number): string {
+  if (Number.isNaN(ms)) return "?";
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;

@@ -125,6 +125,30 @@ interface Findings {
   database: { name: string; value: unknown }[];
 }
 
+test("a time that another program wrote otherwise hides nothing else", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const { default: Database } = await import("better-sqlite3");
+  const client = new Database(`${folder}/dbq.db`);
+  // Text, and nanoseconds: beyond what a date can hold.
+  const write =
+    client.prepare(`insert into dbq_tasks (func, status, created_at, updated_at, wait_until, started_at, finished_at)
+    values ('bent', @status, @time, @time, @time, @time, @time)`);
+  for (const status of ["scheduled", "completed", "pending"])
+    for (const time of ["soon", 1_700_000_000_000_000_000n]) write.run({ status, time });
+  client.close();
+  const good = await queue.enqueueTask(add, 1, 2);
+  const commands = [["list"], ["show", "1"], ["show", "4"], ["stats"], ["doctor"], ["show", "1", "--json"]];
+  await inPairs(commands, async (args) => {
+    const { code, out, err } = await dbq(folder, args);
+    expect([args, code, err, out]).toEqual([args, 0, "", expect.not.stringMatching(/NaN|Invalid/)]);
+  });
+  const list = (await dbq(folder, ["list"])).out;
+  expect(list).toMatch(/^ *1 +scheduled +bent .* not a time +until not a time$/m);
+  expect(list).toMatch(new RegExp(`^ *${good} +pending +add .* \\d{4}-\\d\\d-\\d\\d [\\d:]{8}Z$`, "m"));
+  expect((await dbq(folder, ["show", "4"])).out).toMatch(/finished +not a time$/m);
+  expect(await dbqJson(folder, ["show", "1"])).toMatchObject({ func: "bent", waitUntil: null });
+});
+
 test("doctor: facts and exit code 0 where nothing is wrong", async () => {
   const { folder } = await folderWithQueue();
   const { ok, problems, database } = await dbqJson<Findings>(folder, ["doctor"]);

@@ -126,6 +126,32 @@ test("while a worker runs it is refused; what a dead one ran is charged, and mov
   await next.out(isEvent("started", id));
 });
 
+test("of tasks that have been moved, nobody is told that no worker takes them", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await queue.enqueueTask(task);
+  const client = new Database(join(folder, "dbq.db"));
+  onTestFinished(() => void client.close());
+  client.exec("update dbq_tasks set updated_at = updated_at - 60000");
+  const untaken = "no live worker serves its queue";
+  for (const command of ["doctor", "stats"]) expect((await dbq(folder, [command])).out).toContain(untaken);
+  expect(await dbqJson(folder, ["stats"])).toMatchObject({ untaken: [{ func: "f" }], sealed: null });
+
+  expect(await dbq(folder, move)).toMatchObject({ code: 0 });
+  const refusal = "this queue moves to new.db: nothing is written here any more";
+  for (const state of ["moved", "closing"]) {
+    client.prepare("update dbq_move set state = ?").run(state);
+    const doctor = await dbq(folder, ["doctor", "--json"]);
+    expect([doctor.code, JSON.parse(doctor.out)]).toMatchObject([1, { ok: false, untaken: [] }]);
+    expect(JSON.parse(doctor.out).problems).toEqual([expect.stringContaining(`move: ${refusal}`)]);
+    const sealed = expect.stringContaining(refusal);
+    expect(await dbqJson(folder, ["stats"])).toMatchObject({ tasks: { pending: 1 }, untaken: [], sealed });
+    const { code, out } = await dbq(folder, ["stats"]);
+    expect([code, out]).toEqual([0, expect.stringContaining(`sealed: ${refusal}`)]);
+  }
+  client.exec("update dbq_move set state = 'copying'");
+  expect((await dbq(folder, ["stats"])).out).toContain(untaken);
+});
+
 test("workers that are told to work on the old database do not", async () => {
   const folder = await folderOf(10);
   expect(await dbq(folder, move)).toMatchObject({ code: 0 });

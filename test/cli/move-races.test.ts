@@ -42,9 +42,9 @@ test("a task that comes to the new database before it is sealed is kept", async 
   const next = await temporaryQueue();
   const { moving } = engineOf(next).store;
   const { seal } = moving;
-  moving.seal = async () => {
+  moving.seal = async (run) => {
     await next.enqueueTask(task);
-    await seal();
+    return await seal(run);
   };
   await expect(moveQueue(old, next)).rejects.toThrow("the new database: it has 1 tasks of its own");
   moving.seal = seal;
@@ -53,6 +53,25 @@ test("a task that comes to the new database before it is sealed is kept", async 
   await old.enqueueTask(task);
   await next.purgeTasks();
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 21, resumed: false });
+});
+
+test("a database that had a seal has it again, with its own words, when nothing is moved there", async () => {
+  const { queue: old } = await filledQueue(20);
+  const next = await temporaryQueue();
+  const { moving } = engineOf(next).store;
+  const mark = { moveId: "m", run: "r", state: "moved", other: "x", refusal: "all went to x" } as const;
+  expect(await moving.setMark(mark, undefined)).toBe(true);
+  expect(await moving.seal("r")).toBe(true);
+  const { seal } = moving;
+  moving.seal = async (run) => {
+    if (run === "r") return await seal(run);
+    await seal(run);
+    await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
+    throw new Error("no permission");
+  };
+  await expect(moveQueue(old, next)).rejects.toThrow("no permission");
+  expect(await moving.mark()).toEqual(mark);
+  await expect(next.enqueueTask(task)).rejects.toThrow("all went to x");
 });
 
 test("aborted at any of its steps it rejects with the reason, and the old database takes tasks", async () => {

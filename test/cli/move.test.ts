@@ -129,6 +129,23 @@ test("what the new database cannot keep is named, and the old one goes on", asyn
   await sameTasks(old, next);
 });
 
+test("no more is carried at once than memory has room for", async () => {
+  const [old, next] = [await temporaryQueue(), await temporaryQueue()];
+  const large = remoteTask<(text: string) => Promise<void>>("large");
+  await old.enqueueTasks(Array.from({ length: 6 }, () => [large, "é".repeat(500_000)] as const));
+  await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));
+  const { moving } = engineOf(next).store;
+  const { write } = moving;
+  const carried: number[] = [];
+  moving.write = async (run, table, rows, removed) => {
+    carried.push(rows.length);
+    return await write(run, table, rows, removed);
+  };
+  await moveQueue(old, next);
+  // Of 4 MiB four fit; then the fifth and sixth, and 998 small ones.
+  expect(carried).toEqual([4, 1_000, 202]);
+});
+
 test.skipIf(noServer[0])("corrupt JSON is named where a database has no room for it", async () => {
   const path = await file();
   const [old, next] = [await temporaryQueue({}, path), await temporaryQueue({}, await schema())];

@@ -135,6 +135,15 @@ for (const ground of [postgres, mysql]) {
       expect((await queue.listTasks()).map(({ status }) => status)).toEqual(["scheduled"]);
     });
 
+    test("stats: who may not read what a move has left still gets the counts", async () => {
+      const { place, queue } = await placeWithQueue(ground);
+      await queue.enqueueTask(add, 1, 2);
+      await place.sql("create table dbq_move (move_id int, run int, state int, other int, refusal int)");
+      const ended = await dbq(temporaryFolder(), ["stats", "--json", "--db", place.readOnly]);
+      expect(ended).toMatchObject({ code: 0, err: "" });
+      expect(JSON.parse(ended.out)).toMatchObject({ tasks: { pending: 1 }, sealed: null });
+    });
+
     test("doctor: a worker whose session has ended, on a machine that cannot be seen from here", async () => {
       const { place, queue } = await placeWithQueue(ground);
       const folder = temporaryFolder();

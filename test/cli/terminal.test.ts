@@ -1,6 +1,8 @@
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { jsonList } from "../../src/cli/output.ts";
 import { columnsOf, jsonText, printable, shortened } from "../../src/cli/text.ts";
 import { remoteTask, type Task } from "../../src/index.ts";
 import {
@@ -146,6 +148,21 @@ test("a reader that goes away ends the output quietly", async () => {
   expect(plain.out).toMatch(/^ *ID .*\n0\n$/);
 });
 
+test("output that cannot be written is exit code 1", async (context) => {
+  if (!existsSync("/dev/full")) context.skip("there is no /dev/full, which is a full disk");
+  const { folder, queue } = await folderWithQueue();
+  await queue.enqueueTask(remoteTask("x"));
+  await inPairs([["list"], ["show", "1", "--json"], ["--help"]], async (args) => {
+    const command = [...program, ...args].map((word) => `'${word}'`).join(" ");
+    const { code, err } = await start(folder, "bash", ["-c", `${command} > /dev/full`]).ended;
+    expect([args[0], code, err]).toEqual([
+      args[0],
+      1,
+      expect.stringMatching(/^stdout cannot .*: ENOSPC.*\n$/),
+    ]);
+  });
+});
+
 test("colors: on a terminal only, and not with NO_COLOR", async (context) => {
   if (spawnSync("script", ["--version"]).status !== 0)
     context.skip("there is no `script` to make a terminal with");
@@ -170,4 +187,17 @@ test("--json of a list is what the queue gives", async () => {
   const { out } = await dbq(folder, ["list", "--json"]);
   expect(out.endsWith("]\n")).toBe(true);
   expect(JSON.parse(out)).toEqual(JSON.parse(JSON.stringify((await queue.listTasks()) satisfies Task[])));
+});
+
+test("a list is written item by item: one text of all may be longer than a string can be", () => {
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  onTestFinished(() => spy.mockRestore());
+  for (const values of [[], [1], [{ a: hostile }, undefined, ["b"], null]]) {
+    written.length = 0;
+    jsonList(values);
+    expect(written.join("")).toBe(`${jsonText(values)}\n`);
+    const longest = Math.max(1, ...values.map((value) => jsonText(value).length));
+    expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(longest + 1);
+  }
 });

@@ -62,6 +62,28 @@ test("wrong usage: exit code 2, one line that names the value, nothing on stdout
   expect(readdirSync(folder)).toEqual([]);
 });
 
+/** Resolves every module but these. */
+const withoutDrivers = `export const resolve = async (name, context, next) => {
+  if (!/^(pg|mysql2)$/.test(name)) return await next(name, context);
+  throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+};`;
+
+test("a driver that is not installed is no wrong usage: exit code 1, and what to install", async () => {
+  const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;
+  const hook = url(
+    `import { register } from "node:module"; register(${JSON.stringify(url(withoutDrivers))});`,
+  );
+  await inPairs(["pg", "mysql2"], async (name) => {
+    const target =
+      { pg: "postgres://ada@127.0.0.1:1/app", mysql2: "mysql://ada@127.0.0.1:1/app" }[name] ?? "";
+    const ended = await dbq(temporaryFolder(), ["list", "--db", target], {
+      NODE_OPTIONS: `--import=${hook}`,
+    });
+    const err = `error: openQueue: the package "${name}" is missing: npm install ${name}\n`;
+    expect(ended).toEqual({ code: 1, signal: null, out: "", err });
+  });
+});
+
 test("DBQ_DEBUG=1 shows stacks, otherwise there are none", async () => {
   const folder = temporaryFolder();
   const plain = await dbq(folder, ["show", "x"]);

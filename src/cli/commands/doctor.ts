@@ -4,6 +4,7 @@ import { type CommonOptions, withExistingQueue } from "../database.ts";
 import {
   hasEnded,
   printWorkers,
+  sealOf,
   type Untaken,
   untaken,
   untakenText,
@@ -56,7 +57,7 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
 async function examine(queue: Queue, names: readonly string[] | undefined): Promise<Findings> {
   const database = await queue.diagnose();
   const workers = await workersOf(queue);
-  const found = await untaken(queue, workers, names);
+  const found = await untaken(queue, workers, names, sealOf(database));
   const problems = [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
     ...workers.flatMap(workerProblem),

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { ListFilter, Task, TaskStatus } from "../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { type Cell, type Color, json, note, table } from "../output.ts";
+import { type Cell, type Color, jsonList, note, table } from "../output.ts";
 import { given, metaPair, names, whole } from "../parse.ts";
 import { errorText } from "../task-events.ts";
 import { moment, shortened, span } from "../text.ts";
@@ -47,7 +47,7 @@ async function list(options: ListOptions): Promise<void> {
   const { status, func, queue: queueName, requestId, meta, limit, after } = options;
   const filter = given({ status, func, queueName, requestId, meta, limit, after }) as ListFilter;
   const tasks = await withExistingQueue(options, (queue) => queue.listTasks(filter));
-  if (options.json) json(tasks);
+  if (options.json) jsonList(tasks);
   else print(tasks, limit);
 }
 

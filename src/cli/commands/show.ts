@@ -4,7 +4,7 @@ import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { block, type Cell, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { errorText } from "../task-events.ts";
-import { columnsOf, jsonText, moment } from "../text.ts";
+import { columnsOf, isoText, jsonText, moment } from "../text.ts";
 import { statusCell } from "./list.ts";
 
 const examples = `
@@ -71,7 +71,7 @@ function factsOf(task: Task): [string, Cell][] {
 function timesOf({ createdAt, updatedAt, waitUntil, startedAt, finishedAt }: Task): [string, Cell][] {
   const times = { created: createdAt, "not before": waitUntil, started: startedAt, finished: finishedAt };
   const told = Object.entries({ ...times, updated: updatedAt });
-  return told.map(([name, time]) => [name, time?.toISOString() ?? ""]);
+  return told.map(([name, time]) => [name, time ? isoText(time) : ""]);
 }
 
 function jsonUnlessEmpty(value: object): string {

@@ -1,7 +1,15 @@
 import type { Command } from "commander";
 import type { TaskCount, TaskStatus } from "../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { printWorkers, type Untaken, untaken, untakenText, type WorkerHealth, workersOf } from "../health.ts";
+import {
+  printWorkers,
+  sealOf,
+  type Untaken,
+  untaken,
+  untakenText,
+  type WorkerHealth,
+  workersOf,
+} from "../health.ts";
 import { loadModules, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
 import { shortened } from "../text.ts";
@@ -32,9 +40,10 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
     const names = files.length === 0 ? undefined : (await loadModules(files, options.db)).registeredNames();
     const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
     const workers = await workersOf(queue);
-    const found = await untaken(queue, workers, names);
-    if (options.json) json({ tasks, counts, workers, untaken: found });
-    else print(counts, workers, found);
+    const sealed = sealOf(await queue.diagnose());
+    const found = await untaken(queue, workers, names, sealed);
+    if (options.json) json({ tasks, counts, workers, untaken: found, sealed: sealed ?? null });
+    else print(counts, workers, found, sealed);
   });
 }
 
@@ -42,11 +51,13 @@ function print(
   counts: readonly TaskCount[],
   workers: readonly WorkerHealth[],
   found: readonly Untaken[],
+  sealed: string | undefined,
 ): void {
   printCounts(counts);
   line("");
   printWorkers(workers);
-  if (found.length > 0) line("");
+  if (found.length > 0 || sealed !== undefined) line("");
+  if (sealed !== undefined) line({ text: "sealed:", color: "yellow" }, sealed);
   for (const each of found) line({ text: "not taken:", color: "yellow" }, untakenText(each));
 }
 

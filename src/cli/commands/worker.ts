@@ -24,7 +24,8 @@ Examples:
   $ node --import tsx node_modules/.bin/dbq worker tasks.ts      TypeScript, before Node 22.18
 
 SIGTERM and SIGINT stop it: it claims nothing more, and hands back what has not finished within
---grace. A second signal hands back at once. Both end with exit code 0.`;
+--grace. A second signal hands back at once. Both end with exit code 0. npx may keep SIGTERM from it:
+a supervisor starts node node_modules/.bin/dbq worker tasks.js`;
 
 export function addWorker(program: Command): void {
   program
