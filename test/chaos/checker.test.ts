@@ -150,15 +150,20 @@ describe("what a scenario expects is no fault:", () => {
   });
 });
 
-test("what a claim without an answer took is handed back by whoever runs on, and what was started is not", () => {
+test("what a claim without an answer took, or one ahead of the slots, is handed back by whoever runs on, and what was started is not", () => {
   const history = healthy();
   const handedBack = moveOf(history, (move) => endsAttempt(move) && isRefund(move));
   without(history.entries, told("stopping"));
   const promise = "only a worker that stops hands back uncharged";
   expect(broken(history, { ...expected, unanswered: true })).toEqual([promise]);
+  history.ahead = true;
+  expect(broken(history)).toEqual([promise]);
+  history.ahead = false;
   without(history.entries, (entry) => entry.what === "start" && key(entry) === keyOfEnded(handedBack));
   expect(broken(history)).toEqual([promise]);
   expect(broken(history, { ...expected, unanswered: true })).toEqual([]);
+  history.ahead = true;
+  expect(broken(history)).toEqual([]);
 });
 
 describe("a defect that the field knows:", () => {

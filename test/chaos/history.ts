@@ -43,6 +43,8 @@ export interface History {
   integrity: string;
   /** Bytes of the write-ahead log beside the file; 0 on a server. */
   wal: number;
+  /** On a server workers claim ahead of their slots, and hand back what finds none. */
+  ahead: boolean;
 }
 
 export async function historyOf({ database, ledger }: Pick<Scene, "database" | "ledger">): Promise<History> {
@@ -51,10 +53,11 @@ export async function historyOf({ database, ledger }: Pick<Scene, "database" | "
     entries: ledger.entries(),
     ...(await rowsOf(raw)),
     ...(await placeOf(database).health(raw, database)),
+    ahead: /^(postgres|mysql|mariadb)/.test(database),
   };
 }
 
-async function rowsOf(raw: Raw): Promise<Omit<History, "entries" | "integrity" | "wal">> {
+async function rowsOf(raw: Raw): Promise<Omit<History, "entries" | "integrity" | "wal" | "ahead">> {
   const effects = await raw.all<{ task: number }>("select task from effects order by seq");
   const orders = await raw.all<{ name: string }>("select name from orders order by seq");
   const workers = await raw.all<{ id: string }>("select id from dbq_workers");

@@ -3,6 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { SingleBar } from "cli-progress";
 import { Command, InvalidArgumentError } from "commander";
+import { mysqlServer } from "../support/mysql.ts";
+import { postgresServer } from "../support/postgres.ts";
 import { writeDown } from "./page.ts";
 import { excesses, format, meaningless, placeFor, type Scenario, type Told, tell } from "./scenario.ts";
 import { scenarios } from "./scenarios.ts";
@@ -36,8 +38,8 @@ Examples:
   npm run chaos -- kills --amount 5000     one scenario, longer
   npm run chaos -- --minutes 30            all of them in turn for half an hour, each time with another seed
   npm run chaos -- pauses --seed 42        the same choices again
-  npm run chaos -- kills --db postgres://postgres@127.0.0.1/postgres
-                                           on a server: in a schema of its own there, or a database (mysql://)
+  npm run chaos -- kills --db postgres     on a server, in a database of its own there: postgres and mysql are the ones
+                                           that the tests use, a postgres:// or mysql:// URL is any other
   npm run --silent chaos -- --json         one line of JSON for each run, on stdout
 
 Ends with 0 when every promise held, 1 when not, 2 for wrong usage. A figure that is over its bound is marked with
@@ -68,7 +70,7 @@ const command = new Command("npm run chaos --")
     Math.floor(Math.random() * 2 ** 32),
   )
   .option("--amount <n>", "how much of each, in its own unit", whole)
-  .option("--db <url>", "a server, on which each run makes a database of its own; none: files")
+  .option("--db <server>", "a server, on which each run makes a database of its own; none: files")
   .option("--json", "one line of JSON for each run")
   .option("--docs", "write the figures into docs/guarantees.md")
   .option("--strict", "a figure over its bound is a failure")
@@ -78,6 +80,7 @@ const command = new Command("npm run chaos --")
   .parse();
 
 const options = command.opts<Options>();
+const server = await serverOf(options.db);
 const chosen = choose(command.args);
 if (options.list) list();
 else await runAll();
@@ -94,6 +97,14 @@ function choose(names: readonly string[]): Scenario[] {
     : scenarios.filter(({ name }) => names.includes(name));
 }
 
+/** The URL of what was asked for. */
+async function serverOf(db: string | undefined): Promise<string | undefined> {
+  if (db !== "postgres" && db !== "mysql") return db;
+  const found = db === "postgres" ? postgresServer() : mysqlServer();
+  const { url, reason } = await found.catch(({ message }: Error) => ({ url: undefined, reason: message }));
+  return url ?? command.error(reason ?? `there is no ${db}`);
+}
+
 function list(): void {
   for (const { name, about, unit, amounts } of scenarios)
     console.log(`${name.padEnd(12)} ${about} (${amounts.chaos} ${unit})`);
@@ -102,27 +113,28 @@ function list(): void {
 async function runAll(): Promise<void> {
   const end = performance.now() + (options.minutes ?? 0) * 60_000;
   let seed = options.seed;
-  let failed = false;
+  const failures: Result[] = [];
   do {
     for (const scenario of chosen) {
       const result = await runOne(scenario, seed);
       report(result);
-      failed ||= isFailure(result);
+      if (isFailure(result)) failures.push(result);
       seed = (seed + 1) % 2 ** 32;
       if (options.minutes !== undefined && performance.now() > end) break;
     }
   } while (performance.now() < end);
+  if (!options.json) for (const failure of failures) console.log(inBrief(failure));
   // What was killed may still have a line to write.
   await sleep(0);
-  process.exit(failed ? 1 : 0);
+  process.exit(failures.length > 0 ? 1 : 0);
 }
 
 async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   const { name, unit } = scenario;
   const amount = options.amount ?? scenario.amounts.chaos;
-  const foreign = meaningless(scenario, options.db);
+  const foreign = meaningless(scenario, server);
   if (foreign !== undefined) return { scenario: name, seconds: 0, unable: foreign, mustNot: true, slow: [] };
-  const unable = scenario.unable?.(placeFor(scenario, options.db).kind);
+  const unable = scenario.unable?.(placeFor(scenario, server).kind);
   const begun = performance.now();
   const seconds = () => Math.round((performance.now() - begun) / 100) / 10;
   if (unable !== undefined) return { scenario: name, seconds: 0, unable, slow: [] };
@@ -133,9 +145,9 @@ async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   });
   if (process.stderr.isTTY) bar.start(amount, 0);
   try {
-    const telling = { seed, amount, server: options.db, progress: (done: number) => bar.update(done) };
+    const telling = { seed, amount, server, progress: (done: number) => bar.update(done) };
     const told = await tell(scenario, telling);
-    if (options.docs) writeDown("docs/guarantees.md", scenario, told, seconds(), options.db);
+    if (options.docs) writeDown("docs/guarantees.md", scenario, told, seconds(), server);
     return { scenario: name, seconds: seconds(), ...told, slow: excesses(told.figures) };
   } catch (error) {
     return { scenario: name, seconds: seconds(), seed, amount, broken: inspect(error), slow: [] };
@@ -149,6 +161,13 @@ function isFailure({ broken, slow, unable, mustNot }: Result): boolean {
   if (mustNot) return false;
   if (unable !== undefined) return process.env.DBQ_REQUIRE_ALL === "1";
   return broken !== undefined || (options.strict === true && slow.length > 0);
+}
+
+/** One line, to be found where a long run ends. */
+function inBrief({ scenario, seed, broken, unable, slow }: Result): string {
+  const cause = broken?.slice(Math.max(0, broken.indexOf("[cause]")));
+  const why = cause?.replace(/\s+/g, " ").slice(0, 400) ?? unable ?? slow.join("; ");
+  return `FAILED ${scenario}${seed === undefined ? "" : `, seed ${seed}`}: ${why}`;
 }
 
 function report(result: Result): void {

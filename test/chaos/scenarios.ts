@@ -3,6 +3,7 @@ import type { Scenario } from "./scenario.ts";
 import { awaits } from "./scenarios/awaits.ts";
 import { clock } from "./scenarios/clock.ts";
 import { crashpoints } from "./scenarios/crashpoints.ts";
+import { cutpoints } from "./scenarios/cutpoints.ts";
 import { diskfull } from "./scenarios/diskfull.ts";
 import { foreign } from "./scenarios/foreign.ts";
 import { galera } from "./scenarios/galera.ts";
@@ -35,6 +36,7 @@ export const scenarios: readonly Scenario[] = [
   replaced,
   clock,
   crashpoints,
+  cutpoints,
   strategies,
   terminated,
   restarted,

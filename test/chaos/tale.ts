@@ -48,6 +48,7 @@ class Tale {
     workers: [],
     integrity: "ok",
     wal: 4_096,
+    ahead: false,
   };
 
   tell(what: string, pid: number, more: Partial<Entry> = {}): void {

@@ -2,18 +2,24 @@
 import * as fc from "fast-check";
 import type { ClaimRequest, NewTask, NewWorker, Outcome, OutcomeKind, Store } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
+import { Following } from "./following.ts";
+import type { RealStore } from "./real-store.ts";
 import type { Method } from "./reference.ts";
-import { Reference } from "./reference.ts";
 
 type Claimed = Pick<TaskRecord, "id" | "generationId" | "workerId" | "startedAt">;
 
 /** The reference, and what those who use it remember: the ids that they saw, and the claims that they were given. */
 export class Model {
-  readonly reference = new Reference(() => Date.now());
+  readonly reference: Following;
   readonly ids = new Set<number>();
   readonly #claims: Claimed[] = [];
 
-  remember(claimed: readonly Claimed[]): void {
+  constructor({ freedom, heads }: Pick<RealStore, "freedom" | "heads">) {
+    this.reference = new Following(() => Date.now(), freedom, heads);
+  }
+
+  remember(claimed: readonly TaskRecord[]): void {
+    this.reference.noteHeads(claimed);
     for (const { id, generationId, workerId, startedAt } of claimed)
       this.#claims.push({ id, generationId, workerId, startedAt });
   }

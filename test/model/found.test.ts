@@ -63,24 +63,45 @@ test("a clock that is stepped forwards takes no worker that beats for dead", asy
   expect(verdicts).toEqual([]);
 });
 
-// The worker has given up on its tasks, and still waits for a note of progress to be written, without a limit.
-test("a store that is out of reach holds up no stop, though a handler goes on noting its progress", async () => {
+/** Ten schedules of what a test writes, in fair weather. @returns what is wrong with them */
+async function verdictsOn(write: (plot: Plot, simulation: Simulation) => void): Promise<string[]> {
   const verdicts: string[] = [];
   for (let seed = 1; seed <= 10; seed += 1) {
-    const schedule = await runSchedule(seed, {
-      open: overReference,
-      write: inWeather({}, (plot, { plans }) => {
-        const { crew } = plot;
-        const home = crew.newHome(0);
-        crew.at(100, () => crew.enqueue(home, planned(plans, { acts: ["ignore the signal"], takes: 0 })));
-        crew.at(600, () => {
-          crew.cut(home, 60_000);
-          crew.at(0, () => crew.stopWorkers(home, 100), home);
-          plot.calmDown();
-        });
-      }),
-    });
+    const schedule = await runSchedule(seed, { open: overReference, write: inWeather({}, write) });
     verdicts.push(...schedule.verdicts);
   }
+  return verdicts;
+}
+
+// The worker has given up on its tasks, and still waits for a note of progress to be written, without a limit.
+test("a store that is out of reach holds up no stop, though a handler goes on noting its progress", async () => {
+  const verdicts = await verdictsOn((plot, { plans }) => {
+    const { crew } = plot;
+    const home = crew.newHome(0);
+    crew.at(100, () => crew.enqueue(home, planned(plans, { acts: ["ignore the signal"], takes: 0 })));
+    crew.at(600, () => {
+      crew.cut(home, 60_000);
+      crew.at(0, () => crew.stopWorkers(home, 100), home);
+      plot.calmDown();
+    });
+  });
+  expect(verdicts).toEqual([]);
+});
+
+// It has nothing left to give up: what it held was lost before.
+test("nor does it hold up who has lost his task, and whose handler goes on noting its progress", async () => {
+  const verdicts = await verdictsOn((plot, { plans }) => {
+    const { crew } = plot;
+    const home = crew.newHome(0);
+    const acts = ["ignore the signal", "return"] as const;
+    crew.at(100, () => crew.enqueue(home, planned(plans, { acts, takes: 0 })));
+    crew.at(200, () => crew.newHome(0));
+    crew.at(600, () => crew.cut(home, 5_000));
+    crew.at(7_000, () => {
+      crew.cut(home, 60_000);
+      crew.at(0, () => crew.stopWorkers(home, 100), home);
+      plot.calmDown();
+    });
+  });
   expect(verdicts).toEqual([]);
 });

@@ -4,40 +4,19 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
 import { openSqliteDatabase } from "../../src/stores/sqlite.ts";
 import type { TaskRecord } from "../../src/task.ts";
-
-/** Which statement fails, counted from 0, and how: it throws, or the commit of its transaction does. */
-export interface Fault {
-  statement: number;
-  how: "throws" | "commit";
-}
-
-type Row = Record<string, unknown>;
-
-const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const camelCase = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-/** By the names of columns: thousands of rows are read. */
-const names = new Map<string, string>();
-
-function nameOf(column: string): string {
-  const name = names.get(column) ?? camelCase(column);
-  names.set(column, name);
-  return name;
-}
-
-function inCamelCase(row: Row): Row {
-  const renamed: Row = {};
-  for (const column in row) renamed[nameOf(column)] = row[column];
-  return renamed;
-}
+import { type Heads, noFreedom } from "./following.ts";
+import { type Fault, type RealStore, type Row, type Rows, rowsOf, snakeCase } from "./real-store.ts";
 
 /** A row that points nowhere: the transaction that holds it cannot be committed. */
 const neverCommitted = `
   create table dbq_test_targets (id integer primary key);
   create table dbq_test_pointers (target integer references dbq_test_targets (id) deferrable initially deferred);`;
 
-export class Real {
+export class Real implements RealStore {
   readonly client: Database.Database;
   readonly store: Store;
+  readonly freedom = noFreedom;
+  readonly heads: Heads = new Map();
   readonly #faults: Faults;
   readonly #tables: Record<"tasks" | "attempts" | "workers", Database.Statement<[], Row>>;
 
@@ -70,20 +49,15 @@ export class Real {
     };
   }
 
-  /** Everything that is in its tables. */
-  rows(): { tasks: Row[]; attempts: Row[]; workers: Row[] } {
-    const { tasks, attempts, workers } = this.#tables;
-    return {
-      tasks: tasks.all().map(inCamelCase),
-      attempts: attempts.all().map(({ id: _, ...attempt }) => inCamelCase(attempt)),
-      workers: workers.all().map(({ queue_names, ...worker }) => ({
-        ...inCamelCase(worker),
-        queueNames: JSON.parse(String(queue_names)),
-      })),
-    };
+  get inTransaction(): boolean {
+    return this.client.inTransaction;
   }
 
-  /** A plain INSERT, as any program may write one; its id. */
+  rows(): Rows {
+    const { tasks, attempts, workers } = this.#tables;
+    return rowsOf(tasks.all(), attempts.all(), workers.all());
+  }
+
   put(row: Partial<TaskRecord>): number {
     const names = Object.keys(row).map(snakeCase);
     const values = names.map(() => "?").join(", ");
@@ -91,14 +65,15 @@ export class Real {
     return Number(insert.run(...Object.values(row)).lastInsertRowid);
   }
 
-  /** As new. */
   wipe(): void {
     this.client.exec(
       "delete from dbq_tasks; delete from dbq_attempts; delete from dbq_workers; delete from sqlite_sequence",
     );
   }
 
-  /** Calls with a statement that fails; `fired`: whether it came to that. */
+  /** Its functions ask the host. */
+  setClock(): void {}
+
   async failing<T>(fault: Fault, call: () => Promise<T>): Promise<{ answer: T; fired: boolean }> {
     this.#faults.next = fault;
     try {
@@ -107,6 +82,10 @@ export class Real {
     } finally {
       this.#faults.next = undefined;
     }
+  }
+
+  close(): void {
+    this.client.close();
   }
 }
 

@@ -67,9 +67,18 @@ export class ReferenceRows {
     };
   }
 
+  protected newId(): number {
+    return this.#lastId + 1;
+  }
+
+  /** Which of two rows that are the same to a limit is within it. */
+  protected between(a: TaskRecord, b: TaskRecord): number {
+    return byId(a, b);
+  }
+
   /** What anybody may write past the store; without an id it gets the next one, and no id is given twice. */
   put(row: Partial<TaskRecord> & { func: string }): number {
-    const { id = this.#lastId + 1 } = row;
+    const { id = this.newId() } = row;
     this.#lastId = Math.max(this.#lastId, id);
     this.tasks.set(id, { ...defaultRow(this.now()), ...row, id });
     return id;

@@ -88,10 +88,9 @@ export class Reference extends ReferenceRows implements Answering {
     const settled = this.#settleAll(outcomes);
     const nothing = { settled, claimed: [], more: false, registered: true };
     if (!claim) return nothing;
-    const found = this.#claimable(claim);
-    // Whoever neither settles nor finds anything asks for nothing that its row would be needed for.
-    const needed = outcomes.length > 0 || found.length > 0;
-    if (needed && !this.workerRows.has(claim.workerId)) return { ...nothing, registered: false };
+    const found = this.claimable(claim);
+    if (this.asksForWorker(outcomes, found) && !this.workerRows.has(claim.workerId))
+      return { ...nothing, registered: false };
     const claimed = found.map((task) => this.#claim(task, claim.workerId));
     return { ...nothing, claimed, more: claimed.length > 0 && claimed.length === claim.limit };
   }
@@ -127,7 +126,12 @@ export class Reference extends ReferenceRows implements Answering {
     this.move(task, { status: "scheduled", waitUntil: this.now() + delay, ...changes });
   }
 
-  #claimable({ queueNames, funcs, limit }: ClaimRequest): TaskRecord[] {
+  /** Whoever neither settles nor finds anything asks for nothing that its row would be needed for. */
+  protected asksForWorker(outcomes: readonly Outcome[], found: readonly TaskRecord[]): boolean {
+    return outcomes.length > 0 || found.length > 0;
+  }
+
+  protected claimable({ queueNames, funcs, limit }: ClaimRequest): TaskRecord[] {
     const now = this.now();
     const may = ({ status, queueName, func, waitUntil }: TaskRecord) =>
       status === "pending" &&
@@ -200,7 +204,7 @@ export class Reference extends ReferenceRows implements Answering {
     const due = this.where(
       ({ status, waitUntil }) => status === "scheduled" && (waitUntil === null || waitUntil <= now),
     );
-    const promoted = due.sort((a, b) => (moment(a) < moment(b) ? -1 : 1)).slice(0, limit);
+    const promoted = due.sort((a, b) => moment(a) - moment(b) || this.between(a, b)).slice(0, limit);
     for (const task of promoted) this.move(task, { status: "pending" });
     const waiting = this.where(({ status }) => status === "scheduled");
     const next = Math.min(...waiting.map(({ waitUntil }) => Math.max(0, (waitUntil ?? now) - now)));
@@ -213,7 +217,7 @@ export class Reference extends ReferenceRows implements Answering {
       const age = retention[status];
       const expired = this.where(
         (task) => task.status === status && (task.finishedAt ?? Number.NaN) < this.now() - age,
-      ).sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0));
+      ).sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0) || this.between(a, b));
       removed += this.remove(expired.slice(0, limit - removed));
     }
     return removed;

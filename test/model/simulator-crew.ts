@@ -214,8 +214,9 @@ export class Crew {
     const { clock } = this.simulation;
     const ms = clock.between(lease / 2, 5 * lease);
     clock.note(`the machine sleeps for ${ms.toFixed(0)} ms`, "host");
-    // Who was just silent for another reason may be a suspect already.
-    for (const [home, until] of this.#silentUntil)
+    // Who was just silent for another reason, or has just begun to beat, may be a suspect already.
+    const begun = Array.from(this.#workers, ({ home, since }) => [home, since] as const);
+    for (const [home, until] of [...this.#silentUntil, ...begun])
       if (until + 2 * lease > clock.now) this.#silentUntil.set(home, clock.now + ms);
     clock.now += ms;
     this.#heldUntil = Math.max(this.#heldUntil, clock.now);
@@ -235,7 +236,7 @@ export class Crew {
     const until = clock.now + clock.between(lease / 2, 3 * lease);
     clock.note(`${what} until ${until.toFixed(0)}`, home.name);
     for (const thread of threads) thread.heldUntil = Math.max(thread.heldUntil, until);
-    if (threads.includes(home.heart)) this.#silentUntil.set(home, until);
+    if (threads.includes(home.heart)) this.#silentUntil.set(home, home.heart.heldUntil);
     this.#heldUntil = Math.max(this.#heldUntil, until);
   }
 

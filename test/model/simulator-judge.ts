@@ -1,6 +1,6 @@
 /** Watches what happens in a simulation, and says what must not have happened. */
 import type { Outcome, StoredAttempt, Turn, TurnResult } from "../../src/store.ts";
-import { isFinished, type TaskRecord } from "../../src/task.ts";
+import { isFinished, isFragile, type TaskRecord } from "../../src/task.ts";
 import type { Clock } from "./simulator-clock.ts";
 import type { Process, Settled, Witness } from "./simulator-wire.ts";
 
@@ -122,11 +122,19 @@ export class Judge implements Witness {
 
   // ---- the rows ------------------------------------------------------------------------------
 
+  #isRunning(task: TaskRecord): boolean {
+    const run = this.#runs.get(keyOf(task));
+    return run?.started === true && run.ended === undefined;
+  }
+
   #look(method: string): void {
     const { tasks, attempts, workers } = this.#read();
     for (const { id, concurrency } of workers) {
-      const held = tasks.filter(({ status, workerId }) => status === "running" && workerId === id).length;
-      this.must(held <= concurrency, () => `worker ${id} runs ${held} tasks, and has ${concurrency} slots`);
+      const held = tasks.filter(({ status, workerId }) => status === "running" && workerId === id);
+      const runs = held.filter((task) => this.#isRunning(task)).length;
+      this.must(runs <= concurrency, () => `worker ${id} runs ${runs} tasks, and has ${concurrency} slots`);
+      const fragile = held.filter(isFragile).length;
+      this.must(fragile <= concurrency, () => `worker ${id} holds ${fragile} tasks that a crash could end`);
     }
     const charges = charged(attempts);
     const now = new Map(tasks.map((task) => [task.id, task]));

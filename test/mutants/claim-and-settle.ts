@@ -63,7 +63,7 @@ export const claimAndSettle: readonly Mutant[] = [
     why: "A task that was cancelled between the look and the claim runs all the same.",
     file: statements,
     after: "claim: change(",
-    find: "sql`and status = 'pending'`",
+    find: `still("pending")`,
     replace: "sql``",
     caughtBy: {
       file: "test/unit/moved-in-between.test.ts",
@@ -259,8 +259,8 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "progress-ignores-generation",
     why: "An attempt that was left behind writes its progress over that of the one which runs now.",
     file: statements,
-    find: "where ${held(p)} and status = 'running'",
-    replace: "where dbq_tasks.id = ${p.id} and status = 'running'",
+    find: 'where ${held(d, p)} ${still("running")}',
+    replace: 'where dbq_tasks.id = ${p.id} ${still("running")}',
     caughtBy: onFile(
       "standings and progress > progress of a stale generation, or of what no longer runs, is not noted",
     ),
@@ -269,8 +269,8 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
     file: "src/slots.ts",
-    find: "if (this.#claimFailed) await handBackUnknown(",
-    replace: "if (this.#failures < 0) await handBackUnknown(",
+    find: "await this.#unknown.handBack();",
+    replace: "",
     caughtBy: {
       file: "test/model/found.test.ts",
       test: "a claim whose answer is lost holds no task for ever",

@@ -17,10 +17,62 @@ const onPostgres = (test: string) => ({
   file: "test/conformance/postgres.test.ts",
   test: `'Postgres' > ${test}`,
 });
+const plannedEarly = (what: string) => ({
+  file: "test/conformance/plans-postgres.test.ts",
+  test: `Postgres, skip-locked, planned while the tables were empty > ${what} finds its rows by an index, when the tables have been filled`,
+});
 const onMysql = (test: string) => ({ file: "test/conformance/mysql.test.ts", test: `'MySQL' > ${test}` });
 
 export const dialectFaults: readonly Mutant[] = [
+  {
+    name: "migration-of-mysql-that-was-cut-off-stays-so",
+    why: "A database whose first opening was killed half-way can be opened by nobody any more.",
+    file: mysql,
+    find: "isDone: (error) => isThere.has(",
+    replace: "isDone: (error) => new Set([0]).has(",
+    caughtBy: {
+      file: "test/unit/server-mysql-migration.test.ts",
+      test: "a migration that was cut off is gone on with",
+    },
+  },
   // ---- Postgres ------------------------------------------------------------------------------
+  {
+    name: "postgres-goes-through-all-rows-to-settle",
+    why: "A worker that was there before the first task reads the whole table to settle each batch.",
+    file: postgres,
+    find: "only: (id) => sql`any (array[${id}::bigint])`",
+    replace: "only: (id) => sql`${id}`",
+    caughtBy: plannedEarly("completed"),
+  },
+  {
+    name: "postgres-goes-through-all-that-is-scheduled",
+    why: "A worker that was there before the first task reads all that is scheduled to promote what is due.",
+    file: statements,
+    find: "and coalesce(status, '') = '${status}'",
+    replace: "and status = '${status}'",
+    caughtBy: plannedEarly("due"),
+  },
+  {
+    name: "settles-while-it-waits-to-claim",
+    why: "Workers that lock nothing wait for each other in circles: a second each time, until a server breaks one.",
+    file: "src/stores/turn-operations.ts",
+    find: "apart: d.spreads,",
+    replace: "apart: false,",
+    caughtBy: ofTurns(
+      "a worker that locks nothing > settles before it waits for one who claims the same, and so is never waited for by him",
+    ),
+  },
+  {
+    name: "failed-claim-hides-what-was-settled",
+    why: "What was settled is offered again, and told as lost, when the claim after it fails.",
+    file: "src/stores/methods.ts",
+    find: "return { ...settling, failure };",
+    replace: "throw failure;",
+    caughtBy: {
+      file: "test/unit/take-turn.test.ts",
+      test: "one that settles and claims apart tells what was settled, and what the claim failed with",
+    },
+  },
   {
     name: "turn-in-one-ignores-generation",
     why: "On Postgres a worker that was taken for dead overwrites the result of the one that ran its task again.",
@@ -135,11 +187,33 @@ export const dialectFaults: readonly Mutant[] = [
     name: "meta-that-is-no-text-fails-all-filters",
     why: "One row whose meta holds a NUL makes every list by meta fail.",
     file: postgres,
-    find: "case when meta::text ~ '\\\\\\\\u(0000|[dD][89a-fA-F])' then false else coalesce(${is}, false) end",
+    find: 'case when ${refused("meta::text")} then false else coalesce(${is}, false) end',
     replace: "coalesce(${is}, false)",
     caughtBy: onPostgres(
       "get, list, count, idle, attempts > a filter of meta passes over what is no text, and takes no harm from it",
     ),
+  },
+  {
+    name: "meta-with-any-escape-is-found-by-nothing",
+    why: "Tasks whose meta another program wrote, an emoji as two escapes in it, are found by no filter.",
+    file: postgres,
+    find: "regexp_replace(${json}, '\\\\\\\\|",
+    replace: "regexp_replace(${json}, 'nothing like this|",
+    caughtBy: {
+      file: "test/property/meta.test.ts",
+      test: "on Postgres, meta with an escape in it is found by its other keys > a backslash before u0000",
+    },
+  },
+  {
+    name: "rows-with-ids-below-one-are-not-found",
+    why: "A row that somebody inserted under an id of his own is never claimed, and what comes after it waits.",
+    file: postgresTurn,
+    find: "sql.raw(`'${first}'::bigint`)",
+    replace: 'sql.raw("0::bigint")',
+    caughtBy: {
+      file: "test/model/store-postgres.test.ts",
+      test: "a row that brings its own id > is claimed, whatever the id: -7",
+    },
   },
   {
     name: "deadlock-of-postgres-is-final",
@@ -222,6 +296,17 @@ export const dialectFaults: readonly Mutant[] = [
     caughtBy: onMysql("turn: claim > a row that no claim can take holds up no other, and no turn"),
   },
   {
+    name: "results-of-a-turn-are-one-packet",
+    why: "Tasks with large results that end together are settled never, and run again when their worker ends.",
+    file: mysql,
+    find: "for (const some of packets(there))",
+    replace: "for (const some of [there])",
+    caughtBy: {
+      file: "test/unit/server-mysql-limits.test.ts",
+      test: "on MySQL > results that are small enough by themselves are settled together: letters",
+    },
+  },
+  {
     name: "holder-as-it-was-when-the-transaction-began",
     why: "A unique key that somebody took a moment ago makes an app's transaction fail.",
     file: mysql,
@@ -250,9 +335,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "ended-transaction-of-mysql-is-accepted",
     why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
-    file: "src/stores/mysql-drizzle.ts",
-    find: "if (known?.ended) throw endedTransaction();\n  if (known) return;",
-    replace: "if (known) return;",
+    file: "src/stores/server-within.ts",
+    find: "if (scopes.some(({ ended }) => ended)) throw endedTransaction();",
+    replace: "",
     caughtBy: onMysql(
       "transaction and within > used after its transaction has ended it throws, and writes nothing",
     ),

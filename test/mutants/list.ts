@@ -1,8 +1,10 @@
 /** All seeded faults, by what they break. */
+import { aheadFaults } from "./ahead.ts";
 import { claimAndSettle } from "./claim-and-settle.ts";
 import { connectionFaults } from "./connections.ts";
 import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
+import { moveFaults } from "./moves.ts";
 import type { Mutant } from "./mutant.ts";
 import { queueFaults } from "./queue.ts";
 import { runningFaults } from "./running.ts";
@@ -14,10 +16,12 @@ export const mutants: readonly Mutant[] = [
   ...claimAndSettle,
   ...upkeepFaults,
   ...runningFaults,
+  ...aheadFaults,
   ...queueFaults,
   ...databaseFaults,
   ...valueFaults,
   ...connectionFaults,
   ...serverFaults,
   ...dialectFaults,
+  ...moveFaults,
 ];

@@ -70,12 +70,22 @@ export const queueFaults: readonly Mutant[] = [
     name: "failed-write-poisons-the-next",
     why: "After one write that failed every later enqueue of the process fails too.",
     file: "src/enqueue.ts",
-    find: "} catch (error) {\n      for (const { reject } of batch) reject(error);\n    }",
-    replace:
-      "} catch (error) {\n      for (const { reject } of batch) reject(error);\n      this.#closed = true;\n    }",
+    find: "for (const { reject } of batch) reject(error);",
+    replace: "for (const { reject } of batch) reject(error);\n      this.#closed = true;",
     caughtBy: {
       file: "test/unit/enqueue.test.ts",
       test: "GroupCommit > a write that fails fails its own calls, and no later ones",
+    },
+  },
+  {
+    name: "neighbours-share-a-refusal",
+    why: "One task with a date that the database does not have makes the enqueues of all others fail.",
+    file: "src/enqueue.ts",
+    find: "if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);",
+    replace: "",
+    caughtBy: {
+      file: "test/unit/enqueue.test.ts",
+      test: "GroupCommit > what the database refuses of one call fails no other, and ids stay in order",
     },
   },
   {
@@ -119,8 +129,8 @@ export const queueFaults: readonly Mutant[] = [
     why: "After a busy event loop an await times out whose task ended in time.",
     file: completion,
     after: "#giveUp(id: number",
-    find: "this.#late.push({ id, act: () => entry.reject(new AwaitTimeoutError(id, timeout)) });",
-    replace: "entry.reject(new AwaitTimeoutError(id, timeout));",
+    find: "this.#late.push({ id, act });",
+    replace: "act();",
     caughtBy: inQueue(
       "hints",
       "a task that ended in time has ended in time, though its await was looked after late",

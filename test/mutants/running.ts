@@ -30,8 +30,8 @@ export const runningFaults: readonly Mutant[] = [
     name: "one-task-too-many",
     why: "A worker with one slot runs two tasks at once that must not meet.",
     file: slots,
-    find: "concurrency - this.#running.size + ended.length",
-    replace: "concurrency - this.#running.size + ended.length + 1",
+    find: "this.#host.concurrency - this.inflight + (",
+    replace: "this.#host.concurrency - this.inflight + 1 + (",
     caughtBy: inWorker("claiming", "as many tasks run at once as concurrency says, and never one more"),
   },
   {
@@ -69,7 +69,7 @@ export const runningFaults: readonly Mutant[] = [
     name: "cancel-from-elsewhere-is-not-looked-for",
     why: "A cancel by another process never reaches the handler.",
     file: slots,
-    find: "this.#standingsTimer ??= this.#checkLater();",
+    find: "this.standings.watch();",
     replace: "",
     caughtBy: inWorker(
       "cancel",
@@ -82,7 +82,7 @@ export const runningFaults: readonly Mutant[] = [
     why: "A handler that ignores its signal takes its slot away for ever.",
     file: attempt,
     find: "this.#timer = after(afterAbort, () => this.#finish(undefined));",
-    replace: "",
+    replace: "this.#timer = undefined;",
     caughtBy: inWorker(
       "cancel",
       "a handler that ignores the cancel loses its slot, and its late result is ignored",
@@ -202,8 +202,8 @@ export const runningFaults: readonly Mutant[] = [
     name: "ended-outcome-is-forgotten-on-an-error",
     why: "A task that ended while the disk was full stays running under a living worker for ever.",
     file: slots,
-    find: "if (ended.length === 1) after(lonelyRetry, () => this.#offerAgain(ended));",
-    replace: "if (ended.length === 1) after(lonelyRetry, () => undefined);",
+    find: "if (lonely) after(lonely.refused(), () => this.#offerAgain([lonely]));",
+    replace: "if (lonely) after(lonely.refused(), () => undefined);",
     caughtBy: inWorker(
       "database-errors",
       "an error while settling is reported, and the turn is tried until it succeeds",
@@ -218,6 +218,40 @@ export const runningFaults: readonly Mutant[] = [
     replace: "const careful = this.#failures < 0;",
     caughtBy: inWorker("database-errors", "an end that the database refuses holds up no other task"),
     hangs: true,
+  },
+  {
+    name: "claims-that-fail-hold-up-what-has-ended",
+    why: "While the database takes no claim, nothing that has ended is settled either, and it all runs again.",
+    file: slots,
+    find: "await this.#turn(ended, !careful);\n      if (careful) await this.#turn([], true);",
+    replace: "if (careful) await this.#turn([], true);\n      await this.#turn(ended, !careful);",
+    caughtBy: inWorker(
+      "database-errors",
+      "what has ended is settled though the database takes no claim, which is not tried all the time",
+    ),
+    hangs: true,
+  },
+  {
+    name: "last-note-is-overtaken-by-the-end",
+    why: "What a task noted last is lost, when the note before it was being written as the task ended.",
+    file: "src/progress.ts",
+    find: "this.#writing = this.#writeAfter(this.#writing);",
+    replace: "void this.#write();",
+    caughtBy: {
+      file: "test/unit/progress-notes.test.ts",
+      test: "a write that is under way is waited for, and what is noted meanwhile comes after it",
+    },
+  },
+  {
+    name: "settled-and-told-as-lost",
+    why: "What was settled is offered again, and told as lost, when the look for more work after it fails.",
+    file: "src/stores/methods.ts",
+    find: "if (outcomes.length > 0) return last;",
+    replace: "",
+    caughtBy: {
+      file: "test/unit/take-turn.test.ts",
+      test: "one that has settled something tells at once, whatever would become of the next look",
+    },
   },
   {
     name: "declared-dead-for-good",
@@ -284,11 +318,44 @@ export const runningFaults: readonly Mutant[] = [
     name: "stop-waits-for-a-note",
     why: "A stop takes as long as somebody holds the database, though it has given up on its tasks.",
     file: "src/slots.ts",
-    find: "if (!this.#abandoned) await this.#progress.flush();",
-    replace: "await this.#progress.flush();",
+    find: "while (!this.#abandoned && !written)",
+    replace: "while (!written)",
     caughtBy: {
       file: "test/model/found.test.ts",
-      test: "a store that is out of reach holds up no stop, though a handler goes on noting its progress",
+      test: "nor does it hold up who has lost his task, and whose handler goes on noting its progress",
+    },
+  },
+  {
+    name: "turns-wait-for-a-note",
+    why: "A handler that notes its progress and then completes in its own transaction stops its whole worker.",
+    file: "src/slots.ts",
+    find: "await this.#progress.flush(notesTake);",
+    replace: "await this.#progress.flush();",
+    caughtBy: inWorker(
+      "database-errors",
+      "a note of progress that cannot be written holds up no other task's end",
+    ),
+  },
+  {
+    name: "late-claim-is-forgotten",
+    why: "What a server commits after its answer was given up on stays running for as long as its worker lives.",
+    file: "src/lost.ts",
+    find: "if (this.#underWay) this.#doubtUntil = now + doubtful;",
+    replace: "",
+    caughtBy: {
+      file: "test/unit/unknown-claims.test.ts",
+      test: "what is committed after the first look is found by a later one",
+    },
+  },
+  {
+    name: "handlers-share-a-context",
+    why: "A handler sees the tenant, or the span, of the one that was started before it.",
+    file: "src/current.ts",
+    find: 'return new AsyncResource("dbq-ts.task").runInAsyncScope(() => {\n    running.enterWith(inside);\n    return fn();\n  });',
+    replace: "return running.run(inside, fn);",
+    caughtBy: {
+      file: "test/worker/ahead.test.ts",
+      test: "claiming ahead > a task that has waited for a slot begins in no other task's async context",
     },
   },
 ];

@@ -1,13 +1,17 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 /** Faults of what is done with a server: repeats, transactions, what others are told. */
 import type { Mutant } from "./mutant.ts";
 
 const run = "src/stores/server-run.ts";
 const server = "src/stores/server.ts";
+const repeat = "src/stores/server-repeat.ts";
 
 const unit = (file: string) => (test: string) => ({ file: `test/unit/${file}.test.ts`, test });
 const ofRun = unit("server-run");
 const ofAnswers = unit("server-postgres-answers");
 const ofSessions = unit("server-postgres-sessions");
+const ofRepeats = unit("server-repeats");
+const ofHeld = unit("server-held");
 
 /** A case of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -48,9 +52,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "refusable-duplicate-is-repeated",
     why: "An enqueue that must be no duplicate is refused because of itself.",
-    file: server,
-    find: 'keyed === tasks.length && onDuplicate === "report"',
-    replace: "keyed === tasks.length",
+    file: repeat,
+    find: "if (tries > 0 && (yield* areThere(ops, tasks, made))) return made;",
+    replace: "",
     caughtBy: ofAnswers(
       "without an answer of Postgres > an enqueue that must not be a duplicate is not told that it is one, by itself",
     ),
@@ -58,9 +62,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "keyed-enqueue-gives-up",
     why: "A connection that breaks makes an enqueue fail that could have been repeated.",
-    file: server,
-    find: 'keyed === tasks.length && onDuplicate === "report"',
-    replace: 'keyed > tasks.length && onDuplicate === "report"',
+    file: repeat,
+    find: "twice: keyed === tasks.length,",
+    replace: "twice: keyed > tasks.length,",
     caughtBy: ofAnswers(
       "without an answer of Postgres > an enqueue whose keys tell is made again, and finds what it made",
     ),
@@ -76,7 +80,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "registering-without-an-answer-fails",
     why: "A worker does not start because a connection broke, though it is registered.",
-    file: server,
+    file: repeat,
     find: "if (!(error instanceof OutcomeUnknownError)) throw error;",
     replace: "if (error instanceof Error) throw error;",
     caughtBy: ofAnswers("without an answer of Postgres > a worker that registers looks whether it has"),
@@ -85,7 +89,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "turn-without-an-answer-is-repeated",
     why: "Tasks that were claimed while the connection broke stay running, and nobody runs them.",
     file: server,
-    find: "runner.run(op, once)",
+    find: "runner.run(op, turning)",
     replace: "runner.run(op)",
     caughtBy: ofAnswers(
       "without an answer of Postgres > a turn is not taken a second time: what it claimed would be forgotten",
@@ -95,8 +99,8 @@ export const serverFaults: readonly Mutant[] = [
     name: "deadlock-is-surfaced",
     why: "Of two workers that wait for each other one fails, where it had only to begin anew.",
     file: run,
-    find: 'late || this.#steps.failureOf(error) === "final"',
-    replace: 'late || this.#steps.failureOf(error) !== "lost"',
+    find: 'const ends = failure === "final"',
+    replace: 'const ends = failure !== "lost"',
     caughtBy: ofRun("what the server undid > (passing) is done again, and nobody hears of it"),
   },
   {
@@ -129,14 +133,25 @@ export const serverFaults: readonly Mutant[] = [
     name: "commits-are-not-told",
     why: "What one process enqueues, another one begins at its next poll.",
     file: run,
-    find: "if ((execution as Execution | undefined)?.changed) this.onCommit();",
+    find: "if ((execution as Execution | undefined)?.changed) this.teller?.tell();",
     replace: "",
     caughtBy: ofRun("others are told > of what was changed, once, when it is committed"),
   },
   {
+    name: "inserts-that-tell-nothing-are-not-told",
+    why: "Of what a process enqueues soon after something else, others hear at their next poll.",
+    file: run,
+    find: "if (note === undefined) this.changed = true;",
+    replace: "",
+    caughtBy: ofRun(
+      "others are told > by the insert itself, unless they were told just now, or it is part of a transaction",
+    ),
+  },
+  {
     name: "notify-is-not-sent-inside-of-a-transaction",
     why: "What an app's transaction enqueues, other processes begin at their next poll.",
-    file: server,
+    file: "src/stores/server-within.ts",
+    after: "function writerIn(",
     find: "await kind.tellInside?.(asked);",
     replace: "",
     caughtBy: ofSessions(
@@ -144,13 +159,23 @@ export const serverFaults: readonly Mutant[] = [
     ),
   },
   {
-    name: "ended-transaction-is-accepted",
-    why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
-    file: server,
-    find: "if (within) await kind.checkOpen(db, asked);",
+    name: "end-of-a-transaction-does-not-wait",
+    why: "An app's transaction is rolled back, and the task that it was enqueueing is there, or completed.",
+    file: "src/stores/server-within.ts",
+    find: "if (scope) await end(scope);",
     replace: "",
     caughtBy: onPostgres(
-      "transaction and within > used after its transaction has ended it throws, and writes nothing",
+      "transaction and within > what is not awaited ends with the app's own transaction, too",
+    ),
+  },
+  {
+    name: "ended-transaction-is-accepted",
+    why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
+    file: "src/stores/server-within.ts",
+    find: "await kind.checkOpen(tx, asked);",
+    replace: "",
+    caughtBy: unit("server-postgres")(
+      "a store on Postgres > takes no transaction that had ended before it was first seen",
     ),
   },
   {
@@ -168,7 +193,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "servers-are-migrated-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
     file: "src/stores/server-migrate.ts",
-    find: "await inside.query(text.lock, []);",
+    find: "await asked.query(text.lock, []);",
     replace: "",
     caughtBy: unit("server-postgres")(
       "a store on Postgres > waits with the tables for whoever is making them",
@@ -181,5 +206,85 @@ export const serverFaults: readonly Mutant[] = [
     find: "if (thread === undefined) {",
     replace: "if (thread === undefined || every > 0) {",
     caughtBy: ofSessions("a worker's session on Postgres > beats on while the event loop is blocked"),
+  },
+  {
+    name: "key-of-a-task-that-has-ended",
+    why: "A connection that breaks during a commit charges a customer twice, though the enqueue had a key.",
+    file: repeat,
+    find: "if (own.size === 0) return false;",
+    replace: "if (own.size >= 0) return false;",
+    caughtBy: ofRepeats(
+      "a commit of Postgres whose answer does not come > of an enqueue with a key whose task has ended by then: there is one task",
+    ),
+  },
+  {
+    name: "retry-of-what-has-run-again",
+    why: "A connection that breaks during a commit makes a task run twice that an operator retried once.",
+    file: "src/stores/operations.ts",
+    find: "if (seen !== undefined && seen !== task.generationId)",
+    replace: "if (seen !== undefined && seen < 0)",
+    caughtBy: ofRepeats(
+      "a commit of Postgres whose answer does not come > of a retry whose task has ended again by then: it runs once more, not twice",
+    ),
+  },
+  {
+    name: "more-than-an-insert-without-a-transaction",
+    why: "Of six hundred tasks of one call five hundred are written, and the call fails.",
+    file: "src/stores/mysql.ts",
+    find: "[...packets(tasks)].length === 1",
+    replace: "tasks.length > 0",
+    caughtBy: unit("server-mysql-many")("on MySQL > where one cannot be written, none is"),
+  },
+  {
+    name: "own-begin-is-not-seen",
+    why: "An enqueue commits what an app has begun by itself, and has not decided yet.",
+    file: "src/stores/server-within.ts",
+    find: "await kind.hasBegun(asked)",
+    replace: "false",
+    caughtBy: unit("server-postgres")(
+      "a store on Postgres > is part of a transaction that the app has begun by itself",
+    ),
+  },
+  {
+    name: "session-that-was-cut-off-keeps-its-lock",
+    why: "A worker whose heartbeat was cut off beats no more, and its tasks run twice.",
+    file: "src/stores/server-beat.mjs",
+    find: "params.session = ",
+    replace: "params.session = session ?? ",
+    caughtBy: unit("server-beat-cut-off")(
+      "on MySQL > a heartbeat that was cut off beats again on another connection",
+    ),
+  },
+  {
+    name: "heartbeat-stays-with-a-host-that-cannot-write",
+    why: "After a failover a worker that runs tasks looks dead to all others.",
+    file: "src/stores/server-beat.mjs",
+    after: "async function ask(",
+    find: "passOver();",
+    replace: "",
+    caughtBy: unit("server-beat-cut-off")(
+      "on Postgres > a heartbeat goes to the next host when the first lets it in and cannot write",
+    ),
+  },
+  {
+    name: "held-row-holds-up-the-dead",
+    why: "A transaction of the app that holds one task keeps those of all dead workers from running again.",
+    file: "src/stores/statements.ts",
+    find: "${heldBy(p)} ${d.skipLocked}",
+    replace: "${heldBy(p)} ${d.locked}",
+    caughtBy: ofHeld(
+      "on Postgres, skip-locked > a dead worker's task that is held is passed over, and freed by a later look",
+    ),
+    hangs: true,
+  },
+  {
+    name: "dead-worker-is-forgotten-beside-a-held-task",
+    why: "A task that somebody held when its worker died stays running until it is taken for an orphan.",
+    file: "src/stores/upkeep-operations.ts",
+    find: "if (!(yield* holdsOthers(workerId, free))) yield*",
+    replace: "yield*",
+    caughtBy: ofHeld(
+      "on Postgres, skip-locked > a dead worker's task that is held is passed over, and freed by a later look",
+    ),
   },
 ];

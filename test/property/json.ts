@@ -2,25 +2,76 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 
-/** Strings of any UTF-16 units, lone surrogates and NUL among them. */
-export const text = fc
-  .array(
-    fc.oneof(
-      fc.integer({ min: 0, max: 0xffff }),
-      fc.constantFrom(0, 0xd800, 0xdfff, 0x2028, 0x2029, 0x22, 0x5c, 0xfeff),
-    ),
-  )
-  .map((units) => String.fromCharCode(...units));
+/** What a reader in a hurry takes for something else, and what columns for names cut off. */
+const misread = fc.constantFrom(
+  ...[
+    "2026-01-01",
+    "2026-01-01T00:00:00.000Z",
+    "0000-00-00 00:00:00",
+    "10.5",
+    "1e400",
+    "-0",
+    "9007199254740993",
+  ],
+  ...[
+    "null",
+    "true",
+    "{}",
+    "[]",
+    '"',
+    "\\u0000",
+    "\\",
+    "",
+    " ",
+    "a ",
+    "a\t",
+    "\u{1f600}",
+    "e\u0301",
+    "\u00df",
+  ],
+);
+
+/** Strings of any UTF-16 units, lone surrogates and NUL among them, and of any characters, those beyond 16 bits too. */
+export const text = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc
+      .array(
+        fc.oneof(
+          fc.integer({ min: 0, max: 0xffff }),
+          fc.constantFrom(0, 0xd800, 0xdfff, 0x2028, 0x2029, 0x22, 0x5c, 0xfeff),
+        ),
+      )
+      .map((units) => String.fromCharCode(...units)),
+  },
+  { weight: 2, arbitrary: fc.string({ unit: "binary" }) },
+  { weight: 1, arbitrary: misread },
+);
+
+/** As every encoding of characters keeps it. */
+export const wellFormed = (any: string) => any.replace(/\p{Surrogate}/gu, "\ufffd");
 
 export const key = fc.oneof(
   text,
   fc.constantFrom("__proto__", "constructor", "toString", "toJSON", "length", "", "0", "a.b", "a b", "class"),
 );
 
-const number = fc.oneof(
+export const number = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.double({ min: -1_000, max: 1_000, noNaN: true }),
   fc.maxSafeInteger(),
-  fc.constantFrom(-0, 0, 2 ** 53, 2 ** 53 + 2, Number.MAX_VALUE, Number.MIN_VALUE, 1e21, -1e-7, 0.1 + 0.2),
+  fc.constantFrom(
+    -0,
+    0,
+    2 ** 53,
+    2 ** 53 + 2,
+    -(2 ** 63),
+    Number.MAX_VALUE,
+    Number.MIN_VALUE,
+    1e21,
+    -1e-7,
+    0.1 + 0.2,
+  ),
 );
 
 /** Whatever JSON can say. `fromEntries` makes own properties of all keys, `__proto__` too. */

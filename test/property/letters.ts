@@ -1,6 +1,6 @@
 /** Letters: generated tasks whose every part is a value of which it is known what must become of it. */
 import fc from "fast-check";
-import { anything, json, key, notJson, places, planted, text } from "./json.ts";
+import { anything, json, key, notJson, number, places, planted, text, wellFormed } from "./json.ts";
 
 /** A value, and whether it must be kept, must be refused because of what is planted in it, or may be either. */
 export type Parcel =
@@ -33,6 +33,23 @@ const thrown: fc.Arbitrary<Thrown> = fc.record(
   { noNullPrototype: true },
 );
 
+/** What a name may be: no NUL, no half of a surrogate pair, not empty. */
+export const label: fc.Arbitrary<string> = text
+  .map((any) => wellFormed(any).replaceAll("\0", "\u0001"))
+  .filter((any) => any !== "");
+
+/** Queues whose names a collation may take for one. */
+export const queueNames = [
+  "mail",
+  "Mail",
+  "mail ",
+  " mail",
+  "m\u00e1il",
+  "ma\u0301il",
+  "\uff4dail",
+  "\u{1f4ee}",
+] as const;
+
 export const placesOfPayload = ["args", "kwargs", "meta"] as const;
 export type Place = (typeof placesOfPayload)[number];
 
@@ -46,6 +63,9 @@ export interface Letter {
   result: Parcel;
   thrown: Thrown;
   ending: Ending;
+  /** What its handler notes of its progress. */
+  note: { progress: number; text: string };
+  names: { queueName: string; requestId: string; uniqueKey: string };
 }
 
 export const letter: fc.Arbitrary<Letter> = fc.record({
@@ -53,6 +73,8 @@ export const letter: fc.Arbitrary<Letter> = fc.record({
   parcels: fc.record({ args: parcel, kwargs: parcel, meta: parcel }),
   result: parcel,
   thrown,
+  note: fc.record({ progress: number, text }),
+  names: fc.record({ queueName: fc.constantFrom(...queueNames), requestId: label, uniqueKey: label }),
   ending: fc.constantFrom("returns" as const, "returns" as const, "completes" as const, "throws" as const),
 });
 

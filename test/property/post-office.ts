@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { currentTask, openQueue, type Queue, task, Worker } from "../../src/index.ts";
+import type { DatabaseKind, Home } from "./databases.ts";
 
 export interface Post {
   queue: Queue;
@@ -40,31 +41,53 @@ export const complete = task(
   "complete",
   async (number: number) => {
     const { context, within } = currentTask<Queue>();
-    await context.transaction((tx: Parameters<typeof within>[0]) => {
-      within(tx).complete(resultOf(number));
-    });
+    await context.transaction((tx: Parameters<typeof within>[0]) => within(tx).complete(resultOf(number)));
   },
   { maxRetries: 0 },
 );
+
+type Opened = Omit<Post, "raw" | "inserted">;
+
+const maxPayload = 300_000;
+
+/** Opens it on a database that is there. */
+async function openedOn(target: string): Promise<Opened> {
+  const options = { synchronous: "normal", maxPayload } as const;
+  const [queue, other] = [await openQueue(target, options), await openQueue(target, options)];
+  // MySQL tells nobody of a row that another program wrote.
+  const worker = new Worker<Queue>(queue, { context: queue, pollInterval: 20 });
+  await worker.start();
+  const close = async () => {
+    await worker.stop({ grace: 0 });
+    await Promise.all([queue.close(), other.close()]);
+  };
+  return { queue, other, worker, maxPayload, close };
+}
+
+/** Opens it on a new database. */
+export async function postOfficeOn({ newHome }: DatabaseKind): Promise<Opened & Pick<Home, "put">> {
+  const home = await newHome();
+  const post = await openedOn(home.target);
+  const close = async () => {
+    await post.close();
+    await home.remove();
+  };
+  return { ...post, put: home.put, close };
+}
 
 /** Opens it on a new file. */
 export async function postOffice(): Promise<Post> {
   const folder = mkdtempSync(join(tmpdir(), "dbq-post-"));
   const path = join(folder, "dbq.db");
-  const maxPayload = 300_000;
-  const options = { synchronous: "normal", maxPayload } as const;
-  const [queue, other] = [await openQueue(path, options), await openQueue(path, options)];
+  const post = await openedOn(path);
   const raw = new Database(path, { timeout: 20_000 });
   const last = raw
     .prepare("select coalesce(max(seq), 0) from sqlite_sequence where name = 'dbq_tasks'")
     .pluck();
-  const worker = new Worker<Queue>(queue, { context: queue });
-  await worker.start();
   const close = async () => {
-    await worker.stop({ grace: 0 });
-    await Promise.all([queue.close(), other.close()]);
+    await post.close();
     raw.close();
     rmSync(folder, { recursive: true, force: true });
   };
-  return { queue, other, raw, worker, maxPayload, inserted: () => last.get() as number, close };
+  return { ...post, raw, inserted: () => last.get() as number, close };
 }

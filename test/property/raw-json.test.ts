@@ -5,7 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TaskId, task } from "../../src/index.ts";
 import { ended, read } from "../worker/setup.ts";
-import { echo, type Post, postOffice } from "./post-office.ts";
+import { databases } from "./databases.ts";
+import { echo, type Post, postOffice, postOfficeOn } from "./post-office.ts";
 
 let post: Post;
 beforeAll(async () => {
@@ -92,6 +93,40 @@ describe("given as JSON reads it", () => {
   });
 });
 
+/** JSON.parse rounds them without a word: another language's 64-bit id would be another id. */
+const bentNumbers: [what: string, args: string][] = [
+  ["2^53 + 1", "[9007199254740993]"],
+  ["an id of 64 bits", "[1234567890123456789]"],
+  ["the same, negative, beside a string and inside of an object", '[{"a":"123","b":[-9007199254740993]}]'],
+  ["1e400", "[1e400]"],
+];
+
+/** A server takes bytes for text, and Postgres no JSON that is none. */
+const onServers = given.filter(
+  ([what]) => !["bytes instead of text", "meta that is no JSON, which no function sees"].includes(what),
+);
+
+for (const kind of [databases.postgres, databases.mysql])
+  describe.skipIf(await kind.missing())(`given as JSON reads it, on ${kind.name}`, () => {
+    let server: Awaited<ReturnType<typeof postOfficeOn>>;
+    beforeAll(async () => {
+      server = await postOfficeOn(kind);
+    });
+    afterAll(() => server.close());
+
+    test.each(onServers)("%s", async (_, columns, result) => {
+      const row = { func: echo.taskName, max_retries: 0, ...columns } as Record<string, string | number>;
+      const done = await ended(server.queue, await server.put(row));
+      expect(done.error).toBeNull();
+      expect(done.result).toStrictEqual(result);
+    });
+
+    test.each(bentNumbers)("%s is not given as another number", async (_, args) => {
+      const failed = await ended(server.queue, await server.put({ func: echo.taskName, args }));
+      expect(failed).toMatchObject({ status: "failed", error: { code: "DBQ_TASK_CORRUPT" } });
+    });
+  });
+
 const failing: [what: string, columns: Columns, column: string][] = [
   ["no JSON", { args: "[oops" }, "args"],
   ["an empty text", { args: "" }, "args"],
@@ -126,13 +161,7 @@ describe("fails by itself, with the name of the column", () => {
 });
 
 describe("numbers that JavaScript does not have", () => {
-  // JSON.parse rounds them without a word: another language's 64-bit id would be another id.
-  test.each([
-    ["2^53 + 1", "[9007199254740993]"],
-    ["an id of 64 bits", "[1234567890123456789]"],
-    ["the same, negative, beside a string and inside of an object", '[{"a":"123","b":[-9007199254740993]}]'],
-    ["1e400", "[1e400]"],
-  ])("%s is not given as another number", async (_, args) => {
+  test.each(bentNumbers)("%s is not given as another number", async (_, args) => {
     const failed = await ended(post.queue, await inserted({ args }));
     expect(failed).toMatchObject({ status: "failed", error: { code: "DBQ_TASK_CORRUPT" } });
   });

@@ -1,20 +1,17 @@
 /** Invariant: the values that queues are known to bend come back equal, one by one, from each place where a value may be. */
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Task } from "../../src/index.ts";
 import { allEnded } from "../worker/setup.ts";
+import { databases } from "./databases.ts";
 import { same } from "./json.ts";
-import { complete, echo, make, numberFor, type Post, postOffice } from "./post-office.ts";
-
-let post: Post;
-beforeAll(async () => {
-  post = await postOffice();
-});
-afterAll(() => post.close());
+import { complete, echo, make, numberFor, type Post, postOfficeOn } from "./post-office.ts";
 
 /** The value, made anew for each place, as it came back from each. */
-async function everywhere(value: () => unknown): Promise<unknown[]> {
-  const { queue } = post;
+async function everywhere(
+  { queue, other }: Pick<Post, "queue" | "other">,
+  value: () => unknown,
+): Promise<unknown[]> {
   const ids = await queue.enqueueTasks([
     [echo, value()],
     [echo.with({ kwargs: { it: value() } })],
@@ -33,7 +30,7 @@ async function everywhere(value: () => unknown): Promise<unknown[]> {
     meta.meta.it,
     returned.result,
     settled.result,
-    (await post.other.getTask(returned.id))?.result,
+    (await other.getTask(returned.id))?.result,
   ];
 }
 
@@ -82,6 +79,15 @@ const kept: [what: string, value: () => unknown, back?: () => unknown][] = [
   ["__proto__ as an own key", () => parsed('{"__proto__":{"admin":true},"in":[{"__proto__":1}]}')],
   ["constructor, toString and hasOwnProperty", () => ({ constructor: 1, toString: 2, hasOwnProperty: null })],
   ["a toJSON that is no function", () => ({ toJSON: "no" })],
+  [
+    "numbers and dates as text",
+    () => ["10.5", "1e400", "-0", "2026-01-01", "2026-01-01T00:00:00.000Z", "null"],
+  ],
+  ["no text, and nothing", () => ({ text: "", nothing: null, none: [], plain: {} })],
+  ["keys that are not the same to the letter", () => ({ a: 1, A: 2, "a ": 3, á: 4, "a\u0301": 5, "": 6 })],
+  ["keys in an order of their own", () => ({ b: 1, a: { d: 1, c: 2 }, aa: 3 })],
+  ["characters of four bytes", () => ({ "😀": "𝒳𐍈" })],
+  ["70,000 of them", () => "😀".repeat(70_000)],
   ["text that is JSON", () => '{"a":1}'],
   ["text that is SQL", () => "'); drop table dbq_tasks; --"],
   ["the same object twice", () => ({ one: shared, two: [shared, shared] })],
@@ -109,12 +115,21 @@ const kept: [what: string, value: () => unknown, back?: () => unknown][] = [
   ["10,000 keys", () => Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, i]))],
 ];
 
-test.each(kept)("%s", async (_, value, back = value) => {
-  const expected = back();
-  const arrived = await everywhere(value);
-  expect(arrived).toHaveLength(8);
-  for (const one of arrived) {
-    expect(one).toStrictEqual(expected);
-    expect(same(one, expected)).toBe(true);
-  }
-});
+for (const kind of Object.values(databases))
+  describe.skipIf(await kind.missing())(`on ${kind.name}`, () => {
+    let post: Awaited<ReturnType<typeof postOfficeOn>>;
+    beforeAll(async () => {
+      post = await postOfficeOn(kind);
+    });
+    afterAll(() => post.close());
+
+    test.each(kept)("%s", async (_, value, back = value) => {
+      const expected = back();
+      const arrived = await everywhere(post, value);
+      expect(arrived).toHaveLength(8);
+      for (const one of arrived) {
+        expect(one).toStrictEqual(expected);
+        expect(same(one, expected)).toBe(true);
+      }
+    });
+  });

@@ -54,9 +54,12 @@ async function prepare(operation: Operation, folder: string, furnished: string):
 }
 
 /** Somebody who looks on sees as many changes as there are transactions. @throws when it is seen half done */
-function refuseHalves({ name, commits }: Operation, points: readonly Point[]): void {
+export function refuseHalves(
+  { name, commits }: Operation,
+  points: readonly Pick<Point, "name" | "state">[],
+): void {
   if (commits === undefined) return;
-  const changes = points.filter(({ state }, i) => i > 0 && !isSame(state, (points[i - 1] as Point).state));
+  const changes = points.filter(({ state }, i) => i > 0 && !isSame(state, points[i - 1]?.state ?? {}));
   if (changes.length === commits) return;
   const where = changes.map((point) => `\n  ${points.indexOf(point)}: ${point.name}`).join("");
   throw new Error(`${name}: it is to be seen as ${commits} changes, and was as ${changes.length}:${where}`);
@@ -74,8 +77,8 @@ function refuseUnlocked({ name, ofTheApp, commits }: Operation, points: readonly
   }
 }
 
-/** What it deletes, or may have deleted at one of its points. */
-export function deletedBy({ points }: Course): ReadonlySet<number> {
+/** What an operation deletes, or may have deleted at one of its points. */
+export function deletedBy(points: readonly Pick<Point, "state">[]): ReadonlySet<number> {
   const idsOf = (state: State | undefined) => (state?.dbq_tasks ?? []).map(({ id }) => Number(id));
   const left = new Set(idsOf(points.at(-1)?.state));
   return new Set(idsOf(points[0]?.state).filter((id) => !left.has(id)));

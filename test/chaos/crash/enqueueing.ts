@@ -1,11 +1,16 @@
 /** Enqueueing, in each way that there is. */
-import Database from "better-sqlite3";
 import { sql } from "drizzle-orm";
-import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import { DuplicateTaskError, openQueue } from "../../../src/index.ts";
+import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";
 import { chore } from "../../fixtures/tasks.ts";
+import { placeOf } from "../place/place.ts";
 import { heldKey } from "./furnished.ts";
 import { type Operation, onQueue } from "./operation.ts";
+
+/** A Drizzle database of an app's own. */
+interface App {
+  transaction<T>(fn: (tx: AppTransaction) => T): T;
+}
 
 const order = "order:1";
 const ordered = chore.with({ requestId: order });
@@ -52,22 +57,22 @@ export const enqueueing: readonly Operation[] = [
 
   onQueue("enqueue in a transaction of the queue", 1, async (queue, actor) => {
     actor.arm();
-    const id = await queue.transaction((tx, q) => {
-      const enqueued = q.enqueueTask(ordered, 0, "return");
-      tx.run(insertOrder);
-      return enqueued;
-    });
+    const id = await queue.transaction((tx: AppTransaction, q) =>
+      after(q.enqueueTask(ordered, 0, "return"), (enqueued) => after(runIn(tx, insertOrder), () => enqueued)),
+    );
     actor.acknowledged(id);
   }),
 
   onQueue("enqueue in a transaction that is rolled back", 0, async (queue, actor) => {
     actor.arm();
     const asPlanned = new Error("as planned");
-    const rolledBack = queue.transaction((tx, q) => {
-      tx.run(insertOrder);
-      q.enqueueTask(ordered, 0, "return");
-      throw asPlanned;
-    });
+    const rolledBack = queue.transaction((tx: AppTransaction, q) =>
+      after(runIn(tx, insertOrder), () =>
+        after(q.enqueueTask(ordered, 0, "return"), () => {
+          throw asPlanned;
+        }),
+      ),
+    );
     await rolledBack.catch((error: unknown) => {
       if (error !== asPlanned) throw error;
     });
@@ -79,13 +84,12 @@ export const enqueueing: readonly Operation[] = [
     commits: 1,
     ofTheApp: true,
     async act(actor) {
-      const app: BetterSQLite3Database = drizzle(new Database(actor.database));
+      const app = (await placeOf(actor.database).app(actor.database)) as App;
       const queue = await openQueue(app);
       actor.arm();
-      const ids = app.transaction((tx) => {
-        tx.run(insertOrder);
-        return queue.within(tx).enqueueTasks([[ordered, 0, "return"]]);
-      });
+      const ids = await app.transaction((tx) =>
+        after(runIn(tx, insertOrder), () => queue.within(tx).enqueueTasks([[ordered, 0, "return"]])),
+      );
       actor.acknowledged(...ids);
     },
   },

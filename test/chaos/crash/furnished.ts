@@ -3,12 +3,19 @@ import { openQueue, type Queue } from "../../../src/index.ts";
 import { write } from "../../fixtures/ledger.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
-import { openFile } from "../place/sqlite.ts";
+import { type Kind, openRaw, placeOf } from "../place/place.ts";
 import { ByHand, outcome } from "./by-hand.ts";
 import type { Files, Say } from "./operation.ts";
 
 /** No process has this id, nor could one. */
 const nobody = 2 ** 30;
+
+/** In the words of each database. */
+const hourBefore: Readonly<Record<Kind, (time: string) => string>> = {
+  sqlite: (time) => `${time} - 3600000`,
+  postgres: (time) => `${time} - interval '1 hour'`,
+  mysql: (time) => `${time} - interval 1 hour`,
+};
 
 /** The unique key that one of the pending tasks holds. */
 export const heldKey = "held";
@@ -45,11 +52,10 @@ async function die(dead: ByHand): Promise<void> {
 async function vanish(gone: ByHand, database: string): Promise<void> {
   await gone.register();
   await gone.hold(2);
-  using raw = openFile(database);
-  raw.client.prepare("delete from dbq_workers where id = ?").run(gone.id);
-  raw.client
-    .prepare("update dbq_tasks set started_at = started_at - 3600000 where worker_id = ?")
-    .run(gone.id);
+  await using raw = await openRaw(database);
+  const earlier = hourBefore[placeOf(database).kind]("started_at");
+  await raw.run(`delete from dbq_workers where id = '${gone.id}'`);
+  await raw.run(`update dbq_tasks set started_at = ${earlier} where worker_id = '${gone.id}'`);
 }
 
 /** Pending ones, one that holds a unique key, and two that are due at once. */

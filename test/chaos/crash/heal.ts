@@ -3,14 +3,15 @@ import { openQueue, type Task, Worker } from "../../../src/index.ts";
 import { write } from "../../fixtures/ledger.ts";
 import { type Context, chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
-import { openFile } from "../place/sqlite.ts";
+import { openRaw } from "../place/place.ts";
 import { comeToRest } from "../rest.ts";
 import type { Files } from "./operation.ts";
 
 /** Opens what a killed process has left, enqueues one task more, and lets a worker bring all to its end. */
 export async function heal({ database, ledger }: Files): Promise<void> {
-  await using queue = await openQueue(database, { synchronous: "normal" });
-  if (!isAudited(database)) await audit(database);
+  // Many heal at a time, and a server has only so many connections for all.
+  await using queue = await openQueue(database, { synchronous: "normal", poolSize: 2 });
+  if (!(await isAudited(database))) await audit(database);
   write(ledger, "acknowledged", { task: await queue.enqueueTask(chore, 0, "return") });
   const context: Context = { ledger, queue };
   const worker = new Worker(queue, { context, tasks: [chore], concurrency: 16, lease: "1s" });
@@ -32,7 +33,10 @@ export function tellOutcomes(worker: Worker<Context>, ledger: string): void {
 }
 
 /** A database that was made just now is not. */
-function isAudited(database: string): boolean {
-  using raw = openFile(database);
-  return raw.client.prepare("select 1 from sqlite_master where name = 'audit'").get() !== undefined;
+async function isAudited(database: string): Promise<boolean> {
+  await using raw = await openRaw(database);
+  return await raw.all("select 1 as one from audit limit 1").then(
+    () => true,
+    () => false,
+  );
 }

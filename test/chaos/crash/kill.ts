@@ -46,7 +46,7 @@ export async function survives(kill: Kill): Promise<boolean> {
     if (!varies && !isSame(found, state))
       throw new Error(`another process saw something else before:\n${difference(found, state)}`);
     await heal(files);
-    judge(kill.course, found, await historyOf({ ...files, ledger }));
+    judge(deletedBy(kill.course.points), found, await historyOf({ ...files, ledger }));
     rmSync(folder, { recursive: true });
     return !spared;
   } catch (error) {
@@ -68,8 +68,8 @@ function look(folder: string): State {
   return state;
 }
 
-function judge(course: Course, found: State, history: History): void {
-  const deleted = deletedBy(course);
+/** `found`: what was there before it healed. @throws what was broken */
+export function judge(deleted: ReadonlySet<number>, found: State, history: History): void {
   demand(withoutDeleted(history, deleted), { mayBeDeleted: (task) => deleted.has(task) });
   const [due, charged] = [attemptsCutOff(found), crashesSince(found, history)].map(String);
   if (due !== charged) throw new Error(`crashes were charged to ${charged}, and were due to ${due}`);

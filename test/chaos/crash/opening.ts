@@ -1,16 +1,9 @@
-/** Opening a queue, with all that this makes of a file, and closing it. */
+/** Opening a queue, with all that this makes of a file. */
 import Database from "better-sqlite3";
-import { drizzle } from "drizzle-orm/better-sqlite3";
-import { openQueue } from "../../../src/index.ts";
-import { chore } from "../../fixtures/tasks.ts";
 import { openFile } from "../place/sqlite.ts";
 import { furnish } from "./furnished.ts";
-import { nothing, type Operation, onQueue } from "./operation.ts";
-
-async function opens(actor: { arm(): void; open(): Promise<unknown> }): Promise<void> {
-  actor.arm();
-  await actor.open();
-}
+import { nothing, type Operation } from "./operation.ts";
+import { opens } from "./reopening.ts";
 
 export const opening: readonly Operation[] = [
   // The tables, and then the journal.
@@ -40,29 +33,4 @@ export const opening: readonly Operation[] = [
     },
     act: opens,
   },
-
-  { name: "open a queue's file", commits: 0, act: opens },
-
-  {
-    name: "open beside an app's connection",
-    commits: 0,
-    async act(actor) {
-      actor.arm();
-      await openQueue(drizzle(new Database(actor.database)));
-    },
-  },
-
-  onQueue("close", 0, async (queue, actor) => {
-    actor.acknowledged(await queue.enqueueTask(chore, 0, "return"));
-    actor.arm();
-    await queue.close();
-  }),
-
-  onQueue("close with an enqueue under way", 1, async (queue, actor) => {
-    actor.arm();
-    const enqueued = queue.enqueueTask(chore, 0, "return");
-    const closed = queue.close();
-    actor.acknowledged(await enqueued);
-    await closed;
-  }),
 ];

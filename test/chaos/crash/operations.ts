@@ -3,6 +3,7 @@ import { enqueueing } from "./enqueueing.ts";
 import { opening } from "./opening.ts";
 import { operating } from "./operating.ts";
 import type { Operation } from "./operation.ts";
+import { reopening } from "./reopening.ts";
 import { running } from "./running.ts";
 import { surviving } from "./surviving.ts";
 import { upkeeping } from "./upkeeping.ts";
@@ -13,5 +14,6 @@ export const operations: readonly Operation[] = [
   ...operating,
   ...upkeeping,
   ...opening,
+  ...reopening,
   ...surviving,
 ];

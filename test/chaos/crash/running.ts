@@ -1,6 +1,7 @@
 /** What a worker does for its tasks: claim, beat, note progress, settle. */
 import { sql } from "drizzle-orm";
 import type { OutcomeKind } from "../../../src/store.ts";
+import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";
 import { outcome } from "./by-hand.ts";
 import { type Operation, onQueue } from "./operation.ts";
 
@@ -65,10 +66,11 @@ export const running: readonly Operation[] = [
     if (!held) throw new Error("there was nothing to claim");
     const completed = outcome(held, "completed", '"within"');
     actor.arm();
-    await queue.transaction((tx) => {
-      worker.store.within(tx).settle(completed);
-      tx.run(sql`insert into effects (task) values (${held.id})`);
-    });
+    await queue.transaction((tx: AppTransaction) =>
+      after(worker.store.within(tx).settle(completed), () =>
+        runIn(tx, sql`insert into effects (task) values (${held.id})`),
+      ),
+    );
     worker.tell(completed);
   }),
 ];

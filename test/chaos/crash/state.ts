@@ -11,7 +11,7 @@ export type State = Readonly<Record<string, readonly Row[]>>;
 const differs = /_at$|^(wait_until|pid|process_start)$/;
 
 /** The audit is the checker's: it says more than this comparison, and its times differ. */
-const leftOut = new Set(["audit", "audit_workers"]);
+export const isOfTheChecker = (table: string): boolean => ["audit", "audit_workers"].includes(table);
 
 export function stateOf(database: string): State {
   if (!existsSync(database)) return {};
@@ -28,7 +28,7 @@ function tablesOf(client: Database.Database): State {
   const schema = all("select type, name, sql from sqlite_master order by name");
   const names = schema.filter(({ type }) => type === "table").map(({ name }) => String(name));
   const tables = names
-    .filter((name) => !leftOut.has(name))
+    .filter((name) => !isOfTheChecker(name))
     .map((name) => [name, all(`select * from "${name}" order by rowid`).map(comparable)] as const);
   return {
     ...Object.fromEntries(tables),
@@ -39,7 +39,7 @@ function tablesOf(client: Database.Database): State {
 }
 
 /** Whether there is a time is compared, and not which; of a worker, whose id is host:pid:name, its name. */
-function comparable(row: Row): Row {
+export function comparable(row: Row): Row {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => {
       if (differs.test(name) && value !== null) return [name, "some"];

@@ -23,7 +23,7 @@ async function leaveKilled(files: Files, operation: string, at: string): Promise
 }
 
 /** What a worker does when it starts, each step by hand: timers would make its order another one each time. */
-async function survive(actor: Actor): Promise<void> {
+export async function survive(actor: Actor): Promise<void> {
   const queue = await actor.open();
   const worker = await actor.worker(queue, "survivor");
   actor.arm();

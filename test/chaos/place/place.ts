@@ -33,6 +33,8 @@ export interface Place {
   make(near: string): Promise<string>;
   /** Removes what `make` has made, and ends whoever is still connected to it. */
   remove(database: string): Promise<void>;
+  /** What its server calls it; its path. */
+  nameOf(database: string): string;
   /** `patience`: milliseconds for a lock. */
   open(database: string, patience: number): Promise<Raw>;
   /** A Drizzle database of an app's own. */
@@ -45,6 +47,8 @@ export interface Place {
   lockWorker(pid: number): string[];
   /** Ends all connections to this database but those that `open` has made. @returns how many */
   terminate?(database: string): Promise<number>;
+  /** How many connections to this database there are, but those that `open` has made. */
+  sessions?(database: string): Promise<number>;
 }
 
 const places: readonly (readonly [scheme: RegExp, place: Place])[] = [

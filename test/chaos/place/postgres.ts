@@ -48,6 +48,9 @@ const terminate = (database: string) =>
     `select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${nameOf(database)}'`,
   );
 
+const sessions = (database: string) =>
+  administer(database, `select 1 from pg_stat_activity where application_name = '${nameOf(database)}'`);
+
 export const postgres: Place = {
   kind: "postgres",
   name: "Postgres",
@@ -60,6 +63,7 @@ export const postgres: Place = {
     await terminate(database);
     await administer(database, `drop schema if exists ${nameOf(database)} cascade`);
   },
+  nameOf,
   async open(database, patience) {
     const client = await connect(database);
     await client.query(`set lock_timeout = ${patience}`);
@@ -95,4 +99,5 @@ export const postgres: Place = {
   },
   lockWorker: (pid) => ["begin", `select 1 from dbq_workers where pid = ${pid} for update`],
   terminate,
+  sessions,
 };

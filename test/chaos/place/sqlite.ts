@@ -25,6 +25,7 @@ export const sqlite: Place = {
   async remove(database) {
     rmSync(dirname(database), { recursive: true, force: true });
   },
+  nameOf: (database) => database,
   async open(database, patience) {
     const { client } = openFile(database, patience);
     return {

@@ -26,13 +26,13 @@ export const workers: Promises = {
         came === 0 && holds > 0 && silent < lease - rounding && !mayDie(worker),
     ),
 
-  "only a worker that stops hands back uncharged": ({ entries, moves }, { unanswered = false }) => {
+  "only a worker that stops hands back uncharged": ({ entries, moves, ahead }, { unanswered = false }) => {
     const told = (word: string) =>
       new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
     // Of a process that does not tell when it begins, it is not known when it stops.
     const [begun, stopping] = [told("begun"), told("stopping")];
     const started = new Set(entries.filter(({ what }) => what === "start").map(key));
-    const mayBe = (move: Move) => unanswered && !started.has(keyOfEnded(move));
+    const mayBe = (move: Move) => (unanswered || ahead) && !started.has(keyOfEnded(move));
     return moves.filter((move) => {
       const by = processOf(move.worker);
       const early = begun.has(by) && move.at < (stopping.get(by) ?? Number.POSITIVE_INFINITY);

@@ -27,6 +27,12 @@ const between = 2_500;
 /** How late something may be, in milliseconds, beyond what it has to wait for. */
 const slack = 1_000;
 
+/**
+ * And how early it may look: a timer counts from the beginning of its turn of the event loop, and whoever notes his time may
+ * have been kept from it. A step is an hour.
+ */
+const early = 50;
+
 /** A step of clocks, by the steady clock. */
 interface Step {
   from: number;
@@ -161,16 +167,16 @@ function delayedOf({ entries }: History): Delayed[] {
 
 function figures(history: History, steps: readonly Step[], recoveries: readonly number[]): Figure[] {
   const during = ({ from, to }: Pick<Delayed, "from" | "to">, fits: (step: Step) => boolean) =>
-    steps.some((step) => fits(step) && step.to >= from - 50 && step.from <= to + 50);
+    steps.some((step) => fits(step) && step.to >= from - early && step.from <= to + early);
   const delayed = delayedOf(history);
   const wait = ({ from, to }: Delayed) => to - from;
   const isLate = (task: Delayed) => wait(task) > keeping.delay + slack;
   const behind = delayed.filter((task) => during(task, ({ forwards, all }) => all && !forwards));
   const others = delayed.filter((task) => !behind.includes(task));
-  const early = delayed.filter((task) => wait(task) < keeping.delay - 50);
+  const hasty = delayed.filter((task) => wait(task) < keeping.delay - early);
   // What is put off in the very moment of a step may be so by the old clock, and be looked at by the new one.
   const amid = ({ from, enqueued }: Delayed) => during({ from, to: enqueued }, () => true);
-  const unexplained = early.filter(
+  const unexplained = hasty.filter(
     (task) => !amid(task) && !during(task, ({ forwards, all }) => forwards || !all),
   );
   deepStrictEqual(unexplained, [], "nothing that was put off starts early, unless a clock went forwards");
@@ -179,7 +185,7 @@ function figures(history: History, steps: readonly Step[], recoveries: readonly 
     { name: "of all clocks", value: steps.filter(({ all }) => all).length },
     { name: "tasks", value: history.tasks.length },
     { name: "tasks put off", value: delayed.length },
-    { name: "started early by a step forwards", value: early.length },
+    { name: "started early by a step forwards", value: hasty.length },
     { name: "late by a step backwards", value: behind.filter(isLate).length },
     ...spread(
       "late otherwise",
@@ -196,7 +202,7 @@ function figures(history: History, steps: readonly Step[], recoveries: readonly 
 function timesOf({ entries }: History, what: string, timeout: number): number[] {
   const late = entries.filter((entry) => entry.what === what).map(({ note }) => (note as number) - timeout);
   deepStrictEqual(
-    late.filter((ms) => ms < -5),
+    late.filter((ms) => ms < -early),
     [],
     `${what}: none before its time`,
   );

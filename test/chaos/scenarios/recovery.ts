@@ -8,7 +8,7 @@ import { demand } from "../checker.ts";
 import { isCrash, pidOf } from "../crowd.ts";
 import { type History, historyOf } from "../history.ts";
 import { openRaw } from "../place/place.ts";
-import { key, processOf } from "../promises/finder.ts";
+import { processOf } from "../promises/finder.ts";
 import { stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
@@ -89,10 +89,13 @@ async function restarted({ database, queue }: Scene, killed: ReadonlyMap<number,
 }
 
 function recoveries({ moves, entries }: History, killed: ReadonlyMap<number, number>): Figure[] {
-  const startOf = new Map(entries.filter(({ what }) => what === "start").map((entry) => [key(entry), entry]));
   const cutOff = moves.filter((move) => isCrash(move) && killed.has(pidOf(move)));
-  const starts = cutOff.map(({ task, generation }) =>
-    startOf.get(key({ task, generation: (generation ?? 0) + 1 })),
+  // On a server it may be claimed and handed back in between, by a worker that had no slot for it in time.
+  const starts = cutOff.map((move) =>
+    entries.find(
+      ({ what, task, generation = 0 }) =>
+        what === "start" && task === move.task && generation > (move.generation ?? 0),
+    ),
   );
   const stuck = cutOff.filter((_, n) => starts[n] === undefined);
   deepStrictEqual(stuck, [], "each task that was cut off has started anew");

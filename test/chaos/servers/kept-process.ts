@@ -1,5 +1,6 @@
 /** A server of chaos' own: a process that may be killed and started again, and that is gone when chaos is. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { createServer } from "node:net";
@@ -67,16 +68,26 @@ export function userFor(name: string): User | undefined {
   return { uid: idOf("-u"), gid: idOf("-g") };
 }
 
-/** Ports of this machine that nobody uses now. */
+/**
+ * Ports of this machine that nobody uses now: none of those that connections go out by (from 32,768 on, on Linux), of which
+ * one could have it when a server that was killed wants it again.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, "127.0.0.1");
-      await once(server, "listening");
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = randomInt(10_000, 32_000);
+    if (!ports.includes(port) && (await isFree(port))) ports.push(port);
+  }
   return ports;
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    return false;
+  }
+  await once(server.close(), "close");
+  return true;
 }

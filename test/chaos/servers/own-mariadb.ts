@@ -1,15 +1,31 @@
 /** A MariaDB of one's own, on a free port: to be restarted at will, or to be a node of a cluster. */
-import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { execFile, execFileSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { placeOf } from "../place/place.ts";
 import { freePorts, KeptProcess } from "./kept-process.ts";
 import type { OwnServer } from "./own-server.ts";
 
 /** Milliseconds in which it has to come up, from whatever it was left as; a node may take a copy of another. */
 const patience = 120_000;
+
+/** Milliseconds in which it has to say what it was asked: it was seen to say so, and then not to end any more. */
+const answering = 20_000;
+
+/** All that it finds in files of options: its own ones, and what starts with it would else archive its logs in /tmp. */
+const configuration = "[sst]\nsst-log-archive=0\n";
 
 /** Whoever starts it: it runs as root only where it is told to. */
 const user = `--user=${userInfo().username}`;
@@ -43,21 +59,55 @@ export class MariadbProcess {
     execFileSync("mariadb-install-db", [...args, user, "--skip-test-db"], { stdio: "ignore" });
   }
 
-  /** Resolves when the status of this name is this value. */
-  async up(options: readonly string[], [status, value]: readonly [string, string]): Promise<void> {
+  /** Its data is gone, as with its disk. */
+  wipe(): void {
+    rmSync(this.#data, { recursive: true, force: true });
+    mkdirSync(this.#data);
+  }
+
+  /** `env`: what it starts, the scripts that copy a node's data, has its temporary files there too. */
+  #command(options: readonly string[]): [string, ...string[]] {
+    const [configured, temporary] = [`${this.#data}.cnf`, `${this.#data}.tmp`];
+    writeFileSync(configured, configuration);
     // Who starts deletes what is left of others in a folder of temporary files that they share.
-    mkdirSync(`${this.#data}.tmp`, { recursive: true });
+    mkdirSync(temporary, { recursive: true });
     const files = ["datadir=", "socket=.sock", "pid-file=.pid", "tmpdir=.tmp"].map((text) => text.split("="));
     const own = files.map(([name, suffix = ""]) => `--${name}=${this.#data}${suffix}`);
-    const command = ["mariadbd", "--no-defaults", user, ...own, `--port=${this.#port}`, ...options];
+    const program = ["env", `TMPDIR=${temporary}`, "mariadbd", `--defaults-file=${configured}`];
     // What got into each other's way is in its log.
     const ours = ["--bind-address=127.0.0.1", "--innodb-print-all-deadlocks=ON"];
-    this.#process = await KeptProcess.start([...command, ...ours], this.log, undefined);
+    return [...program, user, ...own, `--port=${this.#port}`, ...options, ...ours] as [string, ...string[]];
+  }
+
+  /** Starts it with options by which it ends by itself. @returns what it said. */
+  async ask(options: readonly string[]): Promise<string> {
+    const [program, ...args] = this.#command(options);
+    const limits = { timeout: answering, killSignal: "SIGKILL" } as const;
+    try {
+      return (await promisify(execFile)(program, args, limits)).stderr;
+    } catch (error) {
+      const { killed, stderr } = error as { killed?: boolean; stderr?: string };
+      if (killed !== true || stderr === undefined) throw error;
+      return stderr;
+    }
+  }
+
+  /** Resolves when the status of this name is this value. */
+  async up(options: readonly string[], [status, value]: readonly [string, string]): Promise<void> {
+    const started = await KeptProcess.start(this.#command(options), this.log, undefined);
+    this.#process = started;
+    let gone = false;
+    void started.ended.then(() => (gone = true));
     const end = performance.now() + patience;
     while ((await this.#status(status)) !== value) {
-      if (performance.now() > end) throw new Error(`it does not come up: see ${this.log}`);
+      if (gone || performance.now() > end) throw new Error(`it does not come up: ${this.#lastError()}`);
       await sleep(50);
     }
+  }
+
+  #lastError(): string {
+    const errors = readFileSync(this.log, "utf8").match(/^.*\[ERROR\].*$/gm) ?? [];
+    return errors.at(-1) ?? `no error is in its log, ${this.log}`;
   }
 
   async #status(name: string): Promise<string | undefined> {

@@ -1,0 +1,55 @@
+/** Makes the rows of one place those of another: much quicker than to make its tables anew. */
+import { copyFileSync } from "node:fs";
+import { type Kind, openRaw, placeOf, type Raw } from "../../place/place.ts";
+import type { Files } from "../operation.ts";
+
+/** In this order, since the triggers of the first ones write into the last ones; and what numbers their rows. */
+const tables = [
+  ["dbq_tasks", "id"],
+  ["dbq_attempts", "id"],
+  ["dbq_workers", undefined],
+  ["effects", "seq"],
+  ["orders", "seq"],
+  ["audit", "seq"],
+  ["audit_workers", "seq"],
+] as const;
+
+/** Lets a table number its rows from the highest number that it has. */
+const renumber = (kind: Kind, table: string, serial: string) =>
+  kind === "postgres"
+    ? `select setval(pg_get_serial_sequence('${table}', '${serial}'), coalesce(max(${serial}), 0) + 1, false) from ${table}`
+    : `alter table ${table} auto_increment = 1`;
+
+/** Both have the tables of a queue and of the audit, on one server. */
+export async function copyRows(from: Files, to: Files): Promise<void> {
+  copyFileSync(from.ledger, to.ledger);
+  const { kind, nameOf } = placeOf(to.database);
+  await using raw = await openRaw(to.database);
+  const reading = known.get(kind) ?? readColumns(raw, nameOf(to.database));
+  known.set(kind, reading);
+  const columns = await reading;
+  await raw.run("begin");
+  for (const [table] of tables) {
+    const names = columns.get(table)?.join(", ");
+    await raw.run(`delete from ${table}`);
+    await raw.run(`insert into ${table} (${names}) select ${names} from ${nameOf(from.database)}.${table}`);
+  }
+  await raw.run("commit");
+  for (const [table, serial] of tables) if (serial) await raw.run(renumber(kind, table, serial));
+}
+
+/** Of the tables on a server, which are the same in each room: those that are written, and not computed. */
+const known = new Map<Kind, Promise<Columns>>();
+
+type Columns = ReadonlyMap<string, readonly string[]>;
+
+async function readColumns(raw: Raw, database: string): Promise<Columns> {
+  const found = await raw.all<{ tableOf: string; columnOf: string }>(
+    `select table_name as table_of, column_name as column_of from information_schema.columns
+      where table_schema = '${database}' and coalesce(generation_expression, '') = ''`,
+  );
+  const columns = new Map<string, string[]>();
+  for (const { tableOf, columnOf } of found)
+    columns.set(tableOf, [...(columns.get(tableOf) ?? []), columnOf]);
+  return columns;
+}

@@ -1,0 +1,84 @@
+/** Kills at cuts, and the judgement of what each has left: as it was found, and as it has healed. */
+import { Ledger } from "../../../fixtures/ledger.ts";
+import { historyOf } from "../../history.ts";
+import { placeOf } from "../../place/place.ts";
+import { schemaOf } from "../../schema.ts";
+import { inLanes } from "../batches.ts";
+import { deletedBy } from "../course.ts";
+import { heal } from "../heal.ts";
+import { judge } from "../kill.ts";
+import type { Files } from "../operation.ts";
+import { difference, isSame, type State } from "../state.ts";
+import { type Kill, roomFor } from "./course.ts";
+import { crash } from "./crash.ts";
+import type { Rooms } from "./room.ts";
+import { stateOf } from "./state.ts";
+
+/** How many heal at a time: each has some connections. */
+const healing = 3;
+
+/** What became of a process: "spared" came to its end; of a change that it "sent", whether the server made it. */
+export type Fate = "killed" | "spared" | "sent and made" | "sent and undone";
+
+/** What was broken by a kill. */
+export interface Broken {
+  broken: unknown;
+}
+
+/** Kills one process at all of these cuts. `schema`: of a database that nobody was killed in. */
+export async function kill(kills: readonly Kill[], rooms: Rooms, schema: string): Promise<(Fate | Broken)[]> {
+  const begun = await inLanes(healing, kills, async (one) => ({
+    kill: one,
+    room: await roomFor(one.course, rooms),
+  }));
+  await crash(
+    begun.map(({ kill: { course, at }, room }) => ({ ...room, operation: course.operation.name, at })),
+    "SIGKILL",
+  );
+  return await inLanes(healing, begun, async ({ kill: one, room }) => {
+    const place = placeOf(room.database);
+    try {
+      const fate = await fateOf(one, room, schema);
+      if (one.course.source) rooms.giveBack(room);
+      else await place.remove(room.database);
+      return fate;
+    } catch (error) {
+      return { broken: new Error(`${nameOf(one)}, in ${place.nameOf(room.database)}`, { cause: error }) };
+    }
+  });
+}
+
+function nameOf({ course: { operation, points }, at }: Kill): string {
+  const statement = `statement ${at.statement + 1} of ${points.length - 1}`;
+  return `${operation.name}, ${at.when} ${statement} (${points[at.statement]?.name})`;
+}
+
+/** @throws what was broken by the kill */
+async function fateOf({ course, at }: Kill, room: Files, schema: string): Promise<Fate> {
+  const ledger = new Ledger(room.ledger);
+  const isSpared = ledger.entries("spared").length > 0;
+  const varies = course.operation.commits === undefined;
+  if (isSpared && !varies) throw new Error("it did not come to this statement");
+  const found = await stateOf(room.database);
+  const [before, after] = expectedAt(course.points, at);
+  const isMade = isSame(found, after);
+  if (!varies && !isMade && !isSame(found, before))
+    throw new Error(`another connection saw something else before:\n${difference(found, before)}`);
+  await heal(room);
+  judge(deletedBy(course.points), found, await historyOf({ ...room, ledger }));
+  if (!course.source && (await schemaOf(room.database)).digest !== schema)
+    throw new Error("its tables are not what they are where nobody was killed");
+  if (isSpared) return "spared";
+  if (varies || isSame(before, after)) return "killed";
+  return isMade ? "sent and made" : "sent and undone";
+}
+
+/** What may be there: the same twice, where it is known what the server has done. */
+function expectedAt(
+  points: Kill["course"]["points"],
+  { statement, when }: Kill["at"],
+): [before: State, after: State] {
+  const [before, after = before] = [points[statement]?.state ?? {}, points[statement + 1]?.state];
+  if (when === "sent") return [before, after];
+  return when === "before" ? [before, before] : [after, after];
+}

@@ -1,0 +1,113 @@
+/** What a store answers, and how it is compared with what the reference answers. */
+import assert from "node:assert/strict";
+import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
+import type { Inserted, Store, Turn, TurnResult } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
+import type { Model } from "./commands.ts";
+import type { Deeds } from "./following.ts";
+import type { RealStore, Rows } from "./real-store.ts";
+import type { Method } from "./reference.ts";
+
+export type Answer = { gave: unknown } | { threw: unknown; taskId?: unknown };
+
+export function thrown(error: unknown): Answer {
+  if (error instanceof DuplicateTaskError) return { threw: error.name, taskId: error.taskId };
+  if (error instanceof DatabaseError) return { threw: error.name };
+  throw error;
+}
+
+export async function answerOf(call: () => unknown): Promise<Answer> {
+  try {
+    return { gave: await call() };
+  } catch (error) {
+    return thrown(error);
+  }
+}
+
+/** Rows in the order of their ids, where the interface promises no order. */
+function inOrder(method: string, answer: unknown): unknown {
+  if (method === "ended") {
+    const { tasks, gone } = answer as Awaited<ReturnType<Store["ended"]>>;
+    return { tasks: inOrder("get", tasks), gone: [...gone].sort() };
+  }
+  if (!["get", "heldBy", "standings", "workers"].includes(method)) return answer;
+  return [...(answer as { id: number | string }[])].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+export function sameAnswer(method: Method, got: Answer, expected: Answer): void {
+  const ordered = (answer: Answer) => ("gave" in answer ? { gave: inOrder(method, answer.gave) } : answer);
+  assert.deepStrictEqual(ordered(got), ordered(expected));
+}
+
+/** The same, but for which of several duplicates is named. */
+export function sameKind(got: Answer, expected: Answer): void {
+  if ("threw" in got && "threw" in expected) assert.equal(got.threw, expected.threw);
+  else assert.deepStrictEqual(got, expected);
+}
+
+/**
+ * A turn that begins where the last one ended may say that there is more when there is not, never the other way round; but
+ * for one that settles nothing and claims nothing: that one has looked at all.
+ */
+export function sameMore(model: Model, { outcomes, claim }: Turn, got: Answer, expected: Answer): void {
+  if (!("gave" in got) || !("gave" in expected) || !claim) return;
+  const [gave, wanted] = [got.gave as TurnResult, expected.gave as TurnResult];
+  if (gave.claimed.length === 0 && outcomes.length === 0) return;
+  assert.ok(gave.more || model.reference.left(claim) === 0, "it says that there is no more, and there is");
+  wanted.more = gave.more;
+}
+
+/** What the reference is to follow. */
+export function deedsOf(method: Method | "steps", answers: readonly Answer[], rows: Rows): Deeds {
+  const gave = answers.flatMap((answer) => ("gave" in answer ? [answer.gave] : []));
+  const inserted = gave.filter((one): one is Inserted[] => method !== "turn" && isInserted(one)).flat();
+  const turns = method === "turn" ? (gave as TurnResult[]) : [];
+  const passedOver = turns.some(
+    ({ claimed, more, registered }) => claimed.length === 0 && more && registered,
+  );
+  return { inserted, claimed: turns.flatMap(({ claimed }) => claimed), passedOver, rows: rows.tasks };
+}
+
+const isInserted = (answer: unknown) =>
+  Array.isArray(answer) &&
+  answer.every((one) => one !== null && typeof one === "object" && "duplicate" in one);
+
+/** Attempts of one task are in order; those of several tasks that were freed together are in no order. */
+function byTask<A extends { taskId?: unknown }>(attempts: readonly A[]): A[] {
+  return [...attempts].sort((a, b) => Number(a.taskId) - Number(b.taskId));
+}
+
+export async function sameRows(model: Model, real: RealStore): Promise<void> {
+  const { tasks, attempts, workers } = model.reference.rows();
+  const rows = await real.rows();
+  assert.deepStrictEqual(rows.tasks, tasks);
+  assert.deepStrictEqual(byTask(rows.attempts), byTask(attempts));
+  assert.deepStrictEqual(rows.workers, inOrder("workers", workers));
+  assert.equal(real.inTransaction, false);
+}
+
+/**
+ * Of what failed nothing has happened, but for what came before a look that only follows: `promote` looks for what is due
+ * next after it has promoted.
+ */
+export async function stayedWhole(
+  { reference }: Model,
+  real: RealStore,
+  method: Method,
+  undo: () => void,
+): Promise<void> {
+  const { tasks } = await real.rows();
+  const isReached = () => JSON.stringify(tasks) === inColumnsOf(tasks, reference.rows().tasks);
+  if (method === "promote" && isReached()) return;
+  undo();
+}
+
+function inColumnsOf(rows: Rows["tasks"], tasks: readonly TaskRecord[]): string {
+  const names = Object.keys(rows[0] ?? {}) as (keyof TaskRecord)[];
+  return JSON.stringify(tasks.map((task) => Object.fromEntries(names.map((name) => [name, task[name]]))));
+}
+
+/** The first beat of a worker is any number. */
+export async function sameBeats(model: Model, real: RealStore): Promise<void> {
+  for (const { id, beat } of (await real.rows()).workers) model.reference.sawBeat(String(id), Number(beat));
+}

@@ -1,0 +1,206 @@
+/** What the model's test does to a store and to its reference: calls, transactions, rows of other programs, steps of the clock. */
+import assert from "node:assert/strict";
+import * as fc from "fast-check";
+import { vi } from "vitest";
+import type { MaybePromise, Store, StoreTransaction, Turn, TurnResult } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
+import {
+  type Answer,
+  answerOf,
+  deedsOf,
+  sameAnswer,
+  sameBeats,
+  sameKind,
+  sameMore,
+  sameRows,
+  stayedWhole,
+  thrown,
+} from "./answers.ts";
+import { clockStep, type Drawn, drawn, frequent, type Model, raw, type Step, steps } from "./commands.ts";
+import type { Fault, RealStore } from "./real-store.ts";
+import type { Method, Reference } from "./reference.ts";
+
+/** One thing that happens to both; `text` is what it was when it happened. */
+export abstract class Happening implements fc.AsyncCommand<Model, RealStore> {
+  protected text = "(not reached)";
+
+  check(): boolean {
+    return true;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+
+  async run(model: Model, real: RealStore): Promise<void> {
+    await this.happen(model, real);
+    await sameRows(model, real);
+    for (const { id } of model.reference.rows().tasks) model.ids.add(id);
+  }
+
+  protected abstract happen(model: Model, real: RealStore): Promise<void>;
+}
+
+export class Call<M extends Method> extends Happening {
+  readonly #method: M;
+  readonly #drawn: Drawn<M>;
+  readonly #fault: Fault | undefined;
+
+  constructor(method: M, args: Drawn<M>, fault: Fault | undefined) {
+    super();
+    this.#method = method;
+    this.#drawn = args;
+    this.#fault = fault;
+  }
+
+  protected async happen(model: Model, real: RealStore): Promise<void> {
+    const method = this.#method;
+    const args = this.#drawn(model);
+    const fault = this.#fault && `, while statement ${this.#fault.statement} ${this.#fault.how}`;
+    this.text = `${method}(${args.map((arg) => JSON.stringify(arg)).join(", ")}${fault ?? ""})`;
+    const undo = model.reference.save();
+    const { answer: got, fired } = await this.#ask(real, args);
+    model.reference.follow(deedsOf(method, [got], await real.rows()));
+    const expected = await answerOf(() => ask(model.reference, method, args));
+    const failed = fired && this.#fault?.how !== "passes";
+    if (failed && "threw" in got && got.threw === "DatabaseError")
+      return await stayedWhole(model, real, method, undo);
+    if (failed && "gave" in got && (got.gave as TurnResult).failure !== undefined) {
+      // Settled in a transaction, and not claimed in the next.
+      undo();
+      model.reference.turn({ outcomes: (args[0] as Turn).outcomes, claim: undefined });
+      return;
+    }
+    if (method === "turn" && real.freedom.heads) sameMore(model, args[0] as Turn, got, expected);
+    // Done again, an insert takes its tasks by their keys: of several duplicates it may name another one.
+    if (fired && !failed && method === "insert") sameKind(got, expected);
+    else sameAnswer(method, got, expected);
+    // A transaction that cannot be committed is no matter when it is rolled back anyway.
+    assert.ok(!failed || "threw" in got, "a statement failed, and the caller was not told");
+    if (method === "register") await sameBeats(model, real);
+    if (method === "turn" && "gave" in got) model.remember((got.gave as TurnResult).claimed);
+  }
+
+  async #ask(real: RealStore, args: Parameters<Store[M]>): Promise<{ answer: Answer; fired: boolean }> {
+    const call = () => answerOf(() => ask(real.store, this.#method, args));
+    if (!this.#fault) return { answer: await call(), fired: false };
+    return await real.failing(this.#fault, call);
+  }
+}
+
+function ask<M extends Method>(of: Pick<Store, M> | Reference, method: M, args: unknown[]): unknown {
+  return (of[method] as (...given: unknown[]) => unknown)(...args);
+}
+
+class Transaction extends Happening {
+  readonly #drawn: (model: Model) => Step[];
+  readonly #end: "commit" | "rollback";
+
+  constructor(drawnSteps: (model: Model) => Step[], end: "commit" | "rollback") {
+    super();
+    this.#drawn = drawnSteps;
+    this.#end = end;
+  }
+
+  protected async happen(model: Model, real: RealStore): Promise<void> {
+    const all = this.#drawn(model);
+    this.text = `transaction(${JSON.stringify(all)}, ${this.#end})`;
+    const got: Answer[] = [];
+    const end = () => {
+      if (this.#end === "rollback") throw new Error("rolled back");
+    };
+    const { store } = real;
+    const done = store.transaction((tx) => {
+      const inside = store.within(tx);
+      if (!store.synchronous) return takenInTurn(all, inside, got).then(end);
+      takenAtOnce(all, inside, got);
+      return end();
+    });
+    if (this.#end === "rollback") await assert.rejects(done, /rolled back/);
+    else await done;
+    const undo = model.reference.save();
+    model.reference.follow(deedsOf("steps", got, await real.rows()));
+    const expected: Answer[] = [];
+    takenAtOnce(all, model.reference, expected);
+    if (this.#end === "rollback") undo();
+    assert.deepStrictEqual(got, expected);
+  }
+}
+
+const taken = (step: Step, inside: StoreTransaction | Reference): MaybePromise<unknown> =>
+  "insert" in step ? inside.insert(...step.insert) : inside.settle(step.settle);
+
+/** A step that is refused leaves the transaction as it was, which may go on. */
+function takenAtOnce(all: readonly Step[], inside: StoreTransaction | Reference, got: Answer[]): void {
+  for (const step of all) {
+    try {
+      got.push({ gave: taken(step, inside) });
+    } catch (error) {
+      got.push(thrown(error));
+    }
+  }
+}
+
+async function takenInTurn(all: readonly Step[], inside: StoreTransaction, got: Answer[]): Promise<void> {
+  for (const step of all) got.push(await answerOf(() => taken(step, inside)));
+}
+
+class RawInsert extends Happening {
+  readonly #drawn: () => Partial<TaskRecord> & { func: string };
+
+  constructor(row: () => Partial<TaskRecord> & { func: string }) {
+    super();
+    this.#drawn = row;
+  }
+
+  protected async happen(model: Model, real: RealStore): Promise<void> {
+    const row = this.#drawn();
+    if (row.id !== undefined && model.ids.has(row.id)) delete row.id;
+    this.text = `put(${JSON.stringify(row)})`;
+    const id = await real.put(row);
+    const { tasks } = await real.rows();
+    model.reference.follow({
+      inserted: [{ id, duplicate: false }],
+      claimed: [],
+      passedOver: false,
+      rows: tasks,
+    });
+    assert.equal(id, model.reference.put(row));
+  }
+}
+
+class ClockStep extends Happening {
+  readonly #by: number;
+
+  constructor(by: number) {
+    super();
+    this.#by = by;
+  }
+
+  protected async happen(_: Model, real: RealStore): Promise<void> {
+    this.text = `step the clock by ${this.#by} ms`;
+    vi.setSystemTime(Date.now() + this.#by);
+    await real.setClock();
+  }
+}
+
+/** Whatever may happen to a store whose statements fail in these ways. */
+export function happenings(faults: readonly Fault["how"][]): fc.Arbitrary<Happening>[] {
+  const fault = fc.option(fc.record({ statement: fc.nat(7), how: fc.constantFrom(...faults) }), {
+    nil: undefined,
+    freq: 8,
+  });
+  const calls = <M extends Method>(method: M): fc.Arbitrary<Happening>[] => {
+    const call = fc.tuple(drawn[method], fault).map(([args, failing]) => new Call(method, args, failing));
+    return new Array<fc.Arbitrary<Happening>>(frequent[method] ?? 1).fill(call);
+  };
+  return [
+    ...(Object.keys(drawn) as Method[]).flatMap(calls),
+    fc
+      .tuple(steps, fc.constantFrom("commit" as const, "rollback" as const))
+      .map(([all, end]) => new Transaction(all, end)),
+    raw.map((row) => new RawInsert(row)),
+    clockStep.map((by) => new ClockStep(by)),
+    clockStep.map((by) => new ClockStep(by)),
+  ];
+}

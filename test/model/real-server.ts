@@ -1,0 +1,114 @@
+/** The real store on a server: the server's own clock shows what `Date` does, and its statements can be made to fail. */
+import type { Store } from "../../src/store.ts";
+import { attemptColumns, taskColumns, workerColumns } from "../../src/stores/rows.ts";
+import type { TaskRecord } from "../../src/task.ts";
+import type { Freedom, Heads } from "./following.ts";
+import { type RealStore, type Row, rowsOf, snakeCase } from "./real-store.ts";
+import type { Wire } from "./wire.ts";
+
+/** How a server is asked, past the store. */
+export interface Server {
+  /** Runs statements at once; the rows of each. */
+  ask(text: string): Promise<Row[][]>;
+  /** Inserts a row of such values, each written as such; its id. */
+  insert(columns: readonly string[], written: readonly string[], values: readonly unknown[]): Promise<number>;
+  /** A time in milliseconds, and the other way round. */
+  millis(column: string): string;
+  time(parameter: string): string;
+  /** Anything as the text that it is. */
+  text(column: string): string;
+  parameter(index: number): string;
+  setClock(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const isTime = (column: string) => /_at$|^wait_until$/.test(column);
+
+const numbers = new Set(
+  [
+    ...["id", "generation_id", "priority", "retry_count", "max_retries", "timeout", "progress"],
+    ...["task_id", "concurrency", "lease", "pid", "beat"],
+  ].map(String),
+);
+
+const tables = {
+  dbq_tasks: taskColumns,
+  dbq_attempts: `id, ${attemptColumns}`,
+  dbq_workers: `${workerColumns}, session`,
+};
+
+const isNumber = (table: string, column: string) =>
+  isTime(column) || (numbers.has(column) && !(table === "dbq_workers" && column === "id"));
+
+export class RealServer implements RealStore {
+  readonly store: Store;
+  readonly freedom: Freedom;
+  readonly heads: Heads = new Map();
+  readonly failing: Wire["failing"];
+  readonly #server: Server;
+  readonly #wire: Wire;
+  readonly #questions: string;
+
+  constructor(store: Store, server: Server, wire: Wire, freedom: Freedom) {
+    this.store = store;
+    this.freedom = freedom;
+    this.failing = (fault, call) => wire.failing(fault, call);
+    this.#server = server;
+    this.#wire = wire;
+    this.#questions = Object.entries(tables)
+      .map(([table, columns]) => `select ${this.#read(columns)} from ${table} order by id`)
+      .join("; ");
+  }
+
+  #read(columns: string): string {
+    const { millis, text } = this.#server;
+    return columns
+      .split(/,\s*/)
+      .map((column) => `${isTime(column) ? millis(column) : text(column)} as ${column}`)
+      .join(", ");
+  }
+
+  get inTransaction(): boolean {
+    return this.#wire.inTransaction;
+  }
+
+  async rows() {
+    const found = await this.#server.ask(this.#questions);
+    const [tasks = [], attempts = [], workers = []] = Object.keys(tables).map((table, i) =>
+      (found[i] ?? []).map((row) => decoded(table, row)),
+    );
+    return rowsOf(byId(tasks), byId(attempts), workers);
+  }
+
+  async put(row: Partial<TaskRecord>): Promise<number> {
+    const columns = Object.keys(row).map(snakeCase);
+    const { time, parameter, insert } = this.#server;
+    const written = columns.map((column, i) => (isTime(column) ? time(parameter(i)) : parameter(i)));
+    return await insert(columns, written, Object.values(row));
+  }
+
+  async wipe(): Promise<void> {
+    await this.#server.ask("delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks");
+  }
+
+  setClock(): Promise<void> {
+    return this.#server.setClock();
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    this.#wire.remove();
+    await this.#server.close();
+  }
+}
+
+/** As text they would be in the order of text. */
+const byId = (rows: Row[]) => rows.sort((a, b) => Number(a.id) - Number(b.id));
+
+function decoded(table: string, row: Row): Row {
+  const entries = Object.entries(row).map(([column, value]) => [
+    column,
+    value !== null && isNumber(table, column) ? Number(value) : value,
+  ]);
+  return Object.fromEntries(entries);
+}

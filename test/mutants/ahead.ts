@@ -1,0 +1,177 @@
+/** Faults of claiming ahead of the slots, and of where a look for work on Postgres begins. */
+import type { Mutant } from "./mutant.ts";
+
+const slots = "src/slots.ts";
+const pace = "src/pace.ts";
+const waiting = "src/waiting.ts";
+const heads = "src/stores/postgres-heads.ts";
+
+const ofPace = (test: string) => ({ file: "test/unit/pace.test.ts", test });
+const ofHeads = (test: string) => ({ file: "test/unit/postgres-heads.test.ts", test });
+const ofAhead = (test: string) => ({ file: "test/worker/ahead.test.ts", test: `claiming ahead > ${test}` });
+const handsBack = "runs no more at once than there are slots, and gives to others what finds none";
+
+export const aheadFaults: readonly Mutant[] = [
+  {
+    name: "claimed-ahead-and-kept",
+    why: "Tasks wait for the slots of one worker, while others have nothing to do.",
+    file: slots,
+    find: "this.#waiting.watch();",
+    replace: "",
+    caughtBy: ofAhead(handsBack),
+  },
+  {
+    name: "claimed-ahead-and-started-at-once",
+    why: "More tasks run at once than there are slots.",
+    file: slots,
+    find: "while (this.#waiting.length > 0 && this.#free(this.#ended.length + this.#settling) > 0)",
+    replace: "while (this.#waiting.length > 0)",
+    caughtBy: ofAhead(handsBack),
+  },
+  {
+    name: "only-the-first-that-waited-too-long",
+    why: "What waits behind it waits much longer.",
+    file: waiting,
+    find: "this.#onLate();\n      this.watch();",
+    replace: "this.#onLate();",
+    caughtBy: {
+      file: "test/unit/waiting.test.ts",
+      test: "each is handed back when its own patience has ended",
+    },
+  },
+  {
+    name: "ahead-of-slow-handlers",
+    why: "A worker sits on tasks that it will not start for a long time.",
+    file: pace,
+    find: "rate * Math.min(turnsAhead * this.#took, mostWait)",
+    replace: "turnsAhead * (this.#last.ended + ended)",
+    caughtBy: ofPace("none ahead while handlers take much longer than a turn"),
+  },
+  {
+    name: "ahead-whatever-it-weighs",
+    why: "A worker holds 500 MiB of arguments of tasks that have not started.",
+    file: pace,
+    find: "mostText / this.#text,",
+    replace: "",
+    caughtBy: ofPace("the larger the arguments, the fewer are held"),
+  },
+  {
+    name: "fragile-tasks-ahead",
+    why: "A task that kills its worker ends two hundred others, which never began.",
+    file: slots,
+    find: "ahead > 0 ? roomForFragile(concurrency, this.#held, ended) : limit",
+    replace: "limit",
+    caughtBy: ofAhead("of tasks that a crash could end no more are held than there are slots"),
+  },
+  {
+    name: "fragile-tasks-ahead-on-postgres",
+    why: "The same, by a statement that does not listen.",
+    file: "src/stores/postgres-turn.ts",
+    find: "or not fragile)",
+    replace: "or fragile is not null)",
+    caughtBy: {
+      file: "test/conformance/postgres.test.ts",
+      test: "'Postgres' > turn: claim > of those that a crash could end, no more than asked for, highest priority first",
+    },
+  },
+  {
+    name: "looks-at-the-heads-for-ever",
+    why: "A retry waits until everything that was enqueued after it has been claimed.",
+    file: heads,
+    find: " && performance.now() - this.#lookedAtAll < pause",
+    replace: "",
+    caughtBy: ofHeads("four times a second all is looked at"),
+  },
+  {
+    name: "too-little-from-the-heads-is-all-there-is",
+    why: "A task that was handed back waits for the next poll, while slots are free.",
+    file: heads,
+    find: "return fromHeads && !full && !this.#isCostly;",
+    replace: "return false;",
+    caughtBy: ofHeads("from the heads, too little means another look at all"),
+  },
+  {
+    name: "urgent-tasks-behind-the-head",
+    why: "A task of higher priority waits for a second, or for the end of the backlog.",
+    file: "src/stores/postgres-turn.ts",
+    find: "part(sql`priority > ",
+    replace: "part(sql`id < 0 and priority > ",
+    caughtBy: {
+      file: "test/conformance/postgres.test.ts",
+      test: "'Postgres' > turn: claim > what becomes pending before the last claim is not passed over",
+    },
+  },
+  {
+    name: "a-look-at-all-keeps-the-head",
+    why: "Of many tasks that became pending at once, those after the first claim are passed over.",
+    file: heads,
+    find: "!known || back || isLater(head, known)",
+    replace: "!known || isLater(head, known)",
+    caughtBy: ofHeads("a look at all that was cut short leaves what comes next behind its own last claim"),
+  },
+  {
+    name: "ahead-again-after-waiting-too-long",
+    why: "The same tasks are claimed and handed back again and again, while other workers could run them.",
+    file: pace,
+    find: "this.#pausedUntil = performance.now() + pause;",
+    replace: "",
+    caughtBy: ofPace("none for a second, after something waited too long"),
+  },
+  {
+    name: "ahead-by-slow-turns",
+    why: "On a slow database a worker holds more than it can start in time.",
+    file: pace,
+    find: "Math.min(turnsAhead * this.#took, mostWait)",
+    replace: "turnsAhead * this.#took",
+    caughtBy: ofPace("no more is held than starts soon, however slow the turns are"),
+  },
+  {
+    name: "too-fragile-and-forgotten",
+    why: "Of tasks without retries a worker runs as many as it has slots, and then none until it polls.",
+    file: slots,
+    find: "else if (claiming && fragile < limit) this.#mayHaveWork = true;",
+    replace: "",
+    caughtBy: ofAhead(
+      "those that a crash could end are claimed as soon as there are slots for them, not at the next poll",
+    ),
+    hangs: true,
+  },
+  {
+    name: "heads-of-others",
+    why: "A queue with few tasks is looked at from the start as seldom as a busy one that is slow to look at.",
+    file: "src/stores/postgres-turn.ts",
+    find: "headsOf(JSON.stringify(pairs))",
+    replace: 'headsOf("")',
+    caughtBy: {
+      file: "test/unit/server-postgres-turns.test.ts",
+      test: "a turn on Postgres > looks for one queue's tasks, however often and long it looks for another's",
+    },
+  },
+  {
+    name: "what-was-left-is-behind-the-head",
+    why: "Retries beside a flood of new tasks are claimed at a slotful a second.",
+    file: heads,
+    find: "else if (!fromHeads) this.#heads.clear();",
+    replace: "",
+    caughtBy: ofHeads("what was found and not claimed comes next, wherever the heads were"),
+  },
+  {
+    name: "waiting-for-a-slot-and-lost",
+    why: "A task that was cancelled is told as started.",
+    file: waiting,
+    find: "if (at >= 0) this.#list.splice(at, 1);",
+    replace: "",
+    caughtBy: { file: "test/unit/waiting.test.ts", test: "what has ended before it had a slot takes none" },
+  },
+  {
+    name: "a-worker-that-is-gone-looks-on",
+    why: "A worker that was declared dead claims nothing, and is not told why.",
+    file: "src/stores/methods.ts",
+    find: "last.more && last.registered;",
+    replace: "last.more;",
+    caughtBy: {
+      file: "test/unit/take-turn.test.ts",
+      test: "one whose worker is gone says so, and looks no further",
+    },
+  },
+];

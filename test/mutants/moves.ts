@@ -1,0 +1,163 @@
+/** Faults of a move to another database: what is left behind, and two databases that take tasks, or none. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+const move = "src/move.ts";
+const moving = "src/stores/moving.ts";
+const sqlite = "src/stores/sqlite-moving.ts";
+const postgres = "src/stores/postgres-moving.ts";
+const mysql = "src/stores/mysql-moving.ts";
+
+const cli = (file: string) => (test: string) => ({ file: `test/cli/${file}.test.ts`, test });
+const meanwhile = cli("move-meanwhile");
+const stalled = cli("move-stalled");
+const ofCommits = (test: string) =>
+  stalled(`a move on MySQL, where DDL ends the transaction in which the mark was looked at > ${test}`);
+
+const deleted = "moving > what is moved is not deleted in the old database any more";
+
+export const moveFaults: readonly Mutant[] = [
+  // ---- a move that stood still ---------------------------------------------------------------
+  {
+    name: "overtaken-move-seals-and-opens",
+    why: "A move that stood still opens the old database after its tasks have gone: what it takes from then on is lost.",
+    file: moving,
+    find: " || (yield* rows(own, { run })).length === 0) return false;",
+    replace: ") return false;",
+    caughtBy: stalled("a move on 'SQLite' > who was stopped opens no database that has been moved meanwhile"),
+  },
+  {
+    name: "overtaken-move-goes-on-without-a-seal",
+    why: "A move that came too late is told that the new database has tasks of its own, which are those of the other move.",
+    file: move,
+    find: "if (!(await moving.seal(this.#run))) throw new MoveTakenOverError();\n      // What",
+    replace: "await moving.seal(this.#run);\n      // What",
+    caughtBy: stalled(
+      "a move on 'SQLite' > who comes too late to seal a new database does not close it to its apps",
+    ),
+  },
+  {
+    name: "mysql-seal-without-a-look-at-the-mark",
+    why: "A trigger that a move makes too late closes the new database for good, with all apps and workers on it.",
+    file: mysql,
+    find: "state in ('preparing', 'filling', 'closing', 'moved') and door = 0",
+    replace: "door = 0",
+    caughtBy: ofCommits("a seal that comes when the next move has ended refuses nobody"),
+  },
+  {
+    name: "mysql-seals-share-their-triggers",
+    why: "A move that stood still drops the triggers of the next one: its old database takes tasks after they have gone.",
+    file: mysql,
+    find: '_${run.replaceAll("-", "")}',
+    replace: "",
+    caughtBy: ofCommits("what takes a seal off leaves that of the next run"),
+  },
+  {
+    name: "mysql-seal-reads-an-old-mark",
+    why: "A transaction of the app that began before the seal writes a task after the last were carried over.",
+    file: mysql,
+    find: " lock in share mode;",
+    replace: ";",
+    caughtBy: ofCommits("a transaction that began before is refused like any other"),
+  },
+  {
+    name: "failed-reopening-is-passed-over",
+    why: "Who stopped a move is told that all is as it was, while the old database refuses each task.",
+    file: move,
+    after: "What the signal says may be that all is as it was.",
+    find: "throw new DatabaseError(",
+    replace: "void new DatabaseError(",
+    caughtBy: meanwhile("where the old database cannot be opened again, whoever stopped the move is told so"),
+  },
+
+  // ---- what others do meanwhile --------------------------------------------------------------
+  {
+    name: "sqlite-deletes-while-closing",
+    why: "A purge that was acknowledged in the last moments of a move comes back in the new database.",
+    file: sqlite,
+    find: '[refuses(refusal, "delete", "dbq_tasks")]',
+    replace: "[]",
+    caughtBy: meanwhile("a purge that was acknowledged is not undone, however late it came"),
+  },
+  {
+    name: "postgres-deletes-while-closing",
+    why: "A purge that was acknowledged in the last moments of a move comes back in the new database.",
+    file: postgres,
+    find: "tg_op = 'DELETE' or ",
+    replace: "tg_op <> 'DELETE' and ",
+    caughtBy: { file: "test/conformance/postgres.test.ts", test: `'Postgres' > ${deleted}` },
+  },
+  {
+    name: "mysql-deletes-while-closing",
+    why: "A purge that was acknowledged in the last moments of a move comes back in the new database.",
+    file: mysql,
+    find: 'missing("delete", "delete", "dbq_tasks", old)',
+    replace: "[]",
+    caughtBy: { file: "test/conformance/mysql.test.ts", test: `'MySQL' > ${deleted}` },
+  },
+  {
+    name: "move-looks-at-generations-alone",
+    why: "A priority or a time that was set by plain SQL during the copy is the old one in the new database.",
+    file: moving,
+    find: "namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count,\n    wait_until, timeout`)",
+    replace: 'namesOf("generation_id, status, updated_at")',
+    caughtBy: meanwhile(
+      "a change by plain SQL that leaves the generation and the time alone is carried over",
+    ),
+  },
+  {
+    name: "move-overlooks-lengths",
+    why: "Arguments that were set by plain SQL during the copy are the old ones in the new database.",
+    file: moving,
+    find: "[Number(bytes), ...version",
+    replace: "[...version",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > moving > a stamp is another one after a change by hand, of what counts",
+    },
+  },
+
+  // ---- what is left behind -------------------------------------------------------------------
+  {
+    name: "id-beyond-all-numbers-is-left-behind",
+    why: "A move names another row than the one that it cannot carry over, or none.",
+    file: moving,
+    find: "yield* refuseIds(table);",
+    replace: "yield* each([]);",
+    caughtBy: meanwhile("a task whose id is beyond 2^53 is named, not left behind"),
+  },
+  {
+    name: "move-counts-nothing-at-its-end",
+    why: "A move says that it succeeded, and has left a task behind.",
+    file: move,
+    find: "if (old === now) continue;",
+    replace: "if (old >= now) continue;",
+    caughtBy: meanwhile("a task whose id is beyond 2^53 is named, not left behind"),
+  },
+
+  // ---- what those are told who are refused ---------------------------------------------------
+  {
+    name: "sqlite-refusal-is-an-expression",
+    why: "After a move, no SQLite before 3.47 opens the file, not even for the app's own tables.",
+    file: sqlite,
+    find: "${quoted(refusal)}",
+    replace: "(select refusal from dbq_move)",
+    caughtBy: meanwhile("a sealed file can be read by any SQLite, and says what its move said last"),
+  },
+  {
+    name: "mysql-refusal-in-the-database-s-characters",
+    why: "On a database of another character set, an app is told of a wrong text, not where its tasks are.",
+    file: mysql,
+    find: "varchar(128) character set utf8mb4",
+    replace: "varchar(128)",
+    caughtBy: meanwhile("on MySQL, whatever the database's character set is"),
+  },
+  {
+    name: "postgres-refusal-with-the-writer-s-rights",
+    why: "An app is told that it may not read a table of which it has never heard, not where its tasks are.",
+    file: postgres,
+    find: " security definer",
+    replace: "",
+    caughtBy: meanwhile("on Postgres, who may not read the mark, nor forge it"),
+  },
+];

@@ -1,0 +1,18 @@
+/**
+ * Invariant: a value that travels through a queue and a worker on Postgres, as an argument, a keyword argument, meta, a
+ * result or an error, comes back equal, whoever reads it; or it is refused before anything is written, with a path that
+ * leads to it. None is silently changed. A failure prints its seed and the smallest letters that show it.
+ */
+import { test } from "vitest";
+import { amount } from "../support/amount.ts";
+import { databases } from "./databases.ts";
+import { fidelity } from "./fidelity.ts";
+
+const { postgres } = databases;
+const values = amount(500, 10_000);
+
+test.skipIf(await postgres.missing())(
+  `${values} generated values come back equal, or are refused before any write`,
+  { timeout: 300_000 },
+  () => fidelity(postgres, values),
+);
