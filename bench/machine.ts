@@ -41,7 +41,7 @@ export async function describeMachine(on: readonly Measured[]): Promise<Machine>
   const [cpu] = cpus();
   return {
     node: process.version,
-    os: `${platform()} ${release()} ${arch()}`,
+    os: `${platform()} ${release().replace(/-.*/, "")} ${arch()}`,
     cpu: cpu?.model.trim() ?? "unknown",
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 2 ** 30),

@@ -1,5 +1,6 @@
 /** A worker in a process of its own, that drains the urgent tasks of a table and says how long it took. */
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openQueue, task, Worker } from "dbq-ts";
 import type { Synchronous } from "../benchmark.ts";
 import { configOf, serve } from "./served.ts";
@@ -14,6 +15,8 @@ export interface BacklogConfig {
   urgent: number;
   /** Names of functions whose tasks come later. */
   later: readonly string[];
+  /** Milliseconds that each task takes. @default none */
+  takes?: number;
   /** Whether the turns are clocked, which takes time itself. */
   clocked: boolean;
 }
@@ -26,7 +29,7 @@ export interface Drained {
   memory: number;
 }
 
-const { location, synchronous, urgent, later, clocked } = configOf<BacklogConfig>();
+const { location, synchronous, urgent, takes, later, clocked } = configOf<BacklogConfig>();
 const times = clocked ? await clock() : { turns: [], claims: [] };
 const queue = await openQueue(location, synchronous ? { synchronous } : {});
 let started = 0;
@@ -37,7 +40,7 @@ task("urgent", (n: number) => {
   started += 1;
   if (started === 1) first = performance.now();
   if (started === urgent) onLast(performance.now() - first);
-  return n;
+  return takes === undefined ? n : sleep(takes, n);
 });
 for (const name of later) task(name, (n: number) => n);
 
