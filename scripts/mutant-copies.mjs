@@ -102,7 +102,7 @@ export class Copies {
 }
 
 /** One copy: one run at a time. */
-class Copy {
+export class Copy {
   /** @type {import("node:child_process").ChildProcess | undefined} */
   #child;
 

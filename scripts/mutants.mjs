@@ -13,9 +13,12 @@ import { judged, keyOf, misfits } from "./mutant-verdict.mjs";
 /**
  * @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant
  * @typedef {import("./mutant-verdict.mjs").Verdict} Verdict
- * @typedef {Verdict & { mutant: Mutant }} Judgement `ms`: of the whole run, the start of vitest included
+ * @typedef {Verdict & { mutant: Mutant, runs: number }} Judgement `ms`: of the last run, the start of vitest included
  * @typedef {{ only?: string[], list?: true, jobs: number, json?: true, times?: number }} Options
  */
+
+/** Of a test with its fault, before the fault counts as survived. */
+const mostRuns = 3;
 
 const help = `
 Exit codes:
@@ -109,14 +112,28 @@ async function judgementsOf(mutants, copies, durations) {
   /** @type {Judgement[]} */
   const judgements = [];
   await copies.each(mutants, async (copy, mutant) => {
-    const run = () => copy.test([mutant.caughtBy], limitOf(mutant, durations));
-    const { report, ms } = await copy.withFaults([mutant], run);
-    const judgement = { mutant, ...judged(mutant, report), ms };
+    const run = () => judgementOf(mutant, copy, limitOf(mutant, durations));
+    const judgement = await copy.withFaults([mutant], run);
     judgements.push(judgement);
     show.done(judgement);
   });
   show.close();
   return judgements.sort((a, b) => mutants.indexOf(a.mutant) - mutants.indexOf(b.mutant));
+}
+
+/**
+ * A fault that shows by a race may be missed once: whatever was not caught is tried again, and the number of runs is told.
+ * @param {Mutant} mutant whose fault is in the copy
+ * @param {import("./mutant-copies.mjs").Copy} copy
+ * @param {number | undefined} limit
+ * @returns {Promise<Judgement>}
+ */
+async function judgementOf(mutant, copy, limit) {
+  for (let runs = 1; ; runs += 1) {
+    const { report, ms } = await copy.test([mutant.caughtBy], limit);
+    const judgement = { mutant, ...judged(mutant, report), ms, runs };
+    if (isCaught(judgement) || runs === mostRuns) return judgement;
+  }
 }
 
 /**
@@ -192,10 +209,11 @@ function display(total) {
   if (!process.stderr.isTTY) {
     let count = 0;
     /** @param {Judgement} judgement */
-    const done = ({ mutant, verdict, note, ms }) => {
+    const done = ({ mutant, verdict, note, ms, runs }) => {
       count += 1;
+      const times = runs > 1 ? `, run ${runs}` : "";
       console.error(
-        `${count}/${total} ${mutant.name}: ${verdict}${note === "" ? "" : `: ${note}`} (${ms} ms)`,
+        `${count}/${total} ${mutant.name}: ${verdict}${note === "" ? "" : `: ${note}`} (${ms} ms${times})`,
       );
     };
     return { done, close: () => undefined };
@@ -225,6 +243,8 @@ function conclude(judgements, ms, json) {
   else console.log(tableOf(judgements));
   const counts = `${judgements.length} mutants: ${caught} caught, ${survived} survived`;
   const summary = `${counts}${errors > 0 ? `, ${errors} errors` : ""} (${Math.round(ms / 1_000)} s)`;
+  const missed = judgements.filter((judgement) => isCaught(judgement) && judgement.runs > 1);
+  for (const { mutant, runs } of missed) console.error(`${mutant.name} was caught in run ${runs} only`);
   if (json) console.error(summary);
   else console.log(summary);
 }
@@ -252,9 +272,9 @@ function tableOf(judgements) {
 }
 
 /** @param {Judgement} judgement */
-function plain({ mutant, verdict, note, ms }) {
+function plain({ mutant, verdict, note, ms, runs }) {
   const { name, why, file, caughtBy } = mutant;
-  return { name, why, file, caughtBy, verdict, note, ms };
+  return { name, why, file, caughtBy, verdict, note, ms, runs };
 }
 
 async function main() {

@@ -1,12 +1,18 @@
 /**
- * `npm run proof`: the tests that generate what they try, with many times as much as `npm test` has time for. What it is
- * given is passed on to vitest: `npm run proof -- test/model`.
+ * `npm run proof`: the tests that generate what they try, or try each moment, with many times as much as `npm test` has
+ * time for. What it is given is passed on to vitest: `npm run proof -- test/model`.
  */
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-const generating = ["test/property", "test/model", "test/conformance", "test/worker/hostile"];
+const generating = [
+  "test/property",
+  "test/model",
+  "test/conformance",
+  "test/worker/hostile",
+  "test/cli/move-broken-off",
+];
 
 const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
 const given = process.argv.slice(2);
