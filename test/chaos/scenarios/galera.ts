@@ -76,15 +76,18 @@ async function onCluster(
   while (enqueuedBy(scene) < tasks * amount) await sleep(100);
   const history = await crowd.rest();
   const clashes = [...history.entries.filter(clashesAsApp), ...history.attempts.filter(failsByClash)];
+  const misreads = [...history.entries.filter(tellsOfMisread), ...history.attempts.filter(failsByMisread)];
   demand(history, {
     unanswered: true,
-    allowed: (entry) => tellsOfLoss(entry) || clashesAsApp(entry) || leftAsApp(entry),
-    mayFail: (attempt) => failsByLoss(attempt) || failsByClash(attempt) || failsByLeaving(attempt),
+    allowed: (entry) => [tellsOfLoss, clashesAsApp, leftAsApp, tellsOfMisread].some((is) => is(entry)),
+    mayFail: (attempt) =>
+      [failsByLoss, failsByClash, failsByLeaving, failsByMisread].some((is) => is(attempt)),
   });
   demandNoConflicts(withoutClashes(history));
   return [
     { name: "nodes killed", value: amount },
     { name: "transactions in conflict", value: clashes.length },
+    { name: "told of triggers misread", value: misreads.length },
     ...goingOn(history, crowd, moments, { max: longest }),
     { name: "longest pause of all", value: pauseSince(history, moments[0]), unit: "ms", most: longest },
     ...Object.entries(joins).map(([data, times]) => ({
@@ -134,6 +137,17 @@ const left = /WSREP has not yet prepared node for application use/;
 
 const leftAsApp = (entry: Entry) => isApps(entry) && left.test(String(entry.note));
 const failsByLeaving = ({ error }: AttemptRow) => left.test(error ?? "");
+
+/**
+ * A fault of MariaDB (10.11.19): a statement that is broken off while it opens a table and reads its triggers, as `kill
+ * query` does and another node's transaction, leaves that table in the cache as one whose triggers are wrong, and all who
+ * are given it are refused until it is flushed. The triggers are the audit's. Seen here once in some dozen runs; on one
+ * server at once, with `kill query` beside `flush tables`.
+ */
+const misread = /rigger (?:'audit_\w+' )?has an error in its body/;
+
+const tellsOfMisread = ({ note }: Entry) => misread.test(String(note));
+const failsByMisread = ({ error }: AttemptRow) => misread.test(error ?? "");
 
 const withoutClashes = ({ entries, attempts, ...rest }: History): History => ({
   ...rest,
