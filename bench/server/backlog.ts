@@ -1,18 +1,26 @@
 /** Whether draining on Postgres costs the same beside millions of other rows. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { timesOf } from "../processes/backlog.ts";
 import type { BacklogCommands, BacklogConfig, Drained } from "../processes/backlog-process.ts";
 import { empty, fullBacklog, later } from "../processes/backlog-tables.ts";
 import { withChildren } from "../processes/children.ts";
-import { median } from "../processes/percentile.ts";
+import { median, percentile } from "../processes/percentile.ts";
 import { addUrgent, makeTable } from "./backlog-tables.ts";
 import { noServer, withDatabase } from "./databases.ts";
+import { type Finished, openRaw, rawTurn } from "./raw-postgres.ts";
 
 /** How often each table is drained, in turns. */
 const drains = 3;
 
 /** Tasks that a worker does not claim ahead, since each takes so many milliseconds. */
 const long = { urgent: 1_000, takes: 50 };
+
+/** What dbq claims at once on average, and how long after each other, in the drains whose claims are timed. */
+const rhythms = {
+  ahead: { rows: 100, pause: 0 },
+  free: { rows: 3, pause: 14 },
+} as const;
 
 /** A table that is drained beside another. */
 export interface Table {
@@ -34,6 +42,14 @@ async function measureBacklog({ tasks, quick }: Settings): Promise<Figures> {
     }),
   );
 }
+
+/** What `compare` measures by the bare driver. */
+export const floorFigures: Benchmark["figures"] = [
+  { name: "floor's claim p50", unit: "ms", better: "lower" },
+  { name: "floor's claim p99", unit: "ms", better: "lower" },
+  { name: "floor's free slots' claim p50", unit: "ms", better: "lower" },
+  { name: "floor's free slots' claim p99", unit: "ms", better: "lower" },
+];
 
 /** Drains both tables in turns; then both once more with a clock, which takes time itself. */
 export async function compare(
@@ -57,7 +73,30 @@ export async function compare(
       `${names.other}free slots' `,
       await drain({ ...beside, urgent: long.urgent }, true, long.takes),
     ),
+    ...(await floorOf("floor's ", table, rhythms.ahead)),
+    ...(await floorOf("floor's free slots' ", { ...table, urgent: long.urgent }, rhythms.free)),
   };
+}
+
+/** The same rows in the same table, claimed and settled by the bare driver in one statement after the other. */
+async function floorOf(
+  name: string,
+  { url, urgent }: Table,
+  { rows, pause }: { rows: number; pause: number },
+): Promise<Figures> {
+  await addUrgent(url, urgent);
+  const client = await openRaw(url);
+  const times: number[] = [];
+  let finished: Finished[] = [];
+  do {
+    const begun = performance.now();
+    const claimed = await rawTurn(client, "urgent", finished, rows);
+    times.push(performance.now() - begun);
+    finished = claimed.map(([id, generation, args]) => ({ id, generation, result: args }));
+    if (pause > 0) await sleep(pause);
+  } while (finished.length > 0);
+  await client.end();
+  return { [`${name}claim p50`]: median(times), [`${name}claim p99`]: percentile(times, 0.99) };
 }
 
 /** A statement that claims settles too: its turn says nothing more. */
@@ -86,7 +125,8 @@ export const postgresBacklog: Benchmark = {
     "(half of them in another queue, half in the same queue, of its other ten functions, at a lower priority) and 500,000 scheduled ones; " +
     "the same in a table without them; medians of three drains each, in turns, each in a new process. A claim is the statement that " +
     "claims (a hundred or so, most of them ahead of the slots), which settles as many and commits too, from the call of the driver to its answer, in drains of their own. Free slots' claims are those of a worker " +
-    "whose tasks take 50 ms: it claims no more than has room.",
+    "whose tasks take 50 ms: it claims no more than has room. The floor is node-postgres alone in the large table, with one statement that settles and claims " +
+    "a hundred, or three every 14 ms.",
   on: "postgres",
   once: true,
   rounds: 2,
@@ -101,6 +141,7 @@ export const postgresBacklog: Benchmark = {
     { name: "small table's claim p99", unit: "ms", better: "lower" },
     { name: "small table's free slots' claim p50", unit: "ms", better: "lower" },
     { name: "small table's free slots' claim p99", unit: "ms", better: "lower" },
+    ...floorFigures,
   ],
   contenders: [{ name: "dbq", missing: noServer("postgres"), measure: measureBacklog }],
 };

@@ -3,7 +3,7 @@ import pg from "pg";
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { empty } from "../processes/backlog-tables.ts";
 import { withChildren } from "../processes/children.ts";
-import { compare } from "./backlog.ts";
+import { compare, floorFigures } from "./backlog.ts";
 import { makeTable } from "./backlog-tables.ts";
 import { withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
@@ -98,6 +98,7 @@ export const postgresSnapshot: Benchmark = {
     { name: "without it, claim p99", unit: "ms", better: "lower" },
     { name: "without it, free slots' claim p50", unit: "ms", better: "lower" },
     { name: "without it, free slots' claim p99", unit: "ms", better: "lower" },
+    ...floorFigures,
     { name: "run in time", unit: "of all tasks", better: "higher" },
     { name: "dead rows", unit: "", better: "lower" },
   ],
