@@ -5,7 +5,7 @@ import { timesOf } from "../processes/backlog.ts";
 import type { BacklogCommands, BacklogConfig, Drained } from "../processes/backlog-process.ts";
 import { empty, fullBacklog, later } from "../processes/backlog-tables.ts";
 import { withChildren } from "../processes/children.ts";
-import { median, percentile } from "../processes/percentile.ts";
+import { median } from "../processes/percentile.ts";
 import { addUrgent, makeTable } from "./backlog-tables.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import { type Finished, openRaw, rawTurn } from "./raw-postgres.ts";
@@ -96,11 +96,11 @@ async function floorOf(
     if (pause > 0) await sleep(pause);
   } while (finished.length > 0);
   await client.end();
-  return { [`${name}claim p50`]: median(times), [`${name}claim p99`]: percentile(times, 0.99) };
+  return claimsOf(name, { times: { claims: times, turns: times } });
 }
 
 /** A statement that claims settles too: its turn says nothing more. */
-function claimsOf(name: string, drained: Drained): Figures {
+function claimsOf(name: string, drained: Pick<Drained, "times">): Figures {
   return Object.fromEntries(
     Object.entries(timesOf(name, drained)).filter(([figure]) => /claim/.test(figure)),
   );

@@ -10,7 +10,7 @@ export type Liveness = "alive" | "silent" | "dead";
 
 export type WorkerHealth = WorkerRecord & { liveness: Liveness };
 
-export async function workersOf(queue: Queue): Promise<WorkerHealth[]> {
+async function workersOf(queue: Queue): Promise<WorkerHealth[]> {
   return (await queue.listWorkers()).map((worker) => ({ ...worker, liveness: livenessOf(worker) }));
 }
 
@@ -53,8 +53,23 @@ function workerRow({ id, queueNames, concurrency, heartbeatAge, liveness }: Work
   return [shortened(id, 80), queues, concurrency, `${span(heartbeatAge)} ago`, alive];
 }
 
-/** What a move has every writer be refused with; undefined: tasks can be taken. */
-export function sealOf(database: readonly Diagnosis[]): string | undefined {
+export interface Health {
+  database: Diagnosis[];
+  workers: WorkerHealth[];
+  /** What a move has every writer be refused with; undefined: tasks can be taken. */
+  sealed: string | undefined;
+  untaken: Untaken[];
+}
+
+/** `names`: of the functions that modules register; undefined: no modules were given. */
+export async function healthOf(queue: Queue, names: readonly string[] | undefined): Promise<Health> {
+  const database = await queue.diagnose();
+  const workers = await workersOf(queue);
+  const sealed = sealOf(database);
+  return { database, workers, sealed, untaken: await untakenOf(queue, workers, names, sealed) };
+}
+
+function sealOf(database: readonly Diagnosis[]): string | undefined {
   return database.find(({ name }) => name === "move")?.warning;
 }
 
@@ -77,7 +92,7 @@ const soon = 2_000;
  * tasks that stay pending although a live worker of their queue has a free slot. While a move has the database `sealed`,
  * none: that is what they wait for.
  */
-export async function untaken(
+async function untakenOf(
   queue: Queue,
   workers: readonly WorkerHealth[],
   names: readonly string[] | undefined,

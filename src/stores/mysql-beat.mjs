@@ -2,15 +2,13 @@
 /** The heartbeat's connection to MySQL or MariaDB. */
 import { createConnection } from "mysql2/promise";
 
-/** Milliseconds: a connection that was cut off is found out before the lease is over. */
-const queryTimeout = 4_000;
-
 /**
  * @param {import("mysql2/promise").ConnectionOptions} config
  * @param {{ host: string, port: number }} host
+ * @param {number} queryTimeout milliseconds
  * @param {() => void} onEnd
  */
-export async function connect(config, { host, port }, onEnd) {
+export async function connect(config, { host, port }, queryTimeout, onEnd) {
   const client = await createConnection({
     ...config,
     ...(host.startsWith("/") ? { socketPath: host } : { host, port }),

@@ -1,14 +1,9 @@
 /** Connections to MySQL and MariaDB, and what their errors mean. */
 import type { ConnectionOptions, ResultSetHeader } from "mysql2";
 import type { Use } from "./server-open.ts";
-import type { Answer, Connection } from "./server-pool.ts";
+import { type Answer, type Connection, timeouts } from "./server-pool.ts";
 import { type Failure, thrownBy } from "./server-run.ts";
 import type { Host, ServerUrl } from "./server-url.ts";
-
-/** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
-const connectTimeout = 5_000;
-const queryTimeout = 30_000;
-const answerTimeout = 5_000;
 
 /** Seconds that a row is waited for which others hold: by dbq's own questions, and by an app's. */
 const lockTimeouts = { own: 1, pooled: 1, app: 5 };
@@ -33,7 +28,7 @@ export function configOf({
 }: Omit<ServerUrl, "hosts">): ConnectionOptions {
   const mode = parameters.sslmode ?? parameters["ssl-mode"] ?? "disable";
   return {
-    ...{ user, password, database, connectTimeout },
+    ...{ user, password, database, connectTimeout: timeouts.connect },
     ...(/^disabled?$/i.test(mode) ? {} : { ssl: proofOf(mode) }),
     charset: "utf8mb4",
     timezone: "Z",
@@ -66,7 +61,7 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
   client.on("error", end);
   client.on("end", end);
   const query = async (sql: string, values: readonly unknown[]) => {
-    const question = { sql, values: [...values], rowsAsArray: true, timeout: queryTimeout };
+    const question = { sql, values: [...values], rowsAsArray: true, timeout: timeouts.query };
     const [result] = await client.query(question).catch((error: { code?: string }) => {
       // What is asked next would wait behind this one, without a limit of its own.
       if (error.code === "PROTOCOL_SEQUENCE_TIMEOUT") destroy();
@@ -86,7 +81,7 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
     client,
     query,
     answers: () =>
-      client.query({ sql: "select 1", timeout: answerTimeout }).then(
+      client.query({ sql: "select 1", timeout: timeouts.answer }).then(
         () => true,
         () => false,
       ),

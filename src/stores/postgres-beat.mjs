@@ -2,15 +2,13 @@
 /** The heartbeat's connection to Postgres. */
 import pg from "pg";
 
-/** Milliseconds: a connection that was cut off is found out before the lease is over. */
-const queryTimeout = 4_000;
-
 /**
  * @param {import("pg").ClientConfig} config
  * @param {{ host: string, port: number }} host
+ * @param {number} queryTimeout milliseconds
  * @param {() => void} onEnd
  */
-export async function connect(config, host, onEnd) {
+export async function connect(config, host, queryTimeout, onEnd) {
   const client = new pg.Client({ ...config, ...host, query_timeout: queryTimeout });
   let ended = false;
   const end = () => {

@@ -2,14 +2,9 @@
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, QueryConfig } from "pg";
 import type { Use } from "./server-open.ts";
-import type { Connection } from "./server-pool.ts";
+import { type Connection, timeouts } from "./server-pool.ts";
 import { type Failure, thrownBy } from "./server-run.ts";
 import type { Host, ServerUrl } from "./server-url.ts";
-
-/** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
-const connectTimeout = 5_000;
-const queryTimeout = 30_000;
-const answerTimeout = 5_000;
 
 /** Rows as arrays of text: what a column is, its reader knows. */
 const asText = { getTypeParser: () => (text: string) => text };
@@ -47,8 +42,8 @@ export function configOf(url: Omit<ServerUrl, "hosts">, use: Use): ClientConfig 
     ...(options === "" ? {} : { options }),
     ...(sslmode === undefined ? {} : { ssl: sslmode !== "disable" && proofOf(sslmode) }),
     keepAlive: true,
-    connectionTimeoutMillis: connectTimeout,
-    ...(use === "app" ? {} : { query_timeout: queryTimeout }),
+    connectionTimeoutMillis: timeouts.connect,
+    ...(use === "app" ? {} : { query_timeout: timeouts.query }),
   };
 }
 
@@ -85,7 +80,7 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
     },
     answers: () =>
       // Its types do not have it.
-      client.query({ text: "select 1", query_timeout: answerTimeout } as QueryConfig).then(
+      client.query({ text: "select 1", query_timeout: timeouts.answer } as QueryConfig).then(
         () => true,
         () => false,
       ),
@@ -106,7 +101,7 @@ const streamOf = (client: unknown) => (client as { connection: { stream: Socket 
 /** A host that was cut off says no goodbye. */
 export async function endOf(client: Client): Promise<void> {
   keeping(client, true);
-  const late = setTimeout(() => streamOf(client).destroy(), connectTimeout);
+  const late = setTimeout(() => streamOf(client).destroy(), timeouts.connect);
   await client.end().catch(() => undefined);
   clearTimeout(late);
 }

@@ -19,7 +19,10 @@ const { session } = params;
 const firstRetry = 10;
 const longestRetry = 100;
 
-/** @type {{ connect(config: object, host: object, onEnd: () => void): Promise<Connected> }} */
+/** Milliseconds: a connection that was cut off is found out before the lease is over. */
+const queryTimeout = 4_000;
+
+/** @type {{ connect(config: object, host: object, queryTimeout: number, onEnd: () => void): Promise<Connected> }} */
 const { connect } = await import(connector);
 
 /** @type {Connected | undefined} */
@@ -53,7 +56,7 @@ async function opened() {
   for (const _ of hosts) {
     try {
       const host = /** @type {{ host: string, port: number }} */ (hosts[first]);
-      return await connect(config, host, () => soon(firstRetry));
+      return await connect(config, host, queryTimeout, () => soon(firstRetry));
     } catch (error) {
       passOver();
       refusal = error;

@@ -12,6 +12,9 @@ export interface Answer {
   insertId: number;
 }
 
+/** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
+export const timeouts = { connect: 5_000, query: 30_000, answer: 5_000 } as const;
+
 /** What can be asked. */
 export interface Asked {
   /** `name`: prepares the text under it, once. */

@@ -1,16 +1,7 @@
 import type { Command } from "commander";
 import type { Diagnosis, Queue } from "../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import {
-  hasEnded,
-  printWorkers,
-  sealOf,
-  type Untaken,
-  untaken,
-  untakenText,
-  type WorkerHealth,
-  workersOf,
-} from "../health.ts";
+import { type Health, hasEnded, healthOf, printWorkers, untakenText, type WorkerHealth } from "../health.ts";
 import { loadModules, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
 import { span } from "../text.ts";
@@ -35,12 +26,9 @@ export function addDoctor(program: Command): void {
     });
 }
 
-interface Findings {
+interface Findings extends Omit<Health, "sealed"> {
   ok: boolean;
   problems: string[];
-  database: Diagnosis[];
-  workers: WorkerHealth[];
-  untaken: Untaken[];
 }
 
 async function doctor(modules: readonly string[], options: CommonOptions): Promise<void> {
@@ -55,15 +43,13 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
 }
 
 async function examine(queue: Queue, names: readonly string[] | undefined): Promise<Findings> {
-  const database = await queue.diagnose();
-  const workers = await workersOf(queue);
-  const found = await untaken(queue, workers, names, sealOf(database));
+  const { database, workers, untaken } = await healthOf(queue, names);
   const problems = [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
     ...workers.flatMap(workerProblem),
-    ...found.map(untakenText),
+    ...untaken.map(untakenText),
   ];
-  return { ok: problems.length === 0, problems, database, workers, untaken: found };
+  return { ok: problems.length === 0, problems, database, workers, untaken };
 }
 
 function workerProblem(worker: WorkerHealth): string[] {

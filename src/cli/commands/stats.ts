@@ -1,15 +1,7 @@
 import type { Command } from "commander";
 import type { TaskCount, TaskStatus } from "../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import {
-  printWorkers,
-  sealOf,
-  type Untaken,
-  untaken,
-  untakenText,
-  type WorkerHealth,
-  workersOf,
-} from "../health.ts";
+import { type Health, healthOf, printWorkers, untakenText } from "../health.ts";
 import { loadModules, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
 import { shortened } from "../text.ts";
@@ -39,26 +31,20 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
   await withExistingQueue(options, async (queue) => {
     const names = files.length === 0 ? undefined : (await loadModules(files, options.db)).registeredNames();
     const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
-    const workers = await workersOf(queue);
-    const sealed = sealOf(await queue.diagnose());
-    const found = await untaken(queue, workers, names, sealed);
-    if (options.json) json({ tasks, counts, workers, untaken: found, sealed: sealed ?? null });
-    else print(counts, workers, found, sealed);
+    const health = await healthOf(queue, names);
+    const { workers, untaken, sealed = null } = health;
+    if (options.json) json({ tasks, counts, workers, untaken, sealed });
+    else print(counts, health);
   });
 }
 
-function print(
-  counts: readonly TaskCount[],
-  workers: readonly WorkerHealth[],
-  found: readonly Untaken[],
-  sealed: string | undefined,
-): void {
+function print(counts: readonly TaskCount[], { workers, untaken, sealed }: Health): void {
   printCounts(counts);
   line("");
   printWorkers(workers);
-  if (found.length > 0 || sealed !== undefined) line("");
+  if (untaken.length > 0 || sealed !== undefined) line("");
   if (sealed !== undefined) line({ text: "sealed:", color: "yellow" }, sealed);
-  for (const each of found) line({ text: "not taken:", color: "yellow" }, untakenText(each));
+  for (const each of untaken) line({ text: "not taken:", color: "yellow" }, untakenText(each));
 }
 
 const columns: readonly TaskStatus[] = [

@@ -66,6 +66,13 @@ export interface Operation {
   act(actor: Actor): Promise<void>;
 }
 
+/** @throws when none has this name */
+export function named<O extends Operation>(operations: readonly O[], name: string): O {
+  const found = operations.find((each) => each.name === name);
+  if (!found) throw new Error(`there is no operation "${name}"`);
+  return found;
+}
+
 /** An operation on a queue that is open already. */
 export function onQueue(
   name: string,
