@@ -33,13 +33,14 @@ const kinds: readonly { name: string; fits: (frame: Frame) => boolean }[] = [
   {
     name: "statements: SQLite and the driver",
     fits: ({ functionName, url }) =>
-      (url.endsWith("stores/sqlite-connection.js") && /^(#execute|#once|)$/.test(functionName)) ||
+      (url.endsWith("stores/sqlite/connection.js") && /^(#execute|#once|)$/.test(functionName)) ||
       (url.endsWith("drain/floor.js") && functionName === "turn"),
   },
   {
     name: "values to and from JSON",
     fits: ({ functionName, url }) =>
-      url.endsWith("src/codec.js") || (url.endsWith("drain/floor.js") && functionName === "attempt"),
+      url.endsWith("src/base/values/codec.js") ||
+      (url.endsWith("drain/floor.js") && functionName === "attempt"),
   },
   { name: "AsyncLocalStorage", fits: ({ url }) => /async_hooks|async_local_storage/.test(url) },
   { name: "the rest of dbq", fits: ({ url }) => url.includes("/dist/src/") },

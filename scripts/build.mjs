@@ -73,8 +73,8 @@ function nameJavaScript(path) {
 
 /** @param {string} path */
 function makeExecutable(path) {
-  if (!existsSync(path) && !existsSync(join(root, "src/cli/main.ts"))) {
-    console.warn("build: src/cli/main.ts is not there yet: the package has no command");
+  if (!existsSync(path) && !existsSync(join(root, "src/entries/cli/main.ts"))) {
+    console.warn("build: src/entries/cli/main.ts is not there yet: the package has no command");
     return;
   }
   if (!expectFile(path, "package.json: bin")) return;

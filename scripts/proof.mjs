@@ -11,7 +11,7 @@ const generating = [
   "test/model",
   "test/conformance",
   "test/worker/hostile",
-  "test/cli/move-broken-off",
+  "test/entries/cli/move-broken-off",
 ];
 
 const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");

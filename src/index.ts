@@ -1,9 +1,27 @@
 /** dbq: plain async functions, run later, durably, in the database that an app already has. */
 
-export { defaultBackoff } from "./backoff.ts";
-export { currentTask, type RunningTask } from "./current.ts";
-export type { Duration } from "./durations.ts";
-export type { Entries, Ids } from "./enqueue.ts";
+export type { Duration } from "./base/options/durations.ts";
+export type {
+  AwaitOptions,
+  CountFilter,
+  ListFilter,
+  PurgeFilter,
+  QueueOptions,
+  StopOptions,
+  WorkerOptions,
+} from "./base/options/options.ts";
+export { defaultBackoff } from "./base/tasks/backoff.ts";
+export { CancelTask, SnoozeTask } from "./base/tasks/control-errors.ts";
+export {
+  type AnyFunction,
+  registeredNames,
+  registerTasks,
+  remoteTask,
+  type TaskFunction,
+  task,
+  withOptions,
+} from "./base/tasks/registry.ts";
+export type { CallOptions, TaskOptions } from "./base/tasks/task-options.ts";
 export {
   AsyncTransactionError,
   AwaitTimeoutError,
@@ -26,7 +44,7 @@ export {
   UnregisteredFunctionError,
   WorkerStoppedError,
 } from "./errors.ts";
-export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./move.ts";
+export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";
 export {
   awaitTaskCompletion,
   awaitTaskResult,
@@ -36,26 +54,9 @@ export {
   type QueueTarget,
   setDefaultQueue,
 } from "./open.ts";
-export type {
-  AwaitOptions,
-  CountFilter,
-  ListFilter,
-  PurgeFilter,
-  QueueOptions,
-  StopOptions,
-  WorkerOptions,
-} from "./options.ts";
-export { Queue } from "./queue.ts";
-export {
-  type AnyFunction,
-  registeredNames,
-  registerTasks,
-  remoteTask,
-  type TaskFunction,
-  task,
-  withOptions,
-} from "./registry.ts";
-export { CancelTask, SnoozeTask } from "./steer.ts";
+export type { Entries, Ids } from "./queue/enqueue.ts";
+export { Queue } from "./queue/queue.ts";
+export type { QueueWithin, WithinResult } from "./queue/transaction.ts";
 export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type Attempt,
@@ -67,7 +68,6 @@ export {
   type TaskStatus,
   taskStatuses,
 } from "./task.ts";
-export type { CallOptions, TaskOptions } from "./task-options.ts";
-export type { QueueWithin, WithinResult } from "./within.ts";
-export { Worker } from "./worker.ts";
-export type { WorkerEvents } from "./worker-events.ts";
+export type { WorkerEvents } from "./worker/events.ts";
+export { currentTask, type RunningTask } from "./worker/task-context.ts";
+export { Worker } from "./worker/worker.ts";

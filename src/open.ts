@@ -1,12 +1,17 @@
 /** Opening queues, and the default one. Drivers are loaded here, when a queue opens, and nowhere else. */
 
-import { shared } from "./copies.ts";
-import { show } from "./durations.ts";
-import { engineOf } from "./engine.ts";
-import { prepare } from "./enqueue.ts";
-import { type AwaitOptions, type QueueOptions, type ReadQueueOptions, readQueueOptions } from "./options.ts";
-import { Queue } from "./queue.ts";
-import type { AnyFunction } from "./registry.ts";
+import { show } from "./base/options/durations.ts";
+import {
+  type AwaitOptions,
+  type QueueOptions,
+  type ReadQueueOptions,
+  readQueueOptions,
+} from "./base/options/options.ts";
+import { shared } from "./base/runtime/process-globals.ts";
+import type { AnyFunction } from "./base/tasks/registry.ts";
+import { prepare } from "./queue/enqueue.ts";
+import { engineOf } from "./queue/internals.ts";
+import { Queue } from "./queue/queue.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
 
@@ -32,10 +37,10 @@ async function openStore(target: unknown, options: ReadQueueOptions): Promise<St
     throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
   }
   if (isOf(target, "PgDatabase"))
-    return await (await import("./stores/postgres.ts")).openPostgresDatabase(target, options);
+    return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, options);
   if (isOf(target, "MySqlDatabase"))
-    return await (await import("./stores/mysql.ts")).openMysqlDatabase(target, options);
-  return await (await import("./stores/sqlite.ts")).openSqliteDatabase(target, options);
+    return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, options);
+  return await (await import("./stores/sqlite/store.ts")).openSqliteDatabase(target, options);
 }
 
 const entityKind = Symbol.for("drizzle:entityKind");
@@ -55,13 +60,19 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
   switch (scheme) {
     case undefined:
     case "sqlite":
-      return await (await import("./stores/sqlite.ts")).openSqlite(sqlitePath(target), options);
+      return await (await import("./stores/sqlite/store.ts")).openSqlite(sqlitePath(target), options);
     case "postgres":
     case "postgresql":
-      return await (await driver(() => import("./stores/postgres.ts"), "pg")).openPostgres(target, options);
+      return await (await driver(() => import("./stores/postgres/store.ts"), "pg")).openPostgres(
+        target,
+        options,
+      );
     case "mysql":
     case "mariadb":
-      return await (await driver(() => import("./stores/mysql.ts"), "mysql2")).openMysql(target, options);
+      return await (await driver(() => import("./stores/mysql/store.ts"), "mysql2")).openMysql(
+        target,
+        options,
+      );
     default:
       throw new TypeError(
         `openQueue: there is no store for ${scheme}: URLs; there are sqlite:, postgres:, mysql: and mariadb:`,

@@ -11,8 +11,9 @@
  *   the method says so; it never waits for another's row, and never overwrites one.
  * - JSON comes and goes as text, times as milliseconds since 1970.
  */
-import type { MovingStore } from "./moving.ts";
+
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
+import type { MovingStore } from "./transfer-store.ts";
 
 /** A value, or a promise of one on drivers that are asynchronous. */
 export type MaybePromise<T> = T | Promise<T>;

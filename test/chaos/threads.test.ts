@@ -6,7 +6,7 @@
 import { once } from "node:events";
 import { Worker as Thread } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
-import { thisProcess } from "../../src/host.ts";
+import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { next, queueOnFile, read } from "../worker/setup.ts";

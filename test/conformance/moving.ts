@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { MovedRow, MovedTable, MoveMark } from "../../src/moving.ts";
 import type { Store } from "../../src/store.ts";
+import type { MovedRow, MovedTable, MoveMark } from "../../src/transfer-store.ts";
 import { claimBy, insert, insertOne, newTask, newWorker, oneInEach, recordOf, taskIn } from "./arrange.ts";
 import type { Case, Context, Group } from "./case.ts";
 

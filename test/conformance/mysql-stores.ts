@@ -1,7 +1,7 @@
 /** The stores on MySQL and MariaDB. */
 import { drizzle } from "drizzle-orm/mysql2";
 import { createPool } from "mysql2";
-import { openMysql, openMysqlDatabase } from "../../src/stores/mysql.ts";
+import { openMysql, openMysqlDatabase } from "../../src/stores/mysql/store.ts";
 import { elsewhere, newDatabase } from "../support/mysql.ts";
 import type { Kind, Row } from "./case.ts";
 import {

@@ -6,9 +6,9 @@
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../src/store.ts";
-import { openPostgres } from "../../src/stores/postgres.ts";
-import { configOf } from "../../src/stores/postgres-connection.ts";
-import { readServerUrl } from "../../src/stores/server-url.ts";
+import { configOf } from "../../src/stores/postgres/connection.ts";
+import { openPostgres } from "../../src/stores/postgres/store.ts";
+import { readServerUrl } from "../../src/stores/server/url.ts";
 import { newSchema, newSchemaAlone, postgresServer, type Schema } from "../support/postgres.ts";
 import { isMissing } from "../support/server.ts";
 import { claim, claimBy, insertOne, newTask, outcomes, settle } from "./arrange.ts";

@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Store } from "../../src/store.ts";
-import { openSqliteDatabase } from "../../src/stores/sqlite.ts";
+import { openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import {
   claim,
   claimBy,

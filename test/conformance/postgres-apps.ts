@@ -3,7 +3,7 @@ import { PGlite } from "@electric-sql/pglite";
 import { drizzle as overPglite } from "drizzle-orm/pglite";
 import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
-import { openPostgresDatabase } from "../../src/stores/postgres.ts";
+import { openPostgresDatabase } from "../../src/stores/postgres/store.ts";
 import type { AppDatabase, Kind, Row } from "./case.ts";
 import { nodePostgres, postgresDialect } from "./postgres-stores.ts";
 import { type Driver, emptied, onDatabaseOf, type ServerKind, serverKind } from "./server-stores.ts";

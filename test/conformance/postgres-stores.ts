@@ -1,7 +1,7 @@
 /** The stores on Postgres that have connections of their own. */
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool, types } from "pg";
-import { openPostgres } from "../../src/stores/postgres.ts";
+import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { newSchema } from "../support/postgres.ts";
 import type { Kind, Row } from "./case.ts";
 import { type Driver, type ServerDialect, type ServerKind, serverKind } from "./server-stores.ts";

@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { sql } from "drizzle-orm";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
-import { openSqlite, openSqliteDatabase } from "../../src/stores/sqlite.ts";
+import { openSqlite, openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import type { AppDatabase, Kind, Place, Row } from "./case.ts";
 
 const options = { migrate: true, synchronous: "full" } as const;

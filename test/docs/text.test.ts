@@ -25,7 +25,7 @@ function leadsSomewhere(page: Page, target: string): boolean {
   return anchor === undefined || (file.endsWith(".md") && anchorsOf(readPage(file)).has(anchor));
 }
 
-/** `src/queue.ts` and the like, in running text. */
+/** `src/queue/queue.ts` and the like, in running text. */
 const repositoryPath = /`((?:src|drizzle|migrations|test|examples|demo|scripts|docs)\/[\w./-]*)`/g;
 
 test.each(pages)("files that $path names exist", ({ lines }) => {

@@ -1,6 +1,6 @@
 /** The real store on MySQL or MariaDB. */
 import type { ResultSetHeader } from "mysql2/promise";
-import { openMysql } from "../../src/stores/mysql.ts";
+import { openMysql } from "../../src/stores/mysql/store.ts";
 import { newDatabase } from "../support/mysql.ts";
 import { RealServer, type Server } from "./real-server.ts";
 import type { Row } from "./real-store.ts";

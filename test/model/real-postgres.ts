@@ -1,6 +1,6 @@
 /** The real store on Postgres. */
 import { Client, type QueryResult } from "pg";
-import { openPostgres } from "../../src/stores/postgres.ts";
+import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { newSchema } from "../support/postgres.ts";
 import { RealServer, type Server } from "./real-server.ts";
 import type { Row } from "./real-store.ts";

@@ -1,6 +1,6 @@
 /** The real store on a server: the server's own clock shows what `Date` does, and its statements can be made to fail. */
 import type { Store } from "../../src/store.ts";
-import { attemptColumns, taskColumns, workerColumns } from "../../src/stores/rows.ts";
+import { attemptColumns, taskColumns, workerColumns } from "../../src/stores/sql/rows.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { Freedom, Heads } from "./following.ts";
 import { type RealStore, type Row, rowsOf, snakeCase } from "./real-store.ts";

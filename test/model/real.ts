@@ -2,7 +2,7 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
-import { openSqliteDatabase } from "../../src/stores/sqlite.ts";
+import { openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { type Heads, noFreedom } from "./following.ts";
 import { type Fault, type RealStore, type Row, type Rows, rowsOf, snakeCase } from "./real-store.ts";

@@ -2,8 +2,9 @@
  * The wire between a simulated process and the store: every call takes its time there and back, in which others come
  * between. It may get lost before it takes effect, or its answer may; a process that is killed hears nothing more.
  */
+
+import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { DatabaseError } from "../../src/errors.ts";
-import { thisProcess } from "../../src/host.ts";
 import type { Outcome, Store, StoreTransaction, TurnResult, WorkerRecord } from "../../src/store.ts";
 import { type Clock, newThread, type Thread } from "./simulator-clock.ts";
 

@@ -3,9 +3,9 @@
  * follows from a seed, so that what went wrong once goes wrong again.
  */
 import { promisify } from "node:util";
-import { shared } from "../../src/copies.ts";
+import { readQueueOptions } from "../../src/base/options/options.ts";
+import { shared } from "../../src/base/runtime/process-globals.ts";
 import { Queue } from "../../src/index.ts";
-import { readQueueOptions } from "../../src/options.ts";
 import type { Store } from "../../src/store.ts";
 import { randomFrom } from "../support/random.ts";
 import { Clock, newThread, type Thread } from "./simulator-clock.ts";
@@ -133,7 +133,7 @@ export async function runSchedule(
 }
 
 /**
- * The workers of a thread know each other to be alive (`src/upkeep.ts`). Here one thread plays several processes: each
+ * The workers of a thread know each other to be alive (`src/worker/maintenance.ts`). Here one thread plays several processes: each
  * of them knows only its own.
  */
 function separateLives(clock: Clock): () => void {

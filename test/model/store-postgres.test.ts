@@ -3,7 +3,7 @@
  * is called, steps of the server's clock and statements that fail, for good or for a moment, are drawn as for SQLite.
  */
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openPostgres } from "../../src/stores/postgres.ts";
+import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { amount } from "../support/amount.ts";
 import { newSchema, postgresServer } from "../support/postgres.ts";
 import { isMissing } from "../support/server.ts";

@@ -1,13 +1,13 @@
 /** Faults of claiming ahead of the slots, and of where a look for work on Postgres begins. */
 import type { Mutant } from "./mutant.ts";
 
-const slots = "src/slots.ts";
-const pace = "src/pace.ts";
-const waiting = "src/waiting.ts";
-const heads = "src/stores/postgres-heads.ts";
+const slots = "src/worker/dispatcher.ts";
+const pace = "src/worker/prefetch.ts";
+const waiting = "src/worker/prefetch-buffer.ts";
+const heads = "src/stores/postgres/claim-cursor.ts";
 
-const ofPace = (test: string) => ({ file: "test/unit/pace.test.ts", test });
-const ofHeads = (test: string) => ({ file: "test/unit/postgres-heads.test.ts", test });
+const ofPace = (test: string) => ({ file: "test/worker/prefetch.test.ts", test });
+const ofHeads = (test: string) => ({ file: "test/stores/postgres/claim-cursor.test.ts", test });
 const ofAhead = (test: string) => ({ file: "test/worker/ahead.test.ts", test: `claiming ahead > ${test}` });
 const handsBack = "runs no more at once than there are slots, and gives to others what finds none";
 
@@ -35,7 +35,7 @@ export const aheadFaults: readonly Mutant[] = [
     find: "this.#onLate();\n      this.watch();",
     replace: "this.#onLate();",
     caughtBy: {
-      file: "test/unit/waiting.test.ts",
+      file: "test/worker/prefetch-buffer.test.ts",
       test: "each is handed back when its own patience has ended",
     },
   },
@@ -66,7 +66,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "fragile-tasks-ahead-on-postgres",
     why: "The same, by a statement that does not listen.",
-    file: "src/stores/postgres-turn.ts",
+    file: "src/stores/postgres/settle-and-claim.ts",
     find: "or not fragile)",
     replace: "or fragile is not null)",
     caughtBy: {
@@ -93,7 +93,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "urgent-tasks-behind-the-head",
     why: "A task of higher priority waits for a second, or for the end of the backlog.",
-    file: "src/stores/postgres-turn.ts",
+    file: "src/stores/postgres/settle-and-claim.ts",
     find: "part(sql`priority > ",
     replace: "part(sql`id < 0 and priority > ",
     caughtBy: {
@@ -139,11 +139,11 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "heads-of-others",
     why: "A queue with few tasks is looked at from the start as seldom as a busy one that is slow to look at.",
-    file: "src/stores/postgres-turn.ts",
+    file: "src/stores/postgres/settle-and-claim.ts",
     find: "headsOf(JSON.stringify(pairs))",
     replace: 'headsOf("")',
     caughtBy: {
-      file: "test/unit/server-postgres-turns.test.ts",
+      file: "test/stores/postgres/settle-and-claim.test.ts",
       test: "a turn on Postgres > looks for one queue's tasks, however often and long it looks for another's",
     },
   },
@@ -161,16 +161,19 @@ export const aheadFaults: readonly Mutant[] = [
     file: waiting,
     find: "if (at >= 0) this.#list.splice(at, 1);",
     replace: "",
-    caughtBy: { file: "test/unit/waiting.test.ts", test: "what has ended before it had a slot takes none" },
+    caughtBy: {
+      file: "test/worker/prefetch-buffer.test.ts",
+      test: "what has ended before it had a slot takes none",
+    },
   },
   {
     name: "a-worker-that-is-gone-looks-on",
     why: "A worker that was declared dead claims nothing, and is not told why.",
-    file: "src/stores/methods.ts",
+    file: "src/stores/sql/store-methods.ts",
     find: "last.more && last.registered;",
     replace: "last.more;",
     caughtBy: {
-      file: "test/unit/take-turn.test.ts",
+      file: "test/stores/sql/settle-and-claim.test.ts",
       test: "one whose worker is gone says so, and looks no further",
     },
   },

@@ -2,10 +2,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const statements = "src/stores/statements.ts";
-const operations = "src/stores/operations.ts";
-const questions = "src/stores/questions.ts";
-const turns = "src/stores/turn-operations.ts";
+const statements = "src/stores/sql/statements.ts";
+const operations = "src/stores/sql/tasks.ts";
+const questions = "src/stores/sql/queries.ts";
+const turns = "src/stores/sql/claim.ts";
 
 /** A case of the conformance suite, on a file. */
 const onFile = (test: string) => ({
@@ -54,7 +54,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "claim: change(",
     replace: `claim: ${unfenced}`,
     caughtBy: {
-      file: "test/unit/moved-in-between.test.ts",
+      file: "test/stores/sql/moved-in-between.test.ts",
       test: "a candidate that was claimed and handed back meanwhile is not claimed under its old generation",
     },
   },
@@ -66,7 +66,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: `still("pending")`,
     replace: "sql``",
     caughtBy: {
-      file: "test/unit/moved-in-between.test.ts",
+      file: "test/stores/sql/moved-in-between.test.ts",
       test: "a candidate that was cancelled meanwhile is not claimed",
     },
   },
@@ -77,7 +77,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "promote: change(",
     replace: `promote: ${unfenced}`,
     caughtBy: {
-      file: "test/unit/moved-in-between.test.ts",
+      file: "test/stores/sql/moved-in-between.test.ts",
       test: "a due task that was put off anew meanwhile is not promoted",
     },
   },
@@ -88,7 +88,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "reset: change(",
     replace: `reset: ${unfenced}`,
     caughtBy: {
-      file: "test/unit/moved-in-between.test.ts",
+      file: "test/stores/sql/moved-in-between.test.ts",
       test: "a retry of a task that moved meanwhile looks again, and leaves it where it now runs",
     },
   },
@@ -99,7 +99,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: 'if (!(yield* finish(task, "cancelled", null, error))) return "moved";',
     replace: 'yield* finish(task, "cancelled", null, error);',
     caughtBy: {
-      file: "test/unit/moved-in-between.test.ts",
+      file: "test/stores/sql/moved-in-between.test.ts",
       test: "a cancel of a task that moved meanwhile looks again, and cancels it as it now is",
     },
   },
@@ -110,7 +110,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "round < 10",
     replace: "round < 1",
     caughtBy: {
-      file: "test/unit/moved-in-between.test.ts",
+      file: "test/stores/sql/moved-in-between.test.ts",
       test: "an insert whose key somebody took meanwhile gives the id of who has it",
     },
   },
@@ -149,7 +149,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "complete-within-ignores-row-count",
     why: "An app commits its rows for a task that another worker has completed already: its effect happens twice.",
-    file: "src/attempt.ts",
+    file: "src/worker/attempt.ts",
     find: "if (!accepted) throw",
     replace: "if (accepted === undefined) throw",
     caughtBy: {
@@ -268,7 +268,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
-    file: "src/slots.ts",
+    file: "src/worker/dispatcher.ts",
     find: "await this.#unknown.handBack();",
     replace: "",
     caughtBy: {

@@ -1,16 +1,16 @@
 /** Faults of the ways to a server: connections that are shared, several hosts, and workers whose sessions end. */
 import type { Mutant } from "./mutant.ts";
 
-const pool = "src/stores/server-pool.ts";
-const server = "src/stores/server.ts";
-const url = "src/stores/server-url.ts";
-const upkeep = "src/upkeep.ts";
+const pool = "src/stores/server/pool.ts";
+const server = "src/stores/server/store.ts";
+const url = "src/stores/server/url.ts";
+const upkeep = "src/worker/maintenance.ts";
 
-const unit = (file: string) => (test: string) => ({ file: `test/unit/${file}.test.ts`, test });
-const ofPool = unit("server-pool");
-const ofUrl = unit("server-url");
-const ofSessions = unit("server-postgres-sessions");
-const deaths = unit("upkeep");
+const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
+const ofPool = inFile("stores/server/pool");
+const ofUrl = inFile("stores/server/url");
+const ofSessions = inFile("stores/postgres/sessions");
+const deaths = inFile("worker/maintenance");
 
 export const connectionFaults: readonly Mutant[] = [
   // ---- connections ---------------------------------------------------------------------------
@@ -111,7 +111,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "sessions-lock-is-not-taken",
     why: "Every worker on a server looks dead from its first beat on.",
-    file: "src/stores/server-beat.mjs",
+    file: "src/stores/server/heartbeat-thread.mjs",
     find: "if (Number((await ask(lock)).rows[0]?.[0]) !== 1)",
     replace: 'if (lock.text === "")',
     caughtBy: ofSessions(
@@ -121,7 +121,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-beats-no-more",
     why: "A worker whose heartbeat's connection broke once is dead to the others, and its tasks run twice.",
-    file: "src/stores/server-beat.mjs",
+    file: "src/stores/server/heartbeat-thread.mjs",
     find: "connection = undefined;\n    void broken?.end();",
     replace: "void broken?.end();",
     caughtBy: ofSessions(
@@ -131,7 +131,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "end-of-a-connection-is-found-at-the-next-beat",
     why: "A worker whose heartbeat's connection broke is taken for dead before it would have beaten.",
-    file: "src/stores/server-beat.mjs",
+    file: "src/stores/server/heartbeat-thread.mjs",
     find: "() => soon(firstRetry)",
     replace: "() => undefined",
     caughtBy: ofSessions(
@@ -141,7 +141,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "beat-from-elsewhere-forgets-the-session",
     why: "A worker that looks whether it can write loses what shows that it lives; should it die then, only its lease tells.",
-    file: "src/stores/statements.ts",
+    file: "src/stores/sql/statements.ts",
     find: "beat = beat + 1 where id",
     replace: "beat = beat + 1, session = null where id",
     caughtBy: ofSessions(
@@ -194,17 +194,17 @@ export const connectionFaults: readonly Mutant[] = [
     file: server,
     find: 'if (returned && failureOf(error) === "lost") return runner.named(error, true);',
     replace: "",
-    caughtBy: unit("server-postgres-answers")(
+    caughtBy: inFile("stores/postgres/answers")(
       "without an answer of Postgres > an app's transaction that has returned says that nobody knows",
     ),
   },
   {
     name: "later-refusal-hides-a-lost-commit",
     why: "An enqueue with a key that happened is said to have failed, since the server was away for longer than a minute.",
-    file: "src/stores/server-run.ts",
+    file: "src/stores/server/run.ts",
     find: "mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;",
     replace: "",
-    caughtBy: unit("server-run")(
+    caughtBy: inFile("stores/server/run")(
       "what may have happened > is not said to have failed when the next try is refused",
     ),
   },
@@ -214,26 +214,28 @@ export const connectionFaults: readonly Mutant[] = [
     file: pool,
     find: "if (this.#isTrusted(connection) || (await connection.answers())) return connection;",
     replace: "return connection;",
-    caughtBy: unit("server-pool")(
+    caughtBy: inFile("stores/server/pool")(
       "a connection that nobody has used for a while > is ended when it gives none, and so are those that are as old: another one is made",
     ),
   },
   {
     name: "refused-setting-leaves-its-connection",
     why: "A server that refuses a setting has one connection more with each try, until it takes no others.",
-    file: "src/stores/mysql-connection.ts",
+    file: "src/stores/mysql/connection.ts",
     after: "await prepare(query, use)",
     find: "destroy();",
     replace: "",
-    caughtBy: unit("server-refused")("a setting that MySQL refuses > ends the connection that it was for"),
+    caughtBy: inFile("stores/server/refused")(
+      "a setting that MySQL refuses > ends the connection that it was for",
+    ),
   },
   {
     name: "name-of-a-host-is-asked-for-once",
     why: "A failover of the names of hosts, which takes seconds, fails every enqueue.",
-    file: "src/stores/postgres-connection.ts",
+    file: "src/stores/postgres/connection.ts",
     find: "|^EAI_AGAIN$",
     replace: "",
-    caughtBy: unit("server-refused")(
+    caughtBy: inFile("stores/server/refused")(
       "a name of a host of 'Postgres' > that cannot be resolved for a moment is looked for again",
     ),
   },
@@ -243,41 +245,43 @@ export const connectionFaults: readonly Mutant[] = [
     file: url,
     find: '.replace(/^([a-z]+:\\/*(?:\\[[^\\]]*\\]|[^@/?#[])*?):(?!\\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")',
     replace: "",
-    caughtBy: unit("server-url")("no error of opening postgres://me:secret/app shows the password"),
+    caughtBy: inFile("stores/server/url")("no error of opening postgres://me:secret/app shows the password"),
   },
   {
     name: "certificate-of-any-host",
     why: "Whoever has a certificate of his own is taken for the database on MySQL, and is given the password.",
-    file: "src/stores/mysql-connection.ts",
+    file: "src/stores/mysql/connection.ts",
     find: "verifyIdentity: verify",
     replace: "verifyIdentity: false",
-    caughtBy: unit("server-pools")(
+    caughtBy: inFile("stores/server/pools")(
       "on MySQL > sslmode=verify-full asks for a known authority and for the host's own name: true",
     ),
   },
   {
     name: "pool-of-the-environment",
     why: "An app whose pool goes by PGHOST has its tasks in another database, on its own machine.",
-    file: "src/stores/postgres-connection.ts",
+    file: "src/stores/postgres/connection.ts",
     find: "return new Client(options).connectionParameters;",
     replace: 'return { user: "postgres", database: "postgres", host: "127.0.0.1", port: 5432, ...options };',
-    caughtBy: unit("server-pools")("a pool of pg > leads where the environment says, in what it leaves open"),
+    caughtBy: inFile("stores/server/pools")(
+      "a pool of pg > leads where the environment says, in what it leaves open",
+    ),
   },
   {
     name: "apps-one-connection-is-shared",
     why: "What was enqueued and acknowledged is rolled back with what the app did beside it.",
-    file: "src/stores/server-open.ts",
+    file: "src/stores/server/open.ts",
     find: "const settings = driver.settingsOf(client, useOf(options));",
     replace:
       'const settings = useOf(options) === "own" ? driver.settingsOf(client, "own") : undefined;\n  if (useOf(options) === "pooled") driver = { ...driver, isOne: () => false };',
-    caughtBy: unit("server-app-connections")(
+    caughtBy: inFile("stores/server/app-connections")(
       "on Postgres, without sessions > what is enqueued is no part of what the app does on its one connection",
     ),
   },
   {
     name: "row-that-is-held-holds-up-a-turn",
     why: "Somebody forgets a transaction on one task, and a worker settles nothing for as long.",
-    file: "src/stores/server-repeat.ts",
+    file: "src/stores/server/repeat.ts",
     find: "forHeld: 3_000",
     replace: "forHeld: 60_000",
     caughtBy: {
@@ -288,7 +292,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "row-that-is-held-is-waited-for-on-the-server",
     why: "The same on Postgres, and a claim more is left behind by each turn.",
-    file: "src/stores/postgres-connection.ts",
+    file: "src/stores/postgres/connection.ts",
     find: '"lock_timeout=1s",',
     replace: "",
     caughtBy: {

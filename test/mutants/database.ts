@@ -2,9 +2,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const connection = "src/stores/sqlite-connection.ts";
-const migrations = "src/stores/migrate-sqlite.ts";
-const statements = "src/stores/statements.ts";
+const connection = "src/stores/sqlite/connection.ts";
+const migrations = "src/stores/sqlite/migrate.ts";
+const statements = "src/stores/sql/statements.ts";
 
 const plan = (statement: string) => ({
   file: "test/conformance/plans.test.ts",
@@ -20,7 +20,7 @@ export const databaseFaults: readonly Mutant[] = [
     find: "this.#telling(() => this.#transaction.immediate(op))",
     replace: "this.#telling(() => this.#transaction.deferred(op))",
     caughtBy: {
-      file: "test/unit/sqlite-connection.test.ts",
+      file: "test/stores/sqlite/connection.test.ts",
       test: "a write begins with the write lock, before its first statement",
     },
   },
@@ -31,14 +31,14 @@ export const databaseFaults: readonly Mutant[] = [
     find: "const result = this.#transaction.immediate(op);",
     replace: "const result = this.#transaction.deferred(op);",
     caughtBy: {
-      file: "test/unit/sqlite-connection.test.ts",
+      file: "test/stores/sqlite/connection.test.ts",
       test: "a transaction inside of an operation begins with the write lock, before its first statement",
     },
   },
   {
     name: "deferred-transaction-of-the-app",
     why: "An app's transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when it writes.",
-    file: "src/stores/sqlite.ts",
+    file: "src/stores/sqlite/store.ts",
     find: 'behavior: "immediate"',
     replace: 'behavior: "deferred"',
     caughtBy: inQueue(
@@ -75,7 +75,7 @@ export const databaseFaults: readonly Mutant[] = [
     find: "client.transaction(() => apply(client)).immediate()",
     replace: "apply(client)",
     caughtBy: {
-      file: "test/unit/migrate-locked.test.ts",
+      file: "test/stores/sqlite/migrate-locked.test.ts",
       test: "nobody else can write between the statements of a migration",
     },
   },
@@ -93,7 +93,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "durability-is-left-to-chance",
     why: "A power cut undoes what enqueueTask has acknowledged.",
-    file: "src/stores/sqlite-open.ts",
+    file: "src/stores/sqlite/open.ts",
     find: "client.pragma(`synchronous = ${synchronous}`);",
     replace: "client.pragma(`synchronous = ${synchronous === undefined ? 0 : 1}`);",
     caughtBy: inQueue(
@@ -104,7 +104,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "no-wal",
     why: "Readers and writers block each other.",
-    file: "src/stores/sqlite-open.ts",
+    file: "src/stores/sqlite/open.ts",
     find: "journal_mode = wal",
     replace: "journal_mode = delete",
     caughtBy: inQueue(
@@ -115,7 +115,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "unsafe-sqlite-is-used",
     why: "A SQLite that can lose commits is taken.",
-    file: "src/stores/sqlite-open.ts",
+    file: "src/stores/sqlite/open.ts",
     find: "if (older(version, oldestSqlite))",
     replace: 'if (older(version, "3.0.0"))',
     caughtBy: inQueue(
@@ -126,7 +126,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "moved-file-is-written-to",
     why: "After the file was replaced, enqueues are acknowledged that nobody will ever see.",
-    file: "src/stores/sqlite-place.ts",
+    file: "src/stores/sqlite/file-identity.ts",
     find: "if (!this.#isThere) throw",
     replace: "if (this.#isThere === undefined) throw",
     caughtBy: {
@@ -137,7 +137,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "claim-misses-its-index",
     why: "A claim beside a million finished tasks takes 98 ms instead of 0.016.",
-    file: "src/stores/questions.ts",
+    file: "src/stores/sql/queries.ts",
     after: "export function probes",
     find: "and status = 'pending'",
     replace: "and status || '' = 'pending'",
@@ -164,10 +164,10 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "other-processes-are-not-heard",
     why: "What another process enqueues is begun at the next poll.",
-    file: "src/stores/sqlite-watch.ts",
+    file: "src/stores/sqlite/watch.ts",
     find: "if (changed) for (const listener of [...this.#listeners]) listener();",
     replace: "",
-    caughtBy: { file: "test/unit/sqlite-watch.test.ts", test: "a commit of another connection is told" },
+    caughtBy: { file: "test/stores/sqlite/watch.test.ts", test: "a commit of another connection is told" },
   },
   {
     name: "commits-are-not-nudged",
@@ -176,29 +176,29 @@ export const databaseFaults: readonly Mutant[] = [
     find: "if (this.#changed) this.onCommit();",
     replace: "",
     caughtBy: {
-      file: "test/unit/sqlite-nudge.test.ts",
+      file: "test/stores/sqlite/touch.test.ts",
       test: "of what a store does, what others may wait for nudges, and what changes nothing does not",
     },
   },
   {
     name: "heartbeat-tries-again-late",
     why: "After a full disk living workers are taken for dead before they have beaten.",
-    file: "src/stores/sqlite-beat.mjs",
+    file: "src/stores/sqlite/heartbeat-thread.mjs",
     find: "Math.min(every, busy ? retryAfter.busy : retryAfter.failed)",
     replace: "busy ? retryAfter.busy : every",
     caughtBy: {
-      file: "test/unit/heartbeat.test.ts",
+      file: "test/stores/sqlite/heartbeat.test.ts",
       test: "a beat that failed is made soon, however seldom it beats",
     },
   },
   {
     name: "heartbeat-in-a-moved-file",
     why: "Whoever opens the moved file waits for ever for a worker that works no more there.",
-    file: "src/stores/sqlite-beat.mjs",
+    file: "src/stores/sqlite/heartbeat-thread.mjs",
     find: "if (open.file !== fileThere()) {",
     replace: "if (open.file === undefined) {",
     caughtBy: {
-      file: "test/unit/heartbeat.test.ts",
+      file: "test/stores/sqlite/heartbeat.test.ts",
       test: "in a file that was moved it does not beat, and goes on when it is back",
     },
   },

@@ -2,15 +2,15 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const postgres = "src/stores/postgres.ts";
-const postgresTurn = "src/stores/postgres-turn.ts";
-const mysql = "src/stores/mysql.ts";
-const statements = "src/stores/statements.ts";
+const postgres = "src/stores/postgres/store.ts";
+const postgresTurn = "src/stores/postgres/settle-and-claim.ts";
+const mysql = "src/stores/mysql/store.ts";
+const statements = "src/stores/sql/statements.ts";
 
-const unit = (file: string) => (test: string) => ({ file: `test/unit/${file}.test.ts`, test });
-const ofTurns = unit("server-postgres-turns");
-const ofSessions = unit("server-postgres-sessions");
-const ofMysql = unit("server-mysql");
+const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
+const ofTurns = inFile("stores/postgres/settle-and-claim");
+const ofSessions = inFile("stores/postgres/sessions");
+const ofMysql = inFile("stores/mysql/store");
 
 /** Cases of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -31,7 +31,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "isDone: (error) => isThere.has(",
     replace: "isDone: (error) => new Set([0]).has(",
     caughtBy: {
-      file: "test/unit/server-mysql-migration.test.ts",
+      file: "test/stores/mysql/migration.test.ts",
       test: "a migration that was cut off is gone on with",
     },
   },
@@ -55,7 +55,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "settles-while-it-waits-to-claim",
     why: "Workers that lock nothing wait for each other in circles: a second each time, until a server breaks one.",
-    file: "src/stores/turn-operations.ts",
+    file: "src/stores/sql/claim.ts",
     find: "apart: d.spreads,",
     replace: "apart: false,",
     caughtBy: ofTurns(
@@ -65,11 +65,11 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "failed-claim-hides-what-was-settled",
     why: "What was settled is offered again, and told as lost, when the claim after it fails.",
-    file: "src/stores/methods.ts",
+    file: "src/stores/sql/store-methods.ts",
     find: "return { ...settling, failure };",
     replace: "throw failure;",
     caughtBy: {
-      file: "test/unit/take-turn.test.ts",
+      file: "test/stores/sql/settle-and-claim.test.ts",
       test: "one that settles and claims apart tells what was settled, and what the claim failed with",
     },
   },
@@ -137,7 +137,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "spread-is-never-widened",
     why: "Without row locks thirty workers all try the same few tasks, and most of their turns are in vain.",
-    file: "src/stores/turn-operations.ts",
+    file: "src/stores/sql/claim.ts",
     find: "return Math.min(spread * 4, widestSpread);",
     replace: "return spread;",
     caughtBy: ofTurns(
@@ -147,7 +147,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "spread-is-never-narrowed",
     why: "After one busy moment without row locks priorities mean nothing any more.",
-    file: "src/stores/turn-operations.ts",
+    file: "src/stores/sql/claim.ts",
     find: "won === found ? Math.max(1, spread / 2) : spread",
     replace: "won === found ? Math.max(1, spread) : spread",
     caughtBy: ofTurns(
@@ -160,7 +160,7 @@ export const dialectFaults: readonly Mutant[] = [
     file: postgres,
     find: 'now: () => sql.raw("statement_timestamp()")',
     replace: 'now: () => sql.raw("now()")',
-    caughtBy: unit("server-postgres")(
+    caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > counts the time from the statement on, and not from the app's transaction",
     ),
   },
@@ -179,7 +179,7 @@ export const dialectFaults: readonly Mutant[] = [
     file: postgres,
     find: 'ignoreConflict: sql.raw("on conflict do nothing")',
     replace: 'ignoreConflict: sql.raw("")',
-    caughtBy: unit("server-postgres")(
+    caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > leaves an app's transaction usable whose key somebody else takes at the same moment",
     ),
   },
@@ -218,17 +218,17 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "deadlock-of-postgres-is-final",
     why: "Of two enqueues that wait for each other's keys one fails.",
-    file: "src/stores/postgres-connection.ts",
+    file: "src/stores/postgres/connection.ts",
     find: '"40P01", ',
     replace: "",
-    caughtBy: unit("server-postgres-answers")(
+    caughtBy: inFile("stores/postgres/answers")(
       "a deadlock on Postgres > is tried again, and nobody hears of it",
     ),
   },
   {
     name: "statements-are-prepared-behind-a-pooler",
     why: "Behind PgBouncer in transaction mode questions fail, as their statements are on another connection.",
-    file: "src/stores/postgres-connection.ts",
+    file: "src/stores/postgres/connection.ts",
     find: "named && name !== undefined",
     replace: "name !== undefined",
     caughtBy: ofSessions("a connection behind a pooler > (sessions: false) keeps 0 statements"),
@@ -236,7 +236,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "listener-does-not-come-back",
     why: "After a restart of Postgres every start in another process waits for a poll, until the worker is restarted.",
-    file: "src/stores/postgres-listen.ts",
+    file: "src/stores/postgres/listener.ts",
     find: "void this.#listen(), this.#retryAfter",
     replace: "undefined, this.#retryAfter",
     caughtBy: ofSessions("others on Postgres > are heard again when the session that listened was ended"),
@@ -302,7 +302,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "for (const some of packets(there))",
     replace: "for (const some of [there])",
     caughtBy: {
-      file: "test/unit/server-mysql-limits.test.ts",
+      file: "test/stores/mysql/limits.test.ts",
       test: "on MySQL > results that are small enough by themselves are settled together: letters",
     },
   },
@@ -319,7 +319,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "deadlock-of-mysql-is-final",
     why: "Of two enqueues that wait for each other's keys one fails.",
-    file: "src/stores/mysql-connection.ts",
+    file: "src/stores/mysql/connection.ts",
     find: "new Set([1213, ",
     replace: "new Set([",
     caughtBy: ofMysql("a store on MySQL > tries again after a deadlock, and nobody hears of it"),
@@ -335,7 +335,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "ended-transaction-of-mysql-is-accepted",
     why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
-    file: "src/stores/server-within.ts",
+    file: "src/stores/server/within.ts",
     find: "if (scopes.some(({ ended }) => ended)) throw endedTransaction();",
     replace: "",
     caughtBy: onMysql(

@@ -2,13 +2,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const move = "src/move.ts";
-const moving = "src/stores/moving.ts";
-const sqlite = "src/stores/sqlite-moving.ts";
-const postgres = "src/stores/postgres-moving.ts";
-const mysql = "src/stores/mysql-moving.ts";
+const move = "src/features/transfer/move.ts";
+const moving = "src/stores/sql/transfer.ts";
+const sqlite = "src/stores/sqlite/transfer.ts";
+const postgres = "src/stores/postgres/transfer.ts";
+const mysql = "src/stores/mysql/transfer.ts";
 
-const cli = (file: string) => (test: string) => ({ file: `test/cli/${file}.test.ts`, test });
+const cli = (file: string) => (test: string) => ({ file: `test/entries/cli/${file}.test.ts`, test });
 const meanwhile = cli("move-meanwhile");
 const stalled = cli("move-stalled");
 const ofCommits = (test: string) =>

@@ -2,11 +2,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const operations = "src/stores/operations.ts";
-const questions = "src/stores/questions.ts";
-const statements = "src/stores/statements.ts";
-const sqlite = "src/stores/sqlite.ts";
-const completion = "src/completion.ts";
+const operations = "src/stores/sql/tasks.ts";
+const questions = "src/stores/sql/queries.ts";
+const statements = "src/stores/sql/statements.ts";
+const sqlite = "src/stores/sqlite/store.ts";
+const completion = "src/queue/completion.ts";
 
 /** A case of the conformance suite, on a file. */
 const onFile = (test: string) => ({
@@ -29,7 +29,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "duplicate-error-is-ignored",
     why: "A caller that asked to be refused gets the id of somebody else's task.",
-    file: "src/enqueue.ts",
+    file: "src/queue/enqueue.ts",
     find: "if (duplicate && refuse) throw",
     replace: "if (duplicate && refuse === undefined) throw",
     caughtBy: inQueue(
@@ -40,7 +40,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "enqueue-tasks-writes-half",
     why: "Of a hundred tasks of one call some are written, and the caller hears of an error.",
-    file: "src/stores/methods.ts",
+    file: "src/stores/sql/store-methods.ts",
     find: "(isOneStatement(tasks) ? run : write)",
     replace: "(isOneStatement(tasks) ? run : run)",
     caughtBy: inQueue("enqueue-many", "writes none when the database refuses one"),
@@ -58,33 +58,33 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "close-does-not-wait-for-writes",
     why: "An enqueue that was under way when the queue closed fails, though it was accepted.",
-    file: "src/enqueue.ts",
+    file: "src/queue/enqueue.ts",
     find: "await this.#writing;\n",
     replace: "await Promise.resolve();\n",
     caughtBy: {
-      file: "test/unit/enqueue.test.ts",
+      file: "test/queue/group-commit.test.ts",
       test: "GroupCommit > close writes what was added, waits for writes under way, and takes no more",
     },
   },
   {
     name: "failed-write-poisons-the-next",
     why: "After one write that failed every later enqueue of the process fails too.",
-    file: "src/enqueue.ts",
+    file: "src/queue/enqueue.ts",
     find: "for (const { reject } of batch) reject(error);",
     replace: "for (const { reject } of batch) reject(error);\n      this.#closed = true;",
     caughtBy: {
-      file: "test/unit/enqueue.test.ts",
+      file: "test/queue/group-commit.test.ts",
       test: "GroupCommit > a write that fails fails its own calls, and no later ones",
     },
   },
   {
     name: "neighbours-share-a-refusal",
     why: "One task with a date that the database does not have makes the enqueues of all others fail.",
-    file: "src/enqueue.ts",
+    file: "src/queue/enqueue.ts",
     find: "if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);",
     replace: "",
     caughtBy: {
-      file: "test/unit/enqueue.test.ts",
+      file: "test/queue/group-commit.test.ts",
       test: "GroupCommit > what the database refuses of one call fails no other, and ids stay in order",
     },
   },
@@ -111,10 +111,10 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-outlives-its-queue",
     why: "Whoever awaits a task when the queue closes waits for ever.",
-    file: "src/queue.ts",
+    file: "src/queue/queue.ts",
     find: "this.#completions.close();",
     replace: "",
-    caughtBy: inQueue("hints", "an await of a queue that is closed ends at once, without a poll"),
+    caughtBy: inQueue("wakeups", "an await of a queue that is closed ends at once, without a poll"),
   },
   {
     name: "await-keeps-its-listeners",
@@ -132,50 +132,50 @@ export const queueFaults: readonly Mutant[] = [
     find: "this.#late.push({ id, act });",
     replace: "act();",
     caughtBy: inQueue(
-      "hints",
+      "wakeups",
       "a task that ended in time has ended in time, though its await was looked after late",
     ),
   },
   {
     name: "ends-are-not-hinted-at",
     why: "An await in the worker's own process hears of the end half a second late, by the poll.",
-    file: "src/slots.ts",
+    file: "src/worker/dispatcher.ts",
     find: "this.#host.hints.ended(ended.map(({ outcome }) => outcome.id));",
     replace: "",
-    caughtBy: inQueue("hints", "what a worker of this process ended is told at once, without a poll"),
+    caughtBy: inQueue("wakeups", "what a worker of this process ended is told at once, without a poll"),
   },
   {
     name: "cancels-are-not-hinted-at",
     why: "An await in the same process hears of a cancel half a second late, by the poll.",
-    file: "src/queue.ts",
+    file: "src/queue/queue.ts",
     find: "hints.moved([id]);",
     replace: "",
-    caughtBy: inQueue("hints", "what was cancelled in this process is told at once, without a poll"),
+    caughtBy: inQueue("wakeups", "what was cancelled in this process is told at once, without a poll"),
   },
   {
     name: "purges-are-not-hinted-at",
     why: "An await in the same process hears of a purge half a second late, by the poll.",
-    file: "src/queue.ts",
+    file: "src/queue/queue.ts",
     find: "hints.moved();\n    const { func",
     replace: "const { func",
-    caughtBy: inQueue("hints", "what was purged in this process is told at once, without a poll"),
+    caughtBy: inQueue("wakeups", "what was purged in this process is told at once, without a poll"),
   },
   {
     name: "enqueues-wake-nobody",
     why: "A task waits for the next poll of the worker in its own process.",
-    file: "src/queue.ts",
+    file: "src/queue/queue.ts",
     after: 'store.insert(tasks, "report");',
     find: "this.#engine.hints.work(tasks.some(isPutOff));",
     replace: "",
-    caughtBy: inQueue("hints", "what is enqueued in this process is begun at once, without a poll"),
+    caughtBy: inQueue("wakeups", "what is enqueued in this process is begun at once, without a poll"),
   },
   {
     name: "commits-within-wake-nobody",
     why: "A task of a transaction waits for the next poll of the worker in its own process.",
-    file: "src/queue.ts",
+    file: "src/queue/queue.ts",
     find: "setImmediate(() => this.#engine.hints.work(true));",
     replace: "",
-    caughtBy: inQueue("hints", "what a transaction of the app enqueued is begun at once, without a poll"),
+    caughtBy: inQueue("wakeups", "what a transaction of the app enqueued is begun at once, without a poll"),
   },
   {
     name: "within-writes-after-the-end",
@@ -222,7 +222,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purge-in-one-transaction",
     why: "A purge of thousands keeps everybody else from writing until it is done.",
-    file: "src/queue.ts",
+    file: "src/queue/queue.ts",
     find: "const purgeBatch = 500;",
     replace: "const purgeBatch = 1_000_000;",
     caughtBy: inQueue(

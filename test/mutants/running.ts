@@ -1,9 +1,9 @@
 /** Faults of the worker: how tasks are begun, stopped, timed out, cancelled, retried and told of. */
 import type { Mutant } from "./mutant.ts";
 
-const slots = "src/slots.ts";
-const worker = "src/worker.ts";
-const attempt = "src/attempt.ts";
+const slots = "src/worker/dispatcher.ts";
+const worker = "src/worker/worker.ts";
+const attempt = "src/worker/attempt.ts";
 
 const inWorker = (file: string, test: string) => ({ file: `test/worker/${file}.test.ts`, test });
 
@@ -157,11 +157,11 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "retry-without-backoff",
     why: "A task that fails hammers the service which it needs until its retries are used up.",
-    file: "src/backoff.ts",
+    file: "src/base/tasks/backoff.ts",
     find: "first * 2 ** exponent",
     replace: "first * 0 ** exponent",
     caughtBy: {
-      file: "test/unit/backoff.test.ts",
+      file: "test/base/tasks/backoff.test.ts",
       test: "defaultBackoff > doubles from 1 s to an hour when nothing is taken off",
     },
   },
@@ -176,7 +176,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "a-hook-fails-its-task",
     why: "A logger that throws in onSuccess turns a completed task into a failed one.",
-    file: "src/hooks.ts",
+    file: "src/worker/hooks.ts",
     find: "report(error, where);\n  } finally",
     replace: "throw error;\n  } finally",
     caughtBy: inWorker("hooks", "'onSuccess' that 'throws' is reported and changes nothing"),
@@ -234,22 +234,22 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "last-note-is-overtaken-by-the-end",
     why: "What a task noted last is lost, when the note before it was being written as the task ended.",
-    file: "src/progress.ts",
+    file: "src/worker/progress.ts",
     find: "this.#writing = this.#writeAfter(this.#writing);",
     replace: "void this.#write();",
     caughtBy: {
-      file: "test/unit/progress-notes.test.ts",
+      file: "test/worker/progress-notes.test.ts",
       test: "a write that is under way is waited for, and what is noted meanwhile comes after it",
     },
   },
   {
     name: "settled-and-told-as-lost",
     why: "What was settled is offered again, and told as lost, when the look for more work after it fails.",
-    file: "src/stores/methods.ts",
+    file: "src/stores/sql/store-methods.ts",
     find: "if (outcomes.length > 0) return last;",
     replace: "",
     caughtBy: {
-      file: "test/unit/take-turn.test.ts",
+      file: "test/stores/sql/settle-and-claim.test.ts",
       test: "one that has settled something tells at once, whatever would become of the next look",
     },
   },
@@ -293,14 +293,14 @@ export const runningFaults: readonly Mutant[] = [
     find: 'if (kinds.has("interrupted")) this.#host.hints.work();',
     replace: "",
     caughtBy: {
-      file: "test/queue/hints.test.ts",
+      file: "test/queue/wakeups.test.ts",
       test: "what one worker hands back another of this process begins at once, without a poll",
     },
   },
   {
     name: "abort-listeners-run-as-the-canceller",
     why: "A listener of the signal asks for its task, and gets that of whoever cancelled it, or an error.",
-    file: "src/current.ts",
+    file: "src/worker/task-context.ts",
     find: "inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)));",
     replace: "this.#controller?.abort(reason);",
     caughtBy: inWorker("cancel", "a listener of the signal runs as its task, whoever cancels it"),
@@ -309,15 +309,15 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "kwargs-in-the-wrong-place",
     why: "A handler gets its keyword arguments as an optional argument that the caller left out.",
-    file: "src/registry.ts",
+    file: "src/base/tasks/registry.ts",
     find: "fn.length - 1 - args.length",
     replace: "0 * args.length",
-    caughtBy: { file: "test/unit/kwargs.test.ts", test: "with an optional one left out" },
+    caughtBy: { file: "test/base/tasks/kwargs.test.ts", test: "with an optional one left out" },
   },
   {
     name: "stop-waits-for-a-note",
     why: "A stop takes as long as somebody holds the database, though it has given up on its tasks.",
-    file: "src/slots.ts",
+    file: "src/worker/dispatcher.ts",
     find: "while (!this.#abandoned && !written)",
     replace: "while (!written)",
     caughtBy: {
@@ -328,7 +328,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "turns-wait-for-a-note",
     why: "A handler that notes its progress and then completes in its own transaction stops its whole worker.",
-    file: "src/slots.ts",
+    file: "src/worker/dispatcher.ts",
     find: "await this.#progress.flush(notesTake);",
     replace: "await this.#progress.flush();",
     caughtBy: inWorker(
@@ -339,18 +339,18 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "late-claim-is-forgotten",
     why: "What a server commits after its answer was given up on stays running for as long as its worker lives.",
-    file: "src/lost.ts",
+    file: "src/worker/ambiguous-results.ts",
     find: "if (this.#underWay) this.#doubtUntil = now + doubtful;",
     replace: "",
     caughtBy: {
-      file: "test/unit/unknown-claims.test.ts",
+      file: "test/worker/ambiguous-results.test.ts",
       test: "what is committed after the first look is found by a later one",
     },
   },
   {
     name: "handlers-share-a-context",
     why: "A handler sees the tenant, or the span, of the one that was started before it.",
-    file: "src/current.ts",
+    file: "src/worker/task-context.ts",
     find: 'return new AsyncResource("dbq-ts.task").runInAsyncScope(() => {\n    running.enterWith(inside);\n    return fn();\n  });',
     replace: "return running.run(inside, fn);",
     caughtBy: {

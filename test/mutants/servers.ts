@@ -2,16 +2,16 @@
 /** Faults of what is done with a server: repeats, transactions, what others are told. */
 import type { Mutant } from "./mutant.ts";
 
-const run = "src/stores/server-run.ts";
-const server = "src/stores/server.ts";
-const repeat = "src/stores/server-repeat.ts";
+const run = "src/stores/server/run.ts";
+const server = "src/stores/server/store.ts";
+const repeat = "src/stores/server/repeat.ts";
 
-const unit = (file: string) => (test: string) => ({ file: `test/unit/${file}.test.ts`, test });
-const ofRun = unit("server-run");
-const ofAnswers = unit("server-postgres-answers");
-const ofSessions = unit("server-postgres-sessions");
-const ofRepeats = unit("server-repeats");
-const ofHeld = unit("server-held");
+const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
+const ofRun = inFile("stores/server/run");
+const ofAnswers = inFile("stores/postgres/answers");
+const ofSessions = inFile("stores/postgres/sessions");
+const ofRepeats = inFile("stores/server/repeats");
+const ofHeld = inFile("stores/server/held-rows");
 
 /** A case of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -150,7 +150,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "notify-is-not-sent-inside-of-a-transaction",
     why: "What an app's transaction enqueues, other processes begin at their next poll.",
-    file: "src/stores/server-within.ts",
+    file: "src/stores/server/within.ts",
     after: "function writerIn(",
     find: "await kind.tellInside?.(asked);",
     replace: "",
@@ -161,7 +161,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "end-of-a-transaction-does-not-wait",
     why: "An app's transaction is rolled back, and the task that it was enqueueing is there, or completed.",
-    file: "src/stores/server-within.ts",
+    file: "src/stores/server/within.ts",
     find: "if (scope) await end(scope);",
     replace: "",
     caughtBy: onPostgres(
@@ -171,20 +171,20 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "ended-transaction-is-accepted",
     why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
-    file: "src/stores/server-within.ts",
+    file: "src/stores/server/within.ts",
     find: "await kind.checkOpen(tx, asked);",
     replace: "",
-    caughtBy: unit("server-postgres")(
+    caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > takes no transaction that had ended before it was first seen",
     ),
   },
   {
     name: "transaction-of-the-app-takes-the-queues-connection",
     why: "A few transactions that enqueue beside themselves wait for each other for ever.",
-    file: "src/stores/server-open.ts",
+    file: "src/stores/server/open.ts",
     find: "apps.use(async",
     replace: "pool.use(async",
-    caughtBy: unit("server-postgres")(
+    caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > does what it does beside a transaction that it has opened",
     ),
     hangs: true,
@@ -192,10 +192,10 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "servers-are-migrated-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
-    file: "src/stores/server-migrate.ts",
+    file: "src/stores/server/migrate.ts",
     find: "await asked.query(text.lock, []);",
     replace: "",
-    caughtBy: unit("server-postgres")(
+    caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > waits with the tables for whoever is making them",
     ),
   },
@@ -220,7 +220,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "retry-of-what-has-run-again",
     why: "A connection that breaks during a commit makes a task run twice that an operator retried once.",
-    file: "src/stores/operations.ts",
+    file: "src/stores/sql/tasks.ts",
     find: "if (seen !== undefined && seen !== task.generationId)",
     replace: "if (seen !== undefined && seen < 0)",
     caughtBy: ofRepeats(
@@ -230,46 +230,46 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "more-than-an-insert-without-a-transaction",
     why: "Of six hundred tasks of one call five hundred are written, and the call fails.",
-    file: "src/stores/mysql.ts",
+    file: "src/stores/mysql/store.ts",
     find: "[...packets(tasks)].length === 1",
     replace: "tasks.length > 0",
-    caughtBy: unit("server-mysql-many")("on MySQL > where one cannot be written, none is"),
+    caughtBy: inFile("stores/mysql/many-rows")("on MySQL > where one cannot be written, none is"),
   },
   {
     name: "own-begin-is-not-seen",
     why: "An enqueue commits what an app has begun by itself, and has not decided yet.",
-    file: "src/stores/server-within.ts",
+    file: "src/stores/server/within.ts",
     find: "await kind.hasBegun(asked)",
     replace: "false",
-    caughtBy: unit("server-postgres")(
+    caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > is part of a transaction that the app has begun by itself",
     ),
   },
   {
     name: "session-that-was-cut-off-keeps-its-lock",
     why: "A worker whose heartbeat was cut off beats no more, and its tasks run twice.",
-    file: "src/stores/server-beat.mjs",
+    file: "src/stores/server/heartbeat-thread.mjs",
     find: "params.session = ",
     replace: "params.session = session ?? ",
-    caughtBy: unit("server-beat-cut-off")(
+    caughtBy: inFile("stores/server/heartbeat-cut-off")(
       "on MySQL > a heartbeat that was cut off beats again on another connection",
     ),
   },
   {
     name: "heartbeat-stays-with-a-host-that-cannot-write",
     why: "After a failover a worker that runs tasks looks dead to all others.",
-    file: "src/stores/server-beat.mjs",
+    file: "src/stores/server/heartbeat-thread.mjs",
     after: "async function ask(",
     find: "passOver();",
     replace: "",
-    caughtBy: unit("server-beat-cut-off")(
+    caughtBy: inFile("stores/server/heartbeat-cut-off")(
       "on Postgres > a heartbeat goes to the next host when the first lets it in and cannot write",
     ),
   },
   {
     name: "held-row-holds-up-the-dead",
     why: "A transaction of the app that holds one task keeps those of all dead workers from running again.",
-    file: "src/stores/statements.ts",
+    file: "src/stores/sql/statements.ts",
     find: "${heldBy(p)} ${d.skipLocked}",
     replace: "${heldBy(p)} ${d.locked}",
     caughtBy: ofHeld(
@@ -280,7 +280,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "dead-worker-is-forgotten-beside-a-held-task",
     why: "A task that somebody held when its worker died stays running until it is taken for an orphan.",
-    file: "src/stores/upkeep-operations.ts",
+    file: "src/stores/sql/maintenance.ts",
     find: "if (!(yield* holdsOthers(workerId, free))) yield*",
     replace: "yield*",
     caughtBy: ofHeld(

@@ -2,10 +2,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const statements = "src/stores/statements.ts";
-const operations = "src/stores/upkeep-operations.ts";
-const upkeep = "src/upkeep.ts";
-const host = "src/host.ts";
+const statements = "src/stores/sql/statements.ts";
+const operations = "src/stores/sql/maintenance.ts";
+const upkeep = "src/worker/maintenance.ts";
+const host = "src/base/runtime/process-identity.ts";
 
 /** A case of the conformance suite, on a file. */
 const onFile = (test: string) => ({
@@ -13,9 +13,9 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > ${test}`,
 });
 const workers = (test: string) => onFile(`workers: register, rescue, unregister > ${test}`);
-const deaths = (test: string) => ({ file: "test/unit/upkeep.test.ts", test });
+const deaths = (test: string) => ({ file: "test/worker/maintenance.test.ts", test });
 const hosts = (test: string) => ({
-  file: "test/unit/host.test.ts",
+  file: "test/base/runtime/process-identity.test.ts",
   test: `another process (skipped where there is no /proc) > ${test}`,
 });
 
@@ -131,7 +131,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "heartbeat-on-the-event-loop",
     why: "A handler that computes for longer than a lease is taken for dead, and runs twice.",
-    file: "src/stores/sqlite.ts",
+    file: "src/stores/sqlite/store.ts",
     find: "if (path === undefined) {\n        const stop = repeat",
     replace: "if (path === undefined || every > 0) {\n        const stop = repeat",
     caughtBy: onFile("heartbeat > a heartbeat goes on while the event loop is blocked"),
@@ -139,11 +139,11 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "heartbeat-does-not-tell-a-loss",
     why: "A worker that woke after its lease goes on with tasks that others run by now.",
-    file: "src/stores/sqlite-beat.mjs",
+    file: "src/stores/sqlite/heartbeat-thread.mjs",
     find: 'parentPort?.postMessage("lost")',
     replace: 'parentPort?.postMessage("beat")',
     caughtBy: {
-      file: "test/unit/heartbeat.test.ts",
+      file: "test/stores/sqlite/heartbeat.test.ts",
       test: "the thread tells that the row of its worker is gone",
     },
   },
@@ -214,14 +214,14 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "this.#sweeping.within(sweepEvery);",
     replace: "",
     caughtBy: {
-      file: "test/unit/upkeep-newcomer.test.ts",
+      file: "test/worker/maintenance-newcomer.test.ts",
       test: "a worker that came and died is found within 400 ms of the hint",
     },
   },
   {
     name: "claims-before-the-first-look-for-the-dead",
     why: "After a crash of the whole host, a backlog goes before the tasks that were cut off.",
-    file: "src/worker.ts",
+    file: "src/worker/worker.ts",
     find: "run.upkeep.start();\n    run.slots.lookForWork();",
     replace: "run.slots.lookForWork();\n    run.upkeep.start();",
     caughtBy: {
@@ -259,7 +259,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "prune-leaves-attempts",
     why: "The table of attempts grows for ever.",
-    file: "src/stores/operations.ts",
+    file: "src/stores/sql/tasks.ts",
     find: "yield* count(s.deleteAttempts, { ids });",
     replace: "",
     caughtBy: onFile(

@@ -2,14 +2,17 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const codec = "src/codec.ts";
+const codec = "src/base/values/codec.ts";
 
-const keeps = (test: string) => ({ file: "test/unit/codec-keeps.test.ts", test: `kept exactly > ${test}` });
+const keeps = (test: string) => ({
+  file: "test/base/values/codec-keeps.test.ts",
+  test: `kept exactly > ${test}`,
+});
 const refuses = (test: string) => ({
-  file: "test/unit/codec-refuses.test.ts",
+  file: "test/base/values/codec-refuses.test.ts",
   test: `a value that JSON cannot carry > ${test}`,
 });
-const inCli = (file: string, test: string) => ({ file: `test/cli/${file}.test.ts`, test });
+const inCli = (file: string, test: string) => ({ file: `test/entries/cli/${file}.test.ts`, test });
 
 export const valueFaults: readonly Mutant[] = [
   {
@@ -104,7 +107,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "corrupt-args-are-tried-again",
     why: "A row that nobody can read is tried four times, with backoff.",
-    file: "src/attempt.ts",
+    file: "src/worker/attempt.ts",
     after: "this.#kwargs = decodeObject",
     find: "final: true",
     replace: "final: false",
@@ -117,7 +120,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "one-corrupt-row-hides-all",
     why: "A list fails because somebody wrote no JSON into one row of it.",
-    file: "src/view.ts",
+    file: "src/base/values/records.ts",
     find: "return read(text);\n  } catch {",
     replace: "return read(text);\n  } catch (error) {\n    throw error;",
     caughtBy: {
@@ -128,23 +131,26 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "hostile-error-breaks-the-worker",
     why: "A thrown value whose message throws when it is read takes the attempt's outcome away.",
-    file: "src/thrown.ts",
+    file: "src/base/values/thrown.ts",
     find: 'return typeof value === "string" ? value : otherwise;\n  } catch {\n    return otherwise;',
     replace: 'return typeof value === "string" ? value : otherwise;\n  } catch (error) {\n    throw error;',
-    caughtBy: { file: "test/unit/thrown.test.ts", test: "describeThrown > an error whose message throws" },
+    caughtBy: {
+      file: "test/base/values/thrown.test.ts",
+      test: "describeThrown > an error whose message throws",
+    },
   },
   {
     name: "long-errors-are-kept-whole",
     why: "An error with a message of megabytes makes the row of its task as large, and each list of it.",
-    file: "src/thrown.ts",
+    file: "src/base/values/thrown.ts",
     find: "text.length <= longest ?",
     replace: "text.length >= 0 ?",
-    caughtBy: { file: "test/unit/thrown.test.ts", test: "describeThrown > an error of 5 MB" },
+    caughtBy: { file: "test/base/values/thrown.test.ts", test: "describeThrown > an error of 5 MB" },
   },
   {
     name: "terminal-is-obeyed",
     why: "A task's name or error that holds escape sequences rewrites the operator's terminal.",
-    file: "src/cli/text.ts",
+    file: "src/entries/cli/text.ts",
     find: "return text.replace(unprintable, (character)",
     replace: "return text.replace(/\\0/g, (character)",
     caughtBy: inCli("terminal", "what a terminal obeys, hides or turns around is spelled out"),
@@ -152,7 +158,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "text-is-turned-around",
     why: "Text that holds bidirectional controls shows another task than the one which is meant.",
-    file: "src/cli/text.ts",
+    file: "src/entries/cli/text.ts",
     find: "/[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]/gu",
     replace: "/[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}]/gu",
     caughtBy: inCli("terminal", "what a terminal obeys, hides or turns around is spelled out"),
@@ -160,7 +166,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "json-reaches-the-terminal-raw",
     why: "JSON output holds C1 controls, which a terminal obeys.",
-    file: "src/cli/text.ts",
+    file: "src/entries/cli/text.ts",
     find: "return json.replace(unsafeInJson, (characters)",
     replace: "return json.replace(/\\0/g, (characters)",
     caughtBy: inCli(
@@ -174,7 +180,7 @@ export const valueFaults: readonly Mutant[] = [
     file: "src/events.ts",
     find: ".replace(/\\p{Cc}/gu,",
     replace: ".replace(/\\0/gu,",
-    caughtBy: { file: "test/unit/warnings.test.ts", test: "an escape sequence is spelled out" },
+    caughtBy: { file: "test/warnings.test.ts", test: "an escape sequence is spelled out" },
   },
   {
     name: "html-is-not-escaped",
@@ -191,7 +197,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "typed-numbers-are-rounded",
     why: "An id of twenty digits that is typed into `dbq enqueue` is enqueued as another one.",
-    file: "src/cli/parse.ts",
+    file: "src/entries/cli/parse.ts",
     find: "  refuseRounding(text, name);\n",
     replace: "",
     caughtBy: inCli("parse", "JSON is what it is to be, and no number of it is rounded"),
@@ -199,7 +205,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "second-signal-waits",
     why: "An operator who presses Ctrl-C twice waits for the whole grace.",
-    file: "src/cli/shutdown.ts",
+    file: "src/entries/cli/shutdown.ts",
     find: "this.#stop(`${signal}: stopping now`, 0);",
     replace: "this.#stop(`${signal}: stopping now`, this.#grace);",
     caughtBy: inCli("worker", "a second signal does not wait for the grace"),
@@ -208,7 +214,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "purge-without-asking",
     why: "`dbq purge` deletes without --yes.",
-    file: "src/cli/commands/purge.ts",
+    file: "src/entries/cli/commands/purge.ts",
     find: "if (!options.yes) {",
     replace: 'if (!options.yes && func === "") {',
     caughtBy: inCli("operate", "purge: without --yes only says what it would do, with exit code 2"),

@@ -66,7 +66,12 @@ test("holds the build, the migrations and the documents, and nothing else", () =
   expect(migrations.length).toBeGreaterThan(0);
   const expected = [
     ...migrations.map((path) => `dist/${path}`),
-    ...["sqlite", "server", "postgres", "mysql"].map((name) => `dist/src/stores/${name}-beat.mjs`),
+    ...[
+      "sqlite/heartbeat-thread",
+      "server/heartbeat-thread",
+      "postgres/heartbeat-connector",
+      "mysql/heartbeat-connector",
+    ].map((name) => `dist/src/stores/${name}.mjs`),
     "README.md",
     "LICENSE",
     "CHANGELOG.md",
@@ -214,7 +219,7 @@ test("an import opens nothing, loads no driver and listens to nothing of the pro
 
 test("its command is there and runs", () => {
   const file = join(installation.package, installation.manifest().bin.dbq ?? "");
-  expect(existsSync(file), "the package has no command: there is no src/cli/main.ts").toBe(true);
+  expect(existsSync(file), "the package has no command: there is no src/entries/cli/main.ts").toBe(true);
   if (process.platform !== "win32") expect(statSync(file).mode & 0o111).toBe(0o111);
   const project = installation.project("command", {}, {});
   const help = project.node(file, "--help");

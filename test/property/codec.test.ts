@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { decode, decodeArgs, encode, encodeArgs } from "../../src/codec.ts";
+import { decode, decodeArgs, encode, encodeArgs } from "../../src/base/values/codec.ts";
 import { NotSerializableError } from "../../src/errors.ts";
 import { allowed, anything, at, json, notJson, places, planted } from "./json.ts";
 

@@ -1,7 +1,7 @@
 /** An await ends at its time, whatever the database does meanwhile. */
 import { expect, it } from "vitest";
-import { engineOf } from "../../src/engine.ts";
 import { AwaitTimeoutError, remoteTask } from "../../src/index.ts";
+import { engineOf } from "../../src/queue/internals.ts";
 import { deferred, temporaryQueue } from "../support/queue.ts";
 
 it("times out while the database does not answer: a server that is gone is looked for a minute", async () => {

@@ -1,6 +1,6 @@
 /** A purge of many holds the write lock for a moment at a time: nobody waits for all of it. */
 import { expect, test } from "vitest";
-import { engineOf } from "../../src/engine.ts";
+import { engineOf } from "../../src/queue/internals.ts";
 import { temporaryQueue } from "../support/queue.ts";
 import { echo } from "./tasks.ts";
 

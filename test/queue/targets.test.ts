@@ -13,7 +13,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import { drizzle as drizzleProxy } from "drizzle-orm/sqlite-proxy";
 import { describe, expect, it, type TestContext } from "vitest";
 import { openQueue, Queue } from "../../src/index.ts";
-import { older } from "../../src/stores/sqlite-open.ts";
+import { older } from "../../src/stores/sqlite/open.ts";
 import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
 import { runProcess } from "./processes.ts";
 import { countRows, heldLock, nextTick, rawClient } from "./raw.ts";

@@ -2,8 +2,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { engineOf } from "../../src/engine.ts";
 import { openQueue, type Queue, task } from "../../src/index.ts";
+import { engineOf } from "../../src/queue/internals.ts";
 import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { isMissing } from "../support/server.ts";

@@ -1,8 +1,8 @@
 /** A database that fails or is busy during a turn: the turn is tried again, and nothing is lost or run twice. */
 import { expect, onTestFinished, test, vi } from "vitest";
-import { engineOf } from "../../src/engine.ts";
 import { OutcomeUnknownError } from "../../src/errors.ts";
 import { currentTask, task } from "../../src/index.ts";
+import { engineOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns } from "./setup.ts";
 

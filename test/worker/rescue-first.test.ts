@@ -4,7 +4,7 @@ import { once } from "node:events";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { thisProcess } from "../../src/host.ts";
+import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { task } from "../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { allEnded } from "./setup.ts";

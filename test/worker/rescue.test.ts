@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Database } from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { thisProcess } from "../../src/host.ts";
+import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, queueOnFile, read, until } from "./setup.ts";

@@ -1,7 +1,7 @@
 /** Tasks for later become pending when they are due. */
 import { expect, test } from "vitest";
-import { engineOf } from "../../src/engine.ts";
 import { currentTask, SnoozeTask, task } from "../../src/index.ts";
+import { engineOf } from "../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { allEnded, ended, next, queueOnFile, read } from "./setup.ts";
 

@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
-import { engineOf } from "../../src/engine.ts";
 import {
   openQueue,
   type Queue,
@@ -11,6 +10,7 @@ import {
   type TaskId,
   type Worker,
 } from "../../src/index.ts";
+import { engineOf } from "../../src/queue/internals.ts";
 import type { Store } from "../../src/store.ts";
 import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
 

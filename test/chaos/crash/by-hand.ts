@@ -3,12 +3,12 @@
  * in the same order. It tells the ledger what a worker of these tests tells.
  */
 
-import { engineOf } from "../../../src/engine.ts";
-import { thisProcess } from "../../../src/host.ts";
+import { thisProcess } from "../../../src/base/runtime/process-identity.ts";
 import type { CallOptions, Queue } from "../../../src/index.ts";
+import { engineOf } from "../../../src/queue/internals.ts";
 import type { Outcome, OutcomeKind, Store } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
-import { eventOf } from "../../../src/worker-events.ts";
+import { eventOf } from "../../../src/worker/events.ts";
 import { chore, type Plan } from "../../fixtures/tasks.ts";
 import type { Say } from "./operation.ts";
 

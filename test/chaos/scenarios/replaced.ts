@@ -122,7 +122,14 @@ function startCommand({ database }: Scene): Child {
   const compiled = process.env.DBQ_COMPILED;
   const here = fileURLToPath(new URL("../../fixtures/tasks.ts", import.meta.url));
   const module = compiled === undefined ? here : join(compiled, "test/fixtures/tasks.js");
-  return startScript("../../src/cli/main.ts", ["worker", module, "--db", database, "--queue", "other"]);
+  return startScript("../../src/entries/cli/main.ts", [
+    "worker",
+    module,
+    "--db",
+    database,
+    "--queue",
+    "other",
+  ]);
 }
 
 async function ready({ output, ended }: Child): Promise<void> {

@@ -1,0 +1,36 @@
+/** Whether, and when, a failed task runs again. What the app's own functions throw here is reported, and the default counts. */
+
+import { longestWait, milliseconds, moment } from "../options/durations.ts";
+import { defaultBackoff } from "./backoff.ts";
+import type { TaskDefinition } from "./registry.ts";
+
+type Report = (error: unknown, where: string) => void;
+
+/** Whether this error is worth a retry, by the task's `retryOn`; without one, every error is. */
+export function isWorthRetry({ name, retryOn }: TaskDefinition, error: unknown, report: Report): boolean {
+  try {
+    return retryOn?.(error) ?? true;
+  } catch (thrown) {
+    report(thrown, `retryOn of task "${name}"`);
+    return true;
+  }
+}
+
+/** Milliseconds until the next attempt. @param retryCount 1 before the first retry */
+export function retryDelay(
+  { name, backoff }: TaskDefinition,
+  retryCount: number,
+  error: unknown,
+  report: Report,
+): number {
+  if (!backoff) return defaultBackoff(retryCount);
+  const where = `backoff of task "${name}"`;
+  try {
+    const next = backoff(retryCount, error);
+    if (!(next instanceof Date)) return milliseconds(next, where, longestWait);
+    return Math.min(Math.max(0, moment(next, where) - Date.now()), longestWait.max);
+  } catch (thrown) {
+    report(thrown, where);
+    return defaultBackoff(retryCount);
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * Values to JSON text and back, the same for each database.
+ *
+ * What JSON would lose or bend is refused with its path. The text is built by the walk that checks it,
+ * so that what was checked is what is written: a getter is read once.
+ */
+
+import { types } from "node:util";
+import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "../../errors.ts";
+import type { JsonObject } from "../../task.ts";
+import { kindOf, show } from "../options/durations.ts";
+
+/** Deeper values are refused: a stack is finite, in other readers of the row too. */
+const maxDepth = 100;
+
+/** The arguments as a JSON array; trailing `undefined` is left out. @throws NotSerializableError */
+export function encodeArgs(args: readonly unknown[]): string {
+  let length = args.length;
+  while (length > 0 && args[length - 1] === undefined) length -= 1;
+  if (length === 0) return "[]";
+  const writer = new Writer("args");
+  let text = "[";
+  for (let i = 0; i < length; i += 1) text += (i === 0 ? "" : ",") + writer.item(i, args[i]);
+  return `${text}]`;
+}
+
+/** A value as JSON; `undefined` for `undefined`. `name` begins the path in an error. @throws NotSerializableError */
+export function encode(value: unknown, name: string): string | undefined {
+  return value === undefined ? undefined : new Writer(name).write(value);
+}
+
+/** A plain object as JSON. @throws NotSerializableError, also when it is not a plain object. */
+export function encodeObject(value: unknown, name: string): string {
+  if (value === undefined) return "{}";
+  if (typeof value !== "object" || value === null || !isPlain(value)) {
+    throw new NotSerializableError(name, `expected a plain object, got ${describe(value)}`);
+  }
+  return new Writer(name).write(value);
+}
+
+/** @throws PayloadTooLargeError when the texts together take more than `limit` bytes of UTF-8. */
+export function checkSize(what: string, limit: number, ...texts: readonly string[]): void {
+  let length = 0;
+  for (const text of texts) length += text.length;
+  // UTF-8 takes at most 3 bytes for a UTF-16 unit: short texts need no counting.
+  if (length * 3 <= limit) return;
+  let size = 0;
+  for (const text of texts) size += Buffer.byteLength(text);
+  if (size > limit) throw new PayloadTooLargeError(what, size, limit);
+}
+
+/** @throws TaskCorruptError */
+export function decodeArgs(text: string): unknown[] {
+  if (text === "[]") return [];
+  const value = decode(text, "args");
+  if (!Array.isArray(value))
+    throw new TaskCorruptError("args", `expected a JSON array, got ${describe(value)}`);
+  return value;
+}
+
+/** @throws TaskCorruptError */
+export function decodeObject(text: string, column: string): JsonObject {
+  if (text === "{}") return {};
+  const value = decode(text, column);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TaskCorruptError(column, `expected a JSON object, got ${describe(value)}`);
+  }
+  return value as JsonObject;
+}
+
+/** @throws TaskCorruptError */
+export function decode(text: string, column: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new TaskCorruptError(column, (error as Error).message);
+  }
+  if (mayBend.test(text)) refuseBent(text, column);
+  return value;
+}
+
+/** What no number is without: so many digits, or so large an exponent. */
+const mayBend = /\d{16}|[eE]\+?\d{3}/;
+
+/** The strings of a JSON text, which are passed over, and its numbers. */
+const stringsAndNumbers = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+
+/** Other programs write rows too: an id of 64 bits would be read as another id. @throws TaskCorruptError */
+function refuseBent(text: string, column: string): void {
+  for (const [token] of text.matchAll(stringsAndNumbers)) {
+    if (token.startsWith('"') || isNumber(token)) continue;
+    throw new TaskCorruptError(column, `JavaScript has no number ${token}: write it as a string`);
+  }
+}
+
+/** Whether it is read as the number that it says; that of a fraction is the nearest one, as everywhere. */
+function isNumber(token: string): boolean {
+  const value = Number(token);
+  if (!Number.isFinite(value)) return false;
+  // 2^63 is written as 9223372036854776000, the shortest text that is read as it.
+  return !/^-?\d+$/.test(token) || String(value) === token || BigInt(value) === BigInt(token);
+}
+
+/** One walk over one value. It remembers where it is: to find cycles, and to say where something is that it refuses. */
+class Writer {
+  readonly #name: string;
+  readonly #inside: object[] = [];
+  readonly #keys: (string | number)[] = [];
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  write(value: unknown): string {
+    switch (typeof value) {
+      case "string":
+        return JSON.stringify(value);
+      case "number":
+        return this.#number(value);
+      case "boolean":
+        return value ? "true" : "false";
+      case "object":
+        return value === null ? "null" : this.#object(value);
+      default:
+        return this.#refuse(`${describe(value)} cannot be kept as JSON`);
+    }
+  }
+
+  /** The value that is under this key of the one that it is inside of. */
+  item(key: string | number, value: unknown): string {
+    this.#keys.push(key);
+    const text = this.write(value);
+    this.#keys.pop();
+    return text;
+  }
+
+  #number(value: number): string {
+    if (!Number.isFinite(value)) return this.#refuse(`${value} cannot be kept as JSON`);
+    return Object.is(value, -0) ? "-0" : String(value);
+  }
+
+  #object(value: object): string {
+    if (this.#inside.includes(value)) return this.#refuse("a cycle: it contains itself");
+    if (this.#inside.length >= maxDepth) return this.#refuse(`more than ${maxDepth} levels deep`);
+    this.#inside.push(value);
+    const text = this.#isArray(value) ? this.#array(value) : this.#plain(value);
+    this.#inside.pop();
+    return text;
+  }
+
+  #array(array: unknown[]): string {
+    if (!isPlainArray(array)) return this.#refuseKind(array);
+    let text = "[";
+    for (let i = 0; i < array.length; i += 1) text += (i === 0 ? "" : ",") + this.item(i, array[i]);
+    // No hole can be left here (a hole reads as undefined); keys that are no index come last, and JSON would drop them.
+    const keys = Object.keys(array);
+    const last = keys.at(-1);
+    if (last !== undefined && !isIndex(last, array.length)) {
+      this.#keys.push(keys.find((key) => !isIndex(key, array.length)) ?? last);
+      return this.#refuse("a named property of an array cannot be kept as JSON");
+    }
+    this.#refuseSymbols(array);
+    return `${text}]`;
+  }
+
+  #plain(object: object): string {
+    if (!isPlain(object)) return this.#refuseKind(object);
+    let text = "";
+    for (const key of Object.keys(object)) {
+      const value = (object as JsonObject)[key];
+      if (value !== undefined)
+        text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.item(key, value)}`;
+    }
+    this.#refuseSymbols(object);
+    // A value that had its prototype replaced: what it is made of is not in its keys.
+    if (text === "" && hasSlots(object)) return this.#refuseKind(object);
+    return `{${text}}`;
+  }
+
+  /** `Array.isArray` throws for a proxy that was revoked. */
+  #isArray(value: object): value is unknown[] {
+    try {
+      return Array.isArray(value);
+    } catch {
+      return this.#refuse("a revoked Proxy cannot be kept as JSON");
+    }
+  }
+
+  #refuseSymbols(value: object): void {
+    const symbols = Object.getOwnPropertySymbols(value);
+    if (symbols.length > 0) this.#refuse(`the key ${show(symbols[0])} cannot be kept as JSON`);
+  }
+
+  #refuseKind(value: object): never {
+    return this.#refuse(`${describe(value)} cannot be kept as JSON`);
+  }
+
+  #refuse(why: string): never {
+    throw new NotSerializableError(this.#name + this.#keys.map(step).join(""), why);
+  }
+}
+
+/** Literals and `Object.create(null)`, of any realm; not the instances of a class, nor what inherits from another object. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype) return true;
+  // Another realm's Object.prototype, and not any other object that inherits from nothing.
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
+}
+
+/** Values of the language's own that are more than their keys. */
+function hasSlots(value: object): boolean {
+  return (
+    types.isDate(value) ||
+    types.isMap(value) ||
+    types.isSet(value) ||
+    types.isBoxedPrimitive(value) ||
+    types.isRegExp(value) ||
+    types.isNativeError(value)
+  );
+}
+
+function isIndex(key: string, length: number): boolean {
+  return /^(0|[1-9]\d*)$/.test(key) && Number(key) < length;
+}
+
+/** An array of any realm, not of a subclass: its prototype is itself an array, as Array.prototype alone is. */
+function isPlainArray(value: unknown[]): boolean {
+  return Array.isArray(Object.getPrototypeOf(value));
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "function") return `a ${show(value)}`;
+  if (typeof value === "bigint") return `the BigInt ${show(value)}`;
+  if (typeof value === "symbol") return show(value);
+  if (typeof value !== "object" || value === null)
+    return value === undefined ? "undefined" : `the ${typeof value} ${show(value)}`;
+  return !types.isProxy(value) && Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
+}
+
+/** One step of a path. */
+function step(key: string | number): string {
+  if (typeof key === "number") return `[${key}]`;
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+}

@@ -1,0 +1,60 @@
+/** Records as users see them: decoded, with dates. */
+
+import type { StoredAttempt } from "../../store.ts";
+import type { Attempt, JsonObject, Task, TaskError, TaskId, TaskRecord } from "../../task.ts";
+import { decode, decodeArgs, decodeObject } from "./codec.ts";
+
+export function taskOf<R = unknown>(record: TaskRecord): Task<R> {
+  return {
+    ...record,
+    id: record.id as TaskId<R>,
+    args: readable(record.args, decodeArgs) as unknown[],
+    kwargs: readable(record.kwargs, (text) => decodeObject(text, "kwargs")) as JsonObject,
+    result: (record.result === null
+      ? undefined
+      : readable(record.result, (text) => decode(text, "result"))) as R | undefined,
+    error: record.error === null ? null : errorOf(record.error),
+    createdAt: new Date(record.createdAt),
+    updatedAt: new Date(record.updatedAt),
+    waitUntil: dateOrNull(record.waitUntil),
+    startedAt: dateOrNull(record.startedAt),
+    finishedAt: dateOrNull(record.finishedAt),
+    meta: readable(record.meta, (text) => decodeObject(text, "meta")) as JsonObject,
+  };
+}
+
+export function attemptOf(stored: StoredAttempt): Attempt {
+  const { taskId, generationId, workerId, outcome, errorName, errorMessage, errorStack } = stored;
+  const error: TaskError | null =
+    errorName === null && errorMessage === null
+      ? null
+      : {
+          name: errorName ?? "Error",
+          message: errorMessage ?? "",
+          ...(errorStack === null ? {} : { stack: errorStack }),
+        };
+  const [startedAt, endedAt] = [dateOrNull(stored.startedAt), new Date(stored.endedAt)];
+  return { taskId, generationId, workerId, startedAt, endedAt, outcome, error };
+}
+
+function dateOrNull(time: number | null): Date | null {
+  return time === null ? null : new Date(time);
+}
+
+/** What somebody else corrupted is shown as it is, and hides nothing else. */
+function readable(text: string, read: (text: string) => unknown): unknown {
+  try {
+    return read(text);
+  } catch {
+    return text;
+  }
+}
+
+function errorOf(text: string): TaskError {
+  const error = readable(text, (json) => decodeObject(json, "error"));
+  return {
+    name: "Error",
+    message: text,
+    ...(typeof error === "string" ? {} : (error as Partial<TaskError>)),
+  };
+}

@@ -1,0 +1,95 @@
+import type { Command } from "commander";
+import type { ListFilter, Task, TaskStatus } from "../../../index.ts";
+import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { type Cell, type Color, jsonList, note, table } from "../output.ts";
+import { given, metaPair, names, whole } from "../parse.ts";
+import { errorText } from "../task-events.ts";
+import { moment, shortened, span } from "../text.ts";
+
+interface ListOptions extends CommonOptions {
+  status?: readonly string[];
+  func?: string;
+  queue?: string;
+  requestId?: string;
+  meta?: ListFilter["meta"];
+  limit: number;
+  after?: number;
+}
+
+const examples = `
+Examples:
+  $ dbq list
+  $ dbq list --status failed,cancelled --func resize
+  $ dbq list --meta tenant=acme --limit 10 --after 4711
+  $ dbq list --status failed --json | jq '.[].id'`;
+
+export function addList(program: Command): void {
+  program
+    .command("list")
+    .summary("list tasks, newest first")
+    .description("List tasks, newest first.")
+    .option(
+      "--status <status>",
+      "only these: pending, scheduled, running, completed, failed, cancelled",
+      names,
+    )
+    .option("--func <name>", "only tasks of this function")
+    .option("--queue <name>", "only tasks in this queue")
+    .option("--request-id <id>", "only tasks that this asked for")
+    .option("--meta <key=value>", "only tasks with this in their meta; may be repeated", metaPair)
+    .option("--limit <number>", "at most this many", whole(1, 1_000), 50)
+    .option("--after <id>", "go on after this id, the last one of the page before", whole(1))
+    .addHelpText("after", examples)
+    .action(async (_: unknown, self: Command) => await list(self.optsWithGlobals<ListOptions>()));
+}
+
+async function list(options: ListOptions): Promise<void> {
+  const { status, func, queue: queueName, requestId, meta, limit, after } = options;
+  const filter = given({ status, func, queueName, requestId, meta, limit, after }) as ListFilter;
+  const tasks = await withExistingQueue(options, (queue) => queue.listTasks(filter));
+  if (options.json) jsonList(tasks);
+  else print(tasks, limit);
+}
+
+function print(tasks: readonly Task[], limit: number): void {
+  if (tasks.length > 0) table(headings, tasks.map(rowOf));
+  if (tasks.length === 0) note("no tasks");
+  else if (tasks.length === limit) note(`there may be more: --after ${tasks.at(-1)?.id}`);
+}
+
+const headings = ["ID", "STATUS", "FUNC", "QUEUE", "RETRIES", "CREATED", ""];
+
+function rowOf(task: Task): Cell[] {
+  const { id, func, queueName, retryCount, maxRetries, createdAt } = task;
+  const retries = `${retryCount}/${maxRetries}`;
+  const [name, queue] = [shortened(func, 60), shortened(queueName, 30)];
+  return [id, statusCell(task.status), name, queue, retries, moment(createdAt), stateOf(task)];
+}
+
+const statusColors: Partial<Record<TaskStatus, Color>> = {
+  running: "cyan",
+  completed: "green",
+  failed: "red",
+  cancelled: "yellow",
+  scheduled: "blue",
+};
+
+/** A status in its color. */
+export function statusCell(status: TaskStatus): Cell {
+  const color = statusColors[status];
+  return color ? { text: status, color } : status;
+}
+
+/** What else there is to say of a task in its status. */
+function stateOf({ status, startedAt, finishedAt, waitUntil, progress, progressNote, error }: Task): string {
+  switch (status) {
+    case "running":
+      return progress === null ? "" : shortened(`${progress} ${progressNote ?? ""}`.trim(), 60);
+    case "scheduled":
+      return `until ${waitUntil === null ? "?" : moment(waitUntil)}`;
+    case "completed":
+      return startedAt && finishedAt ? `in ${span(finishedAt.getTime() - startedAt.getTime())}` : "";
+    default:
+      return error === null ? "" : errorText(error, 60);
+  }
+}

@@ -1,0 +1,96 @@
+import type { Command } from "commander";
+import type { CountFilter, Queue, TaskStatus } from "../../../index.ts";
+import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { json, line, note } from "../output.ts";
+import { given } from "../parse.ts";
+
+interface PurgeOptions extends CommonOptions {
+  func?: string;
+  queue?: string;
+  includeRunning?: true;
+  yes?: true;
+}
+
+const examples = `
+Examples:
+  $ dbq purge --func resize                says what would be deleted
+  $ dbq purge --func resize --yes          deletes it
+  $ dbq purge --queue mail --include-running --yes`;
+
+export function addPurge(program: Command): void {
+  program
+    .command("purge")
+    .summary("delete tasks")
+    .description("Delete tasks in any status, and their attempts; running ones only when told to.")
+    .option("--func <name>", "only tasks of this function")
+    .option("--queue <name>", "only tasks in this queue")
+    .option("--include-running", "running tasks too: their handlers hear of it by their signal")
+    .option("--yes", "really; without it nothing is deleted, and the exit code is 2")
+    .addHelpText("after", examples)
+    .action(async (_: unknown, self: Command) => await purge(self.optsWithGlobals<PurgeOptions>()));
+}
+
+async function purge(options: PurgeOptions): Promise<void> {
+  const { func, queue: queueName, includeRunning = false } = options;
+  const filter = given({ func, queueName });
+  await withExistingQueue(options, async (queue) => {
+    if (!options.yes) {
+      announce(await queue.countTasks(filter), includeRunning, options);
+      return;
+    }
+    const counter = options.json || !process.stderr.isTTY ? undefined : new Counter(queue, filter);
+    const purged = await queue.purgeTasks({ ...filter, includeRunning }).finally(() => counter?.stop());
+    if (options.json) json(purged);
+    else
+      line(`${purged.purged} tasks deleted${purged.running > 0 ? `, ${purged.running} running left` : ""}`);
+  });
+}
+
+function announce(
+  { running, ...others }: Record<TaskStatus, number>,
+  includeRunning: boolean,
+  options: PurgeOptions,
+): void {
+  const among = includeRunning ? { running, ...others } : others;
+  const wouldPurge = sum(among);
+  process.exitCode = 2;
+  if (options.json) {
+    json({ wouldPurge, byStatus: among, running, purged: 0 });
+    return;
+  }
+  const parts = Object.entries(among).filter(([, count]) => count > 0);
+  const told = parts.map(([status, count]) => `${count} ${status}`).join(", ");
+  line(`would delete ${wouldPurge} tasks${told === "" ? "" : `: ${told}`}`);
+  if (!includeRunning && running > 0) line(`would leave ${running} running`);
+  note("nothing was deleted: repeat it with --yes");
+}
+
+function sum(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+/** Counts down beside a purge that takes long, for whoever watches. */
+class Counter {
+  readonly #queue: Queue;
+  readonly #filter: CountFilter;
+  readonly #timer: NodeJS.Timeout;
+  #telling: Promise<void> | undefined;
+
+  constructor(queue: Queue, filter: CountFilter) {
+    this.#queue = queue;
+    this.#filter = filter;
+    this.#timer = setInterval(() => {
+      this.#telling = this.#tell();
+    }, 500);
+  }
+
+  async #tell(): Promise<void> {
+    process.stderr.write(`\r\x1b[Kdeleting, ${sum(await this.#queue.countTasks(this.#filter))} left`);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#telling;
+    if (this.#telling) process.stderr.write("\r\x1b[K");
+  }
+}

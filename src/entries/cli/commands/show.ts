@@ -1,0 +1,95 @@
+import type { Command } from "commander";
+import type { Attempt, Task } from "../../../index.ts";
+import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { block, type Cell, json, line, table } from "../output.ts";
+import { taskId } from "../parse.ts";
+import { errorText } from "../task-events.ts";
+import { columnsOf, isoText, jsonText, moment } from "../text.ts";
+import { statusCell } from "./list.ts";
+
+const examples = `
+Examples:
+  $ dbq show 4711
+  $ dbq show 4711 --json | jq .error.stack`;
+
+export function addShow(program: Command): void {
+  program
+    .command("show")
+    .summary("show all of one task")
+    .description("Show all of one task, with its attempts that did not end well.")
+    .argument("<id>", "the task's id")
+    .addHelpText("after", examples)
+    .action(async (id: string, _: unknown, self: Command) => {
+      await show(taskId(id), self.optsWithGlobals<CommonOptions>());
+    });
+}
+
+async function show(id: number, options: CommonOptions): Promise<void> {
+  const { TaskNotFoundError } = await import("../../../index.ts");
+  await withExistingQueue(options, async (queue) => {
+    const task = await queue.getTask(id);
+    if (task === undefined) throw new TaskNotFoundError(id);
+    const attempts = await queue.listAttempts(id);
+    if (options.json) json({ ...task, attempts });
+    else print(task, attempts);
+  });
+}
+
+function print(task: Task, attempts: readonly Attempt[]): void {
+  line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
+  const facts = factsOf(task).filter(([, value]) => value !== "");
+  const width = Math.max(...facts.map(([name]) => columnsOf(name)));
+  for (const [name, value] of facts) line({ text: `  ${name.padEnd(width)}`, color: "dim" }, value);
+  if (task.error?.stack) block(task.error.stack, "    ");
+  if (attempts.length === 0) return;
+  line("");
+  table(["ATTEMPT", "GENERATION", "OUTCOME", "STARTED", "ENDED", "WORKER", ""], attempts.map(attemptRow));
+}
+
+/** Names and values; an empty value is nothing to say. */
+function factsOf(task: Task): [string, Cell][] {
+  const { progress, progressNote, retryCount, maxRetries, timeout, result, error } = task;
+  return [
+    ["args", jsonText(task.args)],
+    ["kwargs", jsonUnlessEmpty(task.kwargs)],
+    ["meta", jsonUnlessEmpty(task.meta)],
+    ["queue", task.queueName],
+    ["priority", task.priority],
+    ["retries", `${retryCount} of ${maxRetries}`],
+    ["generation", task.generationId],
+    ["request id", task.requestId ?? ""],
+    ["unique key", task.uniqueKey ?? ""],
+    ["timeout", timeout === null ? "" : `${timeout} ms`],
+    ...timesOf(task),
+    ["worker", task.workerId ?? ""],
+    ["progress", progress === null ? "" : `${progress} ${progressNote ?? ""}`.trim()],
+    ["result", result === undefined ? "" : jsonText(result)],
+    ["error", error === null ? "" : errorText(error, 10_000)],
+  ];
+}
+
+function timesOf({ createdAt, updatedAt, waitUntil, startedAt, finishedAt }: Task): [string, Cell][] {
+  const times = { created: createdAt, "not before": waitUntil, started: startedAt, finished: finishedAt };
+  const told = Object.entries({ ...times, updated: updatedAt });
+  return told.map(([name, time]) => [name, time ? isoText(time) : ""]);
+}
+
+function jsonUnlessEmpty(value: object): string {
+  const json = jsonText(value);
+  return json === "{}" ? "" : json;
+}
+
+function attemptRow(attempt: Attempt, i: number): Cell[] {
+  const { generationId, outcome, startedAt, endedAt, workerId, error } = attempt;
+  const started = startedAt === null ? "" : moment(startedAt);
+  const told = error === null ? "" : errorText(error);
+  return [
+    i + 1,
+    generationId,
+    { text: outcome, color: "yellow" },
+    started,
+    moment(endedAt),
+    workerId ?? "",
+    told,
+  ];
+}

@@ -1,0 +1,84 @@
+import type { Command } from "commander";
+import type { TaskCount, TaskStatus } from "../../../index.ts";
+import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { type Health, healthOf, printWorkers, untakenText } from "../health.ts";
+import { loadModules, moduleFiles } from "../modules.ts";
+import { type Cell, json, line, table } from "../output.ts";
+import { shortened } from "../text.ts";
+
+const examples = `
+Examples:
+  $ dbq stats
+  $ dbq stats tasks.js        also says which tasks these modules do not know
+  $ dbq stats --json | jq .tasks.failed`;
+
+export function addStats(program: Command): void {
+  program
+    .command("stats")
+    .summary("count tasks, list workers")
+    .description(
+      "Count tasks by queue, function and status; list the workers, and tasks that none of them takes.",
+    )
+    .argument("[modules...]", "modules that register tasks: what they do not register is named")
+    .addHelpText("after", examples)
+    .action(async (modules: string[], _: unknown, self: Command) => {
+      await stats(modules, self.optsWithGlobals<CommonOptions>());
+    });
+}
+
+async function stats(modules: readonly string[], options: CommonOptions): Promise<void> {
+  const files = moduleFiles(modules);
+  await withExistingQueue(options, async (queue) => {
+    const names = files.length === 0 ? undefined : (await loadModules(files, options.db)).registeredNames();
+    const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
+    const health = await healthOf(queue, names);
+    const { workers, untaken, sealed = null } = health;
+    if (options.json) json({ tasks, counts, workers, untaken, sealed });
+    else print(counts, health);
+  });
+}
+
+function print(counts: readonly TaskCount[], { workers, untaken, sealed }: Health): void {
+  printCounts(counts);
+  line("");
+  printWorkers(workers);
+  if (untaken.length > 0 || sealed !== undefined) line("");
+  if (sealed !== undefined) line({ text: "sealed:", color: "yellow" }, sealed);
+  for (const each of untaken) line({ text: "not taken:", color: "yellow" }, untakenText(each));
+}
+
+const columns: readonly TaskStatus[] = [
+  "pending",
+  "scheduled",
+  "running",
+  "completed",
+  "failed",
+  "cancelled",
+];
+
+function printCounts(counts: readonly TaskCount[]): void {
+  const rows = grouped(counts).map(countRow);
+  const total = countRow(counts).slice(2);
+  if (rows.length > 1) rows.push([{ text: "total", color: "bold" }, "", ...total]);
+  if (rows.length === 0) line("no tasks");
+  else table(["QUEUE", "FUNC", ...columns.map((status) => status.toUpperCase())], rows);
+}
+
+/** The counts of each function in each queue, which come in that order. */
+function grouped(counts: readonly TaskCount[]): TaskCount[][] {
+  const groups: TaskCount[][] = [];
+  for (const count of counts) {
+    const [last] = groups.at(-1) ?? [];
+    if (last?.queueName === count.queueName && last.func === count.func) groups.at(-1)?.push(count);
+    else groups.push([count]);
+  }
+  return groups;
+}
+
+function countRow(group: readonly TaskCount[]): Cell[] {
+  const [first] = group;
+  const sums = columns.map((status) =>
+    group.filter((each) => each.status === status).reduce((sum, { count }) => sum + count, 0),
+  );
+  return [shortened(first?.queueName ?? "", 40), shortened(first?.func ?? "", 60), ...sums];
+}

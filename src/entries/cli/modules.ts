@@ -1,0 +1,73 @@
+/** Loads the modules that register tasks. */
+import { existsSync, statSync } from "node:fs";
+import { extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { CommandError, describeThrown } from "./failure.ts";
+
+/** What `import "dbq-ts"` gives. */
+export type Library = typeof import("../../index.ts");
+
+/** A module as it was named, and its file. */
+export interface ModuleFile {
+  given: string;
+  path: string;
+}
+
+/** The files of modules, relative to the current folder. @throws CommandError naming the one that is no file */
+export function moduleFiles(modules: readonly string[]): ModuleFile[] {
+  return modules.map((given) => {
+    const path = resolve(given);
+    if (statSync(path, { throwIfNoEntry: false })?.isFile()) return { given, path };
+    const meant = [".js", ".mjs", ".cjs", ".ts", ".mts"].find((extension) => existsSync(path + extension));
+    const hint = meant === undefined ? "" : `: did you mean ${given}${meant}?`;
+    throw new CommandError("MODULE", `module ${given}: there is no file ${path}${hint}`);
+  });
+}
+
+/**
+ * Imports modules for the tasks that they register. They may have another copy of dbq-ts than this command, which may be
+ * installed elsewhere: what is registered is shared by all copies.
+ * @param db what their default queue is, should they use it
+ * @throws CommandError for one that cannot be imported, or registers nothing
+ */
+export async function loadModules(files: readonly ModuleFile[], db: string): Promise<Library> {
+  process.env.DBQ_URL = db;
+  const own = await import("../../index.ts");
+  for (const file of files) {
+    const before = own.registeredNames().length;
+    const exports = await imported(file);
+    if (own.registeredNames().length === before && !exportsTask(exports, own)) throw noTask(file);
+  }
+  return own;
+}
+
+async function imported(file: ModuleFile): Promise<object> {
+  try {
+    return (await import(pathToFileURL(file.path).href)) as object;
+  } catch (error) {
+    throw new CommandError("MODULE", reasonOf(error, file), { cause: error });
+  }
+}
+
+function reasonOf(error: unknown, { given, path }: ModuleFile): string {
+  const { name, message, code } = describeThrown(error);
+  if (code === "ERR_UNKNOWN_FILE_EXTENSION" && /^\.[cm]?tsx?$/.test(extname(path))) {
+    return `module ${given}: Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or tsx: node --import tsx node_modules/.bin/dbq …`;
+  }
+  return `module ${given} cannot be imported: ${name}: ${message} (DBQ_DEBUG=1 shows the stack)`;
+}
+
+/** A module that another one has imported before registers nothing new. */
+function exportsTask(exports: object, { registeredNames }: Library): boolean {
+  const known: unknown[] = registeredNames();
+  const isTask = (value: unknown) =>
+    typeof value === "function" && "taskName" in value && known.includes(value.taskName);
+  return Object.values(exports).some(isTask);
+}
+
+function noTask({ given }: ModuleFile): CommandError {
+  return new CommandError(
+    "MODULE",
+    `module ${given} registers no task: it has to call task() or registerTasks()`,
+  );
+}

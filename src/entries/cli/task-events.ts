@@ -1,0 +1,93 @@
+/** A change of a task as one line, for `dbq worker` and `dbq tail`. */
+import type { Task, TaskError } from "../../index.ts";
+import { type Cell, type Color, json, line } from "./output.ts";
+import { moment, shortened, span } from "./text.ts";
+
+export interface TaskEvent {
+  time: Date;
+  event: string;
+  task: Task;
+}
+
+const eventColors: Readonly<Record<string, Color>> = {
+  started: "cyan",
+  completed: "green",
+  failed: "red",
+  retrying: "yellow",
+  rescued: "yellow",
+  lost: "yellow",
+  cancelled: "yellow",
+};
+
+const hasError = new Set(["failed", "retrying", "rescued", "cancelled"]);
+
+/** Characters of an error's message that a line has room for. */
+export const longestMessage = 200;
+
+/** Prints an event: a line for people, or one JSON object. */
+export function printEvent(event: TaskEvent, asJson?: boolean): void {
+  if (asJson) json(eventRecord(event));
+  else line(...eventCells(event));
+}
+
+function eventRecord({ time, event, task }: TaskEvent): object {
+  const { id, func, queueName, generationId, retryCount, maxRetries, workerId, requestId } = task;
+  const about = { id, func, queueName, generationId, retryCount, maxRetries, workerId, requestId };
+  return {
+    time,
+    event,
+    ...about,
+    ...(event === "completed" ? { durationMs: durationOf(task) } : {}),
+    ...(waits(event, task) ? { waitUntil: task.waitUntil } : {}),
+    ...(task.error !== null && hasError.has(event) ? { error: withoutStack(task.error) } : {}),
+  };
+}
+
+function eventCells({ time, event, task }: TaskEvent): Cell[] {
+  const color = eventColors[event];
+  const name = event.padEnd(11);
+  return [
+    { text: moment(time), color: "dim" },
+    color ? { text: name, color } : name,
+    `#${task.id}`,
+    shortened(task.func, 80),
+    detailOf(event, task),
+  ];
+}
+
+function detailOf(event: string, task: Task): string {
+  const error = task.error === null ? "" : errorText(task.error);
+  const until = waits(event, task) && task.waitUntil ? ` at ${moment(task.waitUntil)}` : "";
+  switch (event) {
+    case "completed":
+      return `in ${span(durationOf(task) ?? 0)}`;
+    case "failed":
+    case "cancelled":
+      return error;
+    case "retrying":
+    case "rescued":
+      return `retry ${task.retryCount} of ${task.maxRetries}${until}: ${error}`;
+    default:
+      return until.trim();
+  }
+}
+
+/** The row may have moved on since the event: a task that was retried, say, is looked at when it is done. */
+function waits(event: string, { status }: Task): boolean {
+  return status === "scheduled" && ["enqueued", "retrying", "snoozed"].includes(event);
+}
+
+/** Milliseconds that the last attempt took, or has taken so far. */
+function durationOf({ startedAt, finishedAt }: Task): number | null {
+  if (startedAt === null) return null;
+  return Math.max(0, (finishedAt ?? new Date()).getTime() - startedAt.getTime());
+}
+
+/** An error on one line, as far as it fits. */
+export function errorText({ name, message }: TaskError, longest: number = longestMessage): string {
+  return shortened(`${name}: ${message}`, longest);
+}
+
+function withoutStack({ stack: _, ...error }: TaskError): Omit<TaskError, "stack"> {
+  return error;
+}

@@ -1,0 +1,103 @@
+/** Drizzle on Postgres, over whichever driver; and facts about a server. */
+import type { Diagnosis } from "../../store.ts";
+import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
+import type { Asked } from "../server/pool.ts";
+import { thrownBy } from "../server/run.ts";
+import { endedTransaction } from "../server/within.ts";
+
+/** node-postgres and PGlite answer with an object, postgres.js with an array that has a `count`. */
+interface Answered {
+  rows?: object[];
+  rowCount?: number | null;
+  affectedRows?: number;
+  count?: number;
+}
+
+export const postgresDrizzle: DrizzleKind = {
+  name: "Postgres",
+  database: "PgDatabase",
+  transaction: "PgTransaction",
+  parameter: /\$\d+/,
+  answer: (result) => {
+    const { rows, rowCount, affectedRows, count } = result as Answered;
+    return {
+      rows: arrays(Array.isArray(result) ? result : (rows ?? [])),
+      changed: rowCount ?? affectedRows ?? count ?? 0,
+      insertId: 0,
+    };
+  },
+};
+
+/** The transactions of apps, by their handles. */
+const transactions = new WeakMap<ServerDrizzle, string>();
+
+/**
+ * Inside of a transaction a statement begins later than the transaction; by itself it is one. A handle that outlived its
+ * transaction may find the connection in another one: that has another number.
+ */
+export async function checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void> {
+  const text =
+    "select case when statement_timestamp() > transaction_timestamp() then pg_current_xact_id()::text end as number";
+  const number = (await asked.query(text, []).catch(closed)).rows[0]?.[0] ?? (await numberBySavepoint(asked));
+  const known = transactions.get(tx);
+  if (number === null || (known !== undefined && known !== number)) throw endedTransaction();
+  transactions.set(tx, String(number));
+}
+
+/** Whether the app has said BEGIN itself on the one connection that its database has. A pool's is a new one each time. */
+export async function hasBegun(asked: Asked): Promise<boolean> {
+  const text = "select case when statement_timestamp() > transaction_timestamp() then 1 else 0 end as begun";
+  return Number((await asked.query(text, [])).rows[0]?.[0]) === 1;
+}
+
+/** Where the clock stands still for a millisecond (PGlite), a statement may begin when its transaction did. */
+async function numberBySavepoint(asked: Asked): Promise<unknown> {
+  try {
+    await asked.query("savepoint dbq", []);
+    await asked.query("release savepoint dbq", []);
+  } catch {
+    return null;
+  }
+  return (await asked.query("select pg_current_xact_id()::text as number", [])).rows[0]?.[0];
+}
+
+/** PGlite knows by itself that a transaction is over. */
+function closed(error: unknown): never {
+  if (/transaction is closed/i.test(String((thrownBy(error) as Error).message))) throw endedTransaction();
+  throw error;
+}
+
+export async function diagnosePostgres(asked: Asked): Promise<Diagnosis[]> {
+  const { rows } = await asked.query(
+    `select current_setting('server_version') as version, current_database() as database, current_setting('synchronous_commit') as commit,
+      pg_is_in_recovery() as standby, current_setting('max_connections') as connections, current_schema() as schema,
+      (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest`,
+    [],
+  );
+  const [version, database, commit, standby, connections, schema, oldest] = (rows[0] ?? []).map(String);
+  const warn = (wrong: boolean, warning: string) => (wrong ? { warning } : {});
+  return [
+    { name: "Postgres", value: version ?? null },
+    { name: "database", value: database ?? null },
+    { name: "schema", value: schema ?? null },
+    {
+      name: "synchronous commit",
+      value: commit ?? null,
+      ...warn(commit === "off", "a crash of the server can undo the last commits"),
+    },
+    {
+      name: "standby",
+      value: standby === "t" || standby === "true",
+      ...warn(standby === "t" || standby === "true", "nothing can be written here: connect to the primary"),
+    },
+    { name: "max connections", value: Number(connections) },
+    {
+      name: "oldest snapshot",
+      value: Number(oldest ?? 0),
+      ...warn(
+        Number(oldest ?? 0) > 600,
+        "a transaction older than ten minutes keeps dead rows from being removed",
+      ),
+    },
+  ];
+}

@@ -1,0 +1,64 @@
+/** Drizzle's own objects on servers: asked as a connection of ours is. None of Drizzle but its SQL template is loaded for that. */
+import { entityKind, is } from "drizzle-orm/entity";
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { show } from "../../base/options/durations.ts";
+import type { Answer, Asked } from "./pool.ts";
+import { thrownBy } from "./run.ts";
+
+/** What Drizzle's databases and transactions on servers have in common. */
+export interface ServerDrizzle {
+  execute(query: SQL): Promise<unknown>;
+  transaction<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
+}
+
+export interface DrizzleKind {
+  /** The dialect, for messages. */
+  name: string;
+  /** Drizzle knows its classes by these names, so that copies of it work together. */
+  database: string;
+  transaction: string;
+  /** How parameters are written in a text. */
+  parameter: RegExp;
+  /** What the driver under it answered. */
+  answer(result: unknown): Answer;
+}
+
+function classNamed(name: string) {
+  // biome-ignore lint/complexity/noStaticOnlyClass: `is` takes nothing but classes.
+  return class {
+    static readonly [entityKind] = name;
+  };
+}
+
+/** @throws TypeError when it is no Drizzle database or transaction of this kind */
+export function drizzleOf(db: unknown, { name, database }: DrizzleKind): ServerDrizzle {
+  if (is(db, classNamed(database))) return db as ServerDrizzle;
+  throw new TypeError(`expected a Drizzle database or transaction on ${name}, got ${show(db)}`);
+}
+
+export function isTransaction(db: ServerDrizzle, { transaction }: DrizzleKind): boolean {
+  return is(db, classNamed(transaction));
+}
+
+/** Rows as arrays: of the columns of one question no two have the same name. */
+export const arrays = (rows: readonly object[]): unknown[][] => rows.map((row) => Object.values(row));
+
+export function askedOf(db: ServerDrizzle, kind: DrizzleKind): Asked {
+  return {
+    query: async (text, params) => {
+      try {
+        return kind.answer(await db.execute(withValues(text, params, kind.parameter)));
+      } catch (error) {
+        throw thrownBy(error);
+      }
+    },
+    transaction: (fn) => db.transaction((tx) => fn(askedOf(tx, kind))),
+  };
+}
+
+function withValues(text: string, params: readonly unknown[], parameter: RegExp): SQL {
+  const parts = text.split(parameter);
+  return sql.join(
+    parts.flatMap((part, i) => (i < params.length ? [sql.raw(part), sql`${params[i]}`] : [sql.raw(part)])),
+  );
+}

@@ -1,0 +1,78 @@
+/** The questions whose text depends on what is asked: what may be claimed, lists, counts. */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import type { PurgeFilter, TaskFilter } from "../../store.ts";
+import type { Dialect } from "./dialect.ts";
+import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
+import { listed, type Params, type Statement } from "./statements.ts";
+
+/** The names of a probe's parameters: its queue and its function. */
+export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
+
+/**
+ * What may be claimed of so many pairs of a queue and a function, highest priority first, then oldest. Each pair is a
+ * probe of its own into the index that begins with both, so that a backlog of other functions costs nothing; SQLite
+ * merges them as it reads, and stops at the limit. A row inserted from elsewhere may be pending before its time.
+ */
+export function claimable(d: Dialect): (probes: number) => Statement {
+  const made = new Map<number, Statement>();
+  const columns = listed(d, candidateColumns);
+  return (count) => {
+    const statement = made.get(count) ?? probes(d, columns, count);
+    made.set(count, statement);
+    return statement;
+  };
+}
+
+/** `columns`: with `id` and `priority`. */
+export function probes(d: Dialect, columns: SQL, count: number): Statement {
+  const probe = (p: Params, i: number) => {
+    const [queue, func] = probeNames(i);
+    const question = sql`select ${columns} from dbq_tasks
+      where ${d.same("queue_name", p[queue])} and ${d.same("func", p[func])} and status = 'pending'
+        and (wait_until is null or wait_until <= ${d.now(p)})`;
+    return count === 1 ? question : d.probe(question, p.limit);
+  };
+  const order = count === 1 ? d.byPriority : sql.raw("priority desc, id");
+  const all = Array.from({ length: count }, (_, i) => i);
+  return (p) => sql`
+      ${sql.join(
+        all.map((i) => probe(p, i)),
+        sql` union all `,
+      )}
+      order by ${order} ${d.atMost(p.limit)}`;
+}
+
+/** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
+export function queries(d: Dialect) {
+  const columns = listed(d, taskColumns);
+  const matching = (filter: TaskFilter): SQL => {
+    const terms: SQL[] = [sql`1 = 1`];
+    // Written out: a partial index cannot be used for a parameter. They are statuses, nothing that a user wrote.
+    if (filter.status)
+      terms.push(sql.raw(`status in (${filter.status.map((status) => `'${status}'`).join(", ")})`));
+    for (const [column, name] of [
+      ["func", filter.func],
+      ["queue_name", filter.queueName],
+      ["request_id", filter.requestId],
+    ] as const)
+      if (name !== undefined) terms.push(d.same(column, name));
+    for (const [key, value] of Object.entries(filter.meta ?? {})) terms.push(d.metaHas(key, value));
+    return sql.join(terms, sql` and `);
+  };
+
+  return {
+    list: (filter: TaskFilter, limit: number, after: number | undefined) => sql`
+      select ${columns} from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
+      order by id desc limit ${limit}`,
+
+    count: (filter: TaskFilter) => sql`
+      select ${sql.raw(countColumns)} from dbq_tasks where ${matching(filter)}
+      group by ${d.exact("queue_name")}, ${d.exact("func")}, status order by queue_name, func, status`,
+
+    /** With whether the filter names them: a look at so many takes the same time, however few it names. */
+    purgeable: (filter: PurgeFilter, limit: number, after: number) => sql`
+      select id, case when ${matching({ func: filter.func, queueName: filter.queueName })}
+        ${filter.includeRunning ? sql`` : sql`and status <> 'running'`} then 1 else 0 end
+      from dbq_tasks where id > ${after} order by id limit ${limit} ${d.locked}`,
+  };
+}

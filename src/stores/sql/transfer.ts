@@ -1,0 +1,287 @@
+/** The operations of a move from one database to another, once for each of them: see `moving.ts` of the ring above. */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { DatabaseError } from "../../errors.ts";
+import type { Diagnosis } from "../../store.ts";
+import {
+  type MovedRow,
+  type MovedTable,
+  type MoveMark,
+  type MoveState,
+  movedTables,
+  type Stamp,
+} from "../../transfer-store.ts";
+import type { Dialect } from "./dialect.ts";
+import { count, insertedIds, type Op, rows } from "./program.ts";
+import { attemptColumns, taskColumns } from "./rows.ts";
+import { listed, type Params, type Statement } from "./statements.ts";
+
+type Kind = "integer" | "time" | "real" | "json" | "text";
+
+/** Every column of the tables, the id first. */
+export const movedColumns: Readonly<Record<MovedTable, string>> = {
+  dbq_tasks: taskColumns,
+  dbq_attempts: `id, ${attemptColumns}`,
+};
+
+const integers = /^(id|task_id|generation_id|priority|retry_count|max_retries|timeout)$/;
+const keyed = "unique_key is not null and status in ('pending', 'scheduled', 'running')";
+
+const namesOf = (columns: string): string[] => columns.split(/,\s*/);
+
+/** What is compared with how a row was, and of all other texts the length: all columns take twice as long. */
+const versions: Readonly<Record<MovedTable, readonly string[]>> = {
+  dbq_tasks: namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count,
+    wait_until, timeout`),
+  dbq_attempts: ["task_id", "generation_id"],
+};
+
+function kindOf(column: string): Kind {
+  if (integers.test(column)) return "integer";
+  if (/_at$|^wait_until$/.test(column)) return "time";
+  if (/^(args|kwargs|result|error|meta)$/.test(column)) return "json";
+  return column === "progress" ? "real" : "text";
+}
+
+const textOf = (d: Dialect, column: string): SQL =>
+  kindOf(column) === "json" ? d.text(sql.raw(column)) : sql.raw(column);
+
+/** A parameter as what its column holds. */
+function held(d: Dialect, column: string, parameter: unknown): SQL {
+  switch (kindOf(column)) {
+    case "integer":
+      return d.integer(parameter);
+    case "time":
+      return d.time(d.integer(parameter));
+    case "json":
+      return d.json(parameter);
+    default:
+      return sql`${parameter}`;
+  }
+}
+
+const largest = String(Number.MAX_SAFE_INTEGER);
+
+/** A value as it is carried; undefined: it cannot be. */
+function carried(kind: Kind | undefined, value: unknown): MovedRow[number] {
+  if (value === null) return null;
+  if (kind === "json" || kind === "text") return typeof value === "string" ? value : undefined;
+  const number = Number(value);
+  if (kind === "real") return number;
+  const whole = kind === "time" ? Math.round(number) : number;
+  return Number.isSafeInteger(whole) ? whole : undefined;
+}
+
+function statementsOf(d: Dialect, table: MovedTable) {
+  const [name, columns] = [sql.raw(table), movedColumns[table]];
+  const lengths = namesOf(columns)
+    .filter((column) => /^(json|text)$/.test(kindOf(column)) && !versions[table].includes(column))
+    .map((column) => sql`coalesce(octet_length(${textOf(d, column)}), 0)`);
+  const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${keyed} then 1 else 0 end` : "0");
+  const values = (p: Params) =>
+    sql.join(
+      namesOf(columns).map((column) => held(d, column, p[column])),
+      sql`, `,
+    );
+  const into = sql.raw(`insert into ${table} (${columns})`);
+  return {
+    names: namesOf(columns),
+    kinds: namesOf(columns).map(kindOf),
+    versionKinds: versions[table].map(kindOf),
+    stamps: (p) => sql`
+      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, versions[table].join(", "))} from ${name}
+      where id > ${p.after} order by id ${d.atMost(p.limit)}`,
+    // As text: a driver may round such a number.
+    unsafe: () => sql`
+      select cast(id as char(20)) from ${name}
+      where id > ${sql.raw(largest)} or id < -${sql.raw(largest)} order by id ${sql.raw("limit 1")}`,
+    read: (p) => sql`
+      select ${listed(d, columns)} from ${name} where id in ${d.integers(p.ids)} order by id`,
+    insert: (p, many) =>
+      many === undefined
+        ? sql`${into} values (${values(p)})`
+        : sql`${into} select ${values(p)} ${many.afterSet}`,
+    remove: (p) => sql`delete from ${name} where id = ${p.id}`,
+    given: () => sql.raw(d.moving.lastId(table)),
+    size: () => sql`select count(*) from ${name}`,
+    highest: () => sql`select max(id) from ${name}`,
+  } satisfies Record<string, Statement | readonly string[]>;
+}
+
+const fixed = (text: string): Statement => {
+  const query = sql.raw(text);
+  return () => query;
+};
+
+export function movingOperations(d: Dialect) {
+  const [tasks, attempts] = movedTables;
+  const of = { [tasks]: statementsOf(d, tasks), [attempts]: statementsOf(d, attempts) };
+  const isMarked = fixed(d.moving.isMarked);
+  const makeMark = fixed(d.moving.makeMark);
+  const look = fixed("select move_id, run, state, other, refusal from dbq_move");
+  const triggers = d.moving.triggers === undefined ? undefined : fixed(d.moving.triggers);
+  const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
+  const first: Statement = (p) => sql`
+    insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
+    values (1, ${p.moveId}, ${p.run}, ${p.state}, ${p.other}, ${p.refusal}, 0)`;
+  const seen = (p: Params) => sql`run = ${p.seenRun} and state = ${p.seenState}`;
+  const replace: Statement = (p) => sql`
+    update dbq_move set move_id = ${p.moveId}, run = ${p.run}, state = ${p.state}, other = ${p.other},
+      refusal = ${p.refusal}, door = 0 where ${seen(p)}`;
+  const forget: Statement = (p) => sql`delete from dbq_move where ${seen(p)}`;
+  const step: Statement = (p) => sql`
+    update dbq_move set state = ${p.to} where run = ${p.run} and state = ${p.from}`;
+  /** Inside of a transaction: nobody else sees it open. */
+  const door = (open: 0 | 1): Statement => {
+    return (p) => sql`
+      update dbq_move set door = ${sql.raw(String(open))} where run = ${p.run} and state = 'filling'`;
+  };
+  const [open, close] = [door(1), door(0)];
+  const own: Statement = (p) => sql`select 1 from dbq_move where run = ${p.run} ${d.locked}`;
+
+  function* each(statements: readonly Statement[]): Op<void> {
+    for (const statement of statements) yield* count(statement, {});
+  }
+
+  function* mark(): Op<MoveMark | undefined> {
+    if ((yield* rows(isMarked)).length === 0) return undefined;
+    const [row] = yield* rows(look);
+    if (!row) return undefined;
+    const [moveId, run, state, other, refusal] = row as string[];
+    return { moveId, run, state: state as MoveState, other, refusal } as MoveMark;
+  }
+
+  /** Done twice, it was done. */
+  function* isNow(run: string, state: MoveState): Op<boolean> {
+    const now = yield* mark();
+    return now?.run === run && now.state === state;
+  }
+
+  function* setMark(next: MoveMark | undefined, before: MoveMark | undefined): Op<boolean> {
+    if ((yield* rows(isMarked)).length === 0) yield* count(makeMark, {});
+    const isSeen = { seenRun: before?.run ?? null, seenState: before?.state ?? null };
+    if (!next) return (yield* count(forget, isSeen)) > 0 || (yield* mark()) === undefined;
+    const there = yield* mark();
+    const set = before
+      ? yield* count(replace, { ...next, ...isSeen })
+      : there === undefined && (yield* count(first, { ...next }));
+    return Number(set) > 0 || (yield* isNow(next.run, next.state));
+  }
+
+  /**
+   * In a transaction with the look whether the mark is this run's, and nobody takes it meanwhile: who stood still, and goes
+   * on when another run has come, does nothing. Where DDL ends a transaction, `mysql-moving.ts` says why that is enough.
+   */
+  function* fenced(
+    run: string,
+    statements: (mark: MoveMark, triggers: readonly string[]) => readonly string[],
+  ): Op<boolean> {
+    const there = triggers ? (yield* rows(triggers)).map(([name]) => String(name)) : [];
+    if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;
+    const now = yield* mark();
+    if (now === undefined) return false;
+    yield* each(statements(now, there).map(fixed));
+    return true;
+  }
+
+  function* advance(run: string, from: MoveState, to: MoveState): Op<boolean> {
+    return (yield* count(step, { run, from, to })) > 0 || (yield* isNow(run, to));
+  }
+
+  function* inside(run: string, act: () => Op<unknown>): Op<boolean> {
+    if ((yield* count(open, { run })) === 0) return false;
+    yield* act();
+    yield* count(close, { run });
+    return true;
+  }
+
+  const write = (
+    run: string,
+    table: MovedTable,
+    given: readonly MovedRow[],
+    removed: readonly number[],
+  ): Op<boolean> =>
+    inside(run, function* () {
+      for (const id of removed) yield* count(of[table].remove, { id });
+      const { names } = of[table];
+      const params = given.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+      yield* insertedIds(of[table].insert, params);
+    });
+
+  /** @throws DatabaseError */
+  function* refuseIds(table: MovedTable): Op<void> {
+    const [row] = yield* rows(of[table].unsafe);
+    const id = String(row?.[0]).trim();
+    throw new DatabaseError(
+      `${table} ${id}: an id beyond 2^53 cannot be carried over: change or delete it, and move again`,
+    );
+  }
+
+  function* stamps(table: MovedTable, after: number, limit: number): Op<Stamp[]> {
+    const { stamps: query, versionKinds } = of[table];
+    const found = yield* rows(query, { after, limit });
+    if (!found.every(([id]) => Number.isSafeInteger(Number(id)))) yield* refuseIds(table);
+    return found.map(([id, bytes, isKeyed, ...version]) => ({
+      id: Number(id),
+      bytes: Number(bytes),
+      keyed: Number(isKeyed) === 1,
+      version: [Number(bytes), ...version.map((value, i) => carried(versionKinds[i], value))].join("\0"),
+    }));
+  }
+
+  function* read(table: MovedTable, ids: readonly number[]): Op<MovedRow[]> {
+    const { read: query, kinds } = of[table];
+    const found = yield* rows(query, { ids: JSON.stringify(ids) });
+    return found.map((row) => row.map((value, i) => carried(kinds[i], value)) as unknown as MovedRow);
+  }
+
+  function* lastGiven(table: MovedTable): Op<number> {
+    const [row] = yield* rows(of[table].given);
+    const last = row === undefined ? 0 : d.moving.toLastId(row);
+    // A larger one was given by hand: nobody could tell apart those that followed it.
+    return Number.isSafeInteger(last) ? last : 0;
+  }
+
+  function* lastId(table: MovedTable): Op<number> {
+    const [row] = yield* rows(of[table].highest);
+    return Math.max(yield* lastGiven(table), Number(row?.[0] ?? 0));
+  }
+
+  return {
+    mark,
+    setMark,
+    advance,
+    stamps,
+    read,
+    write,
+    seal: (run: string) => fenced(run, d.moving.seal),
+    unseal: (run: string) => fenced(run, (_, there) => d.moving.unseal(there)),
+    removeKeyed: (run: string) => inside(run, () => count(removeAllKeyed, {})),
+    *size(table: MovedTable): Op<number> {
+      return Number((yield* rows(of[table].size))[0]?.[0]);
+    },
+    lastId,
+    *setLastId(table: MovedTable, id: number): Op<void> {
+      if (id > (yield* lastGiven(table))) yield* each(d.moving.setLastId(table, id).map(fixed));
+    },
+  };
+}
+
+/** For `doctor`, which a user may run who has no right to the mark. */
+export async function moveFactsOf(
+  mark: () => Promise<MoveMark | undefined>,
+  isDenied: (error: unknown) => boolean,
+): Promise<Diagnosis[]> {
+  try {
+    return moveFacts(await mark());
+  } catch (error) {
+    if (!isDenied((error as Error).cause ?? error)) throw error;
+    return [{ name: "move", value: "not visible to this user" }];
+  }
+}
+
+/** For `doctor`. */
+export function moveFacts(mark: MoveMark | undefined): Diagnosis[] {
+  if (mark === undefined || mark.state === "filled") return [];
+  const fact = { name: "move", value: `${mark.state}: ${mark.other}` };
+  return [mark.state === "copying" ? fact : { ...fact, warning: mark.refusal }];
+}

@@ -1,0 +1,42 @@
+/** What a move needs of SQLite. */
+import { isOld } from "../../transfer-store.ts";
+import type { MovingText } from "../sql/dialect.ts";
+
+/** SQL ends at a NUL. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "''").replaceAll("\0", "")}'`;
+
+/**
+ * The refusal is written out: RAISE takes an expression only since 3.47, and a file with a trigger that an older SQLite
+ * cannot read does not open there at all, not even for the app's own tables.
+ */
+const refuses = (refusal: string, event: string, table: string, name = event, when = ""): string =>
+  `create trigger dbq_move_${name} before ${event} on ${table} ${when}
+    begin select raise(abort, ${quoted(refusal)}); end`;
+
+const isShut = "when coalesce((select door from dbq_move), 0) = 0";
+
+const unseal = ["insert", "update", "delete", "register"].map(
+  (name) => `drop trigger if exists dbq_move_${name}`,
+);
+
+export const sqliteMoving: MovingText = {
+  isMarked: "select 1 from sqlite_master where type = 'table' and name = 'dbq_move'",
+  makeMark:
+    "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
+  triggers: undefined,
+  seal: ({ refusal, state }) => [
+    ...unseal,
+    refuses(refusal, "insert", "dbq_tasks", "insert", isShut),
+    refuses(refusal, "update", "dbq_tasks", "update", isShut),
+    refuses(refusal, "insert", "dbq_workers", "register", isShut),
+    ...(isOld(state) ? [refuses(refusal, "delete", "dbq_tasks")] : []),
+  ],
+  unseal: () => unseal,
+  lastId: (table) => `select seq from sqlite_sequence where name = '${table}'`,
+  toLastId: ([seq]) => Number(seq),
+  setLastId: (table, id) => [
+    `insert into sqlite_sequence (name, seq) select '${table}', 0
+      where not exists (select 1 from sqlite_sequence where name = '${table}')`,
+    `update sqlite_sequence set seq = ${id} where name = '${table}'`,
+  ],
+};

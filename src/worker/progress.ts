@@ -1,0 +1,56 @@
+/** Notes of progress, gathered for a moment and written together. */
+import { limited } from "../base/options/durations.ts";
+import type { Held, Store } from "../store.ts";
+
+/** Milliseconds in which notes are gathered. */
+const gatherFor = 100;
+
+export class ProgressNotes {
+  readonly #store: Pick<Store, "progress">;
+  readonly #report: (error: unknown, where: string) => void;
+  readonly #notes = new Map<number, Held & { progress: number; note: string | null }>();
+  /** The write that is under way, and those before it. */
+  #writing: Promise<void> | undefined;
+
+  constructor(store: Pick<Store, "progress">, report: (error: unknown, where: string) => void) {
+    this.#store = store;
+    this.#report = report;
+  }
+
+  /** Of several notes of one task in a moment, the last is kept. */
+  add({ id, generationId }: Held, progress: number, note: string | null): void {
+    if (this.#notes.size === 0) setTimeout(() => this.flush(), gatherFor).unref();
+    // Half of a surrogate pair is no character: each database would make something else of it.
+    const text = note?.replace(/[\ud800-\udfff]/gu, "\ufffd") ?? null;
+    this.#notes.set(id, { id, generationId, progress, note: text });
+  }
+
+  /**
+   * Resolves when all that was noted until now is written, since a task that has ended takes no more notes; or after `limit`
+   * milliseconds.
+   */
+  async flush(limit?: number): Promise<void> {
+    if (this.#notes.size > 0) this.#writing = this.#writeAfter(this.#writing);
+    const writing = this.#writing;
+    if (writing === undefined) return;
+    if (limit === undefined) await writing;
+    else await limited(limit, () => writing).catch(() => undefined);
+  }
+
+  async #writeAfter(before: Promise<void> | undefined): Promise<void> {
+    await before;
+    await this.#write();
+    if (this.#notes.size === 0) this.#writing = undefined;
+  }
+
+  async #write(): Promise<void> {
+    if (this.#notes.size === 0) return;
+    const notes = [...this.#notes.values()];
+    this.#notes.clear();
+    try {
+      await this.#store.progress(notes);
+    } catch (error) {
+      this.#report(error, "noting progress");
+    }
+  }
+}

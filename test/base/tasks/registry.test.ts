@@ -1,0 +1,230 @@
+/** Functions under stable names: still just functions, and refused where no worker could find them. */
+import { describe, expect, it } from "vitest";
+import { definitionNamed } from "../../../src/base/tasks/registry.ts";
+import {
+  registeredNames,
+  registerTasks,
+  remoteTask,
+  task,
+  UnregisteredFunctionError,
+  withOptions,
+} from "../../../src/index.ts";
+import { prepare } from "../../../src/queue/enqueue.ts";
+import { uniqueName } from "../../support/queue.ts";
+
+/** What an enqueue of this function with these arguments would write. */
+const written = (fn: unknown, ...args: unknown[]) => prepare(fn, args, 1_000_000).task;
+
+const wrong = (value: unknown) => value as never;
+
+describe("task", () => {
+  it("runs here and now, with its arguments, result and errors, synchronous or not", async () => {
+    const add = task(uniqueName(), (a: number, b: number) => a + b);
+    expect(add(1, 2)).toBe(3);
+    const later = task(uniqueName(), async (text: string) => text.length);
+    await expect(later("four")).resolves.toBe(4);
+    const error = new Error("mine");
+    const broken = task(uniqueName(), () => {
+      throw error;
+    });
+    expect(() => broken()).toThrow(error);
+  });
+
+  it("has its name, and is listed", () => {
+    const name = uniqueName("named");
+    const fn = task(name, () => 1);
+    expect(fn.taskName).toBe(name);
+    expect(fn.name).toBe(name);
+    expect(registeredNames()).toContain(name);
+    expect(definitionNamed(name)?.name).toBe(name);
+    expect(definitionNamed("toString")).toBeUndefined();
+  });
+
+  it("takes an anonymous function, and any name that a row can hold", () => {
+    for (const name of ["__proto__", "constructor", "größe.ändern/v2 😀", "x".repeat(255)]) {
+      const fn = task(name, () => 1);
+      expect(written(fn)).toMatchObject({ func: name });
+    }
+  });
+
+  it.each<[what: string, name: unknown]>([
+    ["empty", ""],
+    ["not a string", 7],
+    ["missing", undefined],
+    ["too long", "x".repeat(256)],
+    ["with NUL", "a\0b"],
+    ["with half of a surrogate pair", "a\ud800"],
+  ])("refuses a name that is %s", (_, name) => {
+    expect(() => task(wrong(name), () => 1)).toThrow(TypeError);
+    expect(() => task(wrong(name), () => 1)).toThrow("task: name: expected a well-formed string");
+    expect(() => remoteTask(wrong(name))).toThrow(TypeError);
+  });
+
+  it.each<[what: string, fn: unknown, shown: string]>([
+    ["nothing", undefined, "undefined"],
+    ["an object", {}, "an object"],
+    ["a string", "fn", '"fn"'],
+    ["a generator function", function* () {}, "generator"],
+    ["an async generator function", async function* () {}, "generator"],
+  ])("refuses %s instead of a function, and registers nothing", (_, fn, shown) => {
+    const name = uniqueName();
+    expect(() => task(name, wrong(fn))).toThrow(TypeError);
+    expect(() => task(name, wrong(fn))).toThrow(shown);
+    expect(() => task(name, wrong(fn))).toThrow(name);
+    expect(registeredNames()).not.toContain(name);
+  });
+
+  it("refuses a name that another function has, and keeps that one", () => {
+    const name = uniqueName();
+    const first = task(name, () => "first");
+    expect(() => task(name, () => "second")).toThrow(TypeError);
+    expect(() => task(name, () => "second")).toThrow(`task "${name}" is already registered`);
+    expect(definitionNamed(name)?.fn?.()).toBe("first");
+    expect(first()).toBe("first");
+  });
+
+  it("takes the same function under its name once more, as a module that is loaded again does", () => {
+    const name = uniqueName();
+    const fn = () => 1;
+    task(name, fn);
+    expect(() => task(name, fn, { priority: 7 })).not.toThrow();
+    expect(definitionNamed(name)?.call).toEqual({ priority: 7 });
+  });
+
+  it("a wrong option registers nothing", () => {
+    const name = uniqueName();
+    expect(() => task(name, () => 1, wrong({ retries: 5 }))).toThrow(TypeError);
+    expect(registeredNames()).not.toContain(name);
+  });
+});
+
+describe("with", () => {
+  const base = () =>
+    task(uniqueName("with"), (...words: string[]) => words.join(" "), { priority: 7, queueName: "a" });
+
+  it("sets what one call is written with, over the task's own options, and leaves the task as it was", () => {
+    const fn = base();
+    const urgent = fn.with({ priority: 9, requestId: "r" });
+    expect(written(urgent)).toMatchObject({ func: fn.taskName, priority: 9, queueName: "a", requestId: "r" });
+    expect(written(fn)).toMatchObject({ priority: 7, queueName: "a", requestId: null });
+    expect(urgent.taskName).toBe(fn.taskName);
+    expect(urgent("still", "callable")).toBe("still callable");
+  });
+
+  it("chains: the later word counts, the rest stays, undefined says nothing", () => {
+    const fn = base().with({ priority: 1, uniqueKey: "k", meta: { a: 1 } });
+    const again = fn.with({ priority: 2, meta: { b: 2 } });
+    expect(written(again)).toMatchObject({ priority: 2, uniqueKey: "k", meta: '{"b":2}' });
+    expect(written(fn.with(wrong({ priority: undefined })))).toMatchObject({ priority: 1 });
+    expect(written(fn)).toMatchObject({ priority: 1, meta: '{"a":1}' });
+  });
+
+  it("of delay and waitUntil, the later word counts too, against the task's own as well", () => {
+    const moment = new Date(1_234);
+    const fn = task(uniqueName(), () => 1, { delay: "1m" });
+    expect(written(fn)).toMatchObject({ delay: 60_000, waitUntil: null });
+    expect(written(fn.with({ waitUntil: moment }))).toMatchObject({ delay: null, waitUntil: 1_234 });
+    const dated = task(uniqueName(), () => 1, { waitUntil: moment });
+    expect(written(dated.with({ delay: 5 }))).toMatchObject({ delay: 5, waitUntil: null });
+    const back = fn.with({ waitUntil: moment }).with({ delay: 5 });
+    expect(written(back)).toMatchObject({ delay: 5, waitUntil: null });
+  });
+
+  describe("kwargs", () => {
+    const resize = task(
+      uniqueName(),
+      (path: string, options: { width: number }) => `${path} ${options?.width}`,
+    );
+
+    it("are written beside the other arguments", () => {
+      const wide = resize.with({ kwargs: { width: 320 } });
+      expect(written(wide, "a.png")).toMatchObject({ args: '["a.png"]', kwargs: '{"width":320}' });
+      expect(written(resize, "a.png", { width: 1 })).toMatchObject({ kwargs: "{}" });
+    });
+
+    it("stand for the last parameter here and now, too", () => {
+      expect(resize.with({ kwargs: { width: 320 } })("a.png")).toBe("a.png 320");
+    });
+  });
+});
+
+describe("registerTasks and withOptions", () => {
+  it("leave functions unwrapped", () => {
+    const [send, fetchAll] = [(to: string) => to, async () => []];
+    const names = [uniqueName(), uniqueName()] as const;
+    registerTasks({ [names[0]]: send, [names[1]]: fetchAll });
+    expect(written(send, "a@b")).toMatchObject({ func: names[0], args: '["a@b"]' });
+    expect(written(fetchAll)).toMatchObject({ func: names[1] });
+    expect(written(withOptions(send, { priority: 1 }), "a@b")).toMatchObject({ func: names[0], priority: 1 });
+    expect(withOptions(send, {})("here and now")).toBe("here and now");
+  });
+
+  it("refuse what is no function, a name that is taken, and a generator function", () => {
+    const name = uniqueName();
+    task(name, () => 1);
+    expect(() => registerTasks({ [name]: () => 2 })).toThrow(`task "${name}" is already registered`);
+    expect(() => registerTasks(wrong({ [uniqueName()]: 5 }))).toThrow(TypeError);
+    expect(() => registerTasks(wrong({ [uniqueName()]: function* () {} }))).toThrow("generator");
+  });
+
+  it("a function that is a task already stays that task", () => {
+    const [name, alias] = [uniqueName(), uniqueName("alias")];
+    const fn = task(name, () => 1, { priority: 9 });
+    try {
+      registerTasks({ [alias]: fn });
+    } catch (error) {
+      expect(error).toBeInstanceOf(TypeError);
+    }
+    expect(written(fn)).toMatchObject({ func: name, priority: 9 });
+  });
+});
+
+describe("a function that is not registered", () => {
+  it.each<[what: string, fn: unknown, says: string]>([
+    ["by its name", function resize() {}, "function resize is not registered"],
+    [
+      "that has no name",
+      (
+        () => () =>
+          1
+      )(),
+      "an anonymous function is not registered",
+    ],
+    ["an async one", async function fetchAll() {}, "function fetchAll is not registered"],
+    ["a class", class Image {}, "function Image is not registered"],
+  ])("is refused: %s", (_, fn, says) => {
+    for (const use of [() => written(fn), () => withOptions(fn as () => void, {})]) {
+      expect(use).toThrow(UnregisteredFunctionError);
+      expect(use).toThrow(says);
+    }
+  });
+
+  it("is the function that a task wraps: only the task is registered", () => {
+    const inner = () => 1;
+    task(uniqueName(), inner);
+    expect(() => written(inner)).toThrow('wrap it as task("name", fn)');
+  });
+
+  it.each([undefined, null, "resize", 5, {}])("%j is no function at all", (fn) => {
+    expect(() => written(fn)).toThrow(TypeError);
+    expect(() => written(fn)).toThrow("expected a registered function, got");
+  });
+});
+
+describe("remoteTask", () => {
+  it("is enqueued by its name, and cannot run here", () => {
+    const name = uniqueName("remote");
+    const resize = remoteTask<(path: string) => Promise<void>>(name, { queueName: "python" });
+    expect(written(resize, "a.png")).toMatchObject({ func: name, queueName: "python", args: '["a.png"]' });
+    expect(written(resize.with({ priority: 1 }), "a.png")).toMatchObject({
+      queueName: "python",
+      priority: 1,
+    });
+    expect(() => resize("a.png")).toThrow(TypeError);
+    expect(registeredNames()).not.toContain(name);
+  });
+
+  it("refuses options that only a run would heed", () => {
+    expect(() => remoteTask(uniqueName(), wrong({ onSuccess: () => 1 }))).toThrow("onSuccess");
+  });
+});

@@ -1,0 +1,123 @@
+/** What users see of a row: decoded, with dates; and a column that somebody corrupted hides nothing else. */
+import { describe, expect, it } from "vitest";
+import { attemptOf, taskOf } from "../../../src/base/values/records.ts";
+import type { StoredAttempt } from "../../../src/store.ts";
+import type { TaskRecord } from "../../../src/task.ts";
+
+const record: TaskRecord = {
+  id: 7,
+  func: "resize",
+  args: '["a.png",-0]',
+  kwargs: '{"quality":80}',
+  result: '{"bytes":123}',
+  error: '{"name":"RangeError","message":"too wide","stack":"…","code":"E_WIDE"}',
+  status: "completed",
+  generationId: 3,
+  createdAt: 1_000,
+  updatedAt: 2_000,
+  priority: 5,
+  queueName: "default",
+  retryCount: 1,
+  maxRetries: 3,
+  waitUntil: 3_000,
+  workerId: "w",
+  startedAt: 4_000,
+  finishedAt: 5_000,
+  requestId: "r",
+  uniqueKey: "u",
+  meta: '{"tenant":1}',
+  timeout: 30_000,
+  progress: 0.5,
+  progressNote: "half",
+};
+
+describe("taskOf", () => {
+  it("decodes JSON, turns times into dates, and keeps the rest", () => {
+    expect(taskOf(record)).toStrictEqual({
+      ...record,
+      args: ["a.png", -0],
+      kwargs: { quality: 80 },
+      result: { bytes: 123 },
+      error: { name: "RangeError", message: "too wide", stack: "…", code: "E_WIDE" },
+      createdAt: new Date(1_000),
+      updatedAt: new Date(2_000),
+      waitUntil: new Date(3_000),
+      startedAt: new Date(4_000),
+      finishedAt: new Date(5_000),
+      meta: { tenant: 1 },
+    });
+  });
+
+  it("no result is undefined, a result of null is null, no error and no time are null", () => {
+    const none = { result: null, error: null, waitUntil: null, startedAt: null, finishedAt: null };
+    const task = taskOf({ ...record, ...none });
+    expect(task.result).toBeUndefined();
+    expect(task).toMatchObject({ error: null, waitUntil: null, startedAt: null, finishedAt: null });
+    expect(taskOf({ ...record, result: "null" }).result).toBeNull();
+  });
+
+  it.each<[column: "args" | "kwargs" | "meta" | "result", text: string]>([
+    ["args", "[1,"],
+    ["args", '{"0":1}'],
+    ["args", ""],
+    ["kwargs", "[]"],
+    ["kwargs", "null"],
+    ["meta", "oops"],
+    ["result", "{"],
+    ["result", ""],
+  ])("a corrupt %s reads as its raw text %j, and the other columns as ever", (column, text) => {
+    expect(taskOf({ ...record, [column]: text })).toStrictEqual({ ...taskOf(record), [column]: text });
+  });
+
+  it.each(["plain text", '"a JSON string"', "[1]", ""])("an error column of %j is its message", (error) => {
+    expect(taskOf({ ...record, error }).error).toEqual({ name: "Error", message: error });
+  });
+
+  it("two tasks share nothing", () => {
+    const [a, b] = [taskOf({ ...record, meta: "{}" }), taskOf({ ...record, meta: "{}" })];
+    a.meta.changed = true;
+    a.args.push(1);
+    expect(b.meta).toEqual({});
+    expect(b.args).toEqual(["a.png", -0]);
+  });
+});
+
+describe("attemptOf", () => {
+  const stored: StoredAttempt = {
+    taskId: 7,
+    generationId: 2,
+    workerId: "w",
+    startedAt: 1_000,
+    endedAt: 2_000,
+    outcome: "failed",
+    errorName: "RangeError",
+    errorMessage: "too wide",
+    errorStack: "at …",
+  };
+
+  it("has its error as one object, and dates", () => {
+    expect(attemptOf(stored)).toStrictEqual({
+      taskId: 7,
+      generationId: 2,
+      workerId: "w",
+      startedAt: new Date(1_000),
+      endedAt: new Date(2_000),
+      outcome: "failed",
+      error: { name: "RangeError", message: "too wide", stack: "at …" },
+    });
+  });
+
+  it("what was not written is left out, or has a name to be read by", () => {
+    const nothing = { errorName: null, errorMessage: null, errorStack: null };
+    expect(attemptOf({ ...stored, ...nothing, startedAt: null })).toMatchObject({
+      error: null,
+      startedAt: null,
+    });
+    expect(attemptOf({ ...stored, errorStack: null }).error).toStrictEqual({
+      name: "RangeError",
+      message: "too wide",
+    });
+    expect(attemptOf({ ...stored, errorName: null }).error?.name).toBe("Error");
+    expect(attemptOf({ ...stored, errorMessage: null }).error?.message).toBe("");
+  });
+});

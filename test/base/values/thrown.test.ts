@@ -1,0 +1,237 @@
+/** Whatever a handler throws, its description can be stored: it never throws itself, is JSON, and has a bounded size. */
+import { inspect } from "node:util";
+import { runInNewContext } from "node:vm";
+import { describe, expect, it } from "vitest";
+import { describeThrown } from "../../../src/base/values/thrown.ts";
+
+const boom = (): never => {
+  throw new Error("called");
+};
+const megabytes = "x".repeat(5_000_000);
+
+const traps = Object.fromEntries(
+  Object.getOwnPropertyNames(Reflect).map((trap) => [trap, boom]),
+) as ProxyHandler<object>;
+
+function revoked(): unknown {
+  const { proxy, revoke } = Proxy.revocable(new Error("gone"), {});
+  revoke();
+  return proxy;
+}
+
+/** An error with this property replaced by a getter. */
+function withGetter(key: string, get: () => unknown): Error {
+  return Object.defineProperty(new Error("original"), key, { get });
+}
+
+function withProperty(key: PropertyKey, value: unknown): Error {
+  return Object.defineProperty(new Error("original"), key, { value });
+}
+
+function cyclic(): Error {
+  const error = new Error("a");
+  error.cause = new Error("b", { cause: error });
+  return error;
+}
+
+function withStackOf(prepare: (error: Error) => unknown): Error {
+  const before = Error.prepareStackTrace;
+  try {
+    Error.prepareStackTrace = prepare;
+    const error = new Error("original");
+    try {
+      void error.stack;
+    } catch {
+      // Some of them throw while the stack is made; the error is what is tested.
+    }
+    return error;
+  } finally {
+    // biome-ignore lint/suspicious/noExplicitAny: undefined is what it was, which its type does not allow.
+    Error.prepareStackTrace = before as any;
+  }
+}
+
+function wide(): Record<string, object> {
+  return Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`key${i}`, { a: { b: { c: i } } }]));
+}
+
+function deep(): unknown {
+  let value: unknown = "bottom";
+  for (let i = 0; i < 100_000; i += 1) value = { value };
+  return value;
+}
+
+/** What is thrown, the name it is kept under, and what its message must hold. */
+const hostile: readonly [what: string, thrown: () => unknown, name: string, message: string][] = [
+  ["undefined", () => undefined, "Thrown", "undefined"],
+  ["null", () => null, "Thrown", "null"],
+  ["a string", () => "just text", "Thrown", "just text"],
+  ["an empty string", () => "", "Thrown", ""],
+  ["a string of 5 MB", () => megabytes, "Thrown", "xxx"],
+  ["a number", () => 42, "Thrown", "42"],
+  ["NaN", () => Number.NaN, "Thrown", "NaN"],
+  ["a BigInt of 10,000 digits", () => 10n ** 9_999n, "Thrown", "1000"],
+  ["a boolean", () => false, "Thrown", "false"],
+  ["a symbol", () => Symbol("s"), "Thrown", "Symbol(s)"],
+  ["a function", () => function thrown() {}, "Thrown", "thrown"],
+  ["a function whose name throws", () => Object.defineProperty(() => 1, "name", { get: boom }), "Thrown", ""],
+  ["a plain object", () => ({ code: 7 }), "Thrown", "{ code: 7 }"],
+  ["an object that looks like an error", () => ({ name: "E", message: "m" }), "Thrown", "message: 'm'"],
+  ["a null-prototype object", () => Object.create(null), "Thrown", "null prototype"],
+  [
+    "an object whose getters throw",
+    () => ({
+      name: "x",
+      get message() {
+        return boom();
+      },
+    }),
+    "Thrown",
+    "Getter",
+  ],
+  [
+    "an object that shows itself",
+    () => ({ [inspect.custom]: boom, toString: boom, toJSON: boom }),
+    "Thrown",
+    "",
+  ],
+  [
+    "an object whose tag throws",
+    () => ({
+      get [Symbol.toStringTag]() {
+        return boom();
+      },
+    }),
+    "Thrown",
+    "",
+  ],
+  ["an object with 20,000 nested ones", wide, "Thrown", "key0"],
+  ["an object 100,000 levels deep", deep, "Thrown", "value"],
+  ["an array of 1,000,000", () => new Array(1_000_000).fill(megabytes), "Thrown", "xxx"],
+  [
+    "an object that holds itself",
+    () => {
+      const o: { me?: unknown } = {};
+      o.me = o;
+      return o;
+    },
+    "Thrown",
+    "Circular",
+  ],
+  [
+    "a rejected promise",
+    () => {
+      const p = Promise.reject(new Error("inner"));
+      p.catch(() => 1);
+      return p;
+    },
+    "Thrown",
+    "Promise",
+  ],
+  ["a proxy all of whose traps throw", () => new Proxy({}, traps), "Thrown", ""],
+  ["such a proxy of an error", () => new Proxy(new Error("x"), traps), "Thrown", ""],
+  ["such a proxy of a function", () => new Proxy(() => 1, traps), "Thrown", ""],
+  ["a revoked proxy", revoked, "Thrown", ""],
+  ["an error", () => new RangeError("too far"), "RangeError", "too far"],
+  [
+    "an error of a class of its own",
+    () =>
+      new (class Lost extends Error {
+        override name = "Lost";
+      })("x"),
+    "Lost",
+    "x",
+  ],
+  [
+    "an error of another realm",
+    () => runInNewContext("new TypeError('elsewhere')"),
+    "TypeError",
+    "elsewhere",
+  ],
+  ["a DOMException", () => new DOMException("too late", "TimeoutError"), "TimeoutError", "too late"],
+  ["an AggregateError", () => new AggregateError([cyclic(), revoked()], "all"), "AggregateError", "all"],
+  ["an error whose name throws", () => withGetter("name", boom), "Error", "original"],
+  ["an error whose message throws", () => withGetter("message", boom), "Error", "could not be read"],
+  ["an error whose stack throws", () => withGetter("stack", boom), "Error", "original"],
+  ["an error whose code throws", () => withGetter("code", boom), "Error", "original"],
+  ["an error whose cause throws", () => withGetter("cause", boom), "Error", "original"],
+  [
+    "an error that throws another hostile one",
+    () =>
+      withGetter("message", () => {
+        throw revoked();
+      }),
+    "Error",
+    "could",
+  ],
+  ["an error with a cyclic cause", cyclic, "Error", "a"],
+  ["an error whose name is an object", () => withProperty("name", { toString: boom }), "Error", "original"],
+  ["an error whose name is a symbol", () => withProperty("name", Symbol("x")), "Error", "original"],
+  ["an error whose message is null", () => withProperty("message", null), "Error", "could not be read"],
+  ["an error whose message is a BigInt", () => withProperty("message", 1n), "Error", "could not be read"],
+  ["an error whose stack is a number", () => withProperty("stack", 7), "Error", "original"],
+  ["an error whose code is a function", () => withProperty("code", boom), "Error", "original"],
+  ["an error whose constructor throws", () => withGetter("constructor", boom), "Error", "original"],
+  ["an error that throws when shown", () => withProperty(inspect.custom, boom), "Error", "original"],
+  ["an error of 5 MB", () => new Error(megabytes), "Error", "xxx"],
+  ["an error with a name of 5 MB", () => withProperty("name", megabytes), "x", "original"],
+  ["an error with a stack of 5 MB", () => withProperty("stack", megabytes), "Error", "original"],
+  ["an error with a code of 5 MB", () => withProperty("code", megabytes), "Error", "original"],
+  ["an error with a cause of 5 MB", () => new Error("small", { cause: megabytes }), "Error", "small"],
+  ["a frozen error", () => Object.freeze(new Error("cold")), "Error", "cold"],
+  ["an error without a prototype", () => Object.setPrototypeOf(new Error("bare"), null), "Error", "bare"],
+  ["an error with control characters", () => new Error("\0\u001b[31m\ud800"), "Error", "\0\u001b[31m\ud800"],
+  ["an error whose stack was made an array", () => withStackOf(() => ["frame"]), "Error", "original"],
+  ["an error whose stack could not be made", () => withStackOf(boom), "Error", "original"],
+];
+
+describe("describeThrown", () => {
+  it.each(hostile)("%s", (_, thrown, name, message) => {
+    const described = describeThrown(thrown());
+    expect(described.name.startsWith(name)).toBe(true);
+    expect(described.message).toContain(message);
+    for (const value of Object.values(described)) expect(value).toBeTypeOf("string");
+    expect(JSON.parse(JSON.stringify(described))).toStrictEqual(described);
+    expect(JSON.stringify(described).length).toBeLessThan(200_000);
+  });
+
+  it("keeps a stack and a code that are strings, and leaves others out", () => {
+    const error = Object.assign(new Error("x"), { code: "E_X" });
+    expect(describeThrown(error)).toStrictEqual({
+      name: "Error",
+      message: "x",
+      stack: error.stack,
+      code: "E_X",
+    });
+    const bare = Object.defineProperty(new Error("x"), "stack", { value: undefined });
+    expect(describeThrown(Object.assign(bare, { code: 7 }))).toStrictEqual({ name: "Error", message: "x" });
+  });
+
+  it("says how much was cut", () => {
+    const { message, stack } = describeThrown(new Error(megabytes));
+    expect(message).toBe(`${"x".repeat(10_000)}… (4990000 more characters)`);
+    expect(stack).toMatch(/… \(\d+ more characters\)$/);
+    expect(stack?.length).toBeLessThan(20_100);
+    expect(describeThrown(new Error("y".repeat(10_000))).message).toBe("y".repeat(10_000));
+  });
+
+  it("calls nothing that a value which is no error brings with it", () => {
+    const called: string[] = [];
+    const note = (what: string) => () => {
+      called.push(what);
+      return what;
+    };
+    const value = Object.defineProperties(
+      {},
+      {
+        toString: { value: note("toString") },
+        toJSON: { value: note("toJSON") },
+        [inspect.custom]: { value: note("custom") },
+        [Symbol.toPrimitive]: { value: note("toPrimitive") },
+        message: { get: note("message"), enumerable: true },
+      },
+    );
+    describeThrown(value);
+    expect(called).toEqual([]);
+  });
+});

@@ -1,0 +1,48 @@
+/** docs/cli.md and the examples of `--help` speak of commands and options that there are, and leave none out. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { buildProgram } from "../../../src/entries/cli/program.ts";
+
+const page = readFileSync(fileURLToPath(new URL("../../../docs/cli.md", import.meta.url)), "utf8");
+const program = buildProgram(false);
+
+function optionsOf(command: Command): string[] {
+  return [...command.options, ...program.options].flatMap(({ long }) => (long ? [long] : []));
+}
+
+/** The calls of `dbq` in a text, each with its options. */
+function callsIn(text: string): { call: string; name: string; options: string[] }[] {
+  return Array.from(text.matchAll(/^.*?\bdbq ([a-z]+)(.*)$/gm), ([call, name = "", rest = ""]) => ({
+    call,
+    name,
+    options: rest.split(" # ")[0]?.match(/(?<=\s)--[a-z-]+/g) ?? [],
+  }));
+}
+
+function wrongCalls(text: string): string[] {
+  return callsIn(text)
+    .filter(({ name, options }) => {
+      const command = program.commands.find((each) => each.name() === name);
+      return command === undefined || options.some((option) => !optionsOf(command).includes(option));
+    })
+    .map(({ call }) => call);
+}
+
+const blocks = Array.from(page.matchAll(/^```sh\n(.*?)^```/gms), ([, text]) => text as string);
+
+test("the examples of the page call what there is", () => {
+  expect(callsIn(blocks.join("\n")).length).toBeGreaterThan(15);
+  expect(wrongCalls(blocks.join("\n"))).toEqual([]);
+  expect(wrongCalls("dbq lst\ndbq list --nope")).toHaveLength(2);
+});
+
+test("the page has an example of each command, and names each option", () => {
+  const called = new Set(callsIn(blocks.join("\n")).map(({ name }) => name));
+  const missing = program.commands.flatMap((command) => [
+    ...(called.has(command.name()) ? [] : [command.name()]),
+    ...optionsOf(command).filter((option) => option !== "--version" && !page.includes(option)),
+  ]);
+  expect(missing).toEqual([]);
+});

@@ -1,0 +1,240 @@
+import { readdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import {
+  type Attempt,
+  registerTasks,
+  remoteTask,
+  type Task,
+  type TaskCount,
+  withOptions,
+} from "../../../src/index.ts";
+import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
+import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker, tasks } from "./dbq.ts";
+
+const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
+
+test("list: newest first, by each filter, page after page", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const first = await queue.enqueueTask(
+    add.with({ queueName: "mail", meta: { tenant: "acme", tries: 3 } }),
+    1,
+    2,
+  );
+  const second = await queue.enqueueTask(add.with({ delay: "1h", requestId: "r1" }), 1, 2);
+  const third = await queue.enqueueTask(remoteTask("other"));
+  const ids = async (...args: string[]) =>
+    (await dbqJson<Task[]>(folder, ["list", ...args])).map(({ id }) => id);
+  const filters: [string[], number[]][] = [
+    [[], [third, second, first]],
+    [["--func", "add", "--limit", "1"], [second]],
+    [["--after", String(second)], [first]],
+    [["--status", "scheduled,running"], [second]],
+    [["--request-id", "r1"], [second]],
+    [["--meta", "tenant=acme", "--meta", "tries=3"], [first]],
+    [["--meta", 'tries="3"'], []],
+  ];
+  await inPairs(filters, async ([args, expected]) =>
+    expect([args, await ids(...args)]).toEqual([args, expected]),
+  );
+  const [task] = await dbqJson<Task[]>(folder, ["list", "--queue", "mail"]);
+  expect(task).toMatchObject({
+    func: "add",
+    args: [1, 2],
+    status: "pending",
+    meta: { tenant: "acme", tries: 3 },
+  });
+});
+
+test("list: an aligned table, and what to ask for next", async () => {
+  const { folder, queue } = await folderWithQueue();
+  for (const name of ["short", "a-much-longer-name", "テスト"]) await queue.enqueueTask(remoteTask(name));
+  const { out, err } = await dbq(folder, ["list", "--limit", "3"]);
+  const [heading = "", ...rows] = out.trimEnd().split("\n");
+  expect(rows).toHaveLength(3);
+  const column = heading.indexOf("QUEUE");
+  expect(rows.slice(1).map((row) => row.slice(column, column + 7))).toEqual(["default", "default"]);
+  // Three characters that a terminal shows in two columns each.
+  expect(rows[0]?.slice(column - 3, column + 4)).toBe("default");
+  expect(err).toBe("there may be more: --after 1\n");
+  expect(await dbq(folder, ["list", "--func", "none"])).toMatchObject({
+    code: 0,
+    out: "",
+    err: "no tasks\n",
+  });
+});
+
+test("show: all of a task, with the attempts that did not end well", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const name = uniqueName("shown");
+  const broken = async () => {
+    throw new RangeError("out of paper");
+  };
+  registerTasks({ [name]: broken });
+  const id = await queue.enqueueTask(withOptions(broken, { maxRetries: 0, requestId: "r7" }));
+  await startedWorker(queue);
+  await queue.awaitTaskCompletion(id);
+  const shown = await dbqJson<Task & { attempts: Attempt[] }>(folder, ["show", String(id)]);
+  expect(shown).toMatchObject({ id, status: "failed", requestId: "r7", error: { name: "RangeError" } });
+  expect(shown.attempts).toMatchObject([{ outcome: "failed", error: { message: "out of paper" } }]);
+  const { out, code } = await dbq(folder, ["show", String(id)]);
+  expect(code).toBe(0);
+  for (const told of [name, "failed", "r7", "RangeError: out of paper", "look.test.ts"])
+    expect(out).toContain(told);
+});
+
+test("show: an unknown id is exit code 1, what is no id exit code 2", async () => {
+  const { folder } = await folderWithQueue();
+  const unknown = await dbq(folder, ["show", "4711"]);
+  expect(unknown).toEqual({ code: 1, signal: null, out: "", err: "error: there is no task 4711\n" });
+  const asJson = await dbq(folder, ["show", "4711", "--json"]);
+  expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: "DBQ_TASK_NOT_FOUND", taskId: 4711 } });
+  expect(await dbq(folder, ["show", "1.5"])).toMatchObject({ code: 2, out: "" });
+});
+
+interface Stats {
+  tasks: Record<string, number>;
+  counts: TaskCount[];
+  workers: { id: string; liveness: string }[];
+  untaken: { func: string; tasks: number; reason: string }[];
+}
+
+test("stats: counts, workers, and what no module registers", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = await startWorker(folder);
+  const done = await queue.enqueueTask(add, 1, 2);
+  await queue.enqueueTasks([[remoteTask("nobody")], [remoteTask("nobody").with({ delay: "1h" })]] as const);
+  await worker.out(isEvent("completed", done));
+  const stats = await dbqJson<Stats>(folder, ["stats", tasks]);
+  expect(stats.tasks).toMatchObject({ pending: 1, scheduled: 1, completed: 1, failed: 0 });
+  expect(stats.counts).toContainEqual({ queueName: "default", func: "add", status: "completed", count: 1 });
+  expect(stats.workers).toMatchObject([{ liveness: "alive", concurrency: 10, queueNames: ["default"] }]);
+  const reason = "none of the given modules registers it";
+  expect(stats.untaken).toMatchObject([
+    { func: "nobody", tasks: 1, reason },
+    { func: "nobody", tasks: 1, reason },
+  ]);
+  const { out, code } = await dbq(folder, ["stats"]);
+  expect(code).toBe(0);
+  const row = out.split("\n").find((each) => each.includes("nobody"));
+  expect(row?.trim().split(/\s+/)).toEqual(["default", "nobody", "1", "1", "0", "0", "0", "0"]);
+});
+
+interface Findings {
+  ok: boolean;
+  problems: string[];
+  database: { name: string; value: unknown }[];
+}
+
+test("a time that another program wrote otherwise hides nothing else", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const { default: Database } = await import("better-sqlite3");
+  const client = new Database(`${folder}/dbq.db`);
+  // Text, and nanoseconds: beyond what a date can hold.
+  const write =
+    client.prepare(`insert into dbq_tasks (func, status, created_at, updated_at, wait_until, started_at, finished_at)
+    values ('bent', @status, @time, @time, @time, @time, @time)`);
+  for (const status of ["scheduled", "completed", "pending"])
+    for (const time of ["soon", 1_700_000_000_000_000_000n]) write.run({ status, time });
+  client.close();
+  const good = await queue.enqueueTask(add, 1, 2);
+  const commands = [["list"], ["show", "1"], ["show", "4"], ["stats"], ["doctor"], ["show", "1", "--json"]];
+  await inPairs(commands, async (args) => {
+    const { code, out, err } = await dbq(folder, args);
+    expect([args, code, err, out]).toEqual([args, 0, "", expect.not.stringMatching(/NaN|Invalid/)]);
+  });
+  const list = (await dbq(folder, ["list"])).out;
+  expect(list).toMatch(/^ *1 +scheduled +bent .* not a time +until not a time$/m);
+  expect(list).toMatch(new RegExp(`^ *${good} +pending +add .* \\d{4}-\\d\\d-\\d\\d [\\d:]{8}Z$`, "m"));
+  expect((await dbq(folder, ["show", "4"])).out).toMatch(/finished +not a time$/m);
+  expect(await dbqJson(folder, ["show", "1"])).toMatchObject({ func: "bent", waitUntil: null });
+});
+
+test("doctor: facts and exit code 0 where nothing is wrong", async () => {
+  const { folder } = await folderWithQueue();
+  const { ok, problems, database } = await dbqJson<Findings>(folder, ["doctor"]);
+  expect([ok, problems]).toEqual([true, []]);
+  const names = database.map(({ name }) => name);
+  expect(names).toEqual(
+    expect.arrayContaining(["SQLite", "journal mode", "synchronous", "WAL size", "file system"]),
+  );
+  const { out } = await dbq(folder, ["doctor"]);
+  expect(out).toContain("nothing wrong was found");
+});
+
+test("doctor: a worker whose process was killed, at once", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = await startWorker(folder);
+  worker.child.kill("SIGKILL");
+  await worker.ended;
+  const [{ id } = { id: "" }] = await queue.listWorkers();
+  const { code, out } = await dbq(folder, ["doctor", "--json"]);
+  expect(code).toBe(1);
+  const { ok, problems } = JSON.parse(out) as Findings;
+  expect(ok).toBe(false);
+  expect(problems).toEqual([expect.stringContaining(`worker ${id} is dead: its process has ended`)]);
+});
+
+test("doctor: tasks whose function no module, or no live worker, knows", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const lonely = await queue.enqueueTask(remoteTask("lonely").with({ queueName: "unserved" }));
+  const orphan = await queue.enqueueTask(remoteTask("orphan"));
+  const problems = async (...args: string[]) => {
+    const { code, out } = await dbq(folder, ["doctor", "--json", ...args]);
+    expect(code).toBe(1);
+    return (JSON.parse(out) as Findings).problems;
+  };
+  const [first, second] = await problems(tasks);
+  expect([first, second]).toEqual([
+    expect.stringMatching(/^1 of orphan in queue default, .*: none of the given modules registers it$/),
+    expect.stringMatching(/^1 of lonely in queue unserved, .*: none of the given modules registers it$/),
+  ]);
+  // As if they had been written a minute ago.
+  await aged(folder, [lonely, orphan]);
+  await startWorker(folder);
+  const [free, unserved] = await problems();
+  expect(free).toContain(
+    "1 of orphan in queue default, pending for 1 min: the live worker of its queue had a free",
+  );
+  expect(unserved).toContain(
+    "1 of lonely in queue unserved, pending for 1 min: no live worker serves its queue",
+  );
+});
+
+async function aged(folder: string, ids: readonly number[]): Promise<void> {
+  const { default: Database } = await import("better-sqlite3");
+  const client = new Database(`${folder}/dbq.db`);
+  client
+    .prepare(
+      "update dbq_tasks set updated_at = updated_at - 60000 where id in (select value from json_each(?))",
+    )
+    .run(JSON.stringify(ids));
+  client.close();
+}
+
+test("a database that is not there is named, and not created by a command that needs one", async () => {
+  const folder = temporaryFolder();
+  const commands = [["list"], ["show", "1"], ["retry", "1"], ["cancel", "1"], ["purge", "--yes"]];
+  const more = [["stats"], ["tail"], ["doctor"]];
+  await inPairs([...commands, ...more], async (args) => {
+    const { code, out, err } = await dbq(folder, [...args, "--db", "sqlite:not-there.db"]);
+    expect([args[0], code, out]).toEqual([args[0], 1, ""]);
+    expect(err).toMatch(/^error: sqlite:not-there\.db: there is no such file \(.*not-there\.db\).*\n$/);
+  });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("migrate creates it; DBQ_URL names it everywhere; a file without tables says how to get them", async () => {
+  const folder = temporaryFolder();
+  const env = { DBQ_URL: "app.db" };
+  expect(await dbq(folder, ["migrate"], env)).toMatchObject({
+    code: 0,
+    out: "app.db: its tables are up to date\n",
+  });
+  expect(await dbq(folder, ["list", "--json"], env)).toMatchObject({ code: 0, out: "[]\n" });
+  expect(readdirSync(folder)).toContain("app.db");
+  const { default: Database } = await import("better-sqlite3");
+  new Database(`${folder}/other.db`).exec("create table mine (id integer)").close();
+  const { code, err } = await dbq(folder, ["list", "--db", "other.db"], env);
+  expect(code).toBe(1);
+  expect(err).toContain('other.db: there is no table dbq_tasks: run "dbq migrate"');
+});

@@ -1,0 +1,133 @@
+/** What others do while a queue is moved. */
+
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type MoveProgress, moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
+import { engineOf } from "../../../src/queue/internals.ts";
+import { newWorker } from "../../conformance/arrange.ts";
+import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
+import { makeQueue, sameTasks } from "./moved-rows.ts";
+
+const task = remoteTask<() => Promise<void>>("f");
+
+async function filledQueue(tasks: number): Promise<{ path: string; queue: Queue }> {
+  const path = join(temporaryFolder(), "dbq.db");
+  await makeQueue(path, tasks);
+  return { path, queue: await temporaryQueue({}, path) };
+}
+
+test("a worker that comes while it is copied ends the move, and nothing is closed to it", async () => {
+  const { queue: old } = await filledQueue(20);
+  const next = await temporaryQueue();
+  const { store } = engineOf(old);
+  let coming: Promise<void> | undefined;
+  const onProgress = () => {
+    coming ??= store.register(newWorker("w1"));
+  };
+  await expect(moveQueue(old, next, { onProgress })).rejects.toThrow(
+    "the old database: a worker runs on it: w1 (heartbeat",
+  );
+  await coming;
+  expect(await store.beat("w1")).toBe(true);
+  await store.register(newWorker("w2"));
+  await old.enqueueTask(task);
+  await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
+  for (const id of ["w1", "w2"]) await store.unregister(id);
+  expect(await moveQueue(old, next)).toMatchObject({ tasks: 21, resumed: true });
+  await sameTasks(old, next);
+});
+
+test("a task that comes to the new database before it is sealed is kept", async () => {
+  const { queue: old } = await filledQueue(20);
+  const next = await temporaryQueue();
+  const { moving } = engineOf(next).store;
+  const { seal } = moving;
+  moving.seal = async (run) => {
+    await next.enqueueTask(task);
+    return await seal(run);
+  };
+  await expect(moveQueue(old, next)).rejects.toThrow("the new database: it has 1 tasks of its own");
+  moving.seal = seal;
+  expect(await next.countTasks()).toMatchObject({ pending: 1 });
+  await next.enqueueTask(task);
+  await old.enqueueTask(task);
+  await next.purgeTasks();
+  expect(await moveQueue(old, next)).toMatchObject({ tasks: 21, resumed: false });
+});
+
+test("a database that had a seal has it again, with its own words, when nothing is moved there", async () => {
+  const { queue: old } = await filledQueue(20);
+  const next = await temporaryQueue();
+  const { moving } = engineOf(next).store;
+  const mark = { moveId: "m", run: "r", state: "moved", other: "x", refusal: "all went to x" } as const;
+  expect(await moving.setMark(mark, undefined)).toBe(true);
+  expect(await moving.seal("r")).toBe(true);
+  const { seal } = moving;
+  moving.seal = async (run) => {
+    if (run === "r") return await seal(run);
+    await seal(run);
+    await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
+    throw new Error("no permission");
+  };
+  await expect(moveQueue(old, next)).rejects.toThrow("no permission");
+  expect(await moving.mark()).toEqual(mark);
+  await expect(next.enqueueTask(task)).rejects.toThrow("all went to x");
+});
+
+test("aborted at any of its steps it rejects with the reason, and the old database takes tasks", async () => {
+  const { queue: old } = await filledQueue(2_500);
+  const next = await temporaryQueue();
+  const steps: MoveProgress["state"][] = [];
+  for (let stop = 1; ; stop += 1) {
+    const aborter = new AbortController();
+    let seen = 0;
+    const onProgress = ({ state }: MoveProgress) => {
+      seen += 1;
+      if (seen !== stop) return;
+      steps.push(state);
+      aborter.abort(new Error("enough"));
+    };
+    const moved = await moveQueue(old, next, { onProgress, signal: aborter.signal }).catch((e: Error) => e);
+    if (seen < stop) break;
+    // The last step is over when it is told.
+    if (!(moved instanceof Error)) break;
+    expect(moved.message).toBe("enough");
+    await old.enqueueTask(task);
+  }
+  expect(steps).toContain("closing");
+  await sameTasks(old, next);
+  await expect(old.enqueueTask(task)).rejects.toThrow("this queue moves to");
+});
+
+test("what was purged after it was copied is not there, more than a page of it", async () => {
+  const { queue: old } = await filledQueue(0);
+  const next = await temporaryQueue();
+  const entries = Array.from({ length: 5_300 }, (_, i) => [i % 53 === 0 ? task : remoteTask("old")] as const);
+  await old.enqueueTasks(entries);
+  const aborter = new AbortController();
+  const onProgress = ({ state }: MoveProgress) => {
+    if (state === "closing") aborter.abort(new Error("enough"));
+  };
+  await expect(moveQueue(old, next, { onProgress, signal: aborter.signal })).rejects.toThrow("enough");
+  expect(await engineOf(next).store.moving.size("dbq_tasks")).toBe(5_300);
+  await old.purgeTasks({ func: "old" });
+  expect(await moveQueue(old, next)).toMatchObject({ tasks: 100, removed: 5_200, written: 0 });
+  await sameTasks(old, next);
+});
+
+test("of two that move the same at the same time, all arrives and nothing twice", async () => {
+  for (let round = 0; round < 5; round += 1) {
+    const { path, queue: old } = await filledQueue(1_200);
+    const next = await temporaryQueue();
+    const others = await Promise.all([openQueue(path), openQueue(path)]);
+    const ended = await Promise.allSettled([moveQueue(old, next), ...others.map((o) => moveQueue(o, next))]);
+    const failed = ended.flatMap((each) => (each.status === "rejected" ? [each.reason as Error] : []));
+    for (const { message } of failed)
+      expect(message).toMatch(/another (process|move)|are the same|of a move from/);
+    await Promise.all(others.map((queue) => queue.close()));
+    await moveQueue(old, next);
+    await sameTasks(old, next);
+    await expect(old.enqueueTask(task)).rejects.toThrow("this queue moves to");
+    await next.enqueueTask(task);
+  }
+});

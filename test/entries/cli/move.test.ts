@@ -1,0 +1,163 @@
+/** All that a queue has arrives in another database, however it gets there. */
+import { join } from "node:path";
+import { getTableColumns } from "drizzle-orm";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { dbqAttempts, dbqTasks } from "../../../drizzle/sqlite.ts";
+import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
+import { engineOf } from "../../../src/queue/internals.ts";
+import { movedColumns } from "../../../src/stores/sql/transfer.ts";
+import { amount } from "../../support/amount.ts";
+import { mysqlServer, newDatabase } from "../../support/mysql.ts";
+import { newSchema, postgresServer } from "../../support/postgres.ts";
+import { deferred, temporaryFolder, temporaryQueue } from "../../support/queue.ts";
+import { isMissing } from "../../support/server.ts";
+import { differences, lastIdOf, makeQueue, sameTasks } from "./moved-rows.ts";
+
+const noServer = [await postgresServer(), await mysqlServer()].map(isMissing);
+const task = remoteTask<(n?: number) => Promise<void>>("f");
+
+async function schema(): Promise<string> {
+  const { url, drop } = await newSchema();
+  onTestFinished(drop);
+  return url;
+}
+
+async function database(): Promise<string> {
+  const { url, drop } = await newDatabase();
+  onTestFinished(drop);
+  return url;
+}
+
+const file = async () => join(temporaryFolder(), "dbq.db");
+
+describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to SQLite", () => {
+  const tasks = amount(2_000, 100_000);
+
+  test("each task and attempt is what it was, and ids go on", { timeout: 900_000 }, async () => {
+    const places = [await file(), await schema(), await database(), await file()] as const;
+    await makeQueue(places[0], tasks);
+    let old: Queue = await temporaryQueue({}, places[0]);
+    for (const place of places.slice(1)) {
+      const next = await temporaryQueue({}, place);
+      const began = performance.now();
+      const { written, ...moved } = await moveQueue(old, next);
+      const perSecond = Math.round((written / (performance.now() - began)) * 1_000);
+      console.log(`${place.split(":")[0]}: ${written} rows, ${perSecond} a second`);
+      expect(moved).toMatchObject({ tasks, removed: 0, resumed: false });
+      expect(await sameTasks(old, next)).toBe(tasks);
+      expect(await engineOf(next).store.moving.lastId("dbq_tasks")).toBe(lastIdOf(tasks));
+      old = next;
+    }
+    expect(differences(places[0], places[3])).toEqual([]);
+    expect(await old.enqueueTask(task)).toBe(lastIdOf(tasks) + 1);
+    for (const place of places.slice(0, 3)) {
+      const left = await openQueue(place);
+      await expect(left.enqueueTask(task)).rejects.toThrow("this queue moves to the new database");
+      await left.close();
+    }
+  });
+});
+
+test("every column of the tables is carried", () => {
+  const names = (table: typeof dbqTasks | typeof dbqAttempts) =>
+    Object.values(getTableColumns(table)).map(({ name }) => name);
+  const carried = (columns: string) => columns.split(/,\s*/);
+  expect(carried(movedColumns.dbq_tasks).sort()).toEqual(names(dbqTasks).sort());
+  expect(carried(movedColumns.dbq_attempts).sort()).toEqual(names(dbqAttempts).sort());
+});
+
+const databases = [
+  { name: "SQLite", place: file, missing: false },
+  { name: "Postgres", place: schema, missing: noServer[0] ?? true },
+  { name: "MySQL", place: database, missing: noServer[1] ?? true },
+];
+
+describe.each(databases)("from $name, while tasks are enqueued", ({ place, missing }) => {
+  test.skipIf(missing)("those that were acknowledged arrive, the others were refused", async () => {
+    const url = await place();
+    const [old, next] = [await temporaryQueue({}, url), await temporaryQueue()];
+    await old.enqueueTasks(Array.from({ length: 1_500 }, () => [task] as const));
+    const acknowledged: number[] = [];
+    const first = Array.from({ length: 4 }, () => deferred());
+    const enqueuing = first.map(async ({ resolve }) => {
+      const queue = await temporaryQueue({}, url);
+      for (let n = 0; ; n += 1)
+        try {
+          acknowledged.push(await queue.enqueueTask(n % 2 ? task : task.with({ uniqueKey: `${n}` }), n));
+          resolve();
+        } catch (error) {
+          return error as Error;
+        }
+    });
+    await Promise.all(first.map(({ promise }) => promise));
+    const { tasks } = await moveQueue(old, next);
+    for (const refusal of await Promise.all(enqueuing))
+      expect(refusal.message).toContain("this queue moves to the new database");
+    const ids = new Set(acknowledged);
+    expect(tasks).toBe(1_500 + ids.size);
+    expect(await sameTasks(old, next)).toBe(tasks);
+    expect(await next.enqueueTask(task)).toBeGreaterThan(Math.max(...ids));
+  });
+});
+
+test("what the new database cannot keep is named, and the old one goes on", async () => {
+  const [old, next] = [await temporaryQueue(), await temporaryQueue()];
+  const ids = await old.enqueueTasks([[task], [task], [task]] as const);
+  const { store } = engineOf(next);
+  const { write } = store.moving;
+  // As a database does that has no room for a text, or that changes it.
+  store.moving.write = async (run, table, rows, removed) =>
+    await write(
+      run,
+      table,
+      rows.map((row) => (row[0] === ids[1] ? [row[0], null, ...row.slice(2)] : row)),
+      removed,
+    );
+  await expect(moveQueue(old, next)).rejects.toThrow(/dbq_tasks 2: .*NOT NULL/);
+  store.moving.write = async (run, table, rows, removed) =>
+    await write(
+      run,
+      table,
+      rows.map((row) => (row[0] === ids[1] ? [row[0], "other", ...row.slice(2)] : row)),
+      removed,
+    );
+  await expect(moveQueue(old, next)).rejects.toThrow("dbq_tasks 2: the new database keeps something else");
+  await expect(next.enqueueTask(task)).rejects.toThrow('run "dbq move" to its end');
+  await old.enqueueTask(task);
+  store.moving.write = write;
+  expect(await moveQueue(old, next)).toMatchObject({ tasks: 4, written: 2, resumed: true });
+  await sameTasks(old, next);
+});
+
+test("no more is carried at once than memory has room for", async () => {
+  const [old, next] = [await temporaryQueue(), await temporaryQueue()];
+  const large = remoteTask<(text: string) => Promise<void>>("large");
+  await old.enqueueTasks(Array.from({ length: 6 }, () => [large, "é".repeat(500_000)] as const));
+  await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));
+  const { moving } = engineOf(next).store;
+  const { write } = moving;
+  const carried: number[] = [];
+  moving.write = async (run, table, rows, removed) => {
+    carried.push(rows.length);
+    return await write(run, table, rows, removed);
+  };
+  await moveQueue(old, next);
+  // Of 4 MiB four fit; then the fifth and sixth, and 998 small ones.
+  expect(carried).toEqual([4, 1_000, 202]);
+});
+
+test.skipIf(noServer[0])("corrupt JSON is named where a database has no room for it", async () => {
+  const path = await file();
+  const [old, next] = [await temporaryQueue({}, path), await temporaryQueue({}, await schema())];
+  await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));
+  const edit = (text: string) =>
+    engineOf(old).store.transaction((tx) => (tx as { run(q: unknown): void }).run(text));
+  await edit("update dbq_tasks set args = '[1,', generation_id = generation_id + 1 where id in (7, 1100)");
+  await expect(moveQueue(old, next)).rejects.toThrow(
+    /dbq_tasks 7: .*json.*; dbq_tasks 1100: .*json.*: change or delete/s,
+  );
+  await old.purgeTasks({ func: "other" });
+  await edit("update dbq_tasks set args = '[1]', generation_id = generation_id + 1 where id in (7, 1100)");
+  expect(await moveQueue(old, next)).toMatchObject({ tasks: 1_200, written: 2 });
+  await sameTasks(old, next);
+});

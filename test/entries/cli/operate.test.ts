@@ -1,0 +1,132 @@
+import { readdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import { remoteTask, type Task } from "../../../src/index.ts";
+import { temporaryFolder } from "../../support/queue.ts";
+import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker } from "./dbq.ts";
+
+const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
+
+test("enqueue: prints the id; every option reaches the task", async () => {
+  const folder = temporaryFolder();
+  const { code, out } = await dbq(folder, ["enqueue", "add", "[1, 2]"]);
+  expect([code, out]).toEqual([0, "1\n"]);
+  const options = ["--priority", "-3", "--delay", "1h", "--queue", "mail", "--max-retries", "0"];
+  const more = [
+    "--unique-key",
+    "k",
+    "--request-id",
+    "r",
+    "--meta",
+    "a=1",
+    "--meta",
+    "b=x=y",
+    "--kwargs",
+    '{"c": []}',
+  ];
+  const { id } = await dbqJson<{ id: number }>(folder, ["enqueue", "add", ...options, ...more]);
+  expect(await dbqJson<Task>(folder, ["show", String(id)])).toMatchObject({
+    args: [],
+    kwargs: { c: [] },
+    priority: -3,
+    status: "scheduled",
+    queueName: "mail",
+    maxRetries: 0,
+    uniqueKey: "k",
+    requestId: "r",
+    meta: { a: 1, b: "x=y" },
+  });
+  const held = await dbqJson<{ id: number }>(folder, ["enqueue", "add", "--unique-key", "k"]);
+  expect(held.id).toBe(id);
+});
+
+test("enqueue --wait: the result, or the failure and exit code 1", async () => {
+  const { folder } = await folderWithQueue();
+  await startWorker(folder);
+  expect(await dbq(folder, ["enqueue", "add", "[20, 22]", "--wait"])).toMatchObject({ code: 0, out: "42\n" });
+  const failing = ["enqueue", "fail", '["no luck"]', "--max-retries", "0", "--wait=20s"];
+  const failed = await dbq(folder, failing);
+  expect([failed.code, failed.out]).toEqual([1, ""]);
+  expect(failed.err).toMatch(/^task \d+\nerror: task \d+ \(fail\) failed: Error: no luck\n$/);
+  const asJson = await dbq(folder, [...failing, "--json"]);
+  expect(asJson.code).toBe(1);
+  expect(JSON.parse(asJson.out)).toMatchObject({ status: "failed", error: { message: "no luck" } });
+  expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: "DBQ_TASK_FAILED" } });
+  const late = await dbq(folder, ["enqueue", "nobody", "--wait", "20ms"]);
+  expect(late.code).toBe(1);
+  expect(late.err).toMatch(/did not end within 20 ms/);
+});
+
+test("enqueue: what cannot be is wrong usage that names the value, and creates no database", async () => {
+  const folder = temporaryFolder();
+  const wrong: [string[], string][] = [
+    [["add", "[1,"], '"[1,"'],
+    [["add", '{"a": 1}'], '"{\\"a\\": 1}"'],
+    [["add", "[12345678901234567890]"], "12345678901234567890"],
+    [["add", "--meta", "novalue"], "novalue"],
+    [["add", "--meta", "{1}"], '"{1}"'],
+    [["add", "--priority", "high"], "high"],
+    [["add", "--wait", "add"], "add"],
+    [[""], '""'],
+    [["add", "--db", ":memory:"], ":memory:"],
+    [["add", "--db", "redis://there"], "redis"],
+  ];
+  await inPairs(wrong, async ([args, named]) => {
+    const { code, out, err } = await dbq(folder, ["enqueue", ...args]);
+    expect([args, code, out, err.trimEnd().split("\n").length]).toEqual([args, 2, "", 1]);
+    expect(err).toContain(named);
+  });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("cancel and retry: each id for itself, exit code 1 when one could not be", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const [first, second] = await queue.enqueueTasks([
+    [add, 1, 2],
+    [add, 3, 4],
+  ] as const);
+  const cancelled = await dbq(folder, ["cancel", String(first), "999", String(second)]);
+  expect(cancelled).toMatchObject({ code: 1, err: "error: there is no task 999\n" });
+  expect(cancelled.out).toBe(`task ${first} (add) is cancelled\ntask ${second} (add) is cancelled\n`);
+  const retried = await dbqJson<Task[]>(folder, ["retry", String(first), String(second)]);
+  expect(retried.map(({ id, status }) => [id, status])).toEqual([
+    [first, "pending"],
+    [second, "pending"],
+  ]);
+  const wrong = await dbq(folder, ["cancel", String(first), "x"]);
+  expect(wrong).toMatchObject({ code: 2, out: "" });
+  expect((await queue.getTask(first))?.status).toBe("pending");
+});
+
+test("a running task is cancelled under its worker, and cannot be retried", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = await startWorker(folder);
+  const id = await queue.enqueueTask(remoteTask("untilAborted"));
+  await worker.out(isEvent("started", id));
+  const refused = await dbq(folder, ["retry", String(id), "--json"]);
+  expect([refused.code, refused.out]).toEqual([1, "[]\n"]);
+  expect(JSON.parse(refused.err)).toMatchObject({ error: { code: "DBQ_TASK_RUNNING", taskId: id } });
+  expect(await dbq(folder, ["cancel", String(id)])).toMatchObject({ code: 0 });
+  await worker.out(isEvent("lost", id));
+  expect((await queue.getTask(id))?.status).toBe("cancelled");
+});
+
+test("purge: without --yes only says what it would do, with exit code 2", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = await startWorker(folder);
+  const running = await queue.enqueueTask(remoteTask("untilAborted"));
+  await worker.out(isEvent("started", running));
+  const kept = await queue.enqueueTask(remoteTask("kept").with({ queueName: "mail" }));
+  await queue.enqueueTasks(Array.from({ length: 600 }, () => [remoteTask("old")] as const));
+  const would = await dbq(folder, ["purge", "--func", "old"]);
+  expect(would).toMatchObject({ code: 2, out: "would delete 600 tasks: 600 pending\n" });
+  expect(would.err).toBe("nothing was deleted: repeat it with --yes\n");
+  expect((await queue.countTasks()).pending).toBe(601);
+
+  expect(await dbqJson(folder, ["purge", "--func", "old", "--yes"])).toEqual({ purged: 600, running: 0 });
+  expect((await queue.listTasks()).map(({ id }) => id)).toEqual([kept, running]);
+  const rest = await dbq(folder, ["purge", "--queue", "default", "--yes"]);
+  expect(rest).toMatchObject({ code: 0, out: "0 tasks deleted, 1 running left\n" });
+  const all = await dbqJson(folder, ["purge", "--queue", "default", "--include-running", "--yes"]);
+  expect(all).toEqual({ purged: 1, running: 0 });
+  await worker.out(isEvent("lost", running));
+});

@@ -1,0 +1,108 @@
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { readSources, resolveImport } from "../../../scripts/sources.mjs";
+import { buildProgram } from "../../../src/entries/cli/program.ts";
+import { temporaryFolder } from "../../support/queue.ts";
+import { dbq, inPairs } from "./dbq.ts";
+
+const commands = buildProgram(false).commands.map((command) => command.name());
+
+test("there are the commands that docs/cli.md has", () => {
+  expect(commands).toEqual(
+    "worker enqueue list show retry cancel purge stats tail migrate move doctor".split(" "),
+  );
+});
+
+test("--help of the program has the commands and the exit codes", async () => {
+  const { code, out, err } = await dbq(temporaryFolder(), ["--help"]);
+  expect([code, err]).toEqual([0, ""]);
+  for (const told of [...commands, "Exit codes:", "DBQ_URL"]) expect(out).toContain(told);
+  const ofOne = await dbq(temporaryFolder(), ["tail", "--help"]);
+  expect(ofOne).toEqual({ code: 0, signal: null, out: helpOf("tail"), err: "" });
+});
+
+test.each(commands)("--help of %s has an example, and the options that all have", (name) => {
+  expect(helpOf(name)).toMatch(new RegExp(`Examples:\n  \\$ dbq ${name}`));
+  expect(helpOf(name)).toContain("--json");
+});
+
+function helpOf(name: string): string {
+  let help = "";
+  const writeOut = (text: string) => {
+    help += text;
+  };
+  const command = buildProgram(false).commands.find((each) => each.name() === name);
+  command?.configureOutput({ writeOut, getOutHelpWidth: () => 80 }).outputHelp();
+  return help;
+}
+
+test("wrong usage: exit code 2, one line that names the value, nothing on stdout", async () => {
+  const folder = temporaryFolder();
+  const wrong: [string[], string][] = [
+    [["lst"], "lst"],
+    [["list", "--stats", "failed"], "--stats"],
+    [["list", "--limit", "1001"], "1001"],
+    [["worker"], "modules"],
+  ];
+  await inPairs(wrong, async ([args, named]) => {
+    const { code, out, err } = await dbq(folder, args);
+    expect([args, code, out]).toEqual([args, 2, ""]);
+    expect(err).toMatch(/^error: /);
+    expect(err).toContain(named);
+  });
+  await inPairs(wrong.slice(0, 2), async ([args, named]) => {
+    const { code, out, err } = await dbq(folder, [...args, "--json"]);
+    expect([args, code, out]).toEqual([args, 2, ""]);
+    expect(JSON.parse(err).error).toMatchObject({ code: "USAGE", message: expect.stringContaining(named) });
+  });
+  const none = await dbq(folder, []);
+  expect([none.code, none.out]).toEqual([2, ""]);
+  expect(none.err).toContain("Usage: dbq");
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+/** Resolves every module but these. */
+const withoutDrivers = `export const resolve = async (name, context, next) => {
+  if (!/^(pg|mysql2)$/.test(name)) return await next(name, context);
+  throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+};`;
+
+test("a driver that is not installed is no wrong usage: exit code 1, and what to install", async () => {
+  const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;
+  const hook = url(
+    `import { register } from "node:module"; register(${JSON.stringify(url(withoutDrivers))});`,
+  );
+  await inPairs(["pg", "mysql2"], async (name) => {
+    const target =
+      { pg: "postgres://ada@127.0.0.1:1/app", mysql2: "mysql://ada@127.0.0.1:1/app" }[name] ?? "";
+    const ended = await dbq(temporaryFolder(), ["list", "--db", target], {
+      NODE_OPTIONS: `--import=${hook}`,
+    });
+    const err = `error: openQueue: the package "${name}" is missing: npm install ${name}\n`;
+    expect(ended).toEqual({ code: 1, signal: null, out: "", err });
+  });
+});
+
+test("DBQ_DEBUG=1 shows stacks, otherwise there are none", async () => {
+  const folder = temporaryFolder();
+  const plain = await dbq(folder, ["show", "x"]);
+  expect(plain.err).toBe('error: expected the id of a task, a whole number from 1, got "x"\n');
+  const debug = await dbq(folder, ["show", "x"], { DBQ_DEBUG: "1" });
+  expect(debug.err).toMatch(/\n {4}at /);
+});
+
+test("no command loads the queue before it runs, and all go by its public surface", () => {
+  const root = fileURLToPath(new URL("../../..", import.meta.url));
+  const edges = readSources(root, ["src"])
+    .filter(({ path }) => path.startsWith("src/entries/cli/"))
+    .flatMap(({ path, imports }) =>
+      imports.map(({ specifier, kind }) => ({ path, kind, to: resolveImport(path, specifier) })),
+    )
+    .filter(({ to }) => !to.startsWith("src/entries/cli/") && !to.startsWith("node:"));
+  const ofSources = edges.filter(({ to }) => to.startsWith("src/"));
+  expect(ofSources.length).toBeGreaterThan(10);
+  expect(ofSources.filter(({ to, kind }) => to !== "src/index.ts" || kind === "static")).toEqual([]);
+  const packages = edges.filter(({ to, kind }) => kind === "static" && !to.startsWith("src/"));
+  expect([...new Set(packages.map(({ to }) => to))].toSorted()).toEqual(["commander", "ms"]);
+});

@@ -1,0 +1,138 @@
+/**
+ * What happens in a process is told in it at once. In memory there is no watch, and here no poll ever comes: a hint that is
+ * missing is an await that does not end.
+ */
+import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type Queue, task } from "../../src/index.ts";
+import { engineOf } from "../../src/queue/internals.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
+import { nextTick } from "./raw.ts";
+import { echo } from "./tasks.ts";
+
+const silent = { pollInterval: "1m", lease: "1h" } as const;
+
+/** Of an await, since at the end of a limited one there is a last look. */
+const unlimited = { timeout: Number.POSITIVE_INFINITY };
+
+/** A queue in memory, of which nothing is heard but by hints. */
+async function withoutPolls(target: ":memory:" | object = ":memory:"): Promise<Queue> {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  return await temporaryQueue(undefined, target);
+}
+
+/** What is told within this time is not awaited for ever. */
+async function told<T>(promise: Promise<T>): Promise<T> {
+  let late: NodeJS.Timeout | undefined;
+  const never = new Promise<never>((_, reject) => {
+    late = setTimeout(() => reject(new Error("nobody was told")), 5_000);
+  });
+  return await Promise.race([promise, never]).finally(() => clearTimeout(late));
+}
+
+/** Every look that was due has seen nothing. */
+async function quiet(): Promise<void> {
+  for (let i = 0; i < 3; i += 1) await nextTick();
+}
+
+/** The end of a task; the first look at it has already seen nothing. */
+async function looked<T>(end: Promise<T>): Promise<{ end: Promise<T> }> {
+  end.catch(() => undefined);
+  await quiet();
+  return { end };
+}
+
+test("what a worker of this process ended is told at once, without a poll", async () => {
+  const queue = await withoutPolls();
+  const [begun, gate] = [deferred(), deferred<string>()];
+  const gated = task(uniqueName(), () => {
+    begun.resolve();
+    return gate.promise;
+  });
+  await startedWorker(queue, silent);
+  const id = await queue.enqueueTask(gated);
+  await begun.promise;
+  const { end } = await looked(queue.awaitTaskCompletion(id, unlimited));
+  gate.resolve("done");
+  expect(await told(end)).toMatchObject({ status: "completed", result: "done" });
+});
+
+test("what was cancelled in this process is told at once, without a poll", async () => {
+  const queue = await withoutPolls();
+  const id = await queue.enqueueTask(echo, 1);
+  const { end } = await looked(queue.awaitTaskCompletion(id, unlimited));
+  await queue.cancelTask(id);
+  expect(await told(end)).toMatchObject({ status: "cancelled" });
+});
+
+test("what was purged in this process is told at once, without a poll", async () => {
+  const queue = await withoutPolls();
+  const id = await queue.enqueueTask(echo, 1);
+  const { end } = await looked(queue.awaitTaskCompletion(id, unlimited));
+  await queue.purgeTasks();
+  await expect(told(end)).rejects.toMatchObject({ code: "DBQ_TASK_NOT_FOUND" });
+});
+
+test("what is enqueued in this process is begun at once, without a poll", async () => {
+  const queue = await withoutPolls();
+  const begun = deferred<number>();
+  const first = task(uniqueName(), (round: number) => begun.resolve(round));
+  await startedWorker(queue, silent);
+  await quiet();
+  await queue.enqueueTask(first, 1);
+  expect(await told(begun.promise)).toBe(1);
+});
+
+test("what a transaction of the app enqueued is begun at once, without a poll", async () => {
+  const client = new Database(":memory:");
+  onTestFinished(() => void client.close());
+  const db = drizzle(client);
+  const queue = await withoutPolls(db);
+  const begun = deferred<number>();
+  const first = task(uniqueName(), (round: number) => begun.resolve(round));
+  await startedWorker(queue, silent);
+  await quiet();
+  db.transaction((tx) => queue.within(tx).enqueueTask(first, 1));
+  expect(await told(begun.promise)).toBe(1);
+});
+
+test("what one worker hands back another of this process begins at once, without a poll", async () => {
+  const queue = await withoutPolls();
+  const begins: (() => void)[] = [];
+  const hold = task(uniqueName(), () => {
+    begins.shift()?.();
+    return new Promise<void>(() => undefined);
+  });
+  const [here, there] = [deferred(), deferred()];
+  begins.push(here.resolve, there.resolve);
+  const first = await startedWorker(queue, { ...silent, concurrency: 1 });
+  await queue.enqueueTask(hold);
+  await here.promise;
+  const second = await startedWorker(queue, { ...silent, concurrency: 1 });
+  await quiet();
+  await first.stop({ grace: 0 });
+  await told(there.promise);
+  await second.stop({ grace: 0 });
+});
+
+test("an await of a queue that is closed ends at once, without a poll", async () => {
+  const queue = await withoutPolls();
+  const { end } = await looked(queue.awaitTaskCompletion(await queue.enqueueTask(echo, 1), unlimited));
+  await queue.close();
+  await expect(told(end)).rejects.toMatchObject({ code: "DBQ_CLOSED" });
+});
+
+test("a task that ended in time has ended in time, though its await was looked after late", async () => {
+  const queue = await withoutPolls();
+  const id = await queue.enqueueTask(echo, 1);
+  const over = performance.now() + 1_600;
+  const { end } = await looked(queue.awaitTaskCompletion(id, { timeout: 1_500 }));
+  // As another process would: nobody here is told of it.
+  await engineOf(queue).store.cancel(id, "{}");
+  while (performance.now() < over);
+  expect(await told(end)).toMatchObject({ status: "cancelled" });
+});

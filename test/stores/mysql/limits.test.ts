@@ -1,0 +1,92 @@
+/** What one packet, or one datetime, of MySQL cannot hold is no other enqueue's fault. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { remoteTask } from "../../../src/index.ts";
+import {
+  claim,
+  claimBy,
+  insert,
+  insertOne,
+  outcomes,
+  recordOf,
+  running,
+  settle,
+} from "../../conformance/arrange.ts";
+import { mysqlServer, newDatabase, type OwnDatabase } from "../../support/mysql.ts";
+import { temporaryQueue } from "../../support/queue.ts";
+import { isMissing } from "../../support/server.ts";
+import { openedMysql } from "../server/stores.ts";
+
+const server = await mysqlServer();
+let database: OwnDatabase;
+const task = remoteTask<(text?: string) => void>("f");
+
+beforeAll(async () => {
+  if (!isMissing(server)) database = await newDatabase();
+});
+afterAll(() => database?.drop());
+
+describe.skipIf(isMissing(server))("on MySQL", () => {
+  it("payloads that are small enough by themselves are taken together", async () => {
+    const queue = await temporaryQueue({}, database.url);
+    const [[row]] = (await database.client.query("select @@max_allowed_packet as most")) as unknown as [
+      { most: number }[],
+    ];
+    const text = "x".repeat(1_000_000);
+    // Of a server with more than 16 MiB, fewer than would be too many: then this shows nothing.
+    const many = Math.min(40, Math.ceil(Number(row?.most) / text.length) + 2);
+    const ended = await Promise.allSettled(Array.from({ length: many }, () => queue.enqueueTask(task, text)));
+    const refused = ended.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
+    expect(refused).toEqual([]);
+  });
+
+  it.each([
+    ["letters", 20, "x".repeat(1_000_000)],
+    ["quotes, which are escaped twice over", 8, '"'.repeat(450_000)],
+    ["letters of three bytes each", 8, "日".repeat(1_000_000)],
+  ])("results that are small enough by themselves are settled together: %s", async (_, many, text) => {
+    const store = await openedMysql(database.url);
+    await insert(store, ...Array.from({ length: many }, () => ({})));
+    const tasks = await claim(store, claimBy("w1", { limit: many }));
+    const result = JSON.stringify(text);
+    const ended = tasks.map((each) => ({ ...outcomes.completed(each), result }));
+    expect(await settle(store, ...ended)).toEqual(tasks.map(() => true));
+  });
+
+  it("of many changes that are no one packet, each is told whether it found its task", async () => {
+    const store = await openedMysql(database.url);
+    await insert(store, {}, {}, {}, {}, {});
+    const tasks = await claim(store, claimBy("w1", { limit: 5 }));
+    const result = JSON.stringify("x".repeat(900_000));
+    const ended = tasks.map((each, i) => {
+      const generationId = each.generationId + (i === 2 ? 7 : 0);
+      return { ...outcomes.completed(each), generationId, result };
+    });
+    expect(await settle(store, ...ended)).toEqual([true, true, false, true, true]);
+  });
+
+  it.each([4e15, Number.MAX_SAFE_INTEGER])(
+    "put off for %d ms, a task waits until the last time that it has",
+    async (delay) => {
+      const store = await openedMysql(database.url);
+      const task = await running(store, { func: `f${delay}` });
+      const other = await insertOne(store, { delay });
+      expect(await settle(store, { ...outcomes.snoozed(task), delay })).toEqual([true]);
+      for (const id of [task.id, other]) {
+        const { status, waitUntil } = await recordOf(store, id);
+        expect([status, new Date(waitUntil ?? 0).getUTCFullYear()]).toEqual(["scheduled", 9999]);
+      }
+    },
+  );
+
+  it("of a time that it has not, it keeps the last or the first one that it has", async () => {
+    const queue = await temporaryQueue({}, database.url);
+    const at = (waitUntil: Date) => queue.enqueueTask(task.with({ waitUntil }));
+    const ids = await Promise.all([queue.enqueueTask(task), at(new Date(8.64e15)), at(new Date(-8.64e15))]);
+    const tasks = await Promise.all(ids.map((id) => queue.getTask(id)));
+    expect(tasks.map((each) => [each?.status, each?.waitUntil?.getUTCFullYear()])).toEqual([
+      ["pending", undefined],
+      ["scheduled", 9999],
+      ["pending", 1000],
+    ]);
+  });
+});

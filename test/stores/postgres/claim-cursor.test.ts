@@ -1,0 +1,107 @@
+/** Where a look for work on Postgres begins: never so that a task is not seen for more than a quarter of a second, or five where looking takes long. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type Head, Heads } from "../../../src/stores/postgres/claim-cursor.ts";
+
+const start = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
+const at = (id: number, priority = 5): Head => ({ id, priority });
+const last = (head: Head, key = "work") => new Map([[key, head]]);
+const full = { fromHeads: false, full: true, leaves: false, took: 1 };
+const few = { fromHeads: false, full: false, leaves: false, took: 1 };
+const fromHeads = { ...full, fromHeads: true };
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test("at first, and after a look that found less than was asked for, all is looked at", () => {
+  const heads = new Heads();
+  expect(heads.may).toBe(false);
+  expect(heads.note(few, last(at(3)))).toBe(false);
+  expect(heads.may).toBe(false);
+  expect(heads.of("work", false)).toEqual(start);
+});
+
+test("after a look that found enough, the next begins where it ended", () => {
+  const heads = new Heads();
+  heads.note(full, last(at(10)));
+  expect(heads.may).toBe(true);
+  expect(heads.of("work", true)).toEqual(at(10));
+  expect(heads.of("other", true)).toEqual(start);
+  expect(heads.note(fromHeads, last(at(20)))).toBe(false);
+  expect(heads.of("work", true)).toEqual(at(20));
+});
+
+test("from the heads, too little means another look at all", () => {
+  const heads = new Heads();
+  heads.note(full, last(at(10)));
+  expect(heads.note({ ...fromHeads, full: false }, last(at(12)))).toBe(true);
+  expect(heads.may).toBe(false);
+});
+
+test("four times a second all is looked at", () => {
+  const heads = new Heads();
+  heads.note(full, last(at(10)));
+  vi.advanceTimersByTime(150);
+  heads.note(fromHeads, last(at(20)));
+  expect(heads.may).toBe(true);
+  vi.advanceTimersByTime(100);
+  expect(heads.may).toBe(false);
+});
+
+test("a claim of higher priority does not move the place back", () => {
+  const heads = new Heads();
+  heads.note(full, last(at(10)));
+  heads.note(fromHeads, last(at(90, 9)));
+  expect(heads.of("work", true)).toEqual(at(10));
+  heads.note(fromHeads, last(at(4, 1)));
+  expect(heads.of("work", true)).toEqual(at(4, 1));
+});
+
+test("a look at all that was cut short leaves what comes next behind its own last claim", () => {
+  const heads = new Heads();
+  heads.note(full, last(at(50)));
+  heads.note(full, last(at(7)));
+  expect(heads.of("work", true)).toEqual(at(7));
+  heads.note(few, last(at(3)));
+  expect(heads.of("work", true)).toEqual(at(7));
+});
+
+test("where looking at all takes long, it waits for its second even if too little was found", () => {
+  const heads = new Heads();
+  heads.note({ ...few, took: 100 }, last(at(5)));
+  // One may have met a checkpoint.
+  expect(heads.may).toBe(false);
+  heads.note({ ...few, took: 100 }, last(at(10)));
+  expect(heads.may).toBe(true);
+  expect(heads.note({ ...fromHeads, full: false }, new Map())).toBe(false);
+  expect(heads.may).toBe(true);
+  vi.advanceTimersByTime(1_000);
+  expect(heads.may).toBe(false);
+  heads.note(few, new Map());
+  expect(heads.may).toBe(false);
+});
+
+test.each([
+  [300, 3_000],
+  [60_000, 5_000],
+])("where looks at all take %i ms, one is followed by another after %i ms", (took, pause) => {
+  const heads = new Heads();
+  heads.note({ ...full, took }, last(at(5)));
+  heads.note({ ...full, took }, last(at(10)));
+  vi.advanceTimersByTime(pause - 1);
+  expect(heads.may).toBe(true);
+  vi.advanceTimersByTime(1);
+  expect(heads.may).toBe(false);
+});
+
+test("what was found and not claimed comes next, wherever the heads were", () => {
+  const heads = new Heads();
+  heads.note(full, last(at(10)));
+  heads.note({ ...fromHeads, leaves: true }, last(at(15)));
+  expect(heads.of("work", true)).toEqual(at(10));
+  heads.note({ ...full, leaves: true }, last(at(3)));
+  expect(heads.of("work", true)).toEqual(start);
+});

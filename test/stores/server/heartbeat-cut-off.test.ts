@@ -1,0 +1,66 @@
+/** A heartbeat whose connection was cut off, or whose host is of no use: neither may keep it from beating. */
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { openMysql } from "../../../src/stores/mysql/store.ts";
+import { openPostgres } from "../../../src/stores/postgres/store.ts";
+import { newWorker } from "../../conformance/arrange.ts";
+import { mysqlServer, newDatabase } from "../../support/mysql.ts";
+import { newSchema, postgresServer } from "../../support/postgres.ts";
+import { isMissing } from "../../support/server.ts";
+import { wireTo } from "./cut-wire.ts";
+import { openedMysql } from "./stores.ts";
+
+const server = await mysqlServer();
+const postgres = await postgresServer();
+
+describe.skipIf(isMissing(server))("on MySQL", () => {
+  it("a heartbeat that was cut off beats again on another connection", { timeout: 60_000 }, async () => {
+    const { url, drop } = await newDatabase();
+    onTestFinished(drop);
+    const direct = await openedMysql(url);
+    const wire = await wireTo(url);
+    const store = await openMysql(wire.url, { migrate: true });
+    await store.register(newWorker());
+    const stop = await store.keepAlive("w1", 100, () => undefined);
+    onTestFinished(async () => {
+      await stop();
+      await store.close();
+    });
+    const own = async () => (await direct.workers())[0];
+    await vi.waitUntil(async () => (await own())?.sessionLives === true, { timeout: 10_000 });
+    wire.cutBefore("heartbeat_at");
+    await wire.wasCut;
+    const before = (await own())?.beat ?? 0;
+    // It asks for ten seconds.
+    const beats = async () => ((await own())?.beat ?? 0) > before;
+    await vi.waitUntil(beats, { timeout: 20_000, interval: 200 });
+    expect(await own()).toMatchObject({ sessionLives: true });
+  });
+});
+
+describe.skipIf(isMissing(postgres))("on Postgres", () => {
+  it("a heartbeat goes to the next host when the first lets it in and cannot write", async () => {
+    const { url, drop } = await newSchema();
+    onTestFinished(drop);
+    const wire = await wireTo(url);
+    wire.endBefore("set heartbeat_at");
+    const { host } = new URL(wire.url);
+    // The first of the hosts is the first to be tried.
+    vi.spyOn(Math, "random").mockReturnValue(0);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const target = new URL(url);
+    const store = await openPostgres(
+      url.replace(target.host, `${host},${target.hostname}:${target.port || 5432}`),
+      {
+        migrate: true,
+      },
+    );
+    await store.register(newWorker());
+    const stop = await store.keepAlive("w1", 100, () => undefined);
+    onTestFinished(async () => {
+      await stop();
+      await store.close();
+    });
+    const own = async () => (await store.workers())[0];
+    await vi.waitUntil(async () => (await own())?.sessionLives === true, { timeout: 10_000 });
+  });
+});

@@ -1,0 +1,61 @@
+/** What is done again when its answer did not come, although it is not fenced: what it did may be over by then. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Queue, remoteTask } from "../../../src/index.ts";
+import { emptied } from "../../conformance/server-stores.ts";
+import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
+import { temporaryQueue } from "../../support/queue.ts";
+import { isMissing } from "../../support/server.ts";
+import { afterAnswers } from "./stores.ts";
+
+const server = await postgresServer();
+let schema: Schema;
+let queue: Queue;
+
+beforeAll(async () => {
+  if (!isMissing(server)) schema = await newSchema();
+});
+afterAll(() => schema?.drop());
+
+/** The answer to the next COMMIT does not come, and this happens before anybody knows. */
+function loseCommit(meanwhile: () => Promise<unknown>): void {
+  let lost = false;
+  afterAnswers(async ({ text }) => {
+    if (lost || text !== "commit") return;
+    lost = true;
+    await meanwhile();
+    throw new Error("Connection terminated unexpectedly");
+  });
+}
+
+/** A worker claims all there is, and is done with it. */
+const completed = `update dbq_tasks set status = 'completed', generation_id = generation_id + 2, finished_at = now()
+  where status = 'pending'`;
+
+describe.skipIf(isMissing(server))("a commit of Postgres whose answer does not come", () => {
+  beforeEach(async () => {
+    queue = await temporaryQueue({}, schema.url);
+    await schema.client.query(emptied);
+  });
+
+  it("of an enqueue that may be no duplicate: it is not told that it is one, by itself", async () => {
+    loseCommit(async () => undefined);
+    const once = remoteTask("f").with({ uniqueKey: "k", onDuplicate: "error" });
+    const answer = await queue.enqueueTask(once).catch(({ code }: { code: string }) => code);
+    expect(await queue.listTasks()).toHaveLength(1);
+    expect(answer).not.toBe("DBQ_DUPLICATE");
+  });
+
+  it("of an enqueue with a key whose task has ended by then: there is one task", async () => {
+    loseCommit(() => schema.client.query(completed));
+    await queue.enqueueTask(remoteTask("f").with({ uniqueKey: "k" })).catch(() => undefined);
+    expect(await queue.countTasks()).toMatchObject({ completed: 1, pending: 0 });
+  });
+
+  it("of a retry whose task has ended again by then: it runs once more, not twice", async () => {
+    const id = await queue.enqueueTask(remoteTask("f"));
+    await queue.cancelTask(id);
+    loseCommit(() => schema.client.query(completed));
+    await queue.retryTask(id).catch(() => undefined);
+    expect(await queue.countTasks()).toMatchObject({ completed: 1, pending: 0 });
+  });
+});

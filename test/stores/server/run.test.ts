@@ -1,0 +1,277 @@
+/**
+ * What a server could not do is done again, and nobody hears of it; what may have happened is not done again where that
+ * would matter, and says so; what failed in a transaction is undone.
+ */
+import { sql } from "drizzle-orm/sql/sql";
+import { describe, expect, it, onTestFinished, test, vi } from "vitest";
+import { OutcomeUnknownError, QueueClosedError } from "../../../src/errors.ts";
+import type { Answer, Asked, Pool } from "../../../src/stores/server/pool.ts";
+import {
+  ask,
+  Execution,
+  type Failure,
+  listOf,
+  ServerRunner,
+  type ServerSteps,
+} from "../../../src/stores/server/run.ts";
+import { Compiler } from "../../../src/stores/sql/compile.ts";
+import { changes, count, insertedId, type Op, rows, transaction } from "../../../src/stores/sql/program.ts";
+import type { Params } from "../../../src/stores/sql/statements.ts";
+
+/** What a driver throws. */
+class Broken extends Error {
+  readonly code = "E_BROKEN";
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(`the server says: ${failure}`);
+    this.failure = failure;
+  }
+}
+
+const answer: Answer = { rows: [["row"]], changed: 1, insertId: 0 };
+const once = { twice: false, patient: true };
+
+/** Everything that is asked, in order; the next question that begins so fails, once for each of the failures. */
+class Wire implements Pool {
+  readonly name = "db.example:1";
+  readonly texts: string[] = [];
+  /** Whether the connections came back as of no more use. */
+  readonly spoilt: boolean[] = [];
+  readonly #failures: [text: string, failure: Failure][];
+
+  constructor(...failures: [text: string, failure: Failure][]) {
+    this.#failures = failures;
+  }
+
+  readonly asked: Asked = {
+    query: async (text) => {
+      this.texts.push(text);
+      const next = this.#failures.findIndex(([begins]) => text.startsWith(begins));
+      const [failed] = next < 0 ? [] : this.#failures.splice(next, 1);
+      if (failed) throw new Broken(failed[1]);
+      return answer;
+    },
+  };
+
+  async use<T>(fn: (asked: Asked) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
+    try {
+      return await fn(this.asked);
+    } catch (error) {
+      this.spoilt.push(spoilt(error));
+      throw error;
+    }
+  }
+
+  close = async () => undefined;
+}
+
+/** The ids of each change of many that was asked for. */
+const changed: unknown[][] = [];
+/** What inserts were to tell. */
+const noted: unknown[] = [];
+
+const steps: ServerSteps = {
+  compiler: new Compiler({ quote: '"', parameter: (i) => `$${i + 1}`, items: undefined }),
+  failureOf: (error) => (error instanceof Broken ? error.failure : "final"),
+  isOneInsert: () => true,
+  id: async (_, __, ___, note) => {
+    noted.push(note);
+    return 1;
+  },
+  ids: async () => [],
+  changes: async (_, __, params) => {
+    changed.push(params.map(({ id }) => id));
+    return params.map(({ found }) => found === true);
+  },
+};
+
+function runnerOn(wire: Wire) {
+  const runner = new ServerRunner(wire, steps);
+  const [told, note] = [vi.fn(), vi.fn<() => string | undefined>()];
+  runner.teller = { tell: told, note };
+  return { runner, told, note };
+}
+
+const update = () => sql.raw("update t");
+const select = () => sql.raw("select t");
+const change = () => count(update, {});
+/** Looks for what it did, from the second try on. */
+const changeThenLook = (tries: number) => count(tries === 0 ? update : select, {});
+const inTransaction = ["begin", "update t", "commit"];
+
+describe("a transaction", () => {
+  it("that fails is rolled back, and throws what failed", async () => {
+    const wire = new Wire(["update", "final"]);
+    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("db.example:1: the server says: final");
+    expect(wire.texts).toEqual(["begin", "update t", "rollback"]);
+    expect(wire.spoilt).toEqual([false]);
+  });
+
+  it("throws what failed, when its rollback fails too", async () => {
+    const wire = new Wire(["update", "final"], ["rollback", "lost"]);
+    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("the server says: final");
+  });
+
+  it("inside of an operation is one, and inside of another no other", async () => {
+    const wire = new Wire();
+    const nested = () => transaction(() => transaction(change, true), true);
+    await runnerOn(wire).runner.run(nested);
+    expect(wire.texts).toEqual(inTransaction);
+  });
+});
+
+describe("what the server undid", () => {
+  it.each<Failure>(["passing", "elsewhere", "lost"])(
+    "(%s) is done again, and nobody hears of it",
+    async (f) => {
+      const wire = new Wire(["update", f], ["begin", f], ["update", f]);
+      expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
+      expect(wire.texts.slice(-3)).toEqual(inTransaction);
+      expect(wire.texts.filter((text) => text === "commit")).toHaveLength(1);
+      expect(wire.spoilt).toEqual(Array(3).fill(f !== "passing"));
+    },
+  );
+
+  it("is not done again when it will fail again", async () => {
+    const wire = new Wire(["update", "final"]);
+    await expect(runnerOn(wire).runner.run(change)).rejects.toMatchObject({ code: "DBQ_DATABASE" });
+    expect(wire.texts).toEqual(["update t"]);
+  });
+
+  it("is not done again by a queue that has been closed, which says that it was", async () => {
+    const { runner } = runnerOn(new Wire(["update", "passing"]));
+    runner.close();
+    await expect(runner.write(change)).rejects.toBeInstanceOf(QueueClosedError);
+  });
+
+  it("is not waited for by whoever will not wait for a server", async () => {
+    const wire = new Wire(["update", "lost"]);
+    const impatient = { twice: true, patient: false };
+    await expect(runnerOn(wire).runner.run(change, impatient)).rejects.toMatchObject({
+      code: "DBQ_DATABASE",
+    });
+  });
+});
+
+describe("what may have happened", () => {
+  it("is not done again where that would matter: a commit without an answer", async () => {
+    const wire = new Wire(["commit", "lost"]);
+    const { runner, told } = runnerOn(wire);
+    await expect(runner.write(change, once)).rejects.toBeInstanceOf(OutcomeUnknownError);
+    expect(wire.texts.filter((text) => text === "update t")).toHaveLength(1);
+    expect(told).not.toHaveBeenCalled();
+  });
+
+  it("is not done again where that would matter: a statement by itself without an answer", async () => {
+    const wire = new Wire(["update", "lost"]);
+    const unknown = runnerOn(wire).runner.run(change, once);
+    await expect(unknown).rejects.toMatchObject({
+      code: "DBQ_OUTCOME_UNKNOWN",
+      cause: { failure: "lost" },
+    });
+    expect(wire.texts).toEqual(["update t"]);
+  });
+
+  it("is done again where the second time finds nothing to do", async () => {
+    const wire = new Wire(["commit", "lost"]);
+    expect(await runnerOn(wire).runner.write(change)).toBe(1);
+    expect(wire.texts).toEqual([...inTransaction, "rollback", ...inTransaction]);
+  });
+
+  it("is not said to have failed when the next try is refused", async () => {
+    const wire = new Wire(["commit", "lost"], ["select", "final"]);
+    await expect(runnerOn(wire).runner.write(changeThenLook)).rejects.toMatchObject({
+      code: "DBQ_OUTCOME_UNKNOWN",
+      cause: { failure: "final" },
+    });
+  });
+
+  it("is not said to have failed when the server stays away", async () => {
+    const wire = new Wire(["commit", "lost"], ["select", "lost"]);
+    const now = vi.spyOn(performance, "now").mockReturnValue(60_001);
+    onTestFinished(() => now.mockRestore());
+    // When it begins, and after the first try.
+    for (const _ of ["begin", "commit"]) now.mockReturnValueOnce(0);
+    const changing = runnerOn(wire).runner.write(changeThenLook);
+    await expect(changing).rejects.toMatchObject({ code: "DBQ_OUTCOME_UNKNOWN" });
+    expect(wire.texts.slice(-2)).toEqual(["select t", "rollback"]);
+  });
+
+  it("is nothing, of what only reads", async () => {
+    const wire = new Wire(["select", "lost"], ["select", "final"]);
+    const reading = runnerOn(wire).runner.run(() => rows(select));
+    await expect(reading).rejects.toMatchObject({ code: "DBQ_DATABASE" });
+  });
+
+  it("has not happened when a commit was refused", async () => {
+    const wire = new Wire(["commit", "passing"]);
+    expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
+    expect(wire.texts.filter((text) => text === "commit")).toHaveLength(2);
+  });
+});
+
+describe("others are told", () => {
+  it("of what was changed, once, when it is committed", async () => {
+    const wire = new Wire(["commit", "passing"]);
+    const { runner, told } = runnerOn(wire);
+    told.mockImplementation(() => expect(wire.texts.at(-1)).toBe("commit"));
+    await runner.write(function* () {
+      yield* change();
+      yield* change();
+    });
+    expect(told).toHaveBeenCalledOnce();
+  });
+
+  it("neither of what was read, nor of what nobody can wait for", async () => {
+    const { runner, told } = runnerOn(new Wire());
+    expect(await runner.run(() => rows(select))).toEqual([["row"]]);
+    await runner.run(() => transaction(change, false));
+    expect(told).not.toHaveBeenCalled();
+    await runner.run(() => transaction(change, true));
+    expect(told).toHaveBeenCalledOnce();
+  });
+
+  it("by the insert itself, unless they were told just now, or it is part of a transaction", async () => {
+    const { runner, told, note } = runnerOn(new Wire());
+    const insert = () => insertedId(update, {});
+    noted.length = 0;
+    note.mockReturnValueOnce("mine");
+    await runner.run(insert);
+    expect(told).not.toHaveBeenCalled();
+    await runner.run(insert);
+    expect(told).toHaveBeenCalledOnce();
+    note.mockReturnValue("mine");
+    await runner.write(insert);
+    expect(told).toHaveBeenCalledTimes(2);
+    expect(noted).toEqual(["mine", undefined, undefined]);
+  });
+});
+
+test("of two changes of one row each has a statement of its own, in their order", async () => {
+  const items = [
+    { id: 1, found: true },
+    { id: 2, found: true },
+    { id: 1, found: false },
+    { id: 1, found: true },
+    { id: 3, found: false },
+  ] satisfies Params[];
+  changed.length = 0;
+  const op: Op<boolean[]> = changes(update, items);
+  expect(await new Execution(new Wire().asked, steps).run(op)).toEqual(items.map(({ found }) => found));
+  expect(changed).toEqual([[1, 2, 3], [1], [1]]);
+});
+
+test("what is no character is no part of a text that is sent, whether by itself or in a list", async () => {
+  const sent: unknown[] = [];
+  const asked: Asked = {
+    query: async (_, params) => {
+      sent.push(...params);
+      return answer;
+    },
+  };
+  const params = { text: "a\0b\ud800c\udc00d😀", size: 1 };
+  await ask(asked, { text: "", names: ["text", "size"] }, params);
+  expect(sent).toEqual(["a\ufffdb\ufffdc\ufffdd😀", 1]);
+  expect(JSON.parse(listOf([params]))).toEqual([{ text: "a\ufffdb\ufffdc\ufffdd😀", size: 1 }]);
+});

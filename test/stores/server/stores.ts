@@ -1,0 +1,62 @@
+/** Stores on servers for one test each, and what comes between a store and its server. */
+import { Client, type QueryResult } from "pg";
+import { expect, onTestFinished } from "vitest";
+import type { Store, StoreTransaction } from "../../../src/store.ts";
+import { openMysql } from "../../../src/stores/mysql/store.ts";
+import { openPostgres } from "../../../src/stores/postgres/store.ts";
+import type { ServerOptions } from "../../../src/stores/server/store.ts";
+import { newTask } from "../../conformance/arrange.ts";
+
+type Options = Omit<ServerOptions, "migrate">;
+
+/** Closed after the test. */
+async function opened(opening: Promise<Store>): Promise<Store> {
+  const store = await opening;
+  onTestFinished(() => store.close());
+  return store;
+}
+
+export const openedPostgres = (url: string, options: Options = {}) =>
+  opened(openPostgres(url, { migrate: true, ...options }));
+
+export const openedMysql = (url: string, options: Options = {}) =>
+  opened(openMysql(url, { migrate: true, ...options }));
+
+/** Begins and ends transactions by `say`: what is inserted within them is there when they are committed, and not before. */
+export async function insertsWhatIsCommitted(
+  store: Store,
+  within: Pick<StoreTransaction, "insert">,
+  say: (text: string) => Promise<unknown>,
+): Promise<void> {
+  const tasks = [newTask(), newTask({ uniqueKey: "begun" })];
+  for (const end of ["rollback", "commit"]) {
+    await say("begin");
+    await within.insert(tasks, "report");
+    expect(await store.list({}, 10, undefined)).toEqual([]);
+    await say(end);
+  }
+  expect(await store.list({}, 10, undefined)).toHaveLength(2);
+}
+
+/** A question as node-postgres is asked it: a text by itself is the app's, or begins or ends a transaction. */
+interface Question {
+  text: string;
+  values: readonly unknown[];
+}
+
+/**
+ * Does something right after each answer of Postgres to any client of this process, until the test has ended: what it
+ * throws is thrown in place of the answer.
+ */
+export function afterAnswers(act: (question: Question) => Promise<void> | void): void {
+  const { query } = Client.prototype;
+  Client.prototype.query = async function (this: Client, config: unknown, ...rest: unknown[]) {
+    const result: QueryResult = await Reflect.apply(query, this, [config, ...rest]);
+    const { text, values = [] } = typeof config === "string" ? { text: config } : (config as Question);
+    await act({ text, values });
+    return result;
+  } as unknown as typeof query;
+  onTestFinished(() => {
+    Client.prototype.query = query;
+  });
+}

@@ -1,0 +1,71 @@
+/** Each list of columns and the function that reads it say the same, whatever type a driver gives numbers in. */
+import { describe, expect, it } from "vitest";
+import * as rows from "../../../src/stores/sql/rows.ts";
+
+const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+const names = (columns: string) => columns.split(",").map((name) => camel(name.trim()));
+
+/** Columns that hold text; the others hold numbers. */
+const texts = new Set(
+  names(`func, args, kwargs, result, error, status, queue_name, worker_id, request_id, unique_key, meta, progress_note,
+    outcome, error_name, error_message, error_stack, host, boot_id, pid_namespace, process_start`),
+);
+
+const sample = (name: string, i: number) => (texts.has(name) ? `text ${i}` : i + 1);
+
+describe("columns and their reader", () => {
+  it.each<[what: string, columns: string, read: (row: rows.Row) => object]>([
+    ["a task", rows.taskColumns, rows.toTask],
+    ["what is held", rows.heldColumns, rows.toHeld],
+    ["a standing", rows.standingColumns, rows.toStanding],
+    ["an attempt", rows.attemptColumns, rows.toAttempt],
+  ])("%s", (_, columns, read) => {
+    const row = names(columns).map(sample);
+    const expected = Object.fromEntries(names(columns).map((name, i) => [name, sample(name, i)]));
+    expect(read(row)).toStrictEqual(expected);
+    for (const type of [String, BigInt]) {
+      const given = row.map((value) => (typeof value === "number" ? type(value) : value));
+      expect(read(given)).toStrictEqual(expected);
+    }
+  });
+
+  it("nothing stays null, and is not a zero", () => {
+    const task = rows.toTask(names(rows.taskColumns).map(() => null));
+    for (const name of names(
+      "wait_until, started_at, finished_at, timeout, progress, result, error, worker_id",
+    ))
+      expect(task).toHaveProperty(name, null);
+    expect(rows.toAttempt(names(rows.attemptColumns).map(() => null)).startedAt).toBeNull();
+  });
+
+  it("a worker, the age of its heartbeat after them, and whether its session lives", () => {
+    const given = names(rows.workerColumns).map((name, i) =>
+      name === "id" ? "w" : name === "queueNames" ? '["a","b"]' : sample(name, i),
+    );
+    const expected = Object.fromEntries(names(rows.workerColumns).map((name, i) => [name, given[i]]));
+    const worker = { ...expected, queueNames: ["a", "b"], heartbeatAge: 250 };
+    for (const [said, sessionLives] of [
+      [null, null],
+      [0, false],
+      ["0", false],
+      [1n, true],
+      ["1", true],
+    ] as const)
+      expect(rows.toWorker([...given, 250, said])).toStrictEqual({ ...worker, sessionLives });
+  });
+
+  it("the fields of a heartbeat are numbers, negative where a clock stepped back", () => {
+    const at = names(rows.workerColumns);
+    const given: unknown[] = at.map((name, i) => (name === "queueNames" ? "[]" : sample(name, i)));
+    given[at.indexOf("beat")] = "42";
+    given[at.indexOf("heartbeatAt")] = 1_700_000_000_000n;
+    given[at.indexOf("lease")] = "15000";
+    const worker = rows.toWorker([...given, "-5000", null]);
+    expect(worker).toMatchObject({
+      beat: 42,
+      heartbeatAt: 1_700_000_000_000,
+      lease: 15_000,
+      heartbeatAge: -5_000,
+    });
+  });
+});

@@ -1,0 +1,54 @@
+/** What writes has the right to write from its first statement on: nothing that it reads can be out of date when it writes. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { sql } from "drizzle-orm/sql/sql";
+import { expect, onTestFinished, test } from "vitest";
+import { type Op, rowsOnce, transaction } from "../../../src/stores/sql/program.ts";
+import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
+
+/** A connection to a file on which somebody else has the write lock, and reading is free. */
+function locked(): SqliteConnection {
+  const folder = mkdtempSync(join(tmpdir(), "dbq-connection-"));
+  const path = join(folder, "dbq.db");
+  const [theirs, ours] = [new Database(path), new Database(path, { timeout: 0 })];
+  onTestFinished(() => {
+    for (const client of [theirs, ours]) client.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  theirs.pragma("journal_mode = wal");
+  theirs.exec("begin immediate");
+  return new SqliteConnection(ours);
+}
+
+/** An operation that notes how far it came. */
+function reading(): { seen: unknown[]; read: () => Op<void> } {
+  const seen: unknown[] = [];
+  return {
+    seen,
+    read: function* () {
+      seen.push(yield* rowsOnce(sql`select 1`));
+    },
+  };
+}
+
+test("a read does not wait for whoever writes", () => {
+  const { seen, read } = reading();
+  locked().run(read());
+  expect(seen).toEqual([[[1]]]);
+});
+
+test("a write begins with the write lock, before its first statement", () => {
+  const { seen, read } = reading();
+  const connection = locked();
+  expect(() => connection.atomically(read)).toThrow("SQLITE_BUSY");
+  expect(seen).toEqual([]);
+});
+
+test("a transaction inside of an operation begins with the write lock, before its first statement", () => {
+  const { seen, read } = reading();
+  const connection = locked();
+  expect(() => connection.run(transaction(read, true))).toThrow("SQLITE_BUSY");
+  expect(seen).toEqual([]);
+});

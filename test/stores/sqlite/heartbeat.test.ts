@@ -1,0 +1,69 @@
+/**
+ * The thread that beats for a worker tells of a lost row by itself, tries again soon after a failure, and does not beat
+ * in a file that was moved: the event loop is not needed for any of it.
+ */
+import { once } from "node:events";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Heartbeat } from "../../../src/stores/sql/heartbeat.ts";
+
+const text = "update workers set beat = beat + 1 where id = ?";
+
+/** A file with one worker in it, of which only the thread can beat. */
+function beating(every = 10, before = "") {
+  const folder = mkdtempSync(join(tmpdir(), "dbq-heartbeat-"));
+  const path = join(folder, "app.db");
+  const client = new Database(path, { timeout: 5_000 });
+  // As a queue has it: without, SQLite itself writes to no file that was moved.
+  client.pragma("journal_mode = wal");
+  client.exec("create table workers (id text, beat integer); insert into workers values ('w1', 0)");
+  client.exec(before);
+  const lost = vi.fn();
+  const driver = createRequire(import.meta.url).resolve("better-sqlite3");
+  const data = { driver, path, pragmas: [], text, names: ["workerId"], workerId: "w1" };
+  const thread = new URL("../../../src/stores/sqlite/heartbeat-thread.mjs", import.meta.url);
+  const heartbeat = new Heartbeat({ thread, data, every }, lost, () => undefined);
+  onTestFinished(async () => {
+    await heartbeat.stop();
+    client.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const beats = () => client.prepare("select sum(beat) from workers").pluck().get();
+  return { client, path, lost, beats };
+}
+
+test("the thread tells that the row of its worker is gone", async () => {
+  const { client, lost, beats } = beating();
+  await vi.waitUntil(() => Number(beats()) > 2, { timeout: 20_000 });
+  expect(lost).not.toHaveBeenCalled();
+  client.exec("delete from workers");
+  await vi.waitUntil(() => lost.mock.calls.length > 0, { timeout: 5_000 });
+});
+
+test("a beat that failed is made soon, however seldom it beats", async () => {
+  const warned = once(process, "warning");
+  const { client, beats } = beating(
+    3_600_000,
+    "create trigger full before update on workers begin select raise(abort, 'the disk is full'); end",
+  );
+  expect(String((await warned)[0])).toContain("the disk is full");
+  client.exec("drop trigger full");
+  await vi.waitUntil(() => beats() === 1, { timeout: 10_000 });
+});
+
+test("in a file that was moved it does not beat, and goes on when it is back", async () => {
+  const { path, beats } = beating();
+  await vi.waitUntil(() => Number(beats()) > 0, { timeout: 10_000 });
+  renameSync(path, `${path}.away`);
+  // One beat may have been under way.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const before = beats();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(beats()).toBe(before);
+  renameSync(`${path}.away`, path);
+  await vi.waitUntil(() => Number(beats()) > Number(before), { timeout: 10_000 });
+});

@@ -1,0 +1,50 @@
+/** Of several processes that open a new database at once one migrates it, and no other writes in the middle of that. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { expect, onTestFinished, test } from "vitest";
+import { migrate } from "../../../src/stores/sqlite/migrate.ts";
+
+/** A connection that asks before each of its scripts whether another one could write now. */
+class Asking extends Database {
+  readonly answers: string[] = [];
+  readonly #other: Database.Database;
+
+  constructor(path: string) {
+    super(path);
+    this.#other = new Database(path, { timeout: 0 });
+  }
+
+  override exec(sql: string): this {
+    this.answers.push(this.#ask());
+    return super.exec(sql);
+  }
+
+  #ask(): string {
+    try {
+      this.#other.exec("begin immediate; rollback");
+      return "it could";
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+  }
+
+  override close(): this {
+    this.#other.close();
+    return super.close();
+  }
+}
+
+test("nobody else can write between the statements of a migration", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "dbq-migrate-"));
+  const client = new Asking(join(folder, "app.db"));
+  onTestFinished(() => {
+    client.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  await migrate(client);
+  expect(client.answers.length).toBeGreaterThan(5);
+  expect(new Set(client.answers)).toEqual(new Set(["SQLITE_BUSY"]));
+  expect(client.prepare("select count(*) from dbq_tasks").pluck().get()).toBe(0);
+});

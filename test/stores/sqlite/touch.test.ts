@@ -1,0 +1,95 @@
+/** After a commit the file's modification time is set, at most a few times in a millisecond, and nothing else is touched. */
+import { mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openSqlite } from "../../../src/stores/sqlite/store.ts";
+import { SqliteNudge } from "../../../src/stores/sqlite/touch.ts";
+import type { TaskRecord } from "../../../src/task.ts";
+import { claim, claimBy, newTask, newWorker, outcomes, settle } from "../../conformance/arrange.ts";
+
+function file(): string {
+  const folder = mkdtempSync(join(tmpdir(), "dbq-nudge-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "app.db");
+  writeFileSync(path, "content");
+  return path;
+}
+
+/** A clock that stands still, past the first moment in which nothing is nudged. */
+function fakeClock(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  vi.advanceTimersByTime(10);
+}
+
+/** Makes it look old, so that the next change shows. */
+function age(path: string): void {
+  utimesSync(path, 0, 0);
+}
+
+const isOld = (path: string) => statSync(path).mtimeMs === 0;
+
+test("the first at once, those of the next millisecond together at its end", async () => {
+  fakeClock();
+  const path = file();
+  const nudge = new SqliteNudge(path);
+  age(path);
+  nudge.committed();
+  expect(isOld(path)).toBe(false);
+  age(path);
+  nudge.committed();
+  nudge.committed();
+  expect(isOld(path)).toBe(true);
+  vi.advanceTimersByTime(1);
+  expect(isOld(path)).toBe(false);
+  age(path);
+  vi.advanceTimersByTime(5);
+  expect(isOld(path)).toBe(true);
+  nudge.close();
+});
+
+test("closed, it owes nothing", () => {
+  fakeClock();
+  const path = file();
+  const nudge = new SqliteNudge(path);
+  nudge.committed();
+  age(path);
+  nudge.committed();
+  nudge.close();
+  vi.advanceTimersByTime(10);
+  expect(isOld(path)).toBe(true);
+});
+
+test("a file that is gone hurts nobody", () => {
+  const path = file();
+  rmSync(path);
+  expect(() => new SqliteNudge(path).committed()).not.toThrow();
+});
+
+test("of what a store does, what others may wait for nudges, and what changes nothing does not", async () => {
+  fakeClock();
+  const path = join(dirname(file()), "store.db");
+  const store = await openSqlite(path, { migrate: true, synchronous: "full" });
+  onTestFinished(() => store.close());
+  const nudges = async (act: () => Promise<unknown>) => {
+    // The nudge before this one may still be due.
+    vi.advanceTimersByTime(10);
+    age(path);
+    await act();
+    vi.advanceTimersByTime(10);
+    return !isOld(path);
+  };
+  await store.register(newWorker("w1"));
+  expect(await nudges(() => store.insert([newTask()], "report"))).toBe(true);
+  expect(await nudges(() => store.list({}, 10, undefined))).toBe(false);
+  expect(await nudges(() => store.promote(10))).toBe(false);
+  expect(await nudges(() => store.rescueOrphans(60_000))).toBe(false);
+  let claimed: TaskRecord[] = [];
+  expect(await nudges(async () => (claimed = await claim(store, claimBy("w1"))))).toBe(false);
+  expect(claimed).toHaveLength(1);
+  expect(await nudges(() => settle(store, ...claimed.map(outcomes.completed)))).toBe(true);
+  expect(await nudges(() => settle(store, ...claimed.map(outcomes.completed)))).toBe(false);
+});

@@ -1,0 +1,75 @@
+/** A claim that has no answer may be made all the same, and it may be made later: what it holds is handed back then. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Held, Turn, TurnResult } from "../../src/store.ts";
+import { UnknownClaims } from "../../src/worker/ambiguous-results.ts";
+import type { RunningAttempt } from "../../src/worker/attempt.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const nothing: TurnResult = { settled: [], claimed: [], more: false, registered: true };
+
+/** A worker that knows of these, and a store in which it holds others. */
+function doubting(known: readonly Held[]) {
+  let held: Held[] = [...known];
+  const handedBack: number[] = [];
+  const heldBy = vi.fn(async () => held);
+  const turn = async ({ outcomes }: Turn) => {
+    for (const { id, kind } of outcomes) {
+      expect(kind).toBe("interrupted");
+      handedBack.push(id);
+    }
+    held = held.filter(({ id }) => !handedBack.includes(id));
+    return nothing;
+  };
+  const running = known.map((record) => ({ record }) as RunningAttempt);
+  const claims = new UnknownClaims({ heldBy, turn }, "w1", running);
+  return { claims, handedBack, heldBy, commit: (late: Held) => held.push(late) };
+}
+
+test("after a claim that was answered there is nothing to look for", async () => {
+  const { claims, heldBy } = doubting([]);
+  claims.begin();
+  claims.answered();
+  await claims.handBack();
+  expect(heldBy).not.toHaveBeenCalled();
+});
+
+test("what was claimed without an answer is handed back, and what runs is not", async () => {
+  const { claims, handedBack, commit } = doubting([{ id: 1, generationId: 2 }]);
+  claims.begin();
+  commit({ id: 7, generationId: 4 });
+  await claims.handBack();
+  expect(handedBack).toEqual([7]);
+});
+
+test("what is committed after the first look is found by a later one", async () => {
+  const { claims, handedBack, heldBy, commit } = doubting([]);
+  claims.begin();
+  await claims.handBack();
+  commit({ id: 7, generationId: 4 });
+  await claims.handBack();
+  expect([handedBack, heldBy.mock.calls.length]).toEqual([[], 1]);
+  vi.advanceTimersByTime(1_001);
+  claims.begin();
+  claims.answered();
+  await claims.handBack();
+  expect(handedBack).toEqual([7]);
+  vi.advanceTimersByTime(300_000);
+  await claims.handBack();
+  expect(heldBy).toHaveBeenCalledTimes(2);
+});
+
+test("a look that fails is made again", async () => {
+  const { claims, handedBack, heldBy, commit } = doubting([]);
+  heldBy.mockRejectedValueOnce(new Error("gone"));
+  claims.begin();
+  commit({ id: 7, generationId: 4 });
+  await expect(claims.handBack()).rejects.toThrow("gone");
+  await claims.handBack();
+  expect(handedBack).toEqual([7]);
+});

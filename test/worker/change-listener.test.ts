@@ -1,0 +1,70 @@
+/** A worker listens while it has nothing to do, and misses nothing by not listening while it has. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Ears } from "../../src/worker/change-listener.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function ears() {
+  const told = { changes: 0, watches: 0, open: 0 };
+  const watch = () => {
+    told.watches += 1;
+    told.open += 1;
+    return () => {
+      told.open -= 1;
+    };
+  };
+  const made = new Ears(watch, () => {
+    told.changes += 1;
+  });
+  return { told, ears: made };
+}
+
+/** Turns that leave work behind, one in each millisecond. */
+function workFor(ms: number, worker: Ears): void {
+  for (let i = 0; i < ms; i += 1) {
+    worker.busy();
+    vi.advanceTimersByTime(1);
+  }
+}
+
+test("it goes on listening through a short burst", () => {
+  const { told, ears: worker } = ears();
+  worker.listen();
+  workFor(15, worker);
+  worker.idle();
+  workFor(15, worker);
+  expect(told).toEqual({ changes: 0, watches: 1, open: 1 });
+});
+
+test("with work at hand for long it stops listening, and looks at what is put off ten times a second", () => {
+  const { told, ears: worker } = ears();
+  worker.listen();
+  workFor(1_020, worker);
+  expect(told.open).toBe(0);
+  expect(told.changes).toBe(10);
+});
+
+test("once it is idle it listens again, and looks once for what came meanwhile", () => {
+  const { told, ears: worker } = ears();
+  worker.listen();
+  workFor(30, worker);
+  const before = told.changes;
+  worker.idle();
+  worker.idle();
+  expect(told).toEqual({ changes: before + 1, watches: 2, open: 1 });
+});
+
+test("closed, it never listens again", () => {
+  const { told, ears: worker } = ears();
+  worker.listen();
+  worker.close();
+  worker.idle();
+  workFor(50, worker);
+  worker.idle();
+  expect(told).toMatchObject({ watches: 1, open: 0 });
+});

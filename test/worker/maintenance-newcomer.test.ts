@@ -1,0 +1,58 @@
+/** A worker that is alone looks for dead ones seldom; one that comes, and dies at once, is found as soon as among many. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { thisProcess } from "../../src/base/runtime/process-identity.ts";
+import { openSqlite } from "../../src/stores/sqlite/store.ts";
+import { Upkeep } from "../../src/worker/maintenance.ts";
+import { insertOne, newWorker, recordOf, running } from "../conformance/arrange.ts";
+
+const forever = Number.POSITIVE_INFINITY;
+
+/** The id of a process that has ended. */
+async function deadPid(): Promise<number> {
+  const child = spawn(process.execPath, ["-e", ""]);
+  await once(child, "exit");
+  return child.pid ?? 0;
+}
+
+/** What has been begun by now is done. */
+async function turns(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("a worker that came and died is found within 400 ms of the hint", async () => {
+  const pid = await deadPid();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const store = await openSqlite(":memory:", { migrate: true, synchronous: "normal" });
+  onTestFinished(() => store.close());
+  const rescued: unknown[] = [];
+  const errors: unknown[] = [];
+  const upkeep = new Upkeep({
+    store,
+    workerId: "alone",
+    lease: 15_000,
+    retention: { completed: forever, failed: forever, cancelled: forever },
+    onWork: () => undefined,
+    onRescued: (...told) => rescued.push(told),
+    report: (error) => errors.push(error),
+  });
+  onTestFinished(() => upkeep.stop());
+  upkeep.start();
+  await turns();
+
+  await store.register(newWorker("dead", { ...thisProcess(), pid }));
+  const { id } = await running(store, {}, "dead");
+  await insertOne(store);
+  upkeep.lookAround();
+  await turns();
+  expect(rescued).toEqual([]);
+  vi.advanceTimersByTime(400);
+  await turns();
+  expect(rescued).toEqual([["dead", 1]]);
+  expect(await recordOf(store, id)).toMatchObject({ status: "pending", retryCount: 1 });
+  expect(errors).toEqual([]);
+});

@@ -1,0 +1,82 @@
+/** Tasks that were claimed ahead of a slot, and how long they wait for one. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { RunningAttempt } from "../../src/worker/attempt.ts";
+import { Waiting } from "../../src/worker/prefetch-buffer.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  onLate.mockClear();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const onLate = vi.fn();
+
+/** Attempts that note that they were handed back. */
+function attempts(count: number, handedBack: number[]): RunningAttempt[] {
+  return Array.from(
+    { length: count },
+    (_, n) => ({ interrupt: () => void handedBack.push(n) }) as unknown as RunningAttempt,
+  );
+}
+
+test("they go in the order of their claim", () => {
+  const waiting = new Waiting(onLate);
+  const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
+  waiting.push(a);
+  waiting.push(b);
+  expect([waiting.length, waiting.shift(), waiting.shift(), waiting.shift()]).toEqual([2, a, b, undefined]);
+});
+
+test("each is handed back when its own patience has ended", () => {
+  const handedBack: number[] = [];
+  const waiting = new Waiting(onLate);
+  const all = attempts(3, handedBack);
+  for (const attempt of all) {
+    waiting.push(attempt);
+    waiting.watch();
+    vi.advanceTimersByTime(40);
+  }
+  expect(handedBack).toEqual([0]);
+  vi.advanceTimersByTime(20);
+  expect(handedBack).toEqual([0, 1]);
+  vi.advanceTimersByTime(1_000);
+  expect(handedBack).toEqual([0, 1, 2]);
+  expect([waiting.length, vi.getTimerCount()]).toEqual([0, 0]);
+  expect(onLate).toHaveBeenCalledTimes(3);
+});
+
+test("who has got a slot is not handed back", () => {
+  const handedBack: number[] = [];
+  const waiting = new Waiting(onLate);
+  for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
+  waiting.watch();
+  waiting.shift();
+  vi.advanceTimersByTime(1_000);
+  expect(handedBack).toEqual([1]);
+});
+
+test("all at once when the worker stops, and none that are forgotten", () => {
+  const handedBack: number[] = [];
+  const waiting = new Waiting(onLate);
+  for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
+  waiting.handBack();
+  expect(handedBack).toEqual([0, 1]);
+  expect(onLate).not.toHaveBeenCalled();
+  for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
+  waiting.clear();
+  waiting.handBack();
+  expect(handedBack).toEqual([0, 1]);
+});
+
+test("what has ended before it had a slot takes none", () => {
+  const handedBack: number[] = [];
+  const waiting = new Waiting(onLate);
+  const [a, b, c] = attempts(3, handedBack) as [RunningAttempt, RunningAttempt, RunningAttempt];
+  waiting.push(a);
+  waiting.push(b);
+  waiting.remove(c);
+  waiting.remove(a);
+  expect([waiting.length, waiting.shift(), waiting.length, handedBack]).toEqual([1, b, 0, []]);
+});

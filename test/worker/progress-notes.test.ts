@@ -1,0 +1,56 @@
+/** Notes of progress are gathered for a moment; what a task noted last is kept when it ends. */
+import { expect, test } from "vitest";
+import { ProgressNotes } from "../../src/worker/progress.ts";
+import { deferred } from "../support/queue.ts";
+
+const report = (error: unknown) => {
+  throw error;
+};
+
+test("a write that is under way is waited for, and what is noted meanwhile comes after it", async () => {
+  const first = deferred();
+  const written: number[] = [];
+  const store = {
+    progress: async ([note]: readonly { progress: number }[]) => {
+      if (note?.progress === 1) await first.promise;
+      written.push(note?.progress ?? Number.NaN);
+    },
+  };
+  const notes = new ProgressNotes(store, report);
+  notes.add({ id: 1, generationId: 2 }, 1, null);
+  void notes.flush();
+  await new Promise((resolve) => setImmediate(resolve));
+  const flushed: string[] = [];
+  const empty = notes.flush().then(() => flushed.push("nothing new"));
+  notes.add({ id: 1, generationId: 2 }, 2, null);
+  const second = notes.flush().then(() => flushed.push("a second note"));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([written, flushed]).toEqual([[], []]);
+  first.resolve();
+  await Promise.all([empty, second]);
+  expect(written).toEqual([1, 2]);
+});
+
+test("half of a surrogate pair is noted as what stands for no character, on each database", async () => {
+  const written: unknown[] = [];
+  const store = { progress: async (notes: readonly unknown[]) => void written.push(...notes) };
+  const notes = new ProgressNotes(store, report);
+  notes.add({ id: 1, generationId: 2 }, 1, "a\ud800b\udc00c😀");
+  await notes.flush();
+  expect(written).toEqual([{ id: 1, generationId: 2, progress: 1, note: "a\ufffdb\ufffdc😀" }]);
+});
+
+test("a write that cannot be made is not waited for beyond the limit", async () => {
+  const write = deferred();
+  const notes = new ProgressNotes({ progress: () => write.promise }, report);
+  notes.add({ id: 1, generationId: 2 }, 1, null);
+  await notes.flush(1);
+  let written = false;
+  const all = notes.flush().then(() => {
+    written = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(written).toBe(false);
+  write.resolve();
+  await all;
+});
