@@ -7,10 +7,10 @@ import {
   type ReadQueueOptions,
   readQueueOptions,
 } from "./base/options/options.ts";
-import { shared } from "./base/runtime/process-globals.ts";
+import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { AnyFunction } from "./base/tasks/registry.ts";
 import { prepare } from "./queue/enqueue.ts";
-import { engineOf } from "./queue/internals.ts";
+import { internalsOf } from "./queue/internals.ts";
 import { Queue } from "./queue/queue.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
@@ -110,11 +110,13 @@ function sqlitePath(target: string): string {
 
 // ---- the default queue -----------------------------------------------------------------------
 
-const defaults = shared<{ queue: Promise<Queue> | undefined }>("defaults", () => ({ queue: undefined }));
+const defaults = processGlobal<{ queue: Promise<Queue> | undefined }>("defaults", () => ({
+  queue: undefined,
+}));
 
 /** Makes `queue` what `enqueueTask`, `awaitTaskCompletion` and `awaitTaskResult` use; `undefined`: opened anew on next use. */
 export function setDefaultQueue(queue: Queue | undefined): void {
-  if (queue !== undefined) engineOf(queue);
+  if (queue !== undefined) internalsOf(queue);
   defaults.queue = queue && Promise.resolve(queue);
 }
 
@@ -137,7 +139,7 @@ export async function enqueueTask<F extends AnyFunction>(
 ): Promise<TaskId<Awaited<ReturnType<F>>>> {
   // Encoded now: what happens to the arguments while the queue opens does not matter.
   const prepared = prepare(fn, args);
-  return (await engineOf(await getDefaultQueue()).enqueue(prepared)) as TaskId<Awaited<ReturnType<F>>>;
+  return (await internalsOf(await getDefaultQueue()).enqueue(prepared)) as TaskId<Awaited<ReturnType<F>>>;
 }
 
 /** `Queue.awaitTaskCompletion` of the default queue. */

@@ -13,7 +13,6 @@
  */
 
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
-import type { MovingStore } from "./transfer-store.ts";
 
 /** A value, or a promise of one on drivers that are asynchronous. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -50,22 +49,22 @@ export interface ClaimRequest {
   funcs: readonly string[];
   limit: number;
   /** How many of them may be fragile (`isFragile`). Default: all. */
-  fragile?: number;
+  crashSensitive?: number;
 }
 
 /** Proof of ownership: the generation that a claim gave. */
-export type Held = {
+export type TaskVersion = {
   id: number;
   generationId: number;
 };
 
 /** Where a task stands. */
-export interface Standing extends Held {
+export interface TaskState extends TaskVersion {
   status: TaskStatus;
 }
 
 /** Where one attempt leaves its task. `interrupted`: handed back, and nothing charged. */
-export type Outcome = Held & {
+export type Outcome = TaskVersion & {
   /** For the attempt's row: the worker that ran it, and when it began. */
   workerId: string | null;
   startedAt: number | null;
@@ -97,12 +96,12 @@ export interface StoredAttempt extends AttemptRecord {
 }
 
 /** One step of a worker's life: settle what has ended, then claim for the slots that this freed. */
-export interface Turn {
+export interface SettleAndClaim {
   outcomes: readonly Outcome[];
   claim: ClaimRequest | undefined;
 }
 
-export interface TurnResult {
+export interface SettleAndClaimResult {
   /** For each outcome, in order: whether it was accepted. False: somebody else had moved the task. */
   settled: boolean[];
   /** The claimed tasks as they now are, highest priority first, then oldest. */
@@ -222,19 +221,19 @@ export interface Store {
    * Settles, then claims, in one transaction. Two workers never hold one generation of a task: a
    * claim is an UPDATE that names the generation read, and a row count of 0 sends it on to what is left.
    */
-  turn(turn: Turn): Promise<TurnResult>;
+  settleAndClaim(turn: SettleAndClaim): Promise<SettleAndClaimResult>;
 
   /** Of these tasks, in no order, those that have finished, and the ids of those that do not exist. One query. */
-  ended(ids: readonly number[]): Promise<{ tasks: TaskRecord[]; gone: number[] }>;
+  findEnded(ids: readonly number[]): Promise<{ tasks: TaskRecord[]; gone: number[] }>;
 
   /** The running tasks of a worker, as far as the database knows. */
-  heldBy(workerId: string): Promise<Held[]>;
+  heldBy(workerId: string): Promise<TaskVersion[]>;
 
   /** Where these tasks stand, in no order; the ones that do not exist are left out. Cheap: no JSON is read. */
-  standings(ids: readonly number[]): Promise<Standing[]>;
+  taskStates(ids: readonly number[]): Promise<TaskState[]>;
 
   /** Notes how far running tasks are; without effect on those no longer held. Not a state change. */
-  progress(notes: readonly (Held & { progress: number; note: string | null })[]): Promise<void>;
+  progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Promise<void>;
 
   /** Ends an unfinished task as cancelled; leaves a finished one as it is. */
   cancel(id: number, error: string): Promise<Operated>;
@@ -275,7 +274,7 @@ export interface Store {
   workers(): Promise<WorkerRecord[]>;
 
   /** One heartbeat, now. False: the worker's row is gone. */
-  beat(workerId: string): Promise<boolean>;
+  heartbeat(workerId: string): Promise<boolean>;
 
   /**
    * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has
@@ -294,7 +293,107 @@ export interface Store {
   diagnose(): Promise<Diagnosis[]>;
 
   /** What a move to another database needs. */
-  readonly moving: MovingStore;
+  readonly transfer: TransferStore;
 
   close(): Promise<void>;
+}
+/**
+ * What a store offers to the move of its queue to another database (`move.ts`): rows as plain values, and a mark that says
+ * how far a move has come, kept in a table of its own (`dbq_move`) in both databases.
+ */
+
+/** The tables that are carried over, in this order. */
+export const movedTables = ["dbq_tasks", "dbq_attempts"] as const;
+
+export type MovedTable = (typeof movedTables)[number];
+
+/**
+ * A row: the values of all columns, in an order that is the same for each database, the id first. JSON as text, times as
+ * milliseconds since 1970; `undefined` where the row has something that cannot be carried over, such as a number beyond 2^53.
+ */
+export type MovedRow = readonly [id: number, ...values: (string | number | null | undefined)[]];
+
+/** What tells a row from how it was, without its payload. */
+export interface RowVersion {
+  id: number;
+  /** Bytes of its texts, without those that are short. */
+  bytes: number;
+  /** Whether it is an unfinished task with a unique key. */
+  keyed: boolean;
+  /**
+   * Another one after each change of the row by dbq, as each adds to its generation or sets its time; and after one by plain
+   * SQL of what decides when, where and how often a task runs, or of the length of another text.
+   */
+  version: string;
+}
+
+/**
+ * In the old database: `copying` while it is read, and free to be used; `closing` while it takes nothing more and the last
+ * rows follow; then `moved`. In the new one: `preparing`, `filling`, `filled`.
+ */
+export type TransferPhase = "copying" | "closing" | "moved" | "preparing" | "filling" | "filled";
+
+/** Whether the tasks of this database go, or have gone, to another one: what is deleted here now would be there. */
+export const isSource = (state: TransferPhase): boolean => state === "closing" || state === "moved";
+
+export interface TransferState {
+  /** The same in both databases, and whenever the move goes on. */
+  moveId: string;
+  /** Whoever goes on with it: who did so before can do nothing any more. */
+  run: string;
+  phase: TransferPhase;
+  /** What the other database is called. */
+  other: string;
+  /** What those are told whom a sealed database refuses. */
+  refusal: string;
+}
+
+export interface TransferStore {
+  /** What was set last; undefined: this database has no part in a move. */
+  state(): Promise<TransferState | undefined>;
+
+  /** Sets a mark in the place of the one that was seen. False: there is another one by now. */
+  setState(mark: TransferState | undefined, seen: TransferState | undefined): Promise<boolean>;
+
+  /** From one state to another. False: it is in neither, or somebody else's. */
+  advance(run: string, from: TransferPhase, to: TransferPhase): Promise<boolean>;
+
+  /**
+   * From here on every insert and change of a task, and every new worker, is refused, whoever tries it and however:
+   * by the database itself; when it is `closing` or `moved`, each delete of a task too. Waits for what is under way.
+   * @returns false, and nobody is refused, when the mark is not this run's: another one came while this one stood still
+   */
+  freeze(run: string): Promise<boolean>;
+
+  /** @returns false, and what is sealed stays so, when the mark is not this run's */
+  unfreeze(run: string): Promise<boolean>;
+
+  /** How many rows there are. */
+  size(table: MovedTable): Promise<number>;
+
+  /** Of the next rows whose ids are above `after`, by their ids. @throws DatabaseError that names an id beyond 2^53 */
+  rowVersions(table: MovedTable, after: number, limit: number): Promise<RowVersion[]>;
+
+  /** Those of the rows that there are, by their ids. */
+  read(table: MovedTable, ids: readonly number[]): Promise<MovedRow[]>;
+
+  /**
+   * Deletes the rows with the ids in `removed`, then inserts `rows` as they are, through the seal.
+   * @returns false, and nothing is written, when this run is not `filling` this database
+   */
+  write(
+    run: string,
+    table: MovedTable,
+    rows: readonly MovedRow[],
+    removed: readonly number[],
+  ): Promise<boolean>;
+
+  /** Deletes the unfinished tasks that hold a unique key. False as for `write`. */
+  removeKeyedTasks(run: string): Promise<boolean>;
+
+  /** The largest id up to 2^53 that was ever given in this table; 0 before the first. */
+  lastId(table: MovedTable): Promise<number>;
+
+  /** No row that is inserted from here on has an id up to this one. */
+  setLastId(table: MovedTable, id: number): Promise<void>;
 }

@@ -103,7 +103,7 @@ export interface TaskRecord {
 }
 
 /** Whether a crash ends it, or has been charged to it before: nobody can tell which of a worker's tasks brought it down. */
-export function isFragile({
+export function isCrashSensitive({
   retryCount,
   maxRetries,
 }: Pick<TaskRecord, "retryCount" | "maxRetries">): boolean {

@@ -1,10 +1,10 @@
 /** Awaiting the end of tasks: one waiter for a queue, however many awaits there are. */
 import { setMaxListeners } from "node:events";
-import { after, type Timer } from "../base/options/durations.ts";
+import { after, type Timer } from "../base/runtime/timers.ts";
 import { AwaitTimeoutError, QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
-import type { Hints } from "./wakeups.ts";
+import type { Wakeups } from "./wakeups.ts";
 
 /** Milliseconds between looks when no hint comes. */
 const fallbackPoll = 500;
@@ -34,7 +34,7 @@ interface Await {
 }
 
 export class Completions {
-  readonly #store: Pick<Store, "ended" | "watch">;
+  readonly #store: Pick<Store, "findEnded" | "watch">;
   readonly #awaits = new Map<number, Set<Await>>();
   #stopWatching: (() => void) | undefined;
   #poll: NodeJS.Timeout | undefined;
@@ -50,9 +50,9 @@ export class Completions {
   #later: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(store: Pick<Store, "ended" | "watch">, hints: Hints) {
+  constructor(store: Pick<Store, "findEnded" | "watch">, hints: Wakeups) {
     this.#store = store;
-    hints.onEnded((ids) => (ids ? this.#lookAt(ids) : this.#lookAtAll()));
+    hints.onTaskEnded((ids) => (ids ? this.#lookAt(ids) : this.#lookAtAll()));
   }
 
   /** The task when it has finished. @throws AwaitTimeoutError, TaskNotFoundError, QueueClosedError, `signal.reason` */
@@ -166,7 +166,7 @@ export class Completions {
 
   async #look(ids: readonly number[]): Promise<void> {
     try {
-      const { tasks, gone } = await this.#store.ended(ids);
+      const { tasks, gone } = await this.#store.findEnded(ids);
       for (const task of tasks) this.#settle(task.id, (entry) => entry.resolve(task));
       for (const id of gone) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));
     } catch (error) {

@@ -2,16 +2,16 @@
 
 import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
-import { shared } from "../base/runtime/process-globals.ts";
+import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { Store } from "../store.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Queue } from "./queue.ts";
-import type { Hints } from "./wakeups.ts";
+import type { Wakeups } from "./wakeups.ts";
 
 /** What the workers of this process need of a queue. */
-export interface QueueEngine {
+export interface QueueInternals {
   readonly store: Store;
-  readonly hints: Hints;
+  readonly wakeups: Wakeups;
   readonly options: ReadQueueOptions;
   /** Called when the queue closes, before its database does. */
   readonly beforeClose: Set<() => Promise<void>>;
@@ -21,16 +21,16 @@ export interface QueueEngine {
   enqueue(prepared: Prepared): Promise<number>;
 }
 
-const engines = shared("engines", () => new WeakMap<Queue, QueueEngine>());
+const internalsByQueue = processGlobal("engines", () => new WeakMap<Queue, QueueInternals>());
 
-export function setEngine(queue: Queue, engine: QueueEngine): void {
-  engines.set(queue, engine);
+export function setInternals(queue: Queue, engine: QueueInternals): void {
+  internalsByQueue.set(queue, engine);
 }
 
 /** @throws TypeError when it is not a queue */
-export function engineOf(queue: Queue): QueueEngine {
+export function internalsOf(queue: Queue): QueueInternals {
   // Whatever a caller without types may have given.
-  const engine = typeof queue === "object" && queue !== null ? engines.get(queue) : undefined;
+  const engine = typeof queue === "object" && queue !== null ? internalsByQueue.get(queue) : undefined;
   if (engine === undefined)
     throw new TypeError(`expected a Queue, as openQueue() gives it, got ${show(queue)}`);
   return engine;

@@ -12,8 +12,9 @@ import {
   readPurgeFilter,
   taskId,
 } from "../base/options/options.ts";
+import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
-import { attemptOf, taskOf } from "../base/values/records.ts";
+import { toAttempt, toTask } from "../base/values/records.ts";
 import {
   AsyncTransactionError,
   QueueClosedError,
@@ -29,43 +30,43 @@ import {
   allOrNone,
   checkPayload,
   type Entries,
-  GroupCommit,
   type Ids,
   idOf,
   isPutOff,
   type Prepared,
   prepare,
 } from "./enqueue.ts";
-import { type QueueEngine, setEngine } from "./internals.ts";
-import { chain, isAsync, type QueueWithin, type SynchronousDrizzle } from "./transaction.ts";
-import { Hints } from "./wakeups.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { type QueueInternals, setInternals } from "./internals.ts";
+import { isAsync, type QueueWithin, type SynchronousDrizzle } from "./transaction.ts";
+import { Wakeups } from "./wakeups.ts";
 
 /** How many tasks are looked at, and deleted, in one transaction: others wait that long at most. */
 const purgeBatch = 500;
 
 /** A queue in one database. Made by `openQueue`; its methods may be destructured. */
 export class Queue {
-  readonly #engine: QueueEngine;
-  readonly #group: GroupCommit;
+  readonly #internals: QueueInternals;
+  readonly #groupCommit: GroupCommit;
   readonly #completions: Completions;
   #closing: Promise<void> | undefined;
 
   constructor(store: Store, options: ReadQueueOptions) {
-    this.#engine = {
+    this.#internals = {
       store,
-      hints: new Hints(),
+      wakeups: new Wakeups(),
       options,
       beforeClose: new Set(),
       checkOpen: () => this.#checkOpen(),
       enqueue: (prepared) => this.#enqueue(prepared),
     };
-    setEngine(this, this.#engine);
-    this.#group = new GroupCommit(async (tasks) => {
+    setInternals(this, this.#internals);
+    this.#groupCommit = new GroupCommit(async (tasks) => {
       const inserted = await store.insert(tasks, "report");
-      this.#engine.hints.work(tasks.some(isPutOff));
+      this.#internals.wakeups.workAdded(tasks.some(isPutOff));
       return inserted;
     });
-    this.#completions = new Completions(store, this.#engine.hints);
+    this.#completions = new Completions(store, this.#internals.wakeups);
   }
 
   // ---- enqueue -------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ export class Queue {
     ...args: Parameters<F>
   ): Promise<TaskId<Awaited<ReturnType<F>>>> => {
     this.#checkOpen();
-    return (await this.#group.add(prepare(fn, args, this.#engine.options.maxPayload))) as TaskId<
+    return (await this.#groupCommit.add(prepare(fn, args, this.#internals.options.maxPayload))) as TaskId<
       Awaited<ReturnType<F>>
     >;
   };
@@ -90,12 +91,12 @@ export class Queue {
    * @throws as `enqueueTask`
    */
   enqueueTasks = async <const F extends readonly AnyFunction[]>(entries: Entries<F>): Promise<Ids<F>> => {
-    const { store, hints } = this.#open();
+    const { store, wakeups } = this.#open();
     const prepared = this.#prepareAll(entries);
     if (prepared.length === 0) return [] as unknown as Ids<F>;
     const tasks = prepared.map(({ task }) => task);
     const inserted = await store.insert(tasks, allOrNone(prepared));
-    hints.work(tasks.some(isPutOff));
+    wakeups.workAdded(tasks.some(isPutOff));
     return prepared.map((entry, i) => idOf(entry, inserted[i] as Inserted)) as Ids<F>;
   };
 
@@ -112,12 +113,12 @@ export class Queue {
         prepared.map(({ task }) => task),
         allOrNone(prepared),
       );
-      return chain(inserted, (rows) =>
-        this.#hintedSoon(prepared.map((entry, i) => idOf(entry, rows[i] as Inserted))),
+      return mapMaybe(inserted, (rows) =>
+        this.#wakeAfterThisTick(prepared.map((entry, i) => idOf(entry, rows[i] as Inserted))),
       );
     };
     return {
-      enqueueTask: (fn: AnyFunction, ...args: unknown[]) => chain(enqueue([[fn, ...args]]), ([id]) => id),
+      enqueueTask: (fn: AnyFunction, ...args: unknown[]) => mapMaybe(enqueue([[fn, ...args]]), ([id]) => id),
       enqueueTasks: enqueue,
     } as unknown as QueueWithin<Tx>;
   };
@@ -129,31 +130,31 @@ export class Queue {
   transaction = async <T, Tx = SynchronousDrizzle>(
     fn: (tx: Tx, q: QueueWithin<Tx>) => T,
   ): Promise<Awaited<T>> => {
-    const { store, hints } = this.#open();
+    const { store, wakeups } = this.#open();
     if (store.synchronous && isAsync(fn)) {
       throw new AsyncTransactionError(
         "the callback of a transaction on SQLite must not be async: nothing was begun",
       );
     }
     const returned = await store.transaction((tx) => fn(tx as Tx, this.within(tx as Tx)));
-    hints.work(true); // it may have written anything, and one's own commits are not watched
-    hints.moved();
+    wakeups.workAdded(true); // it may have written anything, and one's own commits are not watched
+    wakeups.taskChanged();
     return returned as Awaited<T>;
   };
 
   async #enqueue(prepared: Prepared): Promise<number> {
     this.#checkOpen();
-    checkPayload(prepared.task, this.#engine.options.maxPayload);
-    return await this.#group.add(prepared);
+    checkPayload(prepared.task, this.#internals.options.maxPayload);
+    return await this.#groupCommit.add(prepared);
   }
 
   #prepareAll(entries: readonly (readonly unknown[])[]) {
-    return entries.map(([fn, ...args]) => prepare(fn, args, this.#engine.options.maxPayload));
+    return entries.map(([fn, ...args]) => prepare(fn, args, this.#internals.options.maxPayload));
   }
 
   /** After the caller's synchronous code: by then a synchronous transaction has committed. */
-  #hintedSoon<T>(value: T): T {
-    setImmediate(() => this.#engine.hints.work(true));
+  #wakeAfterThisTick<T>(value: T): T {
+    setImmediate(() => this.#internals.wakeups.workAdded(true));
     return value;
   }
 
@@ -168,7 +169,7 @@ export class Queue {
     options?: AwaitOptions,
   ): Promise<Task<R>> => {
     const { timeout, signal } = readAwaitOptions(options, "awaitTaskCompletion");
-    return taskOf<R>(await this.#completions.wait(taskId(id, "awaitTaskCompletion"), timeout, signal));
+    return toTask<R>(await this.#completions.wait(taskId(id, "awaitTaskCompletion"), timeout, signal));
   };
 
   /**
@@ -187,13 +188,13 @@ export class Queue {
   /** The task as it is now; `undefined` where there is none. */
   getTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R> | undefined> => {
     const [record] = await this.#open().store.get([taskId(id, "getTask")]);
-    return record && taskOf<R>(record);
+    return record && toTask<R>(record);
   };
 
   /** Newest first; the next page is `{ after: <the last id seen> }`. */
   listTasks = async (filter?: ListFilter): Promise<Task[]> => {
     const { limit, after, filter: read } = readListFilter(filter);
-    return (await this.#open().store.list(read, limit, after)).map((record) => taskOf(record));
+    return (await this.#open().store.list(read, limit, after)).map((record) => toTask(record));
   };
 
   /** How many there are in each status. */
@@ -213,7 +214,7 @@ export class Queue {
 
   /** The attempts of a task that did not end well, oldest first. */
   listAttempts = async (id: number): Promise<Attempt[]> =>
-    (await this.#open().store.attempts(taskId(id, "listAttempts"))).map(attemptOf);
+    (await this.#open().store.attempts(taskId(id, "listAttempts"))).map(toAttempt);
 
   /** The workers that are registered, oldest first, the dead among them until they are found to be. */
   listWorkers = async (): Promise<WorkerRecord[]> => this.#open().store.workers();
@@ -228,12 +229,12 @@ export class Queue {
    * @throws TaskNotFoundError, TaskRunningError, DuplicateTaskError
    */
   retryTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
-    const { store, hints } = this.#open();
+    const { store, wakeups } = this.#open();
     const operated = await store.retry(taskId(id, "retryTask"));
     if (!operated) throw new TaskNotFoundError(id);
     if (operated.record.status === "running") throw new TaskRunningError(id);
-    hints.work();
-    return taskOf<R>(operated.record);
+    wakeups.workAdded();
+    return toTask<R>(operated.record);
   };
 
   /**
@@ -242,12 +243,12 @@ export class Queue {
    * @throws TaskNotFoundError
    */
   cancelTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
-    const { store, hints } = this.#open();
+    const { store, wakeups } = this.#open();
     const error = JSON.stringify({ name: "TaskCancelled", message: "cancelled by cancelTask" });
     const operated = await store.cancel(taskId(id, "cancelTask"), error);
     if (!operated) throw new TaskNotFoundError(id);
-    hints.moved([id]);
-    return taskOf<R>(operated.record);
+    wakeups.taskChanged([id]);
+    return toTask<R>(operated.record);
   };
 
   /**
@@ -255,7 +256,7 @@ export class Queue {
    * @returns how many were deleted, and how many of them still run.
    */
   purgeTasks = async (filter?: PurgeFilter): Promise<{ purged: number; running: number }> => {
-    const { store, hints } = this.#open();
+    const { store, wakeups } = this.#open();
     const read = readPurgeFilter(filter);
     let purged = 0;
     for (let after: number | undefined = Number.MIN_SAFE_INTEGER; after !== undefined; ) {
@@ -264,7 +265,7 @@ export class Queue {
       after = looked.last;
       await new Promise((resolve) => setImmediate(resolve));
     }
-    hints.moved();
+    wakeups.taskChanged();
     const { func, queueName } = read;
     const counts = await store.count({ func, queueName, status: ["running"] });
     return { purged, running: counts.reduce((sum, { count }) => sum + count, 0) };
@@ -283,8 +284,8 @@ export class Queue {
   }
 
   async #close(): Promise<void> {
-    const { beforeClose, store } = this.#engine;
-    await this.#group.close();
+    const { beforeClose, store } = this.#internals;
+    await this.#groupCommit.close();
     await Promise.all([...beforeClose].map((stop) => stop()));
     this.#completions.close();
     await store.close();
@@ -294,8 +295,8 @@ export class Queue {
     if (this.#closing) throw new QueueClosedError();
   }
 
-  #open(): QueueEngine {
+  #open(): QueueInternals {
     this.#checkOpen();
-    return this.#engine;
+    return this.#internals;
   }
 }

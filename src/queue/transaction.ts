@@ -1,7 +1,6 @@
 /** Enqueueing inside a transaction of the app's own. */
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { AnyFunction } from "../base/tasks/registry.ts";
-import type { MaybePromise } from "../store.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids } from "./enqueue.ts";
 
@@ -27,11 +26,6 @@ export interface QueueWithin<Tx> {
   ): WithinResult<Tx, TaskId<Awaited<ReturnType<F>>>>;
   /** All or none. @throws as `Queue.enqueueTasks` */
   enqueueTasks<const F extends readonly AnyFunction[]>(entries: Entries<F>): WithinResult<Tx, Ids<F>>;
-}
-
-/** `fn` of a value that is there, or of one that is to come. Not called `then`: a module that exports one is a thenable. */
-export function chain<T, U>(value: MaybePromise<T>, fn: (value: T) => U): MaybePromise<U> {
-  return value instanceof Promise ? value.then(fn) : fn(value);
 }
 
 const AsyncFunction = (async () => undefined).constructor as new () => object;

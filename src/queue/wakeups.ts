@@ -3,38 +3,38 @@
 /** Of these tasks; without ids, of some. */
 type Ids = readonly number[] | undefined;
 
-export class Hints {
-  readonly #work = new Set<(later: boolean) => void>();
-  readonly #ended = new Set<(ids: Ids) => void>();
-  readonly #moved = new Set<(ids: Ids) => void>();
+export class Wakeups {
+  readonly #workListeners = new Set<(later: boolean) => void>();
+  readonly #endListeners = new Set<(ids: Ids) => void>();
+  readonly #changeListeners = new Set<(ids: Ids) => void>();
 
   /** There may be something to run; `later`: perhaps not now, but sooner than whatever waits. Returns what removes the listener. */
-  onWork(listener: (later: boolean) => void): () => void {
-    return listen(this.#work, listener);
+  onWorkAdded(listener: (later: boolean) => void): () => void {
+    return listen(this.#workListeners, listener);
   }
 
   /** Tasks may have ended. */
-  onEnded(listener: (ids: Ids) => void): () => void {
-    return listen(this.#ended, listener);
+  onTaskEnded(listener: (ids: Ids) => void): () => void {
+    return listen(this.#endListeners, listener);
   }
 
   /** Somebody has moved or deleted tasks, running ones perhaps. */
-  onMoved(listener: (ids: Ids) => void): () => void {
-    return listen(this.#moved, listener);
+  onTaskChanged(listener: (ids: Ids) => void): () => void {
+    return listen(this.#changeListeners, listener);
   }
 
-  work(later = false): void {
-    for (const listener of this.#work) listener(later);
+  workAdded(later = false): void {
+    for (const listener of this.#workListeners) listener(later);
   }
 
-  ended(ids?: Ids): void {
-    for (const listener of this.#ended) listener(ids);
+  taskEnded(ids?: Ids): void {
+    for (const listener of this.#endListeners) listener(ids);
   }
 
   /** What was moved may have ended by it. */
-  moved(ids?: Ids): void {
-    for (const listener of this.#moved) listener(ids);
-    this.ended(ids);
+  taskChanged(ids?: Ids): void {
+    for (const listener of this.#changeListeners) listener(ids);
+    this.taskEnded(ids);
   }
 }
 

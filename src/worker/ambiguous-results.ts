@@ -1,19 +1,19 @@
 /** What a worker runs, and what is its own by the database: the two may come apart. */
 
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
-import type { Outcome, OutcomeKind, Standing, Store } from "../store.ts";
+import type { Outcome, OutcomeKind, Store, TaskState } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
 /** Outcomes that the database was told, and did not say whether it took them: it may have. */
 const unanswered = new WeakMap<RunningAttempt, Outcome>();
 
-export function noteUnanswered(attempt: RunningAttempt, outcome: Outcome): void {
+export function recordUnanswered(attempt: RunningAttempt, outcome: Outcome): void {
   unanswered.set(attempt, outcome);
 }
 
 /** What an attempt may have done to its task by itself, beside what was answered. */
-export function doneByItself(attempt: RunningAttempt): Outcome | undefined {
+export function possibleOutcome(attempt: RunningAttempt): Outcome | undefined {
   return unanswered.get(attempt) ?? attempt.offered;
 }
 
@@ -27,16 +27,16 @@ const statusesAfter: Readonly<Record<OutcomeKind, readonly TaskStatus[]>> = {
 };
 
 /** The task moved on by a hand that was not this attempt's. */
-export function isLost(attempt: RunningAttempt, standing: Standing | undefined): boolean {
+export function isLost(attempt: RunningAttempt, standing: TaskState | undefined): boolean {
   const held = attempt.record.generationId;
   if (standing?.generationId === held) return false;
-  const done = doneByItself(attempt);
+  const done = possibleOutcome(attempt);
   if (!done || standing?.generationId !== held + 1) return true;
   return !statusesAfter[done.kind].includes(standing.status);
 }
 
 /** What the signal of a task that was lost tells its handler. */
-export function reasonOf({ id, generationId }: TaskRecord, standing: Standing | undefined): Error {
+export function lossReason({ id, generationId }: TaskRecord, standing: TaskState | undefined): Error {
   return standing === undefined || standing.status === "cancelled"
     ? new TaskCancelledError(id)
     : new LostGenerationError(id, generationId);
@@ -52,7 +52,7 @@ const between = 1_000;
  * back: nobody else would ever free it.
  */
 export class UnknownClaims {
-  readonly #store: Pick<Store, "heldBy" | "turn">;
+  readonly #store: Pick<Store, "heldBy" | "settleAndClaim">;
   readonly #workerId: string;
   readonly #running: Iterable<RunningAttempt>;
   #underWay = false;
@@ -60,7 +60,11 @@ export class UnknownClaims {
   #nextLook = 0;
 
   /** `running`: what the worker knows that it holds. */
-  constructor(store: Pick<Store, "heldBy" | "turn">, workerId: string, running: Iterable<RunningAttempt>) {
+  constructor(
+    store: Pick<Store, "heldBy" | "settleAndClaim">,
+    workerId: string,
+    running: Iterable<RunningAttempt>,
+  ) {
     this.#store = store;
     this.#workerId = workerId;
     this.#running = running;
@@ -86,7 +90,7 @@ export class UnknownClaims {
     const outcomes = unknown.map(
       (task): Outcome => ({ ...task, workerId: this.#workerId, startedAt: null, kind: "interrupted" }),
     );
-    if (outcomes.length > 0) await this.#store.turn({ outcomes, claim: undefined });
+    if (outcomes.length > 0) await this.#store.settleAndClaim({ outcomes, claim: undefined });
     this.#underWay = false;
     this.#nextLook = now + between;
   }

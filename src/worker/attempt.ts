@@ -1,15 +1,17 @@
 /** One attempt: decode → beforeRun → the handler → what became of it → hooks. It ends in an Outcome, whatever the handler does. */
 
-import { after, longestWait, milliseconds, type Timer } from "../base/options/durations.ts";
+import { longestWait, milliseconds } from "../base/options/durations.ts";
+import { mapMaybe } from "../base/runtime/maybe-promise.ts";
+import { after, type Timer } from "../base/runtime/timers.ts";
 import { CancelTask, SnoozeTask } from "../base/tasks/control-errors.ts";
 import { callArguments, type TaskDefinition } from "../base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
-import { taskOf } from "../base/values/records.ts";
+import { toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import { LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
 import { runChannel } from "../events.ts";
-import { chain, type WithinResult } from "../queue/transaction.ts";
+import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, Store } from "../store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "../task.ts";
 import { runHook } from "./hooks.ts";
@@ -128,7 +130,7 @@ export class RunningAttempt {
     }
     const { beforeRun } = this.#definition;
     if (beforeRun)
-      void this.#hook("beforeRun", () => beforeRun(taskOf(this.record))).then(() => this.#handle(args));
+      void this.#hook("beforeRun", () => beforeRun(toTask(this.record))).then(() => this.#handle(args));
     else this.#handle(args);
   }
 
@@ -155,7 +157,7 @@ export class RunningAttempt {
     if (!fn) return undefined;
     const all = callArguments(fn, args, this.#kwargs);
     if (!runChannel.hasSubscribers) return fn(...all);
-    return runChannel.tracePromise(async () => await fn(...all), { task: taskOf(this.record) });
+    return runChannel.tracePromise(async () => await fn(...all), { task: toTask(this.record) });
   }
 
   /** The first ending counts: a handler that was left behind may still settle. Its caller runs as this task, and so do hooks. */
@@ -283,7 +285,7 @@ export class RunningAttempt {
     status: "completed" | "scheduled" | "failed",
     changes: Partial<Pick<Task, "result" | "error" | "retryCount">>,
   ): Task {
-    return { ...taskOf(this.record), status, error: null, ...changes };
+    return { ...toTask(this.record), status, error: null, ...changes };
   }
 
   #as<K extends { kind: Outcome["kind"] }>(outcome: K) {
@@ -293,7 +295,7 @@ export class RunningAttempt {
 
   #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
-    return chain(this.#host.store.within(tx).settle(outcome), (accepted) => {
+    return mapMaybe(this.#host.store.within(tx).settle(outcome), (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
       this.#offered = { value, outcome };
     }) as WithinResult<Tx, void>;

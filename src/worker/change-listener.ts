@@ -1,16 +1,16 @@
 /** A worker's listening for what other connections write. */
 
 /** Milliseconds of work at hand after which it stops listening. */
-const deafAfter = 20;
+const pauseAfterMs = 20;
 
 /** Milliseconds between looks at what waits for its time, while it does not listen. */
-const lookEvery = 100;
+const lookEveryMs = 100;
 
 /**
  * Listens while there is nothing to claim. A worker that has work at hand need not be told of more, and on SQLite its
  * own commits would bring it an event each: not to listen takes 8 % off a task in batches of ten.
  */
-export class Ears {
+export class ChangeListener {
   readonly #watch: (listener: () => void) => () => void;
   readonly #onChange: () => void;
   #unwatch: (() => void) | undefined;
@@ -27,9 +27,9 @@ export class Ears {
   busy(): void {
     const now = performance.now();
     this.#busySince ??= now;
-    if (now - this.#busySince < deafAfter) return;
-    this.#shut();
-    if (now - this.#lastLook < lookEvery) return;
+    if (now - this.#busySince < pauseAfterMs) return;
+    this.#stopListening();
+    if (now - this.#lastLook < lookEveryMs) return;
     this.#lastLook = now;
     this.#onChange();
   }
@@ -48,10 +48,10 @@ export class Ears {
 
   close(): void {
     this.#closed = true;
-    this.#shut();
+    this.#stopListening();
   }
 
-  #shut(): void {
+  #stopListening(): void {
     this.#unwatch?.();
     this.#unwatch = undefined;
   }

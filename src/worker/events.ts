@@ -1,6 +1,6 @@
 /** What a worker tells of: its events, and the same on the diagnostics channels. */
 import { EventEmitter } from "node:events";
-import { taskOf } from "../base/values/records.ts";
+import { toTask } from "../base/values/records.ts";
 import { DatabaseMovedError } from "../errors.ts";
 import { guarded, report, rescuedChannel, settledChannel } from "../events.ts";
 import type { Outcome, OutcomeKind } from "../store.ts";
@@ -36,22 +36,22 @@ export const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
 };
 
 /** A typed emitter whose listeners cannot hurt it. */
-export class WorkerTeller extends EventEmitter<WorkerEvents> {
+export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   /** What every later step fails of too is told once. */
   #moved: DatabaseMovedError | undefined;
 
   /** @internal */
-  protected tellStarted(record: TaskRecord): void {
-    this.#emitTask("started", () => taskOf(record));
+  protected reportStarted(record: TaskRecord): void {
+    this.#emitTask("started", () => toTask(record));
   }
 
   /** @internal Without an outcome, the task was lost. */
-  protected tellSettled(record: TaskRecord, outcome: Outcome | undefined): void {
+  protected reportSettled(record: TaskRecord, outcome: Outcome | undefined): void {
     const event = outcome ? eventOf[outcome.kind] : "lost";
-    this.#emitTask(event, () => taskOf(outcome ? settledRecord(record, outcome) : record));
+    this.#emitTask(event, () => toTask(outcome ? settledRecord(record, outcome) : record));
     if (settledChannel.hasSubscribers) {
       settledChannel.publish({
-        task: taskOf(record),
+        task: toTask(record),
         kind: outcome?.kind ?? "lost",
         accepted: outcome !== undefined,
       });
@@ -59,13 +59,13 @@ export class WorkerTeller extends EventEmitter<WorkerEvents> {
   }
 
   /** @internal */
-  protected tellRescued(workerId: string, tasks: number): void {
+  protected reportRescued(workerId: string, tasks: number): void {
     rescuedChannel.publish({ workerId, tasks });
     this.#emit("rescued", { workerId, tasks });
   }
 
   /** @internal */
-  protected tellError(error: unknown, where: string): void {
+  protected reportError(error: unknown, where: string): void {
     if (error instanceof DatabaseMovedError) {
       if (error === this.#moved) return;
       this.#moved = error;
@@ -81,7 +81,7 @@ export class WorkerTeller extends EventEmitter<WorkerEvents> {
   /** A listener that throws is reported, and hurts nobody: the other listeners neither. */
   #emit<E extends keyof WorkerEvents>(event: E, ...args: WorkerEvents[E]): void {
     for (const listener of (this as EventEmitter).rawListeners(event)) {
-      const tell = event === "error" ? report : this.tellError.bind(this);
+      const tell = event === "error" ? report : this.reportError.bind(this);
       guarded(`a listener of the worker's "${event}"`, () => listener.apply(this, args), tell);
     }
   }

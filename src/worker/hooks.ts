@@ -1,5 +1,4 @@
-/** Calls a task's hooks: whatever they do, the attempt goes on. */
-import { after, type Timer } from "../base/options/durations.ts";
+import { after, type Timer } from "../base/runtime/timers.ts";
 
 /** Milliseconds that a hook may take; then the attempt goes on without it. */
 const hookLimit = 30_000;

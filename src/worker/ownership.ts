@@ -1,23 +1,23 @@
 /** Whether the tasks that a worker holds are still its own: they may have been cancelled, or the worker taken for dead. */
 
 import { inRootContext } from "../base/runtime/root-context.ts";
-import type { Standing, Store } from "../store.ts";
+import type { Store, TaskState } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
-import { isLost, reasonOf } from "./ambiguous-results.ts";
+import { isLost, lossReason } from "./ambiguous-results.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
 /** Milliseconds between looks: a cancel is heard of within this. */
 const every = 400;
 
-export class Standings {
-  readonly #store: Pick<Store, "standings">;
+export class OwnershipCheck {
+  readonly #store: Pick<Store, "taskStates">;
   readonly #held: ReadonlySet<RunningAttempt>;
   readonly #report: (error: unknown, where: string) => void;
   /** Only while something is held. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    store: Pick<Store, "standings">,
+    store: Pick<Store, "taskStates">,
     held: ReadonlySet<RunningAttempt>,
     report: (error: unknown, where: string) => void,
   ) {
@@ -39,15 +39,15 @@ export class Standings {
   async check(ids?: readonly number[]): Promise<void> {
     const attempts = [...this.#held].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.lostAmong(attempts);
-    for (const [attempt, standing] of lost) attempt.lose(reasonOf(attempt.record, standing));
+    for (const [attempt, standing] of lost) attempt.lose(lossReason(attempt.record, standing));
   }
 
   /** Empty, after telling of it, when the database fails: the next look will tell. */
-  async lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, Standing | undefined>> {
-    const lost = new Map<RunningAttempt, Standing | undefined>();
+  async lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, TaskState | undefined>> {
+    const lost = new Map<RunningAttempt, TaskState | undefined>();
     if (attempts.length === 0) return lost;
     try {
-      const found = await this.#store.standings(attempts.map(({ record }) => record.id));
+      const found = await this.#store.taskStates(attempts.map(({ record }) => record.id));
       const standings = new Map(found.map((standing) => [standing.id, standing]));
       for (const attempt of attempts) {
         const standing = standings.get(attempt.record.id);
@@ -62,7 +62,7 @@ export class Standings {
   /** Whether the handler's own transaction has completed it. */
   async isCompleted({ id, generationId }: TaskRecord): Promise<boolean> {
     try {
-      const [standing] = await this.#store.standings([id]);
+      const [standing] = await this.#store.taskStates([id]);
       return standing?.status === "completed" && standing.generationId === generationId + 1;
     } catch (error) {
       this.#report(error, "looking after a task that its handler completed");

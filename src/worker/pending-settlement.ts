@@ -6,7 +6,7 @@ import type { RunningAttempt } from "./attempt.ts";
 /** Milliseconds before an outcome is offered again: at first, and at most. */
 const pause = { first: 1_000, most: 5_000 };
 
-export class Ended {
+export class PendingSettlement {
   readonly attempt: RunningAttempt;
   readonly outcome: Outcome;
   #refused = 0;
@@ -17,7 +17,7 @@ export class Ended {
   }
 
   /** The database refused it by itself: in how many milliseconds it is offered again, twice as many each time. */
-  refused(): number {
+  nextDelayMs(): number {
     const next = Math.min(pause.first * 2 ** this.#refused, pause.most);
     this.#refused += 1;
     return next;

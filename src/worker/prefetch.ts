@@ -5,7 +5,7 @@
  */
 
 import type { Outcome } from "../store.ts";
-import { isFragile, type TaskRecord } from "../task.ts";
+import { isCrashSensitive, type TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
 /** However quick the handlers are. */
@@ -23,7 +23,7 @@ const pause = 1_000;
 /** Characters of arguments that are held for tasks that have not started. */
 const mostText = 4 * 2 ** 20;
 
-export class Pace {
+export class PrefetchControl {
   readonly #never: boolean;
   #began = Number.NEGATIVE_INFINITY;
   #took = 0;
@@ -75,13 +75,71 @@ export class Pace {
  * A crash is charged to all that a worker holds, whether they had begun or not. So of those that it could end it holds no
  * more than it has slots: how many it may claim, of `held` those that have ended being settled.
  */
-export function roomForFragile(
+export function roomForCrashSensitive(
   slots: number,
   held: Iterable<Pick<RunningAttempt, "record">>,
   ended: readonly { attempt: Pick<RunningAttempt, "record"> }[],
 ): number {
   let count = 0;
-  for (const { record } of held) if (isFragile(record)) count += 1;
-  for (const { attempt } of ended) if (isFragile(attempt.record)) count -= 1;
+  for (const { record } of held) if (isCrashSensitive(record)) count += 1;
+  for (const { attempt } of ended) if (isCrashSensitive(attempt.record)) count -= 1;
   return Math.max(0, slots - count);
+}
+
+/** Milliseconds that a task waits for a slot; then it is handed back, for whoever has one. */
+const longestBufferMs = 100;
+
+export class PrefetchBuffer {
+  /** `until`: on the clock of `performance.now()`. */
+  readonly #list: { attempt: RunningAttempt; until: number }[] = [];
+  readonly #onLate: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `onLate`: called when something was handed back because it waited too long. */
+  constructor(onLate: () => void) {
+    this.#onLate = onLate;
+  }
+
+  get length(): number {
+    return this.#list.length;
+  }
+
+  push(attempt: RunningAttempt): void {
+    this.#list.push({ attempt, until: performance.now() + longestBufferMs });
+  }
+
+  shift(): RunningAttempt | undefined {
+    return this.#list.shift()?.attempt;
+  }
+
+  /** It has ended before it had a slot. */
+  remove(attempt: RunningAttempt): void {
+    const at = this.#list.findIndex((waiting) => waiting.attempt === attempt);
+    if (at >= 0) this.#list.splice(at, 1);
+  }
+
+  /** From now on, whatever has waited too long is handed back. */
+  watch(): void {
+    const [first] = this.#list;
+    if (!first || this.#timer) return;
+    const handBack = () => {
+      this.#timer = undefined;
+      if (this.handBack(performance.now())) this.#onLate();
+      this.watch();
+    };
+    this.#timer = setTimeout(handBack, Math.max(1, first.until - performance.now())).unref();
+  }
+
+  /** All, or those whose patience has ended by `now`. False: none. */
+  handBack(now = Number.POSITIVE_INFINITY): boolean {
+    const count = this.#list.findIndex(({ until }) => until > now);
+    const late = this.#list.splice(0, count < 0 ? this.#list.length : count);
+    for (const { attempt } of late) attempt.interrupt();
+    return late.length > 0;
+  }
+
+  /** Forgets them. */
+  clear(): void {
+    this.#list.length = 0;
+  }
 }

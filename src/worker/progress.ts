@@ -1,6 +1,5 @@
-/** Notes of progress, gathered for a moment and written together. */
-import { limited } from "../base/options/durations.ts";
-import type { Held, Store } from "../store.ts";
+import { limited } from "../base/runtime/timers.ts";
+import type { Store, TaskVersion } from "../store.ts";
 
 /** Milliseconds in which notes are gathered. */
 const gatherFor = 100;
@@ -8,7 +7,7 @@ const gatherFor = 100;
 export class ProgressNotes {
   readonly #store: Pick<Store, "progress">;
   readonly #report: (error: unknown, where: string) => void;
-  readonly #notes = new Map<number, Held & { progress: number; note: string | null }>();
+  readonly #notes = new Map<number, TaskVersion & { progress: number; note: string | null }>();
   /** The write that is under way, and those before it. */
   #writing: Promise<void> | undefined;
 
@@ -18,7 +17,7 @@ export class ProgressNotes {
   }
 
   /** Of several notes of one task in a moment, the last is kept. */
-  add({ id, generationId }: Held, progress: number, note: string | null): void {
+  add({ id, generationId }: TaskVersion, progress: number, note: string | null): void {
     if (this.#notes.size === 0) setTimeout(() => this.flush(), gatherFor).unref();
     // Half of a surrogate pair is no character: each database would make something else of it.
     const text = note?.replace(/[\ud800-\udfff]/gu, "\ufffd") ?? null;

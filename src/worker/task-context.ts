@@ -1,6 +1,6 @@
 /** What a running task can ask about itself. */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
-import { shared } from "../base/runtime/process-globals.ts";
+import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { beginning } from "../base/values/thrown.ts";
 import { NotInTaskError } from "../errors.ts";
@@ -29,7 +29,7 @@ export interface RunningTask<C = unknown> {
 }
 
 /** What a running attempt offers to its handler. */
-export interface Offer {
+export interface TaskContextHost {
   record: TaskRecord;
   kwargs: JsonObject;
   context: unknown;
@@ -42,7 +42,7 @@ export interface Offer {
 const longestNote = 1_000;
 
 /** Its methods may be destructured. */
-export function runningTask({ record, kwargs, context, ...offer }: Offer): RunningTask {
+export function runningTask({ record, kwargs, context, ...offer }: TaskContextHost): RunningTask {
   return {
     id: record.id,
     generationId: record.generationId,
@@ -90,7 +90,7 @@ interface Running {
   readonly current: RunningTask;
 }
 
-const running = shared("running", () => new AsyncLocalStorage<Running>());
+const running = processGlobal("running", () => new AsyncLocalStorage<Running>());
 
 /** The task that is running here. @throws NotInTaskError outside of a worker's run. */
 export function currentTask<C = unknown>(): RunningTask<C> {

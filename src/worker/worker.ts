@@ -1,6 +1,5 @@
-/** The worker: registers itself, keeps its slots filled, and leaves nothing behind when it stops. */
+/** The worker: registers itself, keeps its dispatcher filled, and leaves nothing behind when it stops. */
 import { randomBytes } from "node:crypto";
-import { after, limited, repeat, type Timer } from "../base/options/durations.ts";
 import {
   type ReadWorkerOptions,
   readStopOptions,
@@ -9,16 +8,17 @@ import {
   type WorkerOptions,
 } from "../base/options/options.ts";
 import { thisProcess } from "../base/runtime/process-identity.ts";
+import { after, limited, repeat, type Timer } from "../base/runtime/timers.ts";
 import { registeredNames, registrationOf, type TaskDefinition } from "../base/tasks/registry.ts";
-import { engineOf, type QueueEngine } from "../queue/internals.ts";
+import { internalsOf, type QueueInternals } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
-import { Ears } from "./change-listener.ts";
-import { Slots } from "./dispatcher.ts";
-import { WorkerTeller } from "./events.ts";
-import { Upkeep } from "./maintenance.ts";
+import { ChangeListener } from "./change-listener.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { WorkerEmitter } from "./events.ts";
+import { Maintenance } from "./maintenance.ts";
 
 /** Milliseconds that a stop goes on trying to write what has ended, once its grace is over and the database fails. */
-const lastTries = 5_000;
+const finalWriteMs = 5_000;
 
 /** Milliseconds after a failed try to register anew. */
 const registerAgain = 1_000;
@@ -26,9 +26,9 @@ const registerAgain = 1_000;
 /** A worker between its start and its stop. */
 interface Run {
   id: string;
-  slots: Slots;
-  ears: Ears;
-  upkeep: Upkeep;
+  dispatcher: Dispatcher;
+  changeListener: ChangeListener;
+  maintenance: Maintenance;
   /** What takes the start back, in the order of the start. */
   undo: (() => unknown)[];
 }
@@ -38,8 +38,8 @@ interface Run {
  *
  * Events: see `WorkerEvents`. A listener that throws is reported and changes nothing.
  */
-export class Worker<C = unknown> extends WorkerTeller {
-  readonly #engine: QueueEngine;
+export class Worker<C = unknown> extends WorkerEmitter {
+  readonly #internals: QueueInternals;
   readonly #options: ReadWorkerOptions;
   #run: Run | undefined;
   /** Starts and stops happen one after the other, in the order of their calls; this is the last of them. */
@@ -52,7 +52,7 @@ export class Worker<C = unknown> extends WorkerTeller {
   /** @throws TypeError for wrong options; UnregisteredFunctionError for a function of `tasks` that is not registered */
   constructor(queue: Queue, options?: WorkerOptions<C>) {
     super();
-    this.#engine = engineOf(queue);
+    this.#internals = internalsOf(queue);
     this.#options = readWorkerOptions(options);
     for (const fn of this.#options.tasks ?? []) refuseRemote(registrationOf(fn).definition);
   }
@@ -64,7 +64,7 @@ export class Worker<C = unknown> extends WorkerTeller {
 
   /** How many tasks it is running. */
   get inflight(): number {
-    return this.#run?.slots.inflight ?? 0;
+    return this.#run?.dispatcher.inflight ?? 0;
   }
 
   // ---- start ---------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ export class Worker<C = unknown> extends WorkerTeller {
   }
 
   async #start(): Promise<void> {
-    this.#engine.checkOpen();
+    this.#internals.checkOpen();
     const run = this.#newRun();
     this.#run = run;
     try {
@@ -103,29 +103,32 @@ export class Worker<C = unknown> extends WorkerTeller {
       if (this.#last.kind === "start") this.#last = stopped();
       throw error;
     }
-    run.upkeep.start();
-    run.slots.lookForWork();
+    run.maintenance.start();
+    run.dispatcher.lookForWork();
   }
 
   #newRun(): Run {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
     const onChange = () => {
-      slots.lookForWork();
+      dispatcher.lookForWork();
       // After the turn that this asks for: what there is to run goes first.
-      setImmediate(() => upkeep.lookAround());
+      setImmediate(() => maintenance.lookAround());
     };
-    const ears: Ears = new Ears((listener) => this.#engine.store.watch(listener), onChange);
-    const slots = this.#newSlots(id, ears, () => upkeep.lookForDue());
-    const upkeep = this.#newUpkeep(id);
-    return { id, slots, ears, upkeep, undo: [] };
+    const changeListener: ChangeListener = new ChangeListener(
+      (listener) => this.#internals.store.watch(listener),
+      onChange,
+    );
+    const dispatcher = this.#newDispatcher(id, changeListener, () => maintenance.lookForDue());
+    const maintenance = this.#newMaintenance(id);
+    return { id, dispatcher, changeListener, maintenance, undo: [] };
   }
 
-  #newSlots(workerId: string, ears: Ears, onScheduled: () => void): Slots {
-    const { store, hints, options } = this.#engine;
+  #newDispatcher(workerId: string, changeListener: ChangeListener, onScheduled: () => void): Dispatcher {
+    const { store, wakeups, options } = this.#internals;
     const { concurrency, queueName, context } = this.#options;
-    return new Slots({
+    return new Dispatcher({
       store,
-      hints,
+      wakeups,
       workerId,
       queueNames: queueName,
       concurrency,
@@ -134,58 +137,58 @@ export class Worker<C = unknown> extends WorkerTeller {
       funcs: () => this.#funcs(),
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,
-      onClaim: (more) => (more ? ears.busy() : ears.idle()),
-      tellStarted: (record) => this.tellStarted(record),
-      tellSettled: (record, outcome) => this.tellSettled(record, outcome),
-      tellError: (error, where) => this.tellError(error, where),
+      onClaim: (more) => (more ? changeListener.busy() : changeListener.idle()),
+      reportStarted: (record) => this.reportStarted(record),
+      reportSettled: (record, outcome) => this.reportSettled(record, outcome),
+      reportError: (error, where) => this.reportError(error, where),
     });
   }
 
   /** What it frees may be another worker's of this process, and what it ends may be awaited here: no watch tells of that. */
-  #newUpkeep(workerId: string): Upkeep {
-    const { store, hints, options } = this.#engine;
-    return new Upkeep({
+  #newMaintenance(workerId: string): Maintenance {
+    const { store, wakeups, options } = this.#internals;
+    return new Maintenance({
       store,
       workerId,
       lease: this.#options.lease,
       retention: options.retention,
-      onWork: () => hints.work(),
+      onWork: () => wakeups.workAdded(),
       onRescued: (dead, tasks) => {
-        hints.ended();
-        this.tellRescued(dead, tasks);
+        wakeups.taskEnded();
+        this.reportRescued(dead, tasks);
       },
-      report: (error, where) => this.tellError(error, where),
+      report: (error, where) => this.reportError(error, where),
     });
   }
 
-  async #begin({ id, slots, ears, upkeep, undo }: Run): Promise<void> {
-    const { store, hints, beforeClose } = this.#engine;
+  async #begin({ id, dispatcher, changeListener, maintenance, undo }: Run): Promise<void> {
+    const { store, wakeups, beforeClose } = this.#internals;
     const { lease, pollInterval } = this.#options;
     const stop = () => this.stop({ grace: 0 });
     beforeClose.add(stop);
     undo.push(() => beforeClose.delete(stop));
-    undo.push(() => upkeep.stop());
+    undo.push(() => maintenance.stop());
     await this.#register(id);
     undo.push(async () => {
-      if ((await store.unregister(id)) > 0) hints.work();
+      if ((await store.unregister(id)) > 0) wakeups.workAdded();
     });
     undo.push(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
     const onWork = (later: boolean) => {
-      slots.lookForWork();
-      if (later) upkeep.lookForDue();
+      dispatcher.lookForWork();
+      if (later) maintenance.lookForDue();
     };
     undo.push(repeat(pollInterval, () => onWork(true)));
     undo.push(
-      hints.onWork(onWork),
-      hints.onMoved((ids) => slots.standings.check(ids)),
-      () => ears.close(),
+      wakeups.onWorkAdded(onWork),
+      wakeups.onTaskChanged((ids) => dispatcher.ownership.check(ids)),
+      () => changeListener.close(),
     );
-    ears.listen();
+    changeListener.listen();
   }
 
   async #register(id: string): Promise<void> {
     const { queueName, concurrency, lease } = this.#options;
-    await this.#engine.store.register({ id, queueNames: queueName, concurrency, lease, ...thisProcess() });
+    await this.#internals.store.register({ id, queueNames: queueName, concurrency, lease, ...thisProcess() });
   }
 
   /** The functions may have been registered after the worker was started. */
@@ -200,13 +203,13 @@ export class Worker<C = unknown> extends WorkerTeller {
     if (!run || this.#registering || this.#last.kind === "stop") return;
     this.#registering = true;
     try {
-      await run.slots.standings.check();
-      const known = await this.#engine.store.workers();
+      await run.dispatcher.ownership.check();
+      const known = await this.#internals.store.workers();
       const stillRuns = this.#run === run && this.#last.kind === "start";
       if (stillRuns && !known.some(({ id }) => id === run.id)) await this.#register(run.id);
-      run.slots.lookForWork();
+      run.dispatcher.lookForWork();
     } catch (error) {
-      this.tellError(error, "registering the worker again");
+      this.reportError(error, "registering the worker again");
       // The next heartbeat, or the next claim, finds the row missing again.
       await new Promise((resolve) => setTimeout(resolve, registerAgain).unref());
     } finally {
@@ -233,13 +236,13 @@ export class Worker<C = unknown> extends WorkerTeller {
     if (this.#run) this.#awaitGrace(this.#run);
   }
 
-  #awaitGrace({ slots }: Run): void {
-    slots.stopClaiming();
+  #awaitGrace({ dispatcher }: Run): void {
+    dispatcher.stopClaiming();
     this.#graceTimer?.clear();
     const left = this.#graceEnds - performance.now();
     const end = () => {
-      slots.interrupt();
-      this.#graceTimer = after(lastTries, () => slots.abandon());
+      dispatcher.interrupt();
+      this.#graceTimer = after(finalWriteMs, () => dispatcher.abandon());
     };
     if (left <= 0) end();
     else this.#graceTimer = after(left, end);
@@ -249,7 +252,7 @@ export class Worker<C = unknown> extends WorkerTeller {
     const run = this.#run;
     if (run) {
       this.#awaitGrace(run);
-      await run.slots.drained();
+      await run.dispatcher.drained();
       this.#graceTimer?.clear();
       await this.#unwind(run);
       this.#graceTimer?.clear();
@@ -261,9 +264,9 @@ export class Worker<C = unknown> extends WorkerTeller {
   async #unwind(run: Run): Promise<void> {
     for (const step of run.undo.splice(0).reverse()) {
       try {
-        await limited(lastTries, step);
+        await limited(finalWriteMs, step);
       } catch (error) {
-        this.tellError(error, "stopping the worker");
+        this.reportError(error, "stopping the worker");
       }
     }
     this.#run = undefined;
@@ -273,12 +276,13 @@ export class Worker<C = unknown> extends WorkerTeller {
 
   /** Resolves when nothing of its queues is pending or running, in any process; what is scheduled does not count. */
   async idle(): Promise<void> {
-    const { store } = this.#engine;
+    const { store } = this.#internals;
     for (;;) {
-      while (this.inflight > 0) await this.#run?.slots.turnEnd();
-      this.#engine.checkOpen();
+      while (this.inflight > 0) await this.#run?.dispatcher.cycleEnd();
+      this.#internals.checkOpen();
       if (await store.idle(this.#options.queueName)) return;
-      await (this.#run?.slots.turnEnd(idlePoll) ?? new Promise((resolve) => setTimeout(resolve, idlePoll)));
+      await (this.#run?.dispatcher.cycleEnd(idlePoll) ??
+        new Promise((resolve) => setTimeout(resolve, idlePoll)));
     }
   }
 }

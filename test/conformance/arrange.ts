@@ -67,7 +67,7 @@ export async function recordOf(store: Store, id: number): Promise<TaskRecord> {
 export async function claim(store: Store, request: ClaimRequest = claimBy()): Promise<TaskRecord[]> {
   const known = await store.workers();
   if (!known.some(({ id }) => id === request.workerId)) await store.register(newWorker(request.workerId));
-  const { claimed, registered } = await store.turn({ outcomes: [], claim: request });
+  const { claimed, registered } = await store.settleAndClaim({ outcomes: [], claim: request });
   assert.ok(registered);
   return claimed;
 }
@@ -126,7 +126,7 @@ function ownerOf({ id, generationId, workerId, startedAt }: TaskRecord) {
 
 /** Settles, and claims nothing. */
 export async function settle(store: Store, ...given: Outcome[]): Promise<boolean[]> {
-  const { settled, claimed } = await store.turn({ outcomes: given, claim: undefined });
+  const { settled, claimed } = await store.settleAndClaim({ outcomes: given, claim: undefined });
   assert.deepEqual(claimed, []);
   return settled;
 }

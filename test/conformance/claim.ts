@@ -99,7 +99,10 @@ export const claimGroup: Group = {
         const [bent] = await insert(ctx.store, { args: "[0]", priority: 9 }, { args: "[1]" });
         await ctx.sql(`update dbq_tasks set generation_id = 9007199254740993 where id = ${bent}`);
         assert.deepEqual(await claimedBy(ctx, claimBy("w1", { limit: 2 })), ["[1]"]);
-        const { claimed, more } = await ctx.store.turn({ outcomes: [], claim: claimBy("w1", { limit: 2 }) });
+        const { claimed, more } = await ctx.store.settleAndClaim({
+          outcomes: [],
+          claim: claimBy("w1", { limit: 2 }),
+        });
         assert.deepEqual({ claimed, more }, { claimed: [], more: false });
       },
     },
@@ -116,7 +119,7 @@ export const claimGroup: Group = {
       name: "what is scheduled, running or has ended is left",
       run: async (ctx) => {
         const ended = await running(ctx.store);
-        await ctx.store.turn({ outcomes: [outcomes.completed(ended)], claim: undefined });
+        await ctx.store.settleAndClaim({ outcomes: [outcomes.completed(ended)], claim: undefined });
         await running(ctx.store);
         await insert(ctx.store, { delay: minute });
         assert.deepEqual(await claimedBy(ctx, claimBy("w2")), []);
@@ -128,7 +131,7 @@ export const claimGroup: Group = {
         const [a, b] = [await running(store), await running(store)];
         const next = await insertOne(store);
         const stale = { ...b, generationId: b.generationId - 1 };
-        const { settled, claimed, registered } = await store.turn({
+        const { settled, claimed, registered } = await store.settleAndClaim({
           outcomes: [outcomes.failed(stale), outcomes.completed(a)],
           claim: claimBy(),
         });
@@ -145,7 +148,7 @@ export const claimGroup: Group = {
       run: async ({ store }) => {
         const task = await running(store);
         const waiting = await insertOne(store);
-        const { settled, claimed, registered } = await store.turn({
+        const { settled, claimed, registered } = await store.settleAndClaim({
           outcomes: [outcomes.completed(task)],
           claim: claimBy("nobody"),
         });
@@ -162,7 +165,7 @@ export const claimGroup: Group = {
         await insert(store, {}, {}, {}, {}, { func: "b" });
         await store.register(newWorker());
         const turn = async (limit: number, ...funcs: string[]) => {
-          const { claimed, more } = await store.turn({
+          const { claimed, more } = await store.settleAndClaim({
             outcomes: [],
             claim: claimBy("w1", { limit, funcs }),
           });
@@ -191,7 +194,10 @@ export const claimGroup: Group = {
           { maxRetries: 0, priority: 9 },
         );
         const take = async (fragile: number) => {
-          const { claimed, more } = await store.turn({ outcomes: [], claim: claimBy("w1", { fragile }) });
+          const { claimed, more } = await store.settleAndClaim({
+            outcomes: [],
+            claim: claimBy("w1", { crashSensitive: fragile }),
+          });
           return [claimed.map(({ id }) => id), more];
         };
         assert.deepEqual(await take(1), [[high, fresh], true]);
@@ -206,7 +212,7 @@ export const claimGroup: Group = {
         const ids = await insert(store, ...Array.from({ length: 9 }, () => ({})));
         await store.register(newWorker());
         const take = async () =>
-          (await store.turn({ outcomes: [], claim: claimBy("w1", { limit: 3 }) })).claimed;
+          (await store.settleAndClaim({ outcomes: [], claim: claimBy("w1", { limit: 3 }) })).claimed;
         const [first] = await take();
         assert.ok(first);
         await settle(store, outcomes.interrupted(first));
@@ -225,7 +231,7 @@ export const claimGroup: Group = {
       run: async ({ store }) => {
         const task = await running(store);
         await store.progress([{ ...task, progress: 0.5, note: "half" }]);
-        await store.turn({ outcomes: [outcomes.interrupted(task)], claim: undefined });
+        await store.settleAndClaim({ outcomes: [outcomes.interrupted(task)], claim: undefined });
         assert.equal((await recordOf(store, task.id)).progress, 0.5);
         const [again] = await claim(store);
         assert.deepEqual([again?.progress, again?.progressNote], [null, null]);

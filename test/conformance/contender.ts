@@ -1,13 +1,13 @@
 /** A process of `contention.ts`: claims and settles as fast as it can until it is told to finish what there is. */
-import type { Held, Outcome } from "../../src/store.ts";
+import type { Outcome, TaskVersion } from "../../src/store.ts";
 import { claimBy, newWorker, outcomes } from "./arrange.ts";
 import { kindNamed } from "./stores.ts";
 
 /** What it did, for the invariants. */
 export interface Report {
-  claimed: Held[];
+  claimed: TaskVersion[];
   /** Own outcomes that were not accepted. */
-  refused: Held[];
+  refused: TaskVersion[];
   errors: string[];
 }
 
@@ -26,7 +26,10 @@ async function run(): Promise<void> {
   let done: Outcome[] = [];
   for (;;) {
     const last = finishing;
-    const { settled, claimed } = await store.turn({ outcomes: done, claim: claimBy(workerId, { limit: 5 }) });
+    const { settled, claimed } = await store.settleAndClaim({
+      outcomes: done,
+      claim: claimBy(workerId, { limit: 5 }),
+    });
     for (const [i, { id, generationId }] of done.entries())
       if (!settled[i]) report.refused.push({ id, generationId });
     report.claimed.push(...claimed.map(({ id, generationId }) => ({ id, generationId })));

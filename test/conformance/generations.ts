@@ -82,7 +82,7 @@ export function accounted(store: Store): Store {
 
   return {
     synchronous: store.synchronous,
-    moving: store.moving,
+    transfer: store.transfer,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),
     insert: (tasks, onDuplicate) =>
@@ -95,9 +95,9 @@ export function accounted(store: Store): Store {
     count: (filter) => account(() => store.count(filter)),
     idle: (queueNames) => account(() => store.idle(queueNames)),
     attempts: (taskId) => account(() => store.attempts(taskId)),
-    turn: (turn) =>
+    settleAndClaim: (turn) =>
       account(
-        () => store.turn(turn),
+        () => store.settleAndClaim(turn),
         ({ settled, claimed }) => {
           const moved = new Map<number, number>();
           const add = (id: number) => moved.set(id, (moved.get(id) ?? 0) + 1);
@@ -106,9 +106,9 @@ export function accounted(store: Store): Store {
           return { moved };
         },
       ),
-    ended: (ids) => account(() => store.ended(ids)),
+    findEnded: (ids) => account(() => store.findEnded(ids)),
     heldBy: (workerId) => account(() => store.heldBy(workerId)),
-    standings: (ids) => account(() => store.standings(ids)),
+    taskStates: (ids) => account(() => store.taskStates(ids)),
     progress: (notes) =>
       account(
         () => store.progress(notes),
@@ -139,7 +139,7 @@ export function accounted(store: Store): Store {
       ),
     keepAlive: (workerId, every, onLost) => account(() => store.keepAlive(workerId, every, onLost)),
     workers: () => account(() => store.workers()),
-    beat: (workerId) => account(() => store.beat(workerId)),
+    heartbeat: (workerId) => account(() => store.heartbeat(workerId)),
     rescue: (workerId, beat) =>
       account(
         () => store.rescue(workerId, beat),

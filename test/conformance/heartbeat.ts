@@ -24,7 +24,7 @@ export const heartbeatGroup: Group = {
         await ctx.store.register(newWorker("w2"));
         const [mine, others] = [await beatOf(ctx), await beatOf(ctx, "w2")];
         await ctx.sql(`update dbq_workers set heartbeat_at = ${ctx.place.earlier("heartbeat_at", 60_000)}`);
-        assert.equal(await ctx.store.beat("w1"), true);
+        assert.equal(await ctx.store.heartbeat("w1"), true);
         assert.deepEqual([await beatOf(ctx), await beatOf(ctx, "w2")], [mine + 1, others]);
         const [young, old] = (await ctx.store.workers()).map(({ heartbeatAge }) => heartbeatAge < 30_000);
         assert.deepEqual([young, old], [true, false]);
@@ -33,7 +33,7 @@ export const heartbeatGroup: Group = {
     {
       name: "a beat of a worker whose row is gone says so, and makes none",
       run: async (ctx) => {
-        assert.equal(await ctx.store.beat("w1"), false);
+        assert.equal(await ctx.store.heartbeat("w1"), false);
         assert.deepEqual(await ctx.store.workers(), []);
       },
     },

@@ -200,7 +200,7 @@ export const lookGroup: Group = {
         await settle(store, outcomes.retry(first));
         const second = (await store.retry(first.id))?.record;
         assert.equal(second?.status, "pending");
-        const again = await store.turn({
+        const again = await store.settleAndClaim({
           outcomes: [],
           claim: { workerId: "w1", queueNames: ["default"], funcs: ["resize"], limit: 1 },
         });

@@ -1,28 +1,27 @@
 import assert from "node:assert/strict";
-import type { Store } from "../../src/store.ts";
-import type { MovedRow, MovedTable, MoveMark } from "../../src/transfer-store.ts";
+import type { MovedRow, MovedTable, Store, TransferState } from "../../src/store.ts";
 import { claimBy, insert, insertOne, newTask, newWorker, oneInEach, recordOf, taskIn } from "./arrange.ts";
 import type { Case, Context, Group } from "./case.ts";
 
 const refusal = "this queue moves to a better place: nothing is written here any more";
-const mark = (changes: Partial<MoveMark> = {}): MoveMark => ({
+const mark = (changes: Partial<TransferState> = {}): TransferState => ({
   moveId: "m1",
   run: "r1",
-  state: "filling",
+  phase: "filling",
   other: "a better place é",
   refusal,
   ...changes,
 });
 
 /** Sets a mark, whatever there was. */
-async function setMark({ moving: own }: Store, next: MoveMark | undefined): Promise<void> {
-  assert.ok(await own.setMark(next, await own.mark()));
+async function setMark({ transfer: own }: Store, next: TransferState | undefined): Promise<void> {
+  assert.ok(await own.setState(next, await own.state()));
 }
 
 /** Of all rows, in the order of their ids. */
-async function rowsOf({ moving }: Store, table: MovedTable): Promise<MovedRow[]> {
-  const stamps = await moving.stamps(table, Number.MIN_SAFE_INTEGER, 1_000);
-  return await moving.read(
+async function rowsOf({ transfer }: Store, table: MovedTable): Promise<MovedRow[]> {
+  const stamps = await transfer.rowVersions(table, Number.MIN_SAFE_INTEGER, 1_000);
+  return await transfer.read(
     table,
     stamps.map(({ id }) => id),
   );
@@ -39,9 +38,9 @@ function moving(name: string, run: (ctx: Context) => Promise<void>, needs: Case[
       try {
         await run(ctx);
       } finally {
-        const { moving: own } = ctx.bare;
-        const now = await own.mark();
-        if (now) await own.unseal(now.run);
+        const { transfer: own } = ctx.bare;
+        const now = await own.state();
+        if (now) await own.unfreeze(now.run);
         await setMark(ctx.bare, undefined);
       }
     },
@@ -70,10 +69,10 @@ export const movingGroup: Group = {
 
       await setMark(bare, mark());
       const gone = (rows: MovedRow[]) => rows.map(([id]) => id);
-      assert.ok(await bare.moving.write("r1", "dbq_tasks", [], gone(read.tasks)));
-      assert.ok(await bare.moving.write("r1", "dbq_attempts", read.attempts, gone(read.attempts)));
+      assert.ok(await bare.transfer.write("r1", "dbq_tasks", [], gone(read.tasks)));
+      assert.ok(await bare.transfer.write("r1", "dbq_attempts", read.attempts, gone(read.attempts)));
       assert.deepEqual(await bare.get(ids), []);
-      assert.ok(await bare.moving.write("r1", "dbq_tasks", read.tasks, []));
+      assert.ok(await bare.transfer.write("r1", "dbq_tasks", read.tasks, []));
       const byId = (a: { id: number }, b: { id: number }) => a.id - b.id;
       assert.deepEqual((await bare.get(ids)).sort(byId), [...tasks].sort(byId));
       assert.deepEqual(await Promise.all(ids.map((id) => bare.attempts(id))), attempts);
@@ -85,13 +84,13 @@ export const movingGroup: Group = {
       assert.ok(first && second && row && other);
       await setMark(bare, mark());
       const again: MovedRow = [...other];
-      await assert.rejects(bare.moving.write("r1", "dbq_tasks", [row, again], [first]));
+      await assert.rejects(bare.transfer.write("r1", "dbq_tasks", [row, again], [first]));
       assert.deepEqual((await rowsOf(bare, "dbq_tasks")).length, 2);
     }),
     moving("a stamp is another one after each change, and tells which tasks hold keys", async ({ bare }) => {
       const failed = await taskIn(bare, "failed", { uniqueKey: "k1" });
       const held = await insertOne(bare, { uniqueKey: "k2", args: '["é"]' });
-      const stamps = () => bare.moving.stamps("dbq_tasks", 0, 10);
+      const stamps = () => bare.transfer.rowVersions("dbq_tasks", 0, 10);
       const before = await stamps();
       assert.deepEqual(
         before.map(({ id, keyed }) => ({ id, keyed })),
@@ -107,14 +106,17 @@ export const movingGroup: Group = {
       assert.deepEqual(same, before[0]);
       assert.notEqual(other?.version, before[1]?.version);
       assert.equal(other?.keyed, false);
-      assert.deepEqual(await bare.moving.stamps("dbq_tasks", failed.id, 10), [other]);
-      assert.deepEqual(await bare.moving.stamps("dbq_tasks", 0, 1), [same]);
-      assert.equal((await bare.moving.stamps("dbq_attempts", 0, 10)).length, 1);
-      assert.deepEqual([await bare.moving.size("dbq_tasks"), await bare.moving.size("dbq_attempts")], [2, 1]);
+      assert.deepEqual(await bare.transfer.rowVersions("dbq_tasks", failed.id, 10), [other]);
+      assert.deepEqual(await bare.transfer.rowVersions("dbq_tasks", 0, 1), [same]);
+      assert.equal((await bare.transfer.rowVersions("dbq_attempts", 0, 10)).length, 1);
+      assert.deepEqual(
+        [await bare.transfer.size("dbq_tasks"), await bare.transfer.size("dbq_attempts")],
+        [2, 1],
+      );
     }),
     moving("a stamp is another one after a change by hand, of what counts", async ({ bare, sql }) => {
       await insertOne(bare, { args: '["old"]' });
-      const stamp = async () => (await bare.moving.stamps("dbq_tasks", 0, 10))[0]?.version;
+      const stamp = async () => (await bare.transfer.rowVersions("dbq_tasks", 0, 10))[0]?.version;
       const changes = [
         ...["priority = 9", "wait_until = created_at", "queue_name = 'other'", "max_retries = 7"],
         ...["args = '[\"a longer one\"]'", "meta = '{\"a\": 1}'", "unique_key = 'k'", "request_id = 'r'"],
@@ -134,24 +136,27 @@ export const movingGroup: Group = {
       // A negative one, after which ids go on as before.
       await sql("insert into dbq_tasks (id, func) values (-9007199254740993, 'f')");
       await assert.rejects(
-        bare.moving.stamps("dbq_tasks", -9e18, 10),
+        bare.transfer.rowVersions("dbq_tasks", -9e18, 10),
         /dbq_tasks -9007199254740993: an id beyond 2\^53 cannot be carried over/,
       );
       await sql("delete from dbq_tasks where id < 0");
     }),
     moving("a run seals and opens what is its own, and nothing of another one's", async ({ bare, sql }) => {
-      assert.deepEqual([await bare.moving.seal("r1"), await bare.moving.unseal("r1")], [false, false]);
-      await setMark(bare, mark({ state: "closing" }));
-      assert.equal(await bare.moving.seal("r2"), false);
+      assert.deepEqual(
+        [await bare.transfer.freeze("r1"), await bare.transfer.unfreeze("r1")],
+        [false, false],
+      );
+      await setMark(bare, mark({ phase: "closing" }));
+      assert.equal(await bare.transfer.freeze("r2"), false);
       const id = await insertOne(bare);
-      assert.equal(await bare.moving.seal("r1"), true);
-      assert.equal(await bare.moving.unseal("r2"), false);
+      assert.equal(await bare.transfer.freeze("r1"), true);
+      assert.equal(await bare.transfer.unfreeze("r2"), false);
       await assert.rejects(bare.insert([newTask()], "report"), refused);
-      await setMark(bare, mark({ state: "closing", run: "r2" }));
-      assert.equal(await bare.moving.unseal("r1"), false);
+      await setMark(bare, mark({ phase: "closing", run: "r2" }));
+      assert.equal(await bare.transfer.unfreeze("r1"), false);
       await assert.rejects(bare.insert([newTask()], "report"), refused);
       // The seal of the run before it is taken off with its own.
-      assert.deepEqual([await bare.moving.seal("r2"), await bare.moving.unseal("r2")], [true, true]);
+      assert.deepEqual([await bare.transfer.freeze("r2"), await bare.transfer.unfreeze("r2")], [true, true]);
       await sql(`update dbq_tasks set priority = 1 where id = ${id}`);
       await insertOne(bare);
     }),
@@ -159,16 +164,16 @@ export const movingGroup: Group = {
       const { pending } = await oneInEach(bare);
       const before = await rowsOf(bare, "dbq_tasks");
       for (const state of ["closing", "moved"] as const) {
-        await setMark(bare, mark({ state }));
-        await bare.moving.seal("r1");
+        await setMark(bare, mark({ phase: state }));
+        await bare.transfer.freeze("r1");
         await assert.rejects(bare.purge({ includeRunning: true }, 10, 0), refused);
         await assert.rejects(sql(`delete from dbq_tasks where id = ${pending.id}`));
         assert.deepEqual(await rowsOf(bare, "dbq_tasks"), before);
         assert.equal((await bare.purge({ func: "nobody", includeRunning: true }, 10, 0)).purged, 0);
-        await bare.moving.unseal("r1");
+        await bare.transfer.unfreeze("r1");
       }
-      await setMark(bare, mark({ state: "preparing" }));
-      await bare.moving.seal("r1");
+      await setMark(bare, mark({ phase: "preparing" }));
+      await bare.transfer.freeze("r1");
       await bare.purge({ includeRunning: true }, 10, 0);
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), []);
     }),
@@ -176,8 +181,8 @@ export const movingGroup: Group = {
       const { bare, sql } = ctx;
       const { pending } = await oneInEach(bare);
       const before = await rowsOf(bare, "dbq_tasks");
-      await setMark(bare, mark({ state: "closing" }));
-      assert.equal(await bare.moving.seal("r1"), true);
+      await setMark(bare, mark({ phase: "closing" }));
+      assert.equal(await bare.transfer.freeze("r1"), true);
       await assert.rejects(bare.insert([newTask()], "report"), refused);
       await assert.rejects(bare.insert([newTask({ uniqueKey: "k" }), newTask()], "report"), refused);
       await assert.rejects(bare.cancel(pending.id, "{}"), refused);
@@ -186,11 +191,14 @@ export const movingGroup: Group = {
       await assert.rejects(sql(`update dbq_tasks set priority = 1 where id = ${pending.id}`));
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), before);
       // Workers that look for work and find none do not fail.
-      const nothing = await bare.turn({ outcomes: [], claim: claimBy("w1", { funcs: ["nobody"] }) });
+      const nothing = await bare.settleAndClaim({
+        outcomes: [],
+        claim: claimBy("w1", { funcs: ["nobody"] }),
+      });
       assert.deepEqual(nothing.claimed, []);
       assert.equal((await bare.promote(10)).promoted, 0);
-      for (const method of ["seal", "unseal", "unseal"] as const)
-        assert.equal(await bare.moving[method]("r1"), true);
+      for (const method of ["freeze", "unfreeze", "unfreeze"] as const)
+        assert.equal(await bare.transfer[method]("r1"), true);
       assert.ok((await bare.cancel(pending.id, "{}"))?.changed);
       assert.ok((await insertOne(bare)) > pending.id);
       await bare.register(newWorker("w9"));
@@ -202,19 +210,19 @@ export const movingGroup: Group = {
         const another = await ctx.another();
         const open = await place.begin();
         await bare.within(open.handle).insert([newTask({ func: "late" })], "report");
-        await bare.moving.size("dbq_tasks");
+        await bare.transfer.size("dbq_tasks");
         let sealed = false;
         // The mark too, which on SQLite waits like any other write.
         const sealing = (async () => {
-          await setMark(bare, mark({ state: "closing" }));
-          await bare.moving.seal("r1");
+          await setMark(bare, mark({ phase: "closing" }));
+          await bare.transfer.freeze("r1");
           sealed = true;
         })();
-        for (let i = 0; i < 20; i += 1) await another.moving.size("dbq_tasks");
+        for (let i = 0; i < 20; i += 1) await another.transfer.size("dbq_tasks");
         assert.equal(sealed, false);
         await open.commit();
         await sealing;
-        assert.equal(await bare.moving.size("dbq_tasks"), 1);
+        assert.equal(await bare.transfer.size("dbq_tasks"), 1);
         await assert.rejects(another.insert([newTask()], "report"), refused);
       },
       ["several connections"],
@@ -224,53 +232,54 @@ export const movingGroup: Group = {
       const rows = await rowsOf(bare, "dbq_tasks");
       const ids = rows.map(([id]) => id);
       await setMark(bare, mark());
-      assert.equal(await bare.moving.seal("r1"), true);
-      const write = (run: string) => bare.moving.write(run, "dbq_tasks", rows, ids);
-      assert.deepEqual([await write("r2"), await bare.moving.removeKeyed("r2")], [false, false]);
+      assert.equal(await bare.transfer.freeze("r1"), true);
+      const write = (run: string) => bare.transfer.write(run, "dbq_tasks", rows, ids);
+      assert.deepEqual([await write("r2"), await bare.transfer.removeKeyedTasks("r2")], [false, false]);
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), rows);
-      assert.deepEqual([await write("r1"), await bare.moving.removeKeyed("r1")], [true, true]);
+      assert.deepEqual([await write("r1"), await bare.transfer.removeKeyedTasks("r1")], [true, true]);
       assert.deepEqual(await rowsOf(bare, "dbq_tasks"), rows.slice(0, 1));
       await assert.rejects(bare.insert([newTask()], "report"), refused);
-      assert.ok(await bare.moving.advance("r1", "filling", "filled"));
+      assert.ok(await bare.transfer.advance("r1", "filling", "filled"));
       assert.equal(await write("r1"), false);
     }),
     moving("a mark is kept, and goes from one state to the next for its own move", async (ctx) => {
-      const { moving: own } = ctx.bare;
-      assert.equal(await own.mark(), undefined);
-      const copying = mark({ state: "copying" });
-      assert.equal(await own.setMark(copying, undefined), true);
-      assert.deepEqual(await own.mark(), copying);
+      const { transfer: own } = ctx.bare;
+      assert.equal(await own.state(), undefined);
+      const copying = mark({ phase: "copying" });
+      assert.equal(await own.setState(copying, undefined), true);
+      assert.deepEqual(await own.state(), copying);
       assert.equal(await own.advance("r2", "copying", "closing"), false);
       assert.equal(await own.advance("r1", "closing", "moved"), false);
       assert.equal(await own.advance("r1", "copying", "closing"), true);
       // Done twice, it was done.
       assert.equal(await own.advance("r1", "copying", "closing"), true);
-      assert.deepEqual(await own.mark(), mark({ state: "closing" }));
-      const other = mark({ moveId: "m2", run: "r2", state: "preparing" });
-      for (const seen of [undefined, copying, mark({ run: "r3", state: "closing" })])
-        assert.equal(await own.setMark(other, seen), false);
-      assert.equal(await own.setMark(undefined, copying), false);
-      assert.deepEqual(await own.mark(), mark({ state: "closing" }));
-      for (let i = 0; i < 2; i += 1) assert.equal(await own.setMark(other, mark({ state: "closing" })), true);
-      assert.deepEqual(await own.mark(), other);
-      for (let i = 0; i < 2; i += 1) assert.equal(await own.setMark(undefined, other), true);
-      assert.equal(await own.mark(), undefined);
+      assert.deepEqual(await own.state(), mark({ phase: "closing" }));
+      const other = mark({ moveId: "m2", run: "r2", phase: "preparing" });
+      for (const seen of [undefined, copying, mark({ run: "r3", phase: "closing" })])
+        assert.equal(await own.setState(other, seen), false);
+      assert.equal(await own.setState(undefined, copying), false);
+      assert.deepEqual(await own.state(), mark({ phase: "closing" }));
+      for (let i = 0; i < 2; i += 1)
+        assert.equal(await own.setState(other, mark({ phase: "closing" })), true);
+      assert.deepEqual(await own.state(), other);
+      for (let i = 0; i < 2; i += 1) assert.equal(await own.setState(undefined, other), true);
+      assert.equal(await own.state(), undefined);
     }),
     moving("ids go on above the last one, which is known when its task is gone", async ({ bare }) => {
       const last = await insertOne(bare);
       await bare.purge({ includeRunning: true }, 10, 0);
-      assert.equal(await bare.moving.lastId("dbq_tasks"), last);
-      await bare.moving.setLastId("dbq_tasks", last + 1_000);
-      assert.equal(await bare.moving.lastId("dbq_tasks"), last + 1_000);
-      await bare.moving.setLastId("dbq_tasks", last + 10);
+      assert.equal(await bare.transfer.lastId("dbq_tasks"), last);
+      await bare.transfer.setLastId("dbq_tasks", last + 1_000);
+      assert.equal(await bare.transfer.lastId("dbq_tasks"), last + 1_000);
+      await bare.transfer.setLastId("dbq_tasks", last + 10);
       assert.ok((await insertOne(bare)) > last + 1_000);
       await setMark(bare, mark());
       const [row] = await rowsOf(bare, "dbq_tasks");
       assert.ok(row);
-      const moved = (await bare.moving.lastId("dbq_tasks")) + 500;
-      assert.ok(await bare.moving.write("r1", "dbq_tasks", [[moved, ...row.slice(1)]], []));
-      assert.equal(await bare.moving.lastId("dbq_tasks"), moved);
-      await bare.moving.setLastId("dbq_tasks", moved);
+      const moved = (await bare.transfer.lastId("dbq_tasks")) + 500;
+      assert.ok(await bare.transfer.write("r1", "dbq_tasks", [[moved, ...row.slice(1)]], []));
+      assert.equal(await bare.transfer.lastId("dbq_tasks"), moved);
+      await bare.transfer.setLastId("dbq_tasks", moved);
       const next = await insertOne(bare);
       assert.ok(next > moved);
       assert.equal((await recordOf(bare, next)).status, "pending");

@@ -108,8 +108,8 @@ const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Stor
     byId,
     async (s) => await settle(s, outcomes.retry(await firstRunning(s))),
   ],
-  ["standings", /select id, generation_id, status/, byId, (s) => s.standings([1, 2, 3])],
-  ["ended", /left join dbq_tasks/, byId, (s) => s.ended([1, 2, 3])],
+  ["standings", /select id, generation_id, status/, byId, (s) => s.taskStates([1, 2, 3])],
+  ["ended", /left join dbq_tasks/, byId, (s) => s.findEnded([1, 2, 3])],
   ["get", /select [^(]* from dbq_tasks where id in/, byId, (s) => s.get([1, 2, 3])],
   [
     "holder",

@@ -42,7 +42,7 @@ export const purgeGroup: Group = {
         const { id, generationId, workerId, startedAt } = await taskIn(ctx.store, "running");
         assert.equal(await purged(ctx, { includeRunning: true }), 1);
         const held = { id, generationId, workerId, startedAt };
-        const { settled } = await ctx.store.turn({
+        const { settled } = await ctx.store.settleAndClaim({
           outcomes: [{ ...held, kind: "completed", result: null }],
           claim: undefined,
         });

@@ -37,7 +37,10 @@ async function drain(store: Store, workerId: string): Promise<TaskRecord[]> {
   const all: TaskRecord[] = [];
   let done: Outcome[] = [];
   for (;;) {
-    const { claimed, settled } = await store.turn({ outcomes: done, claim: claimBy(workerId, { limit: 7 }) });
+    const { claimed, settled } = await store.settleAndClaim({
+      outcomes: done,
+      claim: claimBy(workerId, { limit: 7 }),
+    });
     assert.ok(settled.every(Boolean), "nobody else settles what this worker holds");
     all.push(...claimed);
     if (claimed.length === 0) return all;
@@ -225,7 +228,7 @@ const cases: Case[] = [
       const claimAll = async () => {
         const claimed = [...first];
         for (let step = -1; step !== 0; ) {
-          const turn = await claiming.turn({ outcomes: [], claim: claimBy("w1", { limit: 5 }) });
+          const turn = await claiming.settleAndClaim({ outcomes: [], claim: claimBy("w1", { limit: 5 }) });
           claimed.push(...turn.claimed);
           step = turn.claimed.length;
         }

@@ -110,7 +110,7 @@ export const settleGroup: Group = {
     {
       name: "nothing to settle and nothing to claim is nothing",
       run: async ({ store }) => {
-        const { settled, claimed } = await store.turn({ outcomes: [], claim: undefined });
+        const { settled, claimed } = await store.settleAndClaim({ outcomes: [], claim: undefined });
         assert.deepEqual({ settled, claimed }, { settled: [], claimed: [] });
       },
     },

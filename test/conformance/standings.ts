@@ -10,14 +10,14 @@ export const standingsGroup: Group = {
       run: async ({ store }) => {
         const records = Object.values(await oneInEach(store));
         const asked = [...records.map(({ id }) => id), 999_999];
-        const standings = await store.standings(asked);
+        const standings = await store.taskStates(asked);
         assert.deepEqual(
           standings.sort((a, b) => a.id - b.id),
           records
             .map(({ id, generationId, status }) => ({ id, generationId, status }))
             .sort((a, b) => a.id - b.id),
         );
-        assert.deepEqual(await store.standings([]), []);
+        assert.deepEqual(await store.taskStates([]), []);
       },
     },
     {
@@ -25,13 +25,13 @@ export const standingsGroup: Group = {
       run: async ({ store }) => {
         const records = await oneInEach(store);
         const asked = [999_999, ...Object.values(records).map(({ id }) => id), 777_777];
-        const { tasks, gone } = await store.ended(asked);
+        const { tasks, gone } = await store.findEnded(asked);
         assert.deepEqual(
           tasks.sort((a, b) => a.id - b.id),
           [records.completed, records.failed, records.cancelled].sort((a, b) => a.id - b.id),
         );
         assert.deepEqual(gone.sort(), [777_777, 999_999]);
-        assert.deepEqual(await store.ended([]), { tasks: [], gone: [] });
+        assert.deepEqual(await store.findEnded([]), { tasks: [], gone: [] });
       },
     },
     {
@@ -50,7 +50,7 @@ export const standingsGroup: Group = {
       run: async ({ store }) => {
         const { id } = await taskIn(store, "pending");
         const asked = Array.from({ length: 20_000 }, (_, i) => id + i);
-        assert.deepEqual(await store.standings(asked), [{ id, generationId: 1, status: "pending" }]);
+        assert.deepEqual(await store.taskStates(asked), [{ id, generationId: 1, status: "pending" }]);
       },
     },
     {

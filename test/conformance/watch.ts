@@ -52,7 +52,7 @@ export const watchGroup: Group = {
           const next = claimed.pop();
           // With a claim, as a worker settles.
           if (next)
-            await other.turn({
+            await other.settleAndClaim({
               outcomes: [outcomes.completed(next)],
               claim: claimBy("w1", { funcs: ["none"] }),
             });

@@ -181,7 +181,7 @@ export const workersGroup: Group = {
         const former = await beatOf(ctx);
         await ctx.store.rescue("w1", former);
         await insertOne(ctx.store);
-        const without = await ctx.store.turn({ outcomes: [], claim: claimBy() });
+        const without = await ctx.store.settleAndClaim({ outcomes: [], claim: claimBy() });
         assert.deepEqual([without.claimed, without.registered], [[], false]);
         await ctx.store.register(newWorker());
         assert.equal((await claim(ctx.store)).length, 1);

@@ -47,7 +47,7 @@ export function agreement(
   }, 600_000);
 
   test("a difference would be found", async () => {
-    const claims = new Call("turn", () => [{ outcomes: [], claim: undefined }], undefined);
+    const claims = new Call("settleAndClaim", () => [{ outcomes: [], claim: undefined }], undefined);
     const onlyHere = new (class extends Happening {
       protected async happen(): Promise<void> {
         await real.put({ func: "resize" });

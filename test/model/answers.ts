@@ -1,7 +1,7 @@
 /** What a store answers, and how it is compared with what the reference answers. */
 import assert from "node:assert/strict";
 import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
-import type { Inserted, Store, Turn, TurnResult } from "../../src/store.ts";
+import type { Inserted, SettleAndClaim, SettleAndClaimResult, Store } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { Model } from "./commands.ts";
 import type { Deeds } from "./following.ts";
@@ -26,11 +26,11 @@ export async function answerOf(call: () => unknown): Promise<Answer> {
 
 /** Rows in the order of their ids, where the interface promises no order. */
 function inOrder(method: string, answer: unknown): unknown {
-  if (method === "ended") {
-    const { tasks, gone } = answer as Awaited<ReturnType<Store["ended"]>>;
+  if (method === "findEnded") {
+    const { tasks, gone } = answer as Awaited<ReturnType<Store["findEnded"]>>;
     return { tasks: inOrder("get", tasks), gone: [...gone].sort() };
   }
-  if (!["get", "heldBy", "standings", "workers"].includes(method)) return answer;
+  if (!["get", "heldBy", "taskStates", "workers"].includes(method)) return answer;
   return [...(answer as { id: number | string }[])].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
@@ -49,9 +49,14 @@ export function sameKind(got: Answer, expected: Answer): void {
  * A turn that begins where the last one ended may say that there is more when there is not, never the other way round; but
  * for one that settles nothing and claims nothing: that one has looked at all.
  */
-export function sameMore(model: Model, { outcomes, claim }: Turn, got: Answer, expected: Answer): void {
+export function sameMore(
+  model: Model,
+  { outcomes, claim }: SettleAndClaim,
+  got: Answer,
+  expected: Answer,
+): void {
   if (!("gave" in got) || !("gave" in expected) || !claim) return;
-  const [gave, wanted] = [got.gave as TurnResult, expected.gave as TurnResult];
+  const [gave, wanted] = [got.gave as SettleAndClaimResult, expected.gave as SettleAndClaimResult];
   if (gave.claimed.length === 0 && outcomes.length === 0) return;
   assert.ok(gave.more || model.reference.left(claim) === 0, "it says that there is no more, and there is");
   wanted.more = gave.more;
@@ -60,8 +65,10 @@ export function sameMore(model: Model, { outcomes, claim }: Turn, got: Answer, e
 /** What the reference is to follow. */
 export function deedsOf(method: Method | "steps", answers: readonly Answer[], rows: Rows): Deeds {
   const gave = answers.flatMap((answer) => ("gave" in answer ? [answer.gave] : []));
-  const inserted = gave.filter((one): one is Inserted[] => method !== "turn" && isInserted(one)).flat();
-  const turns = method === "turn" ? (gave as TurnResult[]) : [];
+  const inserted = gave
+    .filter((one): one is Inserted[] => method !== "settleAndClaim" && isInserted(one))
+    .flat();
+  const turns = method === "settleAndClaim" ? (gave as SettleAndClaimResult[]) : [];
   const passedOver = turns.some(
     ({ claimed, more, registered }) => claimed.length === 0 && more && registered,
   );

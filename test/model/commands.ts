@@ -169,7 +169,7 @@ const ids = fc.array(anId, { maxLength: 4 });
 /** How the arguments of each method are drawn. */
 export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
   insert: insertion,
-  turn: of(
+  settleAndClaim: of(
     fc.record({ outcomes, claim: fc.option(claimRequest, { nil: undefined, freq: 3 }) }),
     (turn, model) => [{ outcomes: turn.outcomes.map((one) => one(model)), claim: turn.claim }],
   ),
@@ -183,9 +183,9 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
     ],
   ),
   get: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
-  ended: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
+  findEnded: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
   heldBy: of(fc.constantFrom(...workerIds), (id) => [id]),
-  standings: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
+  taskStates: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
   attempts: of(anId, (n, model) => [model.id(n)]),
   idle: of(fc.subarray([...queueNames]), (names) => [names]),
   cancel: of(anId, (n, model) => [model.id(n), error]),
@@ -207,7 +207,7 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
   ]),
   register: of(newWorker, (worker) => [worker]),
   unregister: of(fc.constantFrom(...workerIds), (id) => [id]),
-  beat: of(fc.constantFrom(...workerIds), (id) => [id]),
+  heartbeat: of(fc.constantFrom(...workerIds), (id) => [id]),
   workers: fc.constant(() => []),
   rescue: of(
     fc.record({ id: fc.constantFrom(...workerIds), stale: fc.constantFrom(0, 0, 1, -1) }),
@@ -222,7 +222,7 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
 /** How often each is called, where once is not often enough. */
 export const frequent: Partial<Record<Method, number>> = {
   insert: 6,
-  turn: 12,
+  settleAndClaim: 12,
   register: 4,
   promote: 3,
   cancel: 2,

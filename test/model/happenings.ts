@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { vi } from "vitest";
-import type { MaybePromise, Store, StoreTransaction, Turn, TurnResult } from "../../src/store.ts";
+import type {
+  MaybePromise,
+  SettleAndClaim,
+  SettleAndClaimResult,
+  Store,
+  StoreTransaction,
+} from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import {
   type Answer,
@@ -65,20 +71,22 @@ export class Call<M extends Method> extends Happening {
     const failed = fired && this.#fault?.how !== "passes";
     if (failed && "threw" in got && got.threw === "DatabaseError")
       return await stayedWhole(model, real, method, undo);
-    if (failed && "gave" in got && (got.gave as TurnResult).failure !== undefined) {
+    if (failed && "gave" in got && (got.gave as SettleAndClaimResult).failure !== undefined) {
       // Settled in a transaction, and not claimed in the next.
       undo();
-      model.reference.turn({ outcomes: (args[0] as Turn).outcomes, claim: undefined });
+      model.reference.settleAndClaim({ outcomes: (args[0] as SettleAndClaim).outcomes, claim: undefined });
       return;
     }
-    if (method === "turn" && real.freedom.heads) sameMore(model, args[0] as Turn, got, expected);
+    if (method === "settleAndClaim" && real.freedom.heads)
+      sameMore(model, args[0] as SettleAndClaim, got, expected);
     // Done again, an insert takes its tasks by their keys: of several duplicates it may name another one.
     if (fired && !failed && method === "insert") sameKind(got, expected);
     else sameAnswer(method, got, expected);
     // A transaction that cannot be committed is no matter when it is rolled back anyway.
     assert.ok(!failed || "threw" in got, "a statement failed, and the caller was not told");
     if (method === "register") await sameBeats(model, real);
-    if (method === "turn" && "gave" in got) model.remember((got.gave as TurnResult).claimed);
+    if (method === "settleAndClaim" && "gave" in got)
+      model.remember((got.gave as SettleAndClaimResult).claimed);
   }
 
   async #ask(real: RealStore, args: Parameters<Store[M]>): Promise<{ answer: Answer; fired: boolean }> {

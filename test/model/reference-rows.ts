@@ -1,5 +1,5 @@
 /** The rows of the reference queue, and the few ways in which they change. */
-import type { AttemptRecord, Held, Standing, StoredAttempt, WorkerRecord } from "../../src/store.ts";
+import type { AttemptRecord, StoredAttempt, TaskState, TaskVersion, WorkerRecord } from "../../src/store.ts";
 import { type FinishedStatus, isFinished, type TaskRecord } from "../../src/task.ts";
 
 /** `session`: nobody beats in a session of its own here, whose end could be seen. */
@@ -100,7 +100,7 @@ export class ReferenceRows {
   }
 
   protected keepAttempt(
-    run: Pick<StoredAttempt, "workerId" | "startedAt"> & Held,
+    run: Pick<StoredAttempt, "workerId" | "startedAt"> & TaskVersion,
     attempt: AttemptRecord,
   ): void {
     const { id, generationId, workerId, startedAt } = run;
@@ -109,7 +109,7 @@ export class ReferenceRows {
     this.attemptRows = [...this.attemptRows, kept];
   }
 
-  protected held({ id, generationId }: Held): TaskRecord | undefined {
+  protected held({ id, generationId }: TaskVersion): TaskRecord | undefined {
     const task = this.tasks.get(id);
     return task?.generationId === generationId ? task : undefined;
   }
@@ -135,7 +135,7 @@ export class ReferenceRows {
     return this.where(({ id }) => ids.includes(id));
   }
 
-  ended(ids: readonly number[]): { tasks: TaskRecord[]; gone: number[] } {
+  findEnded(ids: readonly number[]): { tasks: TaskRecord[]; gone: number[] } {
     const tasks = this.get(ids);
     const there = new Set(tasks.map(({ id }) => id));
     return {
@@ -144,7 +144,7 @@ export class ReferenceRows {
     };
   }
 
-  standings(ids: readonly number[]): Standing[] {
+  taskStates(ids: readonly number[]): TaskState[] {
     return this.get(ids).map(({ id, generationId, status }) => ({ id, generationId, status }));
   }
 

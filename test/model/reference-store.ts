@@ -8,10 +8,10 @@ const methods: readonly Method[] = [
   "get",
   "idle",
   "attempts",
-  "turn",
-  "ended",
+  "settleAndClaim",
+  "findEnded",
   "heldBy",
-  "standings",
+  "taskStates",
   "progress",
   "cancel",
   "retry",
@@ -21,7 +21,7 @@ const methods: readonly Method[] = [
   "register",
   "unregister",
   "workers",
-  "beat",
+  "heartbeat",
   "rescue",
   "rescueOrphans",
 ];
@@ -76,8 +76,8 @@ export function referenceStore(reference: Reference): Store {
     keepAlive: missing("keepAlive"),
     watch: () => () => undefined,
     diagnose: async () => [],
-    get moving(): never {
-      return missing("moving")();
+    get transfer(): never {
+      return missing("transfer")();
     },
     close: async () => undefined,
   };

@@ -8,7 +8,6 @@ import type {
   AttemptRecord,
   ClaimRequest,
   DuplicatePolicy,
-  Held,
   Inserted,
   NewTask,
   NewWorker,
@@ -16,9 +15,10 @@ import type {
   Outcome,
   PurgeFilter,
   Retention,
+  SettleAndClaim,
+  SettleAndClaimResult,
   Store,
-  Turn,
-  TurnResult,
+  TaskVersion,
   WorkerRecord,
 } from "../../src/store.ts";
 import { isFinished, type TaskRecord } from "../../src/task.ts";
@@ -36,7 +36,7 @@ export type Method = Exclude<
   | "close"
   | "list"
   | "count"
-  | "moving"
+  | "transfer"
 >;
 
 /** What an outcome does to its task. */
@@ -84,7 +84,7 @@ export class Reference extends ReferenceRows implements Answering {
 
   // ---- claim and settle ----------------------------------------------------------------------
 
-  turn({ outcomes, claim }: Turn): TurnResult {
+  settleAndClaim({ outcomes, claim }: SettleAndClaim): SettleAndClaimResult {
     const settled = this.#settleAll(outcomes);
     const nothing = { settled, claimed: [], more: false, registered: true };
     if (!claim) return nothing;
@@ -148,7 +148,7 @@ export class Reference extends ReferenceRows implements Answering {
     return this.move(task, { status: "running", workerId, startedAt, progress: null, progressNote: null });
   }
 
-  progress(notes: readonly (Held & { progress: number; note: string | null })[]): void {
+  progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): void {
     for (const { progress, note, ...held } of notes) {
       const task = this.held(held);
       if (task?.status !== "running") continue;
@@ -230,7 +230,7 @@ export class Reference extends ReferenceRows implements Answering {
     this.workerRows.set(worker.id, { ...worker, ...moments, beat: this.#newBeat(), session: null });
   }
 
-  beat(workerId: string): boolean {
+  heartbeat(workerId: string): boolean {
     const worker = this.workerRows.get(workerId);
     if (!worker) return false;
     this.workerRows.set(workerId, { ...worker, heartbeatAt: this.now(), beat: worker.beat + 1 });
@@ -252,7 +252,7 @@ export class Reference extends ReferenceRows implements Answering {
     return aged.sort((a, b) => a.startedAt - b.startedAt);
   }
 
-  heldBy(workerId: string): Held[] {
+  heldBy(workerId: string): TaskVersion[] {
     return this.#heldBy(workerId).map(({ id, generationId }) => ({ id, generationId }));
   }
 

@@ -5,7 +5,7 @@
  * cancel and a rescue are quick.
  */
 import { expect, test } from "vitest";
-import type { Held } from "../../src/store.ts";
+import type { TaskVersion } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { amount } from "../support/amount.ts";
 import { seedOf } from "../support/random.ts";
@@ -85,7 +85,7 @@ async function isFound(broken: () => Reference): Promise<boolean> {
 
 test("a store that settles whatever generation is named is found", async () => {
   class Unfenced extends Reference {
-    protected override held({ id }: Held): TaskRecord | undefined {
+    protected override held({ id }: TaskVersion): TaskRecord | undefined {
       return this.tasks.get(id);
     }
   }

@@ -1,6 +1,6 @@
 /** Watches what happens in a simulation, and says what must not have happened. */
-import type { Outcome, StoredAttempt, Turn, TurnResult } from "../../src/store.ts";
-import { isFinished, isFragile, type TaskRecord } from "../../src/task.ts";
+import type { Outcome, SettleAndClaim, SettleAndClaimResult, StoredAttempt } from "../../src/store.ts";
+import { isCrashSensitive, isFinished, type TaskRecord } from "../../src/task.ts";
 import type { Clock } from "./simulator-clock.ts";
 import type { Process, Settled, Witness } from "./simulator-wire.ts";
 
@@ -67,7 +67,7 @@ export class Judge implements Witness {
   tookEffect(process: Process, method: string, args: readonly unknown[], answer: unknown): void {
     if (isNothing(method, answer)) return;
     this.#clock.note(() => `  ${method} ${told(method, args, answer)}`, process.name);
-    if (method === "turn") this.#turned(args[0] as Turn, answer as TurnResult);
+    if (method === "settleAndClaim") this.#turned(args[0] as SettleAndClaim, answer as SettleAndClaimResult);
     if (method === "transaction")
       for (const { outcome, accepted } of args as Settled[]) if (accepted) this.#accepted(outcome);
     if (method === "rescue") this.#rescued(String(args[0]));
@@ -79,7 +79,7 @@ export class Judge implements Witness {
     this.must(!removed || !this.beats(workerId), () => `worker ${workerId} beats, and was taken for dead`);
   }
 
-  #turned({ outcomes }: Turn, { settled, claimed }: TurnResult): void {
+  #turned({ outcomes }: SettleAndClaim, { settled, claimed }: SettleAndClaimResult): void {
     for (const [i, outcome] of outcomes.entries()) if (settled[i]) this.#accepted(outcome);
     for (const task of claimed) {
       const key = keyOf(task);
@@ -133,7 +133,7 @@ export class Judge implements Witness {
       const held = tasks.filter(({ status, workerId }) => status === "running" && workerId === id);
       const runs = held.filter((task) => this.#isRunning(task)).length;
       this.must(runs <= concurrency, () => `worker ${id} runs ${runs} tasks, and has ${concurrency} slots`);
-      const fragile = held.filter(isFragile).length;
+      const fragile = held.filter(isCrashSensitive).length;
       this.must(fragile <= concurrency, () => `worker ${id} holds ${fragile} tasks that a crash could end`);
     }
     const charges = charged(attempts);
@@ -253,18 +253,29 @@ function stateOf({ status, generationId, workerId, retryCount }: TaskRecord): st
 /** Most calls look, and find nothing to do. */
 function isNothing(method: string, answer: unknown): boolean {
   if (method === "promote") return (answer as { promoted: number }).promoted === 0;
-  if (method !== "turn") return (answer === 0 && method !== "rescue") || looks.includes(method);
-  const { settled, claimed, registered } = answer as TurnResult;
+  if (method !== "settleAndClaim") return (answer === 0 && method !== "rescue") || looks.includes(method);
+  const { settled, claimed, registered } = answer as SettleAndClaimResult;
   return settled.length === 0 && claimed.length === 0 && registered;
 }
 
-const looks = ["beat", "workers", "idle", "ended", "heldBy", "standings", "get", "attempts", "count"];
+const looks = [
+  "heartbeat",
+  "workers",
+  "idle",
+  "findEnded",
+  "heldBy",
+  "taskStates",
+  "get",
+  "attempts",
+  "count",
+];
 
 /** A call in a line of the trace. */
 function told(method: string, args: readonly unknown[], answer: unknown): string {
-  if (method !== "turn") return `${JSON.stringify(args)} -> ${JSON.stringify(answer)}`.slice(0, 300);
-  const { outcomes, claim } = args[0] as Turn;
-  const { settled, claimed, registered } = answer as TurnResult;
+  if (method !== "settleAndClaim")
+    return `${JSON.stringify(args)} -> ${JSON.stringify(answer)}`.slice(0, 300);
+  const { outcomes, claim } = args[0] as SettleAndClaim;
+  const { settled, claimed, registered } = answer as SettleAndClaimResult;
   const ends = outcomes.map((one, i) => `${keyOf(one)} ${one.kind}${settled[i] ? "" : " (refused)"}`);
   const gone = registered ? "" : " (its row is gone)";
   const limit = claim ? ` claims up to ${claim.limit}:` : "";

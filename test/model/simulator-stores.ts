@@ -1,5 +1,5 @@
 /** What lies beneath the simulated workers: the reference, which is quick, or SQLite itself. */
-import type { Turn } from "../../src/store.ts";
+import type { SettleAndClaim } from "../../src/store.ts";
 import type { Real } from "./real.ts";
 import { Reference } from "./reference.ts";
 import { referenceStore } from "./reference-store.ts";
@@ -21,4 +21,5 @@ export function overSqlite(real: Real): Beneath {
   return { store: real.store, rows: () => real.rows() as unknown as Tables };
 }
 
-export const isClaim: MayLose = (method, [turn]) => method === "turn" && (turn as Turn).claim !== undefined;
+export const isClaim: MayLose = (method, [turn]) =>
+  method === "settleAndClaim" && (turn as SettleAndClaim).claim !== undefined;

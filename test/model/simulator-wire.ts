@@ -5,7 +5,13 @@
 
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { DatabaseError } from "../../src/errors.ts";
-import type { Outcome, Store, StoreTransaction, TurnResult, WorkerRecord } from "../../src/store.ts";
+import type {
+  Outcome,
+  SettleAndClaimResult,
+  Store,
+  StoreTransaction,
+  WorkerRecord,
+} from "../../src/store.ts";
 import { type Clock, newThread, type Thread } from "./simulator-clock.ts";
 
 /** How the calls of a simulation fare. */
@@ -57,8 +63,8 @@ const database = newThread("database");
 /** Whether a call has changed something that somebody else may be waiting for. */
 function isWorthTelling(method: string, answer: unknown): boolean {
   switch (method) {
-    case "turn":
-      return (answer as TurnResult).settled.includes(true);
+    case "settleAndClaim":
+      return (answer as SettleAndClaimResult).settled.includes(true);
     case "promote":
       return (answer as { promoted: number }).promoted > 0;
     case "rescue":
@@ -228,7 +234,7 @@ export class Wire {
     const beat = () => {
       if (stopped) return;
       clock.after(every, heart, beat);
-      this.#call(heart, "beat", [workerId]).then(
+      this.#call(heart, "heartbeat", [workerId]).then(
         (alive) => {
           if (alive === false && !stopped) clock.after(0, loop, () => stopped || onLost());
         },

@@ -4,7 +4,7 @@
  */
 import { promisify } from "node:util";
 import { readQueueOptions } from "../../src/base/options/options.ts";
-import { shared } from "../../src/base/runtime/process-globals.ts";
+import { processGlobal } from "../../src/base/runtime/process-globals.ts";
 import { Queue } from "../../src/index.ts";
 import type { Store } from "../../src/store.ts";
 import { randomFrom } from "../support/random.ts";
@@ -137,7 +137,7 @@ export async function runSchedule(
  * of them knows only its own.
  */
 function separateLives(clock: Clock): () => void {
-  const living = shared("living", () => new Set<string>());
+  const living = processGlobal("living", () => new Set<string>());
   const homes = new Map<string, string>();
   const home = () => clock.current.name;
   Object.assign(living, {

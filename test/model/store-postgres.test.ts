@@ -32,7 +32,7 @@ describe.skipIf(isMissing(server))("a row that brings its own id", () => {
     const process = { host: "here", bootId: null, pidNamespace: null, pid: 1, processStart: null };
     await store.register({ ...process, id: "w1", queueNames: ["default"], concurrency: 1, lease: 1_000 });
     const claim = { workerId: "w1", queueNames: ["default"], funcs: ["resize"], limit: 1 };
-    const { claimed } = await store.turn({ outcomes: [], claim });
+    const { claimed } = await store.settleAndClaim({ outcomes: [], claim });
     expect(claimed).toMatchObject([{ id, status: "running" }]);
   });
 });

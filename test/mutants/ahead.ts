@@ -3,7 +3,7 @@ import type { Mutant } from "./mutant.ts";
 
 const slots = "src/worker/dispatcher.ts";
 const pace = "src/worker/prefetch.ts";
-const waiting = "src/worker/prefetch-buffer.ts";
+const waiting = "src/worker/prefetch.ts";
 const heads = "src/stores/postgres/claim-cursor.ts";
 
 const ofPace = (test: string) => ({ file: "test/worker/prefetch.test.ts", test });
@@ -16,7 +16,7 @@ export const aheadFaults: readonly Mutant[] = [
     name: "claimed-ahead-and-kept",
     why: "Tasks wait for the slots of one worker, while others have nothing to do.",
     file: slots,
-    find: "this.#waiting.watch();",
+    find: "this.#prefetched.watch();",
     replace: "",
     caughtBy: ofAhead(handsBack),
   },
@@ -24,8 +24,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "claimed-ahead-and-started-at-once",
     why: "More tasks run at once than there are slots.",
     file: slots,
-    find: "while (this.#waiting.length > 0 && this.#free(this.#ended.length + this.#settling) > 0)",
-    replace: "while (this.#waiting.length > 0)",
+    find: "while (this.#prefetched.length > 0 && this.#free(this.#pending.length + this.#settling) > 0)",
+    replace: "while (this.#prefetched.length > 0)",
     caughtBy: ofAhead(handsBack),
   },
   {
@@ -59,7 +59,7 @@ export const aheadFaults: readonly Mutant[] = [
     name: "fragile-tasks-ahead",
     why: "A task that kills its worker ends two hundred others, which never began.",
     file: slots,
-    find: "ahead > 0 ? roomForFragile(concurrency, this.#held, ended) : limit",
+    find: "ahead > 0 ? roomForCrashSensitive(concurrency, this.#held, ended) : limit",
     replace: "limit",
     caughtBy: ofAhead("of tasks that a crash could end no more are held than there are slots"),
   },

@@ -269,7 +269,7 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
     file: "src/worker/dispatcher.ts",
-    find: "await this.#unknown.handBack();",
+    find: "await this.#unknownClaims.handBack();",
     replace: "",
     caughtBy: {
       file: "test/model/found.test.ts",

@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 const pool = "src/stores/server/pool.ts";
 const server = "src/stores/server/store.ts";
 const url = "src/stores/server/url.ts";
-const upkeep = "src/worker/maintenance.ts";
+const detector = "src/worker/failure-detector.ts";
 
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofPool = inFile("stores/server/pool");
@@ -161,7 +161,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-is-not-seen",
     why: "The tasks of a worker that was killed on another machine wait for its lease to end.",
-    file: upkeep,
+    file: detector,
     find: "if (worker.sessionLives === false) return true;",
     replace: "",
     caughtBy: deaths(
@@ -171,7 +171,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-has-no-chance",
     why: "A restart of the server makes every worker take all others for dead: each task runs twice.",
-    file: upkeep,
+    file: detector,
     find: "sessionEnded: 300",
     replace: "sessionEnded: 0",
     caughtBy: deaths(
@@ -181,7 +181,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "chance-before-anybody-could-beat",
     why: "After a server was away for a while, living workers are taken for dead before they can beat.",
-    file: upkeep,
+    file: detector,
     find: "await write();\n    const now = this.#now();",
     replace: "const now = this.#now();\n    await write();",
     caughtBy: deaths(
@@ -192,7 +192,7 @@ export const connectionFaults: readonly Mutant[] = [
     name: "commit-of-an-app-without-an-answer-is-a-failure",
     why: "An app does again what it has done, since dbq said that it had failed.",
     file: server,
-    find: 'if (returned && failureOf(error) === "lost") return runner.named(error, true);',
+    find: 'if (returned && failureOf(error) === "lost") return runner.toDatabaseError(error, true);',
     replace: "",
     caughtBy: inFile("stores/postgres/answers")(
       "without an answer of Postgres > an app's transaction that has returned says that nobody knows",

@@ -17,8 +17,8 @@ export const databaseFaults: readonly Mutant[] = [
     name: "deferred-for-immediate",
     why: "Under load a transaction that has read finds at its first write that it has to begin anew, and starves.",
     file: connection,
-    find: "this.#telling(() => this.#transaction.immediate(op))",
-    replace: "this.#telling(() => this.#transaction.deferred(op))",
+    find: "this.#notifyingCommit(() => this.#transaction.immediate(op))",
+    replace: "this.#notifyingCommit(() => this.#transaction.deferred(op))",
     caughtBy: {
       file: "test/stores/sqlite/connection.test.ts",
       test: "a write begins with the write lock, before its first statement",

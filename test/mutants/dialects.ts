@@ -130,7 +130,7 @@ export const dialectFaults: readonly Mutant[] = [
     name: "settled-turn-is-not-told",
     why: "Whoever awaits a task in another process than its worker's hears of its end by the next poll.",
     file: postgresTurn,
-    find: "if (completed.length > 0) yield* tell();",
+    find: "if (completed.length > 0) yield* notifyChange();",
     replace: "",
     caughtBy: ofSessions("others on Postgres > are told of what is enqueued, settled and cancelled"),
   },

@@ -30,8 +30,8 @@ export const moveFaults: readonly Mutant[] = [
     name: "overtaken-move-goes-on-without-a-seal",
     why: "A move that came too late is told that the new database has tasks of its own, which are those of the other move.",
     file: move,
-    find: "if (!(await moving.seal(this.#run))) throw new MoveTakenOverError();\n      // What",
-    replace: "await moving.seal(this.#run);\n      // What",
+    find: "if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();\n      // What",
+    replace: "await moving.freeze(this.#run);\n      // What",
     caughtBy: stalled(
       "a move on 'SQLite' > who comes too late to seal a new database does not close it to its apps",
     ),

@@ -58,7 +58,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "close-does-not-wait-for-writes",
     why: "An enqueue that was under way when the queue closed fails, though it was accepted.",
-    file: "src/queue/enqueue.ts",
+    file: "src/queue/group-commit.ts",
     find: "await this.#writing;\n",
     replace: "await Promise.resolve();\n",
     caughtBy: {
@@ -69,7 +69,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "failed-write-poisons-the-next",
     why: "After one write that failed every later enqueue of the process fails too.",
-    file: "src/queue/enqueue.ts",
+    file: "src/queue/group-commit.ts",
     find: "for (const { reject } of batch) reject(error);",
     replace: "for (const { reject } of batch) reject(error);\n      this.#closed = true;",
     caughtBy: {
@@ -80,7 +80,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "neighbours-share-a-refusal",
     why: "One task with a date that the database does not have makes the enqueues of all others fail.",
-    file: "src/queue/enqueue.ts",
+    file: "src/queue/group-commit.ts",
     find: "if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);",
     replace: "",
     caughtBy: {
@@ -140,7 +140,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "ends-are-not-hinted-at",
     why: "An await in the worker's own process hears of the end half a second late, by the poll.",
     file: "src/worker/dispatcher.ts",
-    find: "this.#host.hints.ended(ended.map(({ outcome }) => outcome.id));",
+    find: "this.#host.wakeups.taskEnded(ended.map(({ outcome }) => outcome.id));",
     replace: "",
     caughtBy: inQueue("wakeups", "what a worker of this process ended is told at once, without a poll"),
   },
@@ -148,7 +148,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "cancels-are-not-hinted-at",
     why: "An await in the same process hears of a cancel half a second late, by the poll.",
     file: "src/queue/queue.ts",
-    find: "hints.moved([id]);",
+    find: "wakeups.taskChanged([id]);",
     replace: "",
     caughtBy: inQueue("wakeups", "what was cancelled in this process is told at once, without a poll"),
   },
@@ -156,7 +156,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "purges-are-not-hinted-at",
     why: "An await in the same process hears of a purge half a second late, by the poll.",
     file: "src/queue/queue.ts",
-    find: "hints.moved();\n    const { func",
+    find: "wakeups.taskChanged();\n    const { func",
     replace: "const { func",
     caughtBy: inQueue("wakeups", "what was purged in this process is told at once, without a poll"),
   },
@@ -165,7 +165,7 @@ export const queueFaults: readonly Mutant[] = [
     why: "A task waits for the next poll of the worker in its own process.",
     file: "src/queue/queue.ts",
     after: 'store.insert(tasks, "report");',
-    find: "this.#engine.hints.work(tasks.some(isPutOff));",
+    find: "this.#internals.wakeups.workAdded(tasks.some(isPutOff));",
     replace: "",
     caughtBy: inQueue("wakeups", "what is enqueued in this process is begun at once, without a poll"),
   },
@@ -173,7 +173,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "commits-within-wake-nobody",
     why: "A task of a transaction waits for the next poll of the worker in its own process.",
     file: "src/queue/queue.ts",
-    find: "setImmediate(() => this.#engine.hints.work(true));",
+    find: "setImmediate(() => this.#internals.wakeups.workAdded(true));",
     replace: "",
     caughtBy: inQueue("wakeups", "what a transaction of the app enqueued is begun at once, without a poll"),
   },

@@ -73,8 +73,8 @@ export const serverFaults: readonly Mutant[] = [
     name: "transaction-of-the-app-is-run-twice",
     why: "A connection that breaks during its commit makes an app's callback run again, with all that it does.",
     file: server,
-    find: "return begun ? runner.named(error) : undefined;",
-    replace: "return begun && error === undefined ? runner.named(error) : undefined;",
+    find: "return begun ? runner.toDatabaseError(error) : undefined;",
+    replace: "return begun && error === undefined ? runner.toDatabaseError(error) : undefined;",
     caughtBy: ofAnswers("without an answer of Postgres > an app's transaction is not run a second time"),
   },
   {
@@ -89,7 +89,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "turn-without-an-answer-is-repeated",
     why: "Tasks that were claimed while the connection broke stay running, and nobody runs them.",
     file: server,
-    find: "runner.run(op, turning)",
+    find: "runner.run(op, settlingAndClaiming)",
     replace: "runner.run(op)",
     caughtBy: ofAnswers(
       "without an answer of Postgres > a turn is not taken a second time: what it claimed would be forgotten",
@@ -133,7 +133,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "commits-are-not-told",
     why: "What one process enqueues, another one begins at its next poll.",
     file: run,
-    find: "if ((execution as Execution | undefined)?.changed) this.teller?.tell();",
+    find: "if ((execution as Execution | undefined)?.changed) this.notifier?.notify();",
     replace: "",
     caughtBy: ofRun("others are told > of what was changed, once, when it is committed"),
   },
@@ -152,7 +152,7 @@ export const serverFaults: readonly Mutant[] = [
     why: "What an app's transaction enqueues, other processes begin at their next poll.",
     file: "src/stores/server/within.ts",
     after: "function writerIn(",
-    find: "await kind.tellInside?.(asked);",
+    find: "await kind.notifyInside?.(asked);",
     replace: "",
     caughtBy: ofSessions(
       "others on Postgres > are told of what an app's transaction enqueues, when it commits",

@@ -5,6 +5,7 @@ import type { Mutant } from "./mutant.ts";
 const statements = "src/stores/sql/statements.ts";
 const operations = "src/stores/sql/maintenance.ts";
 const upkeep = "src/worker/maintenance.ts";
+const detector = "src/worker/failure-detector.ts";
 const host = "src/base/runtime/process-identity.ts";
 
 /** A case of the conformance suite, on a file. */
@@ -182,7 +183,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "death-by-the-wall-clock",
     why: "A clock that is set forward by an hour kills all workers in the eyes of the others.",
-    file: upkeep,
+    file: detector,
     find: "if (still >= needed) return true;",
     replace: "if (worker.heartbeatAge >= worker.lease) return true;",
     caughtBy: deaths(
@@ -192,7 +193,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "death-without-a-write",
     why: "After somebody held the write lock for a lease, all workers take each other for dead.",
-    file: upkeep,
+    file: detector,
     find: "couldBeatSince: undefined };",
     replace: "couldBeatSince: since };",
     caughtBy: deaths("a heartbeat > that stood still while nobody could write proves nothing"),
@@ -200,7 +201,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "death-of-ones-own-kind",
     why: "Two workers of one process, whose event loop was blocked, take each other for dead.",
-    file: upkeep,
+    file: detector,
     find: "workers.filter(({ id }) => !living.has(id))",
     replace: "workers.filter(({ id }) => id !== undefined)",
     caughtBy: deaths(
@@ -222,8 +223,8 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "claims-before-the-first-look-for-the-dead",
     why: "After a crash of the whole host, a backlog goes before the tasks that were cut off.",
     file: "src/worker/worker.ts",
-    find: "run.upkeep.start();\n    run.slots.lookForWork();",
-    replace: "run.slots.lookForWork();\n    run.upkeep.start();",
+    find: "run.maintenance.start();\n    run.dispatcher.lookForWork();",
+    replace: "run.dispatcher.lookForWork();\n    run.maintenance.start();",
     caughtBy: {
       file: "test/worker/rescue-first.test.ts",
       test: "a worker that starts runs what was cut off first, then what waits",
@@ -269,7 +270,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "a-step-of-the-clock-shortens-a-lease",
     why: "When the clock is set forward, a worker of a short lease that beats is taken for dead.",
-    file: upkeep,
+    file: detector,
     find: "const old = !seen.came && worker.heartbeatAge",
     replace: "const old = worker.heartbeatAge",
     caughtBy: {

@@ -1,14 +1,14 @@
 /** An await ends at its time, whatever the database does meanwhile. */
 import { expect, it } from "vitest";
 import { AwaitTimeoutError, remoteTask } from "../../src/index.ts";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, temporaryQueue } from "../support/queue.ts";
 
 it("times out while the database does not answer: a server that is gone is looked for a minute", async () => {
   const queue = await temporaryQueue();
   const id = await queue.enqueueTask(remoteTask("nobody"));
   const gone = deferred<never>();
-  engineOf(queue).store.ended = () => gone.promise;
+  internalsOf(queue).store.findEnded = () => gone.promise;
   const ending = queue.awaitTaskCompletion(id, { timeout: 50 }).catch((error: unknown) => error);
   const late = new Promise((resolve) => setTimeout(() => resolve("nothing for 5 s"), 5_000));
   expect(await Promise.race([ending, late])).toBeInstanceOf(AwaitTimeoutError);

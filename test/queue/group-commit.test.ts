@@ -10,7 +10,8 @@ import {
   QueueClosedError,
   task,
 } from "../../src/index.ts";
-import { GroupCommit, prepare } from "../../src/queue/enqueue.ts";
+import { prepare } from "../../src/queue/enqueue.ts";
+import { GroupCommit } from "../../src/queue/group-commit.ts";
 import type { Inserted, NewTask } from "../../src/store.ts";
 import { deferred, uniqueName } from "../support/queue.ts";
 

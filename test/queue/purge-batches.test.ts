@@ -1,13 +1,13 @@
 /** A purge of many holds the write lock for a moment at a time: nobody waits for all of it. */
 import { expect, test } from "vitest";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import { temporaryQueue } from "../support/queue.ts";
 import { echo } from "./tasks.ts";
 
 test("at most 500 tasks are deleted in one transaction, and others have their turn after each", async () => {
   const queue = await temporaryQueue();
   await queue.enqueueTasks(Array.from({ length: 1_200 }, (_, i) => [echo, i] as const));
-  const { store } = engineOf(queue);
+  const { store } = internalsOf(queue);
   const { purge } = store;
   const deleted: number[] = [];
   let turns = 0;

@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Queue, task } from "../../src/index.ts";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { nextTick } from "./raw.ts";
 import { echo } from "./tasks.ts";
@@ -132,7 +132,7 @@ test("a task that ended in time has ended in time, though its await was looked a
   const over = performance.now() + 1_600;
   const { end } = await looked(queue.awaitTaskCompletion(id, { timeout: 1_500 }));
   // As another process would: nobody here is told of it.
-  await engineOf(queue).store.cancel(id, "{}");
+  await internalsOf(queue).store.cancel(id, "{}");
   while (performance.now() < over);
   expect(await told(end)).toMatchObject({ status: "cancelled" });
 });

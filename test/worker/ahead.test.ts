@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openQueue, type Queue, task } from "../../src/index.ts";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { isMissing } from "../support/server.ts";
@@ -89,11 +89,11 @@ describe.skipIf(isMissing(server))("claiming ahead", () => {
     onTestFinished(() => queue.close());
     const once = task(uniqueName("once"), async () => undefined, { maxRetries: 0 });
     const held: number[] = [];
-    const { store } = engineOf(queue);
-    const { turn } = store;
+    const { store } = internalsOf(queue);
+    const { settleAndClaim } = store;
     let running = 0;
-    store.turn = async (asked) => {
-      const result = await turn(asked);
+    store.settleAndClaim = async (asked) => {
+      const result = await settleAndClaim(asked);
       running += result.claimed.length - asked.outcomes.length;
       held.push(running);
       return result;

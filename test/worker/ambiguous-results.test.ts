@@ -1,6 +1,6 @@
 /** A claim that has no answer may be made all the same, and it may be made later: what it holds is handed back then. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Held, Turn, TurnResult } from "../../src/store.ts";
+import type { SettleAndClaim, SettleAndClaimResult, TaskVersion } from "../../src/store.ts";
 import { UnknownClaims } from "../../src/worker/ambiguous-results.ts";
 import type { RunningAttempt } from "../../src/worker/attempt.ts";
 
@@ -11,14 +11,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const nothing: TurnResult = { settled: [], claimed: [], more: false, registered: true };
+const nothing: SettleAndClaimResult = { settled: [], claimed: [], more: false, registered: true };
 
 /** A worker that knows of these, and a store in which it holds others. */
-function doubting(known: readonly Held[]) {
-  let held: Held[] = [...known];
+function doubting(known: readonly TaskVersion[]) {
+  let held: TaskVersion[] = [...known];
   const handedBack: number[] = [];
   const heldBy = vi.fn(async () => held);
-  const turn = async ({ outcomes }: Turn) => {
+  const settleAndClaim = async ({ outcomes }: SettleAndClaim) => {
     for (const { id, kind } of outcomes) {
       expect(kind).toBe("interrupted");
       handedBack.push(id);
@@ -27,8 +27,8 @@ function doubting(known: readonly Held[]) {
     return nothing;
   };
   const running = known.map((record) => ({ record }) as RunningAttempt);
-  const claims = new UnknownClaims({ heldBy, turn }, "w1", running);
-  return { claims, handedBack, heldBy, commit: (late: Held) => held.push(late) };
+  const claims = new UnknownClaims({ heldBy, settleAndClaim }, "w1", running);
+  return { claims, handedBack, heldBy, commit: (late: TaskVersion) => held.push(late) };
 }
 
 test("after a claim that was answered there is nothing to look for", async () => {

@@ -1,6 +1,6 @@
 /** A worker listens while it has nothing to do, and misses nothing by not listening while it has. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Ears } from "../../src/worker/change-listener.ts";
+import { ChangeListener } from "../../src/worker/change-listener.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });
@@ -18,14 +18,14 @@ function ears() {
       told.open -= 1;
     };
   };
-  const made = new Ears(watch, () => {
+  const made = new ChangeListener(watch, () => {
     told.changes += 1;
   });
   return { told, ears: made };
 }
 
 /** Turns that leave work behind, one in each millisecond. */
-function workFor(ms: number, worker: Ears): void {
+function workFor(ms: number, worker: ChangeListener): void {
   for (let i = 0; i < ms; i += 1) {
     worker.busy();
     vi.advanceTimersByTime(1);

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OutcomeUnknownError } from "../../src/errors.ts";
 import { currentTask, task } from "../../src/index.ts";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns } from "./setup.ts";
 
@@ -251,7 +251,7 @@ test("a note of progress that cannot be written holds up no other task's end", a
   const { queue } = await queueOnFile();
   const write = deferred();
   onTestFinished(() => write.resolve());
-  engineOf(queue).store.progress = () => write.promise;
+  internalsOf(queue).store.progress = () => write.promise;
   const both = task(uniqueName(), async (notes: boolean) => {
     if (!notes) return;
     currentTask().progress(0.5);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { openSqlite } from "../../src/stores/sqlite/store.ts";
-import { Upkeep } from "../../src/worker/maintenance.ts";
+import { Maintenance } from "../../src/worker/maintenance.ts";
 import { insertOne, newWorker, recordOf, running } from "../conformance/arrange.ts";
 
 const forever = Number.POSITIVE_INFINITY;
@@ -31,7 +31,7 @@ test("a worker that came and died is found within 400 ms of the hint", async () 
   onTestFinished(() => store.close());
   const rescued: unknown[] = [];
   const errors: unknown[] = [];
-  const upkeep = new Upkeep({
+  const upkeep = new Maintenance({
     store,
     workerId: "alone",
     lease: 15_000,

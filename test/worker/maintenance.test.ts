@@ -5,7 +5,8 @@
 import { describe, expect, it } from "vitest";
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import type { WorkerRecord } from "../../src/store.ts";
-import { Deaths, Upkeep } from "../../src/worker/maintenance.ts";
+import { FailureDetector } from "../../src/worker/failure-detector.ts";
+import { Maintenance } from "../../src/worker/maintenance.ts";
 import { deferred } from "../support/queue.ts";
 
 const lease = 15_000;
@@ -41,11 +42,11 @@ const every = 400;
 function observer(write: () => Promise<unknown> = async () => undefined) {
   let now = 0;
   let before: WorkerRecord[] = [];
-  const deaths = new Deaths(() => 1_000 + now);
+  const deaths = new FailureDetector(() => 1_000 + now);
   const lookAfterFreeze = async (at: number, ...workers: WorkerRecord[]) => {
     now = at;
     before = workers;
-    return (await deaths.among(workers, write)).map(({ id }) => id);
+    return (await deaths.findDead(workers, write)).map(({ id }) => id);
   };
   const look = async (at: number, ...workers: WorkerRecord[]) => {
     while (now + every < at) await lookAfterFreeze(now + every, ...before);
@@ -215,10 +216,10 @@ describe("a process", () => {
   it("this one: its workers are alive from their making to their stop, however still their heartbeat", async () => {
     const { look } = observer();
     const untouched = () => Promise.reject(new Error("an upkeep that has not started reads nothing"));
-    const upkeep = new Upkeep({
+    const upkeep = new Maintenance({
       store: {
         workers: untouched,
-        beat: untouched,
+        heartbeat: untouched,
         rescue: untouched,
         rescueOrphans: untouched,
         promote: untouched,

@@ -1,7 +1,7 @@
 /** Tasks that were claimed ahead of a slot, and how long they wait for one. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunningAttempt } from "../../src/worker/attempt.ts";
-import { Waiting } from "../../src/worker/prefetch-buffer.ts";
+import { PrefetchBuffer } from "../../src/worker/prefetch.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -22,7 +22,7 @@ function attempts(count: number, handedBack: number[]): RunningAttempt[] {
 }
 
 test("they go in the order of their claim", () => {
-  const waiting = new Waiting(onLate);
+  const waiting = new PrefetchBuffer(onLate);
   const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);
@@ -31,7 +31,7 @@ test("they go in the order of their claim", () => {
 
 test("each is handed back when its own patience has ended", () => {
   const handedBack: number[] = [];
-  const waiting = new Waiting(onLate);
+  const waiting = new PrefetchBuffer(onLate);
   const all = attempts(3, handedBack);
   for (const attempt of all) {
     waiting.push(attempt);
@@ -49,7 +49,7 @@ test("each is handed back when its own patience has ended", () => {
 
 test("who has got a slot is not handed back", () => {
   const handedBack: number[] = [];
-  const waiting = new Waiting(onLate);
+  const waiting = new PrefetchBuffer(onLate);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.watch();
   waiting.shift();
@@ -59,7 +59,7 @@ test("who has got a slot is not handed back", () => {
 
 test("all at once when the worker stops, and none that are forgotten", () => {
   const handedBack: number[] = [];
-  const waiting = new Waiting(onLate);
+  const waiting = new PrefetchBuffer(onLate);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.handBack();
   expect(handedBack).toEqual([0, 1]);
@@ -72,7 +72,7 @@ test("all at once when the worker stops, and none that are forgotten", () => {
 
 test("what has ended before it had a slot takes none", () => {
   const handedBack: number[] = [];
-  const waiting = new Waiting(onLate);
+  const waiting = new PrefetchBuffer(onLate);
   const [a, b, c] = attempts(3, handedBack) as [RunningAttempt, RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);

@@ -1,7 +1,7 @@
 /** Tasks for later become pending when they are due. */
 import { expect, test } from "vitest";
 import { currentTask, SnoozeTask, task } from "../../src/index.ts";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { allEnded, ended, next, queueOnFile, read } from "./setup.ts";
 
@@ -80,7 +80,7 @@ const places = [
     async () => {
       const { queue } = await queueOnFile();
       // Hints may all be lost, as on a file system without inotify.
-      engineOf(queue).store.watch = () => () => undefined;
+      internalsOf(queue).store.watch = () => () => undefined;
       return queue;
     },
   ],

@@ -10,7 +10,7 @@ import {
   type TaskId,
   type Worker,
 } from "../../src/index.ts";
-import { engineOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/queue/internals.ts";
 import type { Store } from "../../src/store.ts";
 import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
 
@@ -118,9 +118,12 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** Puts itself between a worker and its store's turns; the turns themselves are the real ones. */
-export function aroundTurns(queue: Queue, around: (turn: Store["turn"]) => Store["turn"]): void {
-  const { store } = engineOf(queue);
-  store.turn = around(store.turn);
+export function aroundTurns(
+  queue: Queue,
+  around: (turn: Store["settleAndClaim"]) => Store["settleAndClaim"],
+): void {
+  const { store } = internalsOf(queue);
+  store.settleAndClaim = around(store.settleAndClaim);
 }
 
 /** What a thrower of anything needs, since the linter rightly wants errors thrown elsewhere. */

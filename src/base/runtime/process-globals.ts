@@ -4,7 +4,7 @@
  */
 
 /** The value of this name in this thread, made by whichever copy asks first. */
-export function shared<T>(name: string, make: () => T): T {
+export function processGlobal<T>(name: string, make: () => T): T {
   const key = Symbol.for(`dbq-ts.${name}`);
   const all = globalThis as unknown as Record<symbol, T | undefined>;
   const value = all[key] ?? make();

@@ -4,7 +4,7 @@ import { brand, isInstance } from "../../errors.ts";
 import { type Duration, longestWait, milliseconds } from "../options/durations.ts";
 
 /** What tells the worker of whichever copy of dbq that this was thrown on purpose. */
-abstract class Steering extends Error {
+abstract class ControlError extends Error {
   /** @internal */
   get [brand](): true {
     return true;
@@ -17,7 +17,7 @@ abstract class Steering extends Error {
 }
 
 /** The task ends as `cancelled`, and is not tried again. */
-export class CancelTask extends Steering {
+export class CancelTask extends ControlError {
   override readonly name = "CancelTask";
 
   constructor(why = "cancelled by its handler") {
@@ -26,7 +26,7 @@ export class CancelTask extends Steering {
 }
 
 /** The task comes back after `delay`; no retry is charged. */
-export class SnoozeTask extends Steering {
+export class SnoozeTask extends ControlError {
   override readonly name = "SnoozeTask";
   /** Milliseconds. */
   readonly delay: number;

@@ -4,7 +4,7 @@ import { UnregisteredFunctionError } from "../../errors.ts";
 import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 import { label } from "../options/validators.ts";
-import { shared } from "../runtime/process-globals.ts";
+import { processGlobal } from "../runtime/process-globals.ts";
 import {
   type CallOptions,
   overridden,
@@ -59,8 +59,8 @@ interface Registration {
   overrides: Partial<ReadCallOptions>;
 }
 
-const definitions = shared("definitions", () => new Map<string, TaskDefinition>());
-const registrations = shared("registrations", () => new WeakMap<object, Registration>());
+const definitions = processGlobal("definitions", () => new Map<string, TaskDefinition>());
+const registrations = processGlobal("registrations", () => new WeakMap<object, Registration>());
 
 /**
  * Registers `fn` under `name`.

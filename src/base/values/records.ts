@@ -4,7 +4,7 @@ import type { StoredAttempt } from "../../store.ts";
 import type { Attempt, JsonObject, Task, TaskError, TaskId, TaskRecord } from "../../task.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
 
-export function taskOf<R = unknown>(record: TaskRecord): Task<R> {
+export function toTask<R = unknown>(record: TaskRecord): Task<R> {
   return {
     ...record,
     id: record.id as TaskId<R>,
@@ -23,7 +23,7 @@ export function taskOf<R = unknown>(record: TaskRecord): Task<R> {
   };
 }
 
-export function attemptOf(stored: StoredAttempt): Attempt {
+export function toAttempt(stored: StoredAttempt): Attempt {
   const { taskId, generationId, workerId, outcome, errorName, errorMessage, errorStack } = stored;
   const error: TaskError | null =
     errorName === null && errorMessage === null

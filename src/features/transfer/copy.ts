@@ -1,6 +1,6 @@
 /** Copies rows from one store to another until both have the same, a bounded number of bytes at a time. */
 import { DatabaseError } from "../../errors.ts";
-import type { MovedRow, MovedTable, MovingStore, Stamp } from "../../transfer-store.ts";
+import type { MovedRow, MovedTable, RowVersion, TransferStore } from "../../store.ts";
 
 /** Rows that are looked at together. */
 const pageRows = 5_000;
@@ -29,8 +29,8 @@ export interface Tally {
 }
 
 export interface CopyHost {
-  source: MovingStore;
-  target: MovingStore;
+  source: TransferStore;
+  target: TransferStore;
   run: string;
   /** So many more rows are as they are to be. */
   onRows(rows: number): void;
@@ -40,7 +40,7 @@ export interface CopyHost {
 
 /** Of both databases, the rows with ids up to `until`. */
 interface Page {
-  wanted: Stamp[];
+  wanted: RowVersion[];
   there: Map<number, string>;
   until: number;
 }
@@ -81,20 +81,25 @@ export class Copier {
   async #page(table: MovedTable, after: number): Promise<Page> {
     const { source, target } = this.#host;
     const pages = await Promise.all([
-      source.stamps(table, after, pageRows),
-      target.stamps(table, after, pageRows),
+      source.rowVersions(table, after, pageRows),
+      target.rowVersions(table, after, pageRows),
     ]);
     const until = Math.min(
-      ...pages.map((page) => (page.length < pageRows ? Number.MAX_SAFE_INTEGER : (page.at(-1) as Stamp).id)),
+      ...pages.map((page) =>
+        page.length < pageRows ? Number.MAX_SAFE_INTEGER : (page.at(-1) as RowVersion).id,
+      ),
     );
-    const [wanted, there] = pages.map((page) => page.filter(({ id }) => id <= until)) as [Stamp[], Stamp[]];
+    const [wanted, there] = pages.map((page) => page.filter(({ id }) => id <= until)) as [
+      RowVersion[],
+      RowVersion[],
+    ];
     return { wanted, there: new Map(there.map(({ id, version }) => [id, version])), until };
   }
 
   /** @returns how many rows were written */
   async #carry(
     table: MovedTable,
-    stamps: readonly Stamp[],
+    stamps: readonly RowVersion[],
     there: ReadonlyMap<number, string>,
   ): Promise<number> {
     const { source, target, check, onRows } = this.#host;
@@ -170,8 +175,8 @@ async function refusalOf(act: () => Promise<void>): Promise<DatabaseError | unde
   }
 }
 
-function* chunks(stamps: readonly Stamp[]): Generator<Stamp[]> {
-  let some: Stamp[] = [];
+function* chunks(stamps: readonly RowVersion[]): Generator<RowVersion[]> {
+  let some: RowVersion[] = [];
   let bytes = 0;
   for (const stamp of stamps) {
     if (some.length === chunk.rows || (some.length > 0 && bytes + stamp.bytes > chunk.bytes)) {

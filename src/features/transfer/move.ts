@@ -11,10 +11,10 @@
 import { randomUUID } from "node:crypto";
 import { callable, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { DatabaseError } from "../../errors.ts";
-import { engineOf } from "../../queue/internals.ts";
+import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Store } from "../../store.ts";
-import { type MoveMark, type MoveState, movedTables } from "../../transfer-store.ts";
+import { movedTables, type TransferPhase, type TransferState } from "../../store.ts";
 import { Copier, MoveTakenOverError, UnkeptRowsError } from "./copy.ts";
 import { freeOfWorkers, refuseWork } from "./workers.ts";
 
@@ -65,8 +65,8 @@ export async function moveQueue(from: Queue, to: Queue, options?: MoveOptions): 
     onProgress: callable,
   });
   const { from: oldName = "the old database", to: newName = "the new database" } = read.names ?? {};
-  const source = { name: oldName, store: engineOf(from).store };
-  const target = { name: newName, store: engineOf(to).store };
+  const source = { name: oldName, store: internalsOf(from).store };
+  const target = { name: newName, store: internalsOf(to).store };
   return await new Move(source, target, read).run();
 }
 
@@ -97,7 +97,7 @@ class Move {
   }
 
   async run(): Promise<Moved> {
-    const old = await this.#source.store.moving.mark();
+    const old = await this.#source.store.transfer.state();
     if (!(await this.#hasMoved(old))) {
       await this.#begin(old);
       await this.#copy();
@@ -109,13 +109,13 @@ class Move {
   // ---- begin ---------------------------------------------------------------------------------
 
   /** Whether all is carried over already. @throws DatabaseError when the old database cannot be moved */
-  async #hasMoved(old: MoveMark | undefined): Promise<boolean> {
+  async #hasMoved(old: TransferState | undefined): Promise<boolean> {
     const { name } = this.#source;
-    if (old?.state === "preparing" || old?.state === "filling")
+    if (old?.phase === "preparing" || old?.phase === "filling")
       throw new DatabaseError(`${name}: a move from ${old.other} to here has not ended: end that one first`);
-    if (old?.state !== "moved") return false;
-    const now = await this.#target.store.moving.mark();
-    if (now?.run !== old.run || now.state === "moved")
+    if (old?.phase !== "moved") return false;
+    const now = await this.#target.store.transfer.state();
+    if (now?.run !== old.run || now.phase === "moved")
       throw new DatabaseError(`${name}: its tasks have been moved to ${old.other} before`);
     this.#run = now.run;
     this.#resumed = true;
@@ -123,43 +123,43 @@ class Move {
   }
 
   /** From here on nobody else goes on with this move, and nobody but it writes to the new database. */
-  async #begin(old: MoveMark | undefined): Promise<void> {
-    const { moving } = this.#source.store;
-    const wasBegun = old?.state === "copying" || old?.state === "closing";
+  async #begin(old: TransferState | undefined): Promise<void> {
+    const { transfer } = this.#source.store;
+    const wasBegun = old?.phase === "copying" || old?.phase === "closing";
     if (old && wasBegun) this.#moveId = old.moveId;
     else await freeOfWorkers(this.#source, this.#check);
     const mine = this.#mark("copying");
-    if (!(await moving.setMark(mine, old))) throw new MoveTakenOverError();
+    if (!(await transfer.setState(mine, old))) throw new MoveTakenOverError();
     if (wasBegun) {
-      if (!(await moving.unseal(this.#run))) throw new MoveTakenOverError();
+      if (!(await transfer.unfreeze(this.#run))) throw new MoveTakenOverError();
       await freeOfWorkers(this.#source, this.#check);
     }
-    const now = await this.#target.store.moving.mark();
-    this.#resumed = now?.moveId === this.#moveId && now.state === "filling";
+    const now = await this.#target.store.transfer.state();
+    this.#resumed = now?.moveId === this.#moveId && now.phase === "filling";
     if (now && this.#resumed) await this.#goOn(now);
     else await this.#prepare(now).catch((error) => this.#giveUp(error, old, mine));
   }
 
-  async #goOn(now: MoveMark): Promise<void> {
-    if (!(await this.#target.store.moving.setMark({ ...now, run: this.#run }, now)))
+  async #goOn(now: TransferState): Promise<void> {
+    if (!(await this.#target.store.transfer.setState({ ...now, run: this.#run }, now)))
       throw new MoveTakenOverError();
   }
 
-  async #giveUp(error: unknown, old: MoveMark | undefined, mine: MoveMark): Promise<never> {
-    await this.#source.store.moving.setMark(old?.state === "closing" ? mine : old, mine);
+  async #giveUp(error: unknown, old: TransferState | undefined, mine: TransferState): Promise<never> {
+    await this.#source.store.transfer.setState(old?.phase === "closing" ? mine : old, mine);
     throw error;
   }
 
   /** Seals the new database, which has to be empty. */
-  async #prepare(now: MoveMark | undefined): Promise<void> {
-    const { moving } = this.#target.store;
+  async #prepare(now: TransferState | undefined): Promise<void> {
+    const { transfer } = this.#target.store;
     if (now?.run === this.#run)
       throw new DatabaseError(`${this.#source.name} and ${this.#target.name} are the same database`);
     await this.#refuseTasks(now);
     await freeOfWorkers(this.#target, this.#check);
-    if (!(await moving.setMark(this.#mark("preparing"), now))) throw new MoveTakenOverError();
+    if (!(await transfer.setState(this.#mark("preparing"), now))) throw new MoveTakenOverError();
     try {
-      if (!(await moving.seal(this.#run))) throw new MoveTakenOverError();
+      if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();
       // What came before it was sealed.
       await this.#refuseTasks(now);
       await refuseWork(this.#target);
@@ -167,38 +167,44 @@ class Move {
       await this.#restore(now);
       throw error;
     }
-    if (!(await moving.advance(this.#run, "preparing", "filling"))) throw new MoveTakenOverError();
+    if (!(await transfer.advance(this.#run, "preparing", "filling"))) throw new MoveTakenOverError();
   }
 
   /** The new database is as it was. */
-  async #restore(before: MoveMark | undefined): Promise<void> {
-    const { moving } = this.#target.store;
-    if (!(await moving.advance(this.#run, "preparing", "preparing"))) return;
+  async #restore(before: TransferState | undefined): Promise<void> {
+    const { transfer } = this.#target.store;
+    if (!(await transfer.advance(this.#run, "preparing", "preparing"))) return;
     const mine = this.#mark("preparing");
-    if (before && before.state !== "filled" && before.state !== "copying") {
+    if (before && before.phase !== "filled" && before.phase !== "copying") {
       // It was sealed, and is again, with what it said then.
-      if (await moving.setMark(before, mine)) await moving.seal(before.run);
-    } else if (await moving.unseal(this.#run)) await moving.setMark(before, mine);
+      if (await transfer.setState(before, mine)) await transfer.freeze(before.run);
+    } else if (await transfer.unfreeze(this.#run)) await transfer.setState(before, mine);
   }
 
-  async #refuseTasks(before: MoveMark | undefined): Promise<void> {
+  async #refuseTasks(before: TransferState | undefined): Promise<void> {
     const { name, store } = this.#target;
-    const tasks = await store.moving.size("dbq_tasks");
+    const tasks = await store.transfer.size("dbq_tasks");
     if (tasks === 0) return;
     const theirs =
-      before?.state === "filling" ? `of a move from ${before.other} that has not ended` : "of its own";
+      before?.phase === "filling" ? `of a move from ${before.other} that has not ended` : "of its own";
     throw new DatabaseError(
       `${name}: it has ${tasks} tasks ${theirs}: tasks keep their ids, so move them to a database that has none`,
     );
   }
 
-  #mark(state: MoveState): MoveMark {
+  #mark(state: TransferPhase): TransferState {
     const { name } = this.#source;
-    const isOld = state === "copying";
-    const refusal = isOld
+    const isSource = state === "copying";
+    const refusal = isSource
       ? `this queue moves to ${this.#target.name}: nothing is written here any more`
       : `the tasks of ${name} are being moved to here: run "dbq move" to its end`;
-    return { moveId: this.#moveId, run: this.#run, state, other: isOld ? this.#target.name : name, refusal };
+    return {
+      moveId: this.#moveId,
+      run: this.#run,
+      phase: state,
+      other: isSource ? this.#target.name : name,
+      refusal,
+    };
   }
 
   readonly #check = (): void => this.#options.signal?.throwIfAborted();
@@ -212,7 +218,7 @@ class Move {
 
   /** @returns how many rows were written @throws UnkeptRowsError */
   async #copyOnce(state: "copying" | "closing"): Promise<number> {
-    const [source, target] = [this.#source.store.moving, this.#target.store.moving];
+    const [source, target] = [this.#source.store.transfer, this.#target.store.transfer];
     this.#round += 1;
     const [tasks, attempts] = [await source.size("dbq_tasks"), await source.size("dbq_attempts")];
     const progress = { state, round: this.#round, done: 0, total: tasks + attempts };
@@ -237,17 +243,17 @@ class Move {
 
   /** From here on the old database takes nothing; when something fails, it does again, unless it has been `moved` by then. */
   async #close(): Promise<void> {
-    const { moving } = this.#source.store;
-    if (!(await moving.advance(this.#run, "copying", "closing"))) throw new MoveTakenOverError();
+    const { transfer } = this.#source.store;
+    if (!(await transfer.advance(this.#run, "copying", "closing"))) throw new MoveTakenOverError();
     try {
-      if (!(await moving.seal(this.#run))) throw new MoveTakenOverError();
+      if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();
       await refuseWork(this.#source);
-      if (!(await this.#target.store.moving.removeKeyed(this.#run))) throw new MoveTakenOverError();
+      if (!(await this.#target.store.transfer.removeKeyedTasks(this.#run))) throw new MoveTakenOverError();
       await this.#copyOnce("closing");
       await this.#compareSizes();
       await this.#carryIds();
       this.#check();
-      if (!(await moving.advance(this.#run, "closing", "moved"))) throw new MoveTakenOverError();
+      if (!(await transfer.advance(this.#run, "closing", "moved"))) throw new MoveTakenOverError();
     } catch (error) {
       await this.#reopen(error);
       throw error;
@@ -258,7 +264,8 @@ class Move {
   async #reopen(reason: unknown): Promise<void> {
     const { name, store } = this.#source;
     try {
-      if (await store.moving.advance(this.#run, "closing", "copying")) await store.moving.unseal(this.#run);
+      if (await store.transfer.advance(this.#run, "closing", "copying"))
+        await store.transfer.unfreeze(this.#run);
     } catch (error) {
       // What the signal says may be that all is as it was.
       const why = this.#options.signal?.aborted ? "the move was stopped" : messageOf(reason);
@@ -273,7 +280,7 @@ class Move {
   async #compareSizes(): Promise<void> {
     const [from, to] = [this.#source, this.#target];
     for (const table of movedTables) {
-      const [old, now] = [await from.store.moving.size(table), await to.store.moving.size(table)];
+      const [old, now] = [await from.store.transfer.size(table), await to.store.transfer.size(table)];
       if (old === now) continue;
       throw new DatabaseError(`${table}: ${from.name} has ${old} rows, ${to.name} ${now}: look for odd ids`);
     }
@@ -281,17 +288,17 @@ class Move {
 
   /** An id that was given once, if only to a task that is gone, is not given again. */
   async #carryIds(): Promise<void> {
-    const [source, target] = [this.#source.store.moving, this.#target.store.moving];
+    const [source, target] = [this.#source.store.transfer, this.#target.store.transfer];
     for (const table of movedTables) await target.setLastId(table, await source.lastId(table));
   }
 
   /** The new database takes tasks and workers. */
   async #open(): Promise<Moved> {
-    const { moving } = this.#target.store;
-    const [tasks, attempts] = [await moving.size("dbq_tasks"), await moving.size("dbq_attempts")];
-    if ((await moving.mark())?.state === "filling") {
-      await moving.unseal(this.#run);
-      await moving.advance(this.#run, "filling", "filled");
+    const { transfer } = this.#target.store;
+    const [tasks, attempts] = [await transfer.size("dbq_tasks"), await transfer.size("dbq_attempts")];
+    if ((await transfer.state())?.phase === "filling") {
+      await transfer.unfreeze(this.#run);
+      await transfer.advance(this.#run, "filling", "filled");
     }
     return { tasks, attempts, ...this.#changed, resumed: this.#resumed };
   }

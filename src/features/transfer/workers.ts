@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError } from "../../errors.ts";
 import type { Store, WorkerRecord } from "../../store.ts";
-import { Deaths } from "../../worker/maintenance.ts";
+import { FailureDetector } from "../../worker/failure-detector.ts";
 
 /** Milliseconds between looks at workers of which it is not yet known. */
 const look = { shortest: 20, longest: 400 };
@@ -20,10 +20,10 @@ interface Side {
  */
 export async function freeOfWorkers(side: Side, check: () => void): Promise<void> {
   const { store } = side;
-  const deaths = new Deaths();
+  const deaths = new FailureDetector();
   for (let workers = await store.workers(); workers.length > 0; workers = await store.workers()) {
     check();
-    const dead = await deaths.among(workers, () => store.beat(""));
+    const dead = await deaths.findDead(workers, () => store.heartbeat(""));
     for (const { id, beat } of dead) await store.rescue(id, beat);
     const live = workers.filter((worker) => !dead.includes(worker) && seemsAlive(worker));
     if (live.length > 0) throw new DatabaseError(`${side.name}: ${running(live)}`);

@@ -1,8 +1,8 @@
 /** Connections to MySQL and MariaDB, and what their errors mean. */
 import type { ConnectionOptions, ResultSetHeader } from "mysql2";
 import type { Use } from "../server/open.ts";
-import { type Answer, type Connection, timeouts } from "../server/pool.ts";
-import { type Failure, thrownBy } from "../server/run.ts";
+import { type Connection, type QueryResult, timeouts } from "../server/pool.ts";
+import { driverError, type Failure } from "../server/run.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Seconds that a row is waited for which others hold: by dbq's own questions, and by an app's. */
@@ -110,7 +110,7 @@ async function prepare(query: Connection["query"], use: Use): Promise<void> {
   );
 }
 
-export function answerOf(result: unknown): Answer {
+export function answerOf(result: unknown): QueryResult {
   if (Array.isArray(result)) return { rows: result, changed: 0, insertId: 0 };
   const { affectedRows, insertId } = result as ResultSetHeader;
   return { rows: [], changed: affectedRows, insertId };
@@ -161,7 +161,7 @@ const elsewhere = new Set([1290, 1792, 1836, 1047]);
 const lost = new Set([1053, 1180, 1927, 3169, 4031]);
 
 export function failureOf(thrown: unknown): Failure {
-  const error = thrownBy(thrown);
+  const error = driverError(thrown);
   const { errno = 0, code, fatal } = error as { errno?: number; code?: unknown; fatal?: boolean };
   if (passing.has(errno) || isDuplicate(error)) return "passing";
   if (errno === lockTimedOut) return "held";

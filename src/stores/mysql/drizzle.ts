@@ -2,7 +2,7 @@
 import type { Connection as PromiseConnection } from "mysql2/promise";
 import type { Diagnosis } from "../../store.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
-import type { Asked } from "../server/pool.ts";
+import type { Queryable } from "../server/pool.ts";
 import { endedTransaction } from "../server/within.ts";
 import { answerOf } from "./connection.ts";
 
@@ -26,19 +26,19 @@ export async function mysqlDrizzleOver(client: unknown): Promise<ServerDrizzle> 
 const open = new WeakSet<ServerDrizzle>();
 
 /** A handle that was never seen open is asked for: its end was not seen either. */
-export async function checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void> {
+export async function checkOpen(tx: ServerDrizzle, asked: Queryable): Promise<void> {
   if (open.has(tx)) return;
   if ((await isInTransaction(asked)) === false) throw endedTransaction();
   open.add(tx);
 }
 
 /** Whether the app has said BEGIN itself on the one connection that its database has, as far as the server tells. */
-export async function hasBegun(asked: Asked): Promise<boolean> {
+export async function hasBegun(asked: Queryable): Promise<boolean> {
   return (await isInTransaction(asked)) === true;
 }
 
 /** MariaDB says so; MySQL has no such variable. */
-async function isInTransaction(asked: Asked): Promise<boolean | undefined> {
+async function isInTransaction(asked: Queryable): Promise<boolean | undefined> {
   try {
     return Number((await asked.query("select @@in_transaction as open", [])).rows[0]?.[0]) === 1;
   } catch (error) {
@@ -48,12 +48,12 @@ async function isInTransaction(asked: Asked): Promise<boolean | undefined> {
 }
 
 /** Whether row locks stop at this node, because others are written to as well. */
-export async function isCluster(asked: Asked): Promise<boolean> {
+export async function isCluster(asked: Queryable): Promise<boolean> {
   const { rows } = await asked.query("show status like 'wsrep_cluster_size'", []);
   return Number(rows[0]?.[1] ?? 0) > 0;
 }
 
-export async function diagnoseMysql(asked: Asked): Promise<Diagnosis[]> {
+export async function diagnoseMysql(asked: Queryable): Promise<Diagnosis[]> {
   const text = `select version(), database(), @@innodb_flush_log_at_trx_commit, @@read_only, @@max_connections, @@max_allowed_packet`;
   const [version, database, flush, readOnly, connections, packet] =
     (await asked.query(text, [])).rows[0] ?? [];

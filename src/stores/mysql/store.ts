@@ -2,8 +2,8 @@
 import { sql } from "drizzle-orm/sql/sql";
 import type { Store } from "../../store.ts";
 import { openDatabase, openUrl, type ServerDriver } from "../server/open.ts";
-import type { Asked } from "../server/pool.ts";
-import { ask, integersIn, listOf, type ServerSteps, storable, thrownBy } from "../server/run.ts";
+import type { Queryable } from "../server/pool.ts";
+import { driverError, execute, integersIn, listOf, type ServerSteps, storable } from "../server/run.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
 import { Compiler } from "../sql/compile.ts";
 import type { Dialect } from "../sql/dialect.ts";
@@ -73,7 +73,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterSet: sql.raw(""),
   }),
   only: (id) => sql`${id}`,
-  moving: mysqlMoving,
+  transfer: mysqlMoving,
 };
 
 const compiler = new Compiler({ quote: "`", parameter: () => "?", items: base.items });
@@ -84,7 +84,7 @@ const isThere = new Set([1050, 1060, 1061, 1091]);
 /** This user may not: in this database, with this table. */
 const denied = new Set([1044, 1142]);
 
-const numberOf = (error: unknown) => Number((thrownBy(error) as { errno?: unknown }).errno);
+const numberOf = (error: unknown) => Number((driverError(error) as { errno?: unknown }).errno);
 
 /**
  * How many rows one statement may have, and characters: it is one packet, of 16 MiB at most unless a server says otherwise,
@@ -118,7 +118,7 @@ const steps: ServerSteps = {
   isOneInsert: (tasks) => [...packets(tasks)].length === 1,
   id: async (asked, query, params) => {
     try {
-      return (await ask(asked, compiler.compile(query), params)).insertId;
+      return (await execute(asked, compiler.compile(query), params)).insertId;
     } catch (error) {
       if (isDuplicate(error)) return undefined;
       throw error;
@@ -143,7 +143,7 @@ const steps: ServerSteps = {
     if (kept.size === 0) return params.map(() => false);
     let changed = 0;
     for (const some of packets(there))
-      changed += (await ask(asked, compiler.compileMany(query), { items: listOf(some) })).changed;
+      changed += (await execute(asked, compiler.compileMany(query), { items: listOf(some) })).changed;
     if (changed === there.length) return params.map((one) => kept.has(one));
     // Somebody has bent a row by hand, so that no UPDATE finds it.
     const after = await generations(asked, ids);
@@ -151,17 +151,22 @@ const steps: ServerSteps = {
   },
 };
 
-const flavours = new WeakMap<Asked, { returns: boolean; step: number }>();
+const flavours = new WeakMap<Queryable, { returns: boolean; step: number }>();
 
 /** MariaDB says which rows it inserted. MySQL says the first; of rows that are written out the others follow it. */
-async function insertedRows(asked: Asked, text: string, values: unknown[], count: number): Promise<number[]> {
+async function insertedRows(
+  asked: Queryable,
+  text: string,
+  values: unknown[],
+  count: number,
+): Promise<number[]> {
   const { returns, step } = flavours.get(asked) ?? (await flavourOf(asked));
   if (returns) return integersIn(await asked.query(`${text} returning id`, values));
   const { insertId } = await asked.query(text, values);
   return Array.from({ length: count }, (_, n) => insertId + n * step);
 }
 
-async function flavourOf(asked: Asked) {
+async function flavourOf(asked: Queryable) {
   const { rows } = await asked.query("select version() as version, @@auto_increment_increment as step", []);
   const [version, step] = rows[0] ?? [];
   const flavour = { returns: /mariadb/i.test(String(version)), step: Number(step) };
@@ -170,7 +175,7 @@ async function flavourOf(asked: Asked) {
 }
 
 /** Of rows which are locked by it, by their ids. Each is looked up: a scan would lock rows of others too. */
-async function generations(asked: Asked, ids: string): Promise<Map<number, number>> {
+async function generations(asked: Queryable, ids: string): Promise<Map<number, number>> {
   const text = `select id, generation_id from json_table(?, '$[*]' columns (value bigint path '$')) as list
     straight_join dbq_tasks force index (primary) on id = value for update`;
   const { rows } = await asked.query(text, [ids]);
@@ -199,7 +204,7 @@ const kind: ServerKind = {
   drizzle: mysqlDrizzle,
   strategyFor: async (asked) => ((await isCluster(asked)) ? "optimistic" : "skip-locked"),
   diagnose: diagnoseMysql,
-  tellInside: undefined,
+  notifyInside: undefined,
   checkOpen,
   hasBegun,
 };
@@ -209,7 +214,7 @@ const driver: ServerDriver = {
   config: configOf,
   connect: connectMysql,
   drizzleOver: mysqlDrizzleOver,
-  teller: () => undefined,
+  notifier: () => undefined,
   settingsOf,
   isOne,
   connector: new URL("./heartbeat-connector.mjs", import.meta.url),

@@ -7,8 +7,8 @@
  * of a run that came after it is among them, as that one makes its triggers when the mark is its own. Nor is one on which
  * the next run relies while it fills the new database: who has made those drops them only when all is there.
  */
-import { isOld } from "../../transfer-store.ts";
-import type { MovingText } from "../sql/dialect.ts";
+import { isSource } from "../../store.ts";
+import type { TransferText } from "../sql/dialect.ts";
 
 const sealed = "state in ('preparing', 'filling', 'closing', 'moved') and door = 0";
 const old = "state in ('closing', 'moved')";
@@ -30,7 +30,7 @@ const refuses = (name: string, event: string, table: string, when: string): stri
 // Of a lock on a table, which is waited for a day otherwise, and everybody else then waits too.
 const settings = "set session lock_wait_timeout = 5";
 
-export const mysqlMoving: MovingText = {
+export const mysqlMoving: TransferText = {
   isMarked:
     "select 1 from information_schema.tables where table_schema = database() and table_name = 'dbq_move'",
   makeMark:
@@ -38,7 +38,7 @@ export const mysqlMoving: MovingText = {
   triggers:
     "select trigger_name from information_schema.triggers where trigger_schema = database() and left(trigger_name, 9) = 'dbq_move_'",
   // Each CREATE waits for those who write to the table: so a run makes its own, whichever are there.
-  seal: ({ run, state }, triggers) => {
+  freeze: ({ run, phase }, triggers) => {
     const missing = (name: string, event: string, table: string, when = sealed): string[] => {
       const own = `dbq_move_${name}_${run.replaceAll("-", "")}`;
       return triggers.includes(own) ? [] : [refuses(own, event, table, when)];
@@ -48,10 +48,10 @@ export const mysqlMoving: MovingText = {
       ...missing("insert", "insert", "dbq_tasks"),
       ...missing("update", "update", "dbq_tasks"),
       ...missing("register", "insert", "dbq_workers"),
-      ...(isOld(state) ? missing("delete", "delete", "dbq_tasks", old) : []),
+      ...(isSource(phase) ? missing("delete", "delete", "dbq_tasks", old) : []),
     ];
   },
-  unseal: (triggers) => [settings, ...triggers.map((name) => `drop trigger if exists ${name}`)],
+  unfreeze: (triggers) => [settings, ...triggers.map((name) => `drop trigger if exists ${name}`)],
   // information_schema may be a day old on MySQL.
   lastId: (table) => `show create table ${table}`,
   toLastId: ([, text]) => Number(/ AUTO_INCREMENT=(\d+)[^)]*$/.exec(String(text))?.[1] ?? 1) - 1,

@@ -8,7 +8,7 @@
  * held has to run again within a second; less often where it takes so long that it would take more than a tenth of the time.
  */
 /** A place in the order of claims: priority descending, id ascending. */
-export interface Head {
+export interface ClaimCursor {
   priority: number;
   id: number;
 }
@@ -21,9 +21,10 @@ const allRarely = 5_000;
 const costly = 20;
 
 /** Before everything: below the lowest priority there is nothing, and above it is all. */
-const start: Head = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
+const start: ClaimCursor = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
 
-const isLater = (a: Head, b: Head) => a.priority < b.priority || (a.priority === b.priority && a.id > b.id);
+const isLater = (a: ClaimCursor, b: ClaimCursor) =>
+  a.priority < b.priority || (a.priority === b.priority && a.id > b.id);
 
 /** What a look has found. */
 export interface Look {
@@ -37,8 +38,8 @@ export interface Look {
   took: number;
 }
 
-export class Heads {
-  readonly #heads = new Map<string, Head>();
+export class ClaimCursors {
+  readonly #heads = new Map<string, ClaimCursor>();
   #lookedAtAll = Number.NEGATIVE_INFINITY;
   /** By looks at all: the quicker of the last two, since any one can meet a checkpoint. */
   #took = 0;
@@ -55,12 +56,12 @@ export class Heads {
     return this.#took > costly;
   }
 
-  of(key: string, fromHeads: boolean): Head {
+  of(key: string, fromHeads: boolean): ClaimCursor {
     return (fromHeads ? this.#heads.get(key) : undefined) ?? start;
   }
 
   /** `last`: of each key, what was claimed last. True: there may be more behind the heads, and now is the time to look. */
-  note({ fromHeads, full, leaves, took }: Look, last: ReadonlyMap<string, Head>): boolean {
+  note({ fromHeads, full, leaves, took }: Look, last: ReadonlyMap<string, ClaimCursor>): boolean {
     this.#wasFull = full;
     if (!fromHeads) {
       this.#lookedAtAll = performance.now();
@@ -73,7 +74,7 @@ export class Heads {
   }
 
   /** `back`: after a look at all that was cut short, what comes next is behind what was claimed, wherever the head was. */
-  #move(last: ReadonlyMap<string, Head>, back: boolean): void {
+  #move(last: ReadonlyMap<string, ClaimCursor>, back: boolean): void {
     for (const [key, head] of last) {
       const known = this.#heads.get(key);
       if (!known || back || isLater(head, known)) this.#heads.set(key, head);

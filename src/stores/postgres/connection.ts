@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Client, ClientConfig, QueryConfig } from "pg";
 import type { Use } from "../server/open.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
-import { type Failure, thrownBy } from "../server/run.ts";
+import { driverError, type Failure } from "../server/run.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Rows as arrays of text: what a column is, its reader knows. */
@@ -167,7 +167,7 @@ const lockTimedOut = "55P03";
 const elsewhere = new Set(["25006", "26000"]);
 
 export function failureOf(thrown: unknown): Failure {
-  const error = thrownBy(thrown);
+  const error = driverError(thrown);
   const {
     code,
     message = "",

@@ -1,8 +1,8 @@
 /** Drizzle on Postgres, over whichever driver; and facts about a server. */
 import type { Diagnosis } from "../../store.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
-import type { Asked } from "../server/pool.ts";
-import { thrownBy } from "../server/run.ts";
+import type { Queryable } from "../server/pool.ts";
+import { driverError } from "../server/run.ts";
 import { endedTransaction } from "../server/within.ts";
 
 /** node-postgres and PGlite answer with an object, postgres.js with an array that has a `count`. */
@@ -35,7 +35,7 @@ const transactions = new WeakMap<ServerDrizzle, string>();
  * Inside of a transaction a statement begins later than the transaction; by itself it is one. A handle that outlived its
  * transaction may find the connection in another one: that has another number.
  */
-export async function checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void> {
+export async function checkOpen(tx: ServerDrizzle, asked: Queryable): Promise<void> {
   const text =
     "select case when statement_timestamp() > transaction_timestamp() then pg_current_xact_id()::text end as number";
   const number = (await asked.query(text, []).catch(closed)).rows[0]?.[0] ?? (await numberBySavepoint(asked));
@@ -45,13 +45,13 @@ export async function checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void> 
 }
 
 /** Whether the app has said BEGIN itself on the one connection that its database has. A pool's is a new one each time. */
-export async function hasBegun(asked: Asked): Promise<boolean> {
+export async function hasBegun(asked: Queryable): Promise<boolean> {
   const text = "select case when statement_timestamp() > transaction_timestamp() then 1 else 0 end as begun";
   return Number((await asked.query(text, [])).rows[0]?.[0]) === 1;
 }
 
 /** Where the clock stands still for a millisecond (PGlite), a statement may begin when its transaction did. */
-async function numberBySavepoint(asked: Asked): Promise<unknown> {
+async function numberBySavepoint(asked: Queryable): Promise<unknown> {
   try {
     await asked.query("savepoint dbq", []);
     await asked.query("release savepoint dbq", []);
@@ -63,11 +63,11 @@ async function numberBySavepoint(asked: Asked): Promise<unknown> {
 
 /** PGlite knows by itself that a transaction is over. */
 function closed(error: unknown): never {
-  if (/transaction is closed/i.test(String((thrownBy(error) as Error).message))) throw endedTransaction();
+  if (/transaction is closed/i.test(String((driverError(error) as Error).message))) throw endedTransaction();
   throw error;
 }
 
-export async function diagnosePostgres(asked: Asked): Promise<Diagnosis[]> {
+export async function diagnosePostgres(asked: Queryable): Promise<Diagnosis[]> {
   const { rows } = await asked.query(
     `select current_setting('server_version') as version, current_database() as database, current_setting('synchronous_commit') as commit,
       pg_is_in_recovery() as standby, current_setting('max_connections') as connections, current_schema() as schema,

@@ -1,7 +1,7 @@
 /** LISTEN and NOTIFY: hints between processes. Losing one is harmless: whoever waits for one also polls. */
 import { randomBytes } from "node:crypto";
 import type { Client } from "pg";
-import { repeat } from "../../base/options/durations.ts";
+import { repeat } from "../../base/runtime/timers.ts";
 import type { Connection, ServerPool } from "../server/pool.ts";
 import { endOf, keeping } from "./connection.ts";
 
@@ -84,7 +84,7 @@ export class PostgresListener {
     this.#retryAfter = Math.min(this.#retryAfter * 2, longestRetry);
   }
 
-  note(): string | undefined {
+  payload(): string | undefined {
     if (this.#telling || this.#closed) return undefined;
     this.#telling = true;
     setTimeout(() => void this.#tellAll(), pause);
@@ -92,7 +92,7 @@ export class PostgresListener {
   }
 
   /** Tells the others, once for all that is committed until it has been told. */
-  tell(): void {
+  notify(): void {
     this.#toTell = true;
     if (this.#telling) return;
     this.#telling = true;
@@ -107,7 +107,7 @@ export class PostgresListener {
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
     this.#telling = false;
-    if (this.#toTell && !this.#closed) this.tell();
+    if (this.#toTell && !this.#closed) this.notify();
   }
 
   async close(): Promise<void> {

@@ -1,15 +1,15 @@
 /** On Postgres a turn of a worker is one statement: what has completed is settled, and as much is claimed, in one round trip. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { ClaimRequest, Outcome, Turn, TurnResult } from "../../store.ts";
+import type { ClaimRequest, Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
 import type { Dialect } from "../sql/dialect.ts";
-import { type Op, rows, tell, transaction } from "../sql/program.ts";
+import { notifyChange, type Program, rows, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, type Row, toClaimed } from "../sql/rows.ts";
 import { itemColumns, itemOf, listed, type Params, type Statement } from "../sql/statements.ts";
 import type { Operations } from "../sql/tasks.ts";
-import { type Head, Heads } from "./claim-cursor.ts";
+import { type ClaimCursor, ClaimCursors } from "./claim-cursor.ts";
 
 type Completed = Extract<Outcome, { kind: "completed" }>;
 
@@ -46,7 +46,7 @@ function seenOf(p: Params, i: number): SQL {
   );
 }
 
-function turnStatement(d: Dialect, settled: (p: Params) => SQL): (n: number) => Statement {
+function settleAndClaimStatement(d: Dialect, settled: (p: Params) => SQL): (n: number) => Statement {
   const now = sql.raw("statement_timestamp()");
   const columns = listed(d, candidateColumns);
   const nulls = sql.raw(candidateColumns.replace(/\w+/g, "null"));
@@ -68,7 +68,7 @@ function turnStatement(d: Dialect, settled: (p: Params) => SQL): (n: number) => 
     chosen as (
       select id, generation_id from (
         select *, row_number() over (partition by fragile order by priority desc, id) as place from found) as placed
-      where place <= ${p.fragile} or not fragile),
+      where place <= ${p.crashSensitive} or not fragile),
     claimed as (
       update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null
@@ -83,7 +83,7 @@ function turnStatement(d: Dialect, settled: (p: Params) => SQL): (n: number) => 
 }
 
 /** The statement of a turn, for each number of probes: made once, whichever queue asks first. */
-export function turnStatements(ops: Operations, d: Dialect): (probes: number) => Statement {
+export function settleAndClaimStatements(ops: Operations, d: Dialect): (probes: number) => Statement {
   const { complete } = ops.statements;
   const many = d.items as NonNullable<Dialect["items"]>;
   const completing = (p: Params) =>
@@ -91,11 +91,11 @@ export function turnStatements(ops: Operations, d: Dialect): (probes: number) =>
       { id: itemOf("id"), generationId: itemOf("generationId"), result: itemOf("result") },
       many(sql`${p.items}`, itemColumns(["id", "generationId", "result"])),
     )} returning dbq_tasks.id`;
-  return onceForEach(turnStatement(d, completing));
+  return memoizeByKey(settleAndClaimStatement(d, completing));
 }
 
 /** Makes something for each key once. */
-function onceForEach<K, V>(make: (key: K) => V): (key: K) => V {
+function memoizeByKey<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>();
   return (key) => {
     const known = made.get(key) ?? make(key);
@@ -105,10 +105,13 @@ function onceForEach<K, V>(make: (key: K) => V): (key: K) => V {
 }
 
 /** The operations of one queue on Postgres, with turns in one statement. */
-export function turnInOne(ops: Operations, statementFor: (probes: number) => Statement): Operations {
+export function oneStatementOperations(
+  ops: Operations,
+  statementFor: (probes: number) => Statement,
+): Operations {
   /** For each set of queues and functions that is looked for: a look for some says nothing of where others are. */
-  const headsOf = onceForEach((_pairs: string) => new Heads());
-  const headParams = (heads: Heads, pairs: Pairs, fromHeads: boolean) =>
+  const headsOf = memoizeByKey((_pairs: string) => new ClaimCursors());
+  const headParams = (heads: ClaimCursors, pairs: Pairs, fromHeads: boolean) =>
     pairs.map((pair, i) => {
       const { priority, id } = heads.of(keyOf(...pair), fromHeads);
       const [priorityName, afterName] = headNames(i);
@@ -116,21 +119,25 @@ export function turnInOne(ops: Operations, statementFor: (probes: number) => Sta
     });
 
   /** @returns the result, to be asked for when nothing can undo the turn any more: what it claimed counts for the next look */
-  function* inOne(completed: readonly Completed[], claim: ClaimRequest, pairs: Pairs): Op<() => TurnResult> {
+  function* inOne(
+    completed: readonly Completed[],
+    claim: ClaimRequest,
+    pairs: Pairs,
+  ): Program<() => SettleAndClaimResult> {
     // By id: two who took the same rows in different orders would wait for each other.
     const list = completed
       .map(({ id, generationId, result }) => ({ id, generationId, result }))
       .sort((a, b) => a.id - b.id);
-    const { workerId, limit, fragile = limit } = claim;
+    const { workerId, limit, crashSensitive = limit } = claim;
     const heads = headsOf(JSON.stringify(pairs));
     const fromHeads = heads.may;
     const params = Object.assign(
-      { items: JSON.stringify(list), workerId, limit, fragile },
+      { items: JSON.stringify(list), workerId, limit, crashSensitive },
       probeParams(pairs),
       ...headParams(heads, pairs, fromHeads),
     );
     const answer = yield* rows(statementFor(pairs.length), params);
-    if (completed.length > 0) yield* tell();
+    if (completed.length > 0) yield* notifyChange();
     const said = answer.find((row) => row[0] !== null) ?? [];
     const ids = new Set(String(said[2] ?? "").split(","));
     const [seen, now, took, found] = [Number(said[1]), Number(said[3]), Number(said[4]), Number(said[5])];
@@ -139,7 +146,9 @@ export function turnInOne(ops: Operations, statementFor: (probes: number) => Sta
       .map((row) => asClaimed(row.slice(facts), workerId, now))
       .sort(byClaimOrder);
     const leaves = claimed.length < found;
-    const last = new Map<string, Head>(claimed.map((task) => [keyOf(task.queueName, task.func), task]));
+    const last = new Map<string, ClaimCursor>(
+      claimed.map((task) => [keyOf(task.queueName, task.func), task]),
+    );
     return () => {
       const behind = heads.note({ fromHeads, full: seen === limit, leaves, took }, last);
       return {
@@ -153,7 +162,7 @@ export function turnInOne(ops: Operations, statementFor: (probes: number) => Sta
   }
 
   /** Two outcomes of one task go one after the other; and what has not completed has more than one statement to it; then all of the turn is a transaction. */
-  function* turn(asked: Turn): Op<TurnResult> {
+  function* turn(asked: SettleAndClaim): Program<SettleAndClaimResult> {
     const { outcomes, claim } = asked;
     const pairs = claim && pairsOf(claim);
     if (!claim || !pairs || pairs.length === 0 || pairs.length > mostProbes) return yield* ops.turn(asked);

@@ -4,15 +4,15 @@ import type { Client } from "pg";
 import type { Store } from "../../store.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
 import { openDatabase, openUrl, type ServerDriver } from "../server/open.ts";
-import { ask, integersIn, listOf, type ServerSteps, thrownBy } from "../server/run.ts";
+import { driverError, execute, integersIn, listOf, type ServerSteps } from "../server/run.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
-import { type Compiled, Compiler, remembering } from "../sql/compile.ts";
+import { type Compiled, Compiler, memoize } from "../sql/compile.ts";
 import type { Dialect, ItemColumn } from "../sql/dialect.ts";
 import { operations } from "../sql/tasks.ts";
 import { configOf, connectPostgres, failureOf, isOne, settingsOf } from "./connection.ts";
 import { checkOpen, diagnosePostgres, hasBegun, postgresDrizzle } from "./drizzle.ts";
 import { notifyText, PostgresListener } from "./listener.ts";
-import { turnInOne, turnStatements } from "./settle-and-claim.ts";
+import { oneStatementOperations, settleAndClaimStatements } from "./settle-and-claim.ts";
 import { postgresMoving } from "./transfer.ts";
 
 const types = { integer: "bigint", real: "double precision", text: "text" };
@@ -84,18 +84,16 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // `= id` could be met by a walk through all of the index too, which looks cheap to a plan that is made while the table is
   // empty.
   only: (id) => sql`any (array[${id}::bigint])`,
-  moving: postgresMoving,
+  transfer: postgresMoving,
 };
 
 const compiler = new Compiler({ quote: '"', parameter: (index) => `$${index + 1}`, items: base.items });
 
 /** With the ids of what it wrote. */
-const returning = remembering(
-  ({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }),
-);
+const returning = memoize(({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }));
 
 /** And tells, once for all of them. */
-const telling = remembering(
+const telling = memoize(
   ({ text, names }: Compiled): Compiled => ({
     text: `${text} returning id, (${notifyText(names.length + 1)})`,
     names: [...names, "note"],
@@ -110,13 +108,13 @@ const steps: ServerSteps = {
   failureOf,
   isOneInsert: () => true,
   id: async (asked, query, params, note) =>
-    integersIn(await ask(asked, inserting(note)(compiler.compile(query)), { ...params, note }))[0],
+    integersIn(await execute(asked, inserting(note)(compiler.compile(query)), { ...params, note }))[0],
   ids: async (asked, query, params, note) => {
     const insert = inserting(note)(compiler.compileMany(query));
-    return integersIn(await ask(asked, insert, { items: listOf(params), note }));
+    return integersIn(await execute(asked, insert, { items: listOf(params), note }));
   },
   changes: async (asked, query, params) => {
-    const answer = await ask(asked, returning(compiler.compileMany(query)), { items: listOf(params) });
+    const answer = await execute(asked, returning(compiler.compileMany(query)), { items: listOf(params) });
     const changed = new Set(integersIn(answer));
     return params.map(({ id }) => changed.has(id as number));
   },
@@ -127,12 +125,12 @@ const optimistic: Dialect = { ...base, locks: false, spreads: true };
 
 /** Their texts are made once in a process, whichever queue asks first. */
 const [locking, spreading] = [operations(skipLocked), operations(optimistic)];
-const turnStatement = turnStatements(locking, skipLocked);
+const turnStatement = settleAndClaimStatements(locking, skipLocked);
 
 const kind: ServerKind = {
   steps,
   operations: {
-    "skip-locked": () => turnInOne(locking, turnStatement),
+    "skip-locked": () => oneStatementOperations(locking, turnStatement),
     optimistic: () => spreading,
   },
   migrations: {
@@ -142,13 +140,13 @@ const kind: ServerKind = {
     lock: "select pg_advisory_xact_lock(6578801)",
     unlock: undefined,
     isDone: () => false,
-    isDenied: (error) => (thrownBy(error) as { code?: unknown }).code === "42501",
+    isDenied: (error) => (driverError(error) as { code?: unknown }).code === "42501",
     integer: "integer",
   },
   drizzle: postgresDrizzle,
   strategyFor: async () => "skip-locked",
   diagnose: diagnosePostgres,
-  tellInside: (asked) => asked.query(notifyText(1), [""]),
+  notifyInside: (asked) => asked.query(notifyText(1), [""]),
   checkOpen,
   hasBegun,
 };
@@ -161,7 +159,7 @@ const driver: ServerDriver = {
     const { drizzle } = await import("drizzle-orm/node-postgres");
     return drizzle(client as Client) as unknown as ServerDrizzle;
   },
-  teller: (pool) => new PostgresListener(pool),
+  notifier: (pool) => new PostgresListener(pool),
   settingsOf,
   isOne,
   connector: new URL("./heartbeat-connector.mjs", import.meta.url),

@@ -1,6 +1,6 @@
 /** What a move needs of Postgres. */
-import { isOld } from "../../transfer-store.ts";
-import type { MovingText } from "../sql/dialect.ts";
+import { isSource } from "../../store.ts";
+import type { TransferText } from "../sql/dialect.ts";
 
 /** A lock that does not come is waited for again: while it is waited for, nobody else gets one either. */
 const settings = ["set local client_min_messages = warning", "set local lock_timeout = '5s'"];
@@ -39,20 +39,20 @@ const unseal = [
   "drop function if exists dbq_move_refuse()",
 ];
 
-export const postgresMoving: MovingText = {
+export const postgresMoving: TransferText = {
   isMarked: "select 1 where to_regclass('dbq_move') is not null",
   makeMark:
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   triggers: undefined,
-  seal: ({ state }) => [
+  freeze: ({ phase }) => [
     ...unseal,
     refuse,
     refuses("insert", "insert", "dbq_tasks", "statement"),
     refuses("update", "update", "dbq_tasks", "row"),
     refuses("register", "insert", "dbq_workers", "statement"),
-    ...(isOld(state) ? [refuses("delete", "delete", "dbq_tasks", "row")] : []),
+    ...(isSource(phase) ? [refuses("delete", "delete", "dbq_tasks", "row")] : []),
   ],
-  unseal: () => unseal,
+  unfreeze: () => unseal,
   lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,
   toLastId: ([last]) => Number(last),
   setLastId: (table, id) => [`select setval(${sequence(table)}, ${id})`],

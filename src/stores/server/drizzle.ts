@@ -2,8 +2,8 @@
 import { entityKind, is } from "drizzle-orm/entity";
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { show } from "../../base/options/durations.ts";
-import type { Answer, Asked } from "./pool.ts";
-import { thrownBy } from "./run.ts";
+import type { Queryable, QueryResult } from "./pool.ts";
+import { driverError } from "./run.ts";
 
 /** What Drizzle's databases and transactions on servers have in common. */
 export interface ServerDrizzle {
@@ -20,7 +20,7 @@ export interface DrizzleKind {
   /** How parameters are written in a text. */
   parameter: RegExp;
   /** What the driver under it answered. */
-  answer(result: unknown): Answer;
+  answer(result: unknown): QueryResult;
 }
 
 function classNamed(name: string) {
@@ -43,16 +43,16 @@ export function isTransaction(db: ServerDrizzle, { transaction }: DrizzleKind): 
 /** Rows as arrays: of the columns of one question no two have the same name. */
 export const arrays = (rows: readonly object[]): unknown[][] => rows.map((row) => Object.values(row));
 
-export function askedOf(db: ServerDrizzle, kind: DrizzleKind): Asked {
+export function queryableOf(db: ServerDrizzle, kind: DrizzleKind): Queryable {
   return {
     query: async (text, params) => {
       try {
         return kind.answer(await db.execute(withValues(text, params, kind.parameter)));
       } catch (error) {
-        throw thrownBy(error);
+        throw driverError(error);
       }
     },
-    transaction: (fn) => db.transaction((tx) => fn(askedOf(tx, kind))),
+    transaction: (fn) => db.transaction((tx) => fn(queryableOf(tx, kind))),
   };
 }
 

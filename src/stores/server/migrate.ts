@@ -2,9 +2,9 @@
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseError } from "../../errors.ts";
-import type { Asked } from "./pool.ts";
-import { problemAt } from "./problem.ts";
-import { thrownBy, transacted } from "./run.ts";
+import type { Queryable } from "./pool.ts";
+import { describeProblem } from "./problem.ts";
+import { driverError, transacted } from "./run.ts";
 
 type Migration = ReturnType<typeof readMigrationFiles>[number];
 
@@ -41,7 +41,7 @@ function known(folder: string): Migration[] {
 const newest = (folder: string) => known(folder).at(-1)?.folderMillis ?? 0;
 
 /** Applies what is missing. Drizzle's own migrator takes no lock, so that of several processes all but one may fail. */
-export async function migrateServer(asked: Asked, text: MigrationText, place: string): Promise<void> {
+export async function migrateServer(asked: Queryable, text: MigrationText, place: string): Promise<void> {
   if (await isOfTheApp(asked, text)) return;
   if ((await lastApplied(asked, text)) === newest(text.folder)) return;
   // Before anything that takes a right to make tables.
@@ -53,7 +53,7 @@ export async function migrateServer(asked: Asked, text: MigrationText, place: st
   }
 }
 
-async function applyAlone(asked: Asked, text: MigrationText, place: string): Promise<void> {
+async function applyAlone(asked: Queryable, text: MigrationText, place: string): Promise<void> {
   await asked.query(text.lock, []);
   try {
     await apply(asked, text, place);
@@ -63,21 +63,21 @@ async function applyAlone(asked: Asked, text: MigrationText, place: string): Pro
 }
 
 function notTheOwner(place: string, thrown: unknown): DatabaseError {
-  const error = thrownBy(thrown) as Error;
+  const error = driverError(thrown) as Error;
   const advice = 'the tables are missing or old: run "dbq migrate" as the user who owns them';
-  return new DatabaseError(`${problemAt(place, error)}: ${advice}`, { cause: error });
+  return new DatabaseError(`${describeProblem(place, error)}: ${advice}`, { cause: error });
 }
 
 /** An app whose own drizzle-kit made the tables has no history here. */
-async function isOfTheApp(asked: Asked, text: MigrationText): Promise<boolean> {
+async function isOfTheApp(asked: Queryable, text: MigrationText): Promise<boolean> {
   return (await has(asked, text, "dbq_tasks")) && !(await has(asked, text, history));
 }
 
-async function has(asked: Asked, text: MigrationText, table: string): Promise<boolean> {
+async function has(asked: Queryable, text: MigrationText, table: string): Promise<boolean> {
   return (await asked.query(text.has, [table])).rows.length > 0;
 }
 
-async function apply(asked: Asked, text: MigrationText, place: string): Promise<void> {
+async function apply(asked: Queryable, text: MigrationText, place: string): Promise<void> {
   await asked.query(
     `create table if not exists ${history} (id ${text.integer} primary key, hash text not null, created_at bigint not null)`,
     [],
@@ -99,13 +99,13 @@ async function apply(asked: Asked, text: MigrationText, place: string): Promise<
 }
 
 /** When the newest migration that was applied was made; 0 before the first. */
-async function lastApplied(asked: Asked, text: MigrationText): Promise<number> {
+async function lastApplied(asked: Queryable, text: MigrationText): Promise<number> {
   if (!(await has(asked, text, history))) return 0;
   return Number((await asked.query(`select max(created_at) from ${history}`, [])).rows[0]?.[0] ?? 0);
 }
 
 /** @throws DatabaseError when the newest migration is not one that this build knows */
-export async function refuseNewer(asked: Asked, text: MigrationText, place: string): Promise<void> {
+export async function refuseNewer(asked: Queryable, text: MigrationText, place: string): Promise<void> {
   const last = await lastApplied(asked, text);
   if (last <= newest(text.folder)) return;
   const made = new Date(last).toISOString();

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { show } from "../../base/options/durations.ts";
 import type { Store } from "../../store.ts";
 import type { Compiled } from "../sql/compile.ts";
-import { askedOf, drizzleOf, type ServerDrizzle } from "./drizzle.ts";
-import { type Asked, type Connection, Hosts, ServerPool } from "./pool.ts";
+import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
+import { type Connection, Hosts, type Queryable, ServerPool } from "./pool.ts";
 import {
   type Listener,
   type ServerKind,
@@ -49,7 +49,7 @@ export interface ServerDriver {
   connect(config: object, host: Host, use: Use): Promise<Connection>;
   /** Drizzle over a connection of the driver's. */
   drizzleOver(client: unknown): Promise<ServerDrizzle>;
-  teller(pool: ServerPool): Listener | undefined;
+  notifier(pool: ServerPool): Listener | undefined;
   /** Of the client under an app's Drizzle database, where they can be had. */
   settingsOf(client: unknown, use: Use): ServerSettings | undefined;
   /** Whether this client is one connection, which the app's transactions share with all that is asked beside them. */
@@ -98,17 +98,17 @@ export function openDatabase(
     throw new TypeError(
       `expected a Drizzle database over a pool: dbq cannot have connections of its own to where this ${kind.drizzle.name} connection leads`,
     );
-  const asked = askedOf(theirs, kind.drizzle);
+  const asked = queryableOf(theirs, kind.drizzle);
   const nothing = async () => undefined;
   const pool = {
     name: "the app's database",
-    use: <T>(fn: (inside: Asked) => Promise<T>) => fn(asked),
+    use: <T>(fn: (inside: Queryable) => Promise<T>) => fn(asked),
     close: nothing,
   };
   const transact: ServerReach["transact"] = (fn) => theirs.transaction(fn);
   return serverStore(
     kind,
-    { pool, transact, teller: undefined, beat: () => undefined, close: nothing },
+    { pool, transact, notifier: undefined, beat: () => undefined, close: nothing },
     options,
   );
 }
@@ -137,7 +137,7 @@ async function openConnections(
     kind,
     {
       pool,
-      teller: sessions ? driver.teller(pool) : undefined,
+      notifier: sessions ? driver.notifier(pool) : undefined,
       transact: (fn) =>
         theirs?.transaction(fn) ??
         apps.use(async ({ client }) => await (await driver.drizzleOver(client)).transaction(fn), spoilt),

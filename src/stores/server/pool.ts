@@ -4,7 +4,7 @@ import { DatabaseError } from "../../errors.ts";
 import type { Row } from "../sql/rows.ts";
 import { type Host, nameOf } from "./url.ts";
 
-export interface Answer {
+export interface QueryResult {
   rows: Row[];
   /** Rows that a change found. */
   changed: number;
@@ -16,15 +16,15 @@ export interface Answer {
 export const timeouts = { connect: 5_000, query: 30_000, answer: 5_000 } as const;
 
 /** What can be asked. */
-export interface Asked {
+export interface Queryable {
   /** `name`: prepares the text under it, once. */
-  query(text: string, params: readonly unknown[], name?: string): Promise<Answer>;
+  query(text: string, params: readonly unknown[], name?: string): Promise<QueryResult>;
   /** Its own way to run a transaction, where BEGIN and COMMIT are no questions that it takes. */
-  transaction?<T>(fn: (inside: Asked) => Promise<T>): Promise<T>;
+  transaction?<T>(fn: (inside: Queryable) => Promise<T>): Promise<T>;
 }
 
 /** One connection, which does one thing after the other. */
-export interface Connection extends Asked {
+export interface Connection extends Queryable {
   /** The driver's own. */
   readonly client: unknown;
   /** Whether it broke, or was ended. */
@@ -43,7 +43,7 @@ export interface Pool {
   /** For messages. */
   readonly name: string;
   /** `spoilt`: whether what `fn` threw means that the connection is of no more use. */
-  use<T>(fn: (asked: Asked) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T>;
+  use<T>(fn: (asked: Queryable) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T>;
   close(): Promise<void>;
 }
 

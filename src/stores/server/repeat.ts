@@ -2,7 +2,7 @@
 import { OutcomeUnknownError } from "../../errors.ts";
 import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import type { Op } from "../sql/program.ts";
+import type { Program } from "../sql/program.ts";
 import type { Operations } from "../sql/tasks.ts";
 import type { Repeat, ServerRunner, ServerSteps } from "./run.ts";
 
@@ -10,7 +10,7 @@ import type { Repeat, ServerRunner, ServerSteps } from "./run.ts";
 const once: Repeat = { twice: false, patient: true };
 
 /** A turn is for many tasks: who holds the row of one must not hold up the others. Then each is settled by itself. */
-export const turning: Repeat = { ...once, forHeld: 3_000 };
+export const settlingAndClaiming: Repeat = { ...once, forHeld: 3_000 };
 
 /** Whether it happened without an answer, the table tells. */
 export async function register(runner: ServerRunner, ops: Operations, worker: NewWorker): Promise<void> {
@@ -40,7 +40,7 @@ export async function insert(
   const keyed = tasks.filter(({ uniqueKey }) => uniqueKey !== null).length;
   const isOneStatement = keyed === 0 && tasks.length > 0 && steps.isOneInsert(tasks);
   let made: Inserted[] = [];
-  function* insertAgain(tries: number): Op<Inserted[]> {
+  function* insertAgain(tries: number): Program<Inserted[]> {
     if (tries > 0 && (yield* areThere(ops, tasks, made))) return made;
     const before = new Set(made.filter(({ duplicate }) => !duplicate).map(({ id }) => id));
     const inserted = yield* (tries === 0 ? ops.insert : ops.insertByKey)(tasks, onDuplicate);
@@ -55,7 +55,7 @@ export async function insert(
 }
 
 /** Whether what was inserted before is there, whatever has become of it. An id may be given anew after a crash of a server. */
-function* areThere(ops: Operations, tasks: readonly NewTask[], made: readonly Inserted[]): Op<boolean> {
+function* areThere(ops: Operations, tasks: readonly NewTask[], made: readonly Inserted[]): Program<boolean> {
   const own = new Map<number, NewTask>();
   for (const [i, { id, duplicate }] of made.entries()) if (!duplicate) own.set(id, tasks[i] as NewTask);
   if (own.size === 0) return false;

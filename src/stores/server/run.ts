@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../../errors.ts";
 import type { NewTask } from "../../store.ts";
-import { type Compiled, type Compiler, remembering } from "../sql/compile.ts";
-import { type Op, runAsync, type Step } from "../sql/program.ts";
+import { type Compiled, type Compiler, memoize } from "../sql/compile.ts";
+import { type Program, runAsync, type Step } from "../sql/program.ts";
 import type { Params, Statement } from "../sql/statements.ts";
 import type { Runner } from "../sql/store-methods.ts";
-import type { Answer, Asked, Pool } from "./pool.ts";
-import { problemAt } from "./problem.ts";
+import type { Pool, Queryable, QueryResult } from "./pool.ts";
+import { describeProblem } from "./problem.ts";
 
 /**
  * What an error of the driver means. `passing`: the server undid everything, and another try may succeed (a deadlock).
@@ -24,21 +24,31 @@ export interface ServerSteps {
   /** Whether so many go in one statement, none of them with a key. */
   isOneInsert(tasks: readonly NewTask[]): boolean;
   /** The id of the row that an insert made, if it made one. `note`: what the same statement tells others. */
-  id(asked: Asked, query: Statement, params: Params, note: string | undefined): Promise<number | undefined>;
-  ids(asked: Asked, query: Statement, params: readonly Params[], note: string | undefined): Promise<number[]>;
+  id(
+    asked: Queryable,
+    query: Statement,
+    params: Params,
+    note: string | undefined,
+  ): Promise<number | undefined>;
+  ids(
+    asked: Queryable,
+    query: Statement,
+    params: readonly Params[],
+    note: string | undefined,
+  ): Promise<number[]>;
   /** Whether each of many changes found its row. */
-  changes(asked: Asked, query: Statement, params: readonly Params[]): Promise<boolean[]>;
+  changes(asked: Queryable, query: Statement, params: readonly Params[]): Promise<boolean[]>;
 }
 
 let named = 0;
 
 /** A statement's name on a connection, under which it is prepared once. */
-const nameOf = remembering((_: Compiled) => {
+const nameOf = memoize((_: Compiled) => {
   named += 1;
   return `dbq_${named}`;
 });
 
-export function ask(asked: Asked, compiled: Compiled, params: Params) {
+export function execute(asked: Queryable, compiled: Compiled, params: Params) {
   const values = compiled.names.map((parameter) => storable(params[parameter]));
   return asked.query(compiled.text, values, nameOf(compiled));
 }
@@ -58,7 +68,7 @@ export function listOf(params: readonly Params[]): string {
 }
 
 /** In a transaction: the connection's own way to run one, or between BEGIN and COMMIT. */
-export async function transacted<T>(asked: Asked, fn: (inside: Asked) => Promise<T>): Promise<T> {
+export async function transacted<T>(asked: Queryable, fn: (inside: Queryable) => Promise<T>): Promise<T> {
   if (asked.transaction) return await asked.transaction(fn);
   await asked.query("begin", []);
   try {
@@ -73,36 +83,36 @@ export async function transacted<T>(asked: Asked, fn: (inside: Asked) => Promise
 }
 
 /** What tells other processes that something was committed. */
-export interface Teller {
-  tell(): void;
+export interface Notifier {
+  notify(): void;
   /** For a statement that tells what it does by itself; undefined when others were told just now: they are told later. */
-  note(): string | undefined;
+  payload(): string | undefined;
 }
 
 /** Runs an operation over what can be asked: a connection, or a transaction of the app's. */
 export class Execution {
-  asked: Asked;
+  asked: Queryable;
   readonly #steps: ServerSteps;
-  readonly #teller: Teller | undefined;
+  readonly #teller: Notifier | undefined;
   /** Whether something was changed that somebody may be waiting for, and has not been told. */
   changed = false;
   #inTransaction: boolean;
   /** Whether what is under way may have happened, should its answer not come. */
   undecided = false;
 
-  constructor(asked: Asked, steps: ServerSteps, inTransaction = false, teller?: Teller) {
+  constructor(asked: Queryable, steps: ServerSteps, inTransaction = false, teller?: Notifier) {
     this.asked = asked;
     this.#steps = steps;
     this.#teller = teller;
     this.#inTransaction = inTransaction;
   }
 
-  run<T>(op: Op<T>): Promise<T> {
+  run<T>(op: Program<T>): Promise<T> {
     this.undecided = !this.#inTransaction;
     return runAsync(op, (step) => this.#execute(step));
   }
 
-  async atomically<T>(op: () => Op<T>, awaited = true): Promise<T> {
+  async atomically<T>(op: () => Program<T>, awaited = true): Promise<T> {
     if (this.#inTransaction) return await this.run(op());
     this.#inTransaction = true;
     const outside = this.asked;
@@ -117,7 +127,7 @@ export class Execution {
     }
   }
 
-  async #inside<T>(asked: Asked, op: () => Op<T>): Promise<T> {
+  async #inside<T>(asked: Queryable, op: () => Program<T>): Promise<T> {
     this.asked = asked;
     const result = await this.run(op());
     this.undecided = true;
@@ -136,9 +146,9 @@ export class Execution {
         return (await this.asked.query(sql, params.map(storable))).rows;
       }
       case "rows":
-        return (await ask(this.asked, compiler.compile(step.query), step.params)).rows;
+        return (await execute(this.asked, compiler.compile(step.query), step.params)).rows;
       case "count":
-        return this.#noting(await ask(this.asked, compiler.compile(step.query), step.params)).changed;
+        return this.#noting(await execute(this.asked, compiler.compile(step.query), step.params)).changed;
       case "id":
         return await this.#inserting((note) => id(this.asked, step.query, step.params, note));
       case "ids":
@@ -173,7 +183,7 @@ export class Execution {
 
   /** What is committed by itself tells by itself: a second statement would be a commit more, for which a worker waits. */
   async #inserting<T>(insert: (note: string | undefined) => Promise<T>): Promise<T> {
-    const note = this.#inTransaction ? undefined : this.#teller?.note();
+    const note = this.#inTransaction ? undefined : this.#teller?.payload();
     const answer = await insert(note);
     if (note === undefined) this.changed = true;
     return answer;
@@ -186,13 +196,13 @@ export class Execution {
 }
 
 /** Drizzle wraps what a driver throws. */
-export function thrownBy(error: unknown): unknown {
+export function driverError(error: unknown): unknown {
   const { cause, message } = error as { cause?: unknown; message?: unknown };
   return cause instanceof Error && String(message).startsWith("Failed query") ? cause : error;
 }
 
 /** How long a server that does not answer is waited for, in milliseconds. */
-const patience = 60_000;
+const longestOutageMs = 60_000;
 const firstPause = 5;
 const longestPause = 500;
 
@@ -215,7 +225,7 @@ export class ServerRunner implements Runner {
   readonly #pool: Pool;
   readonly #steps: ServerSteps;
   /** Told when something was committed that somebody may be waiting for. */
-  teller: Teller | undefined;
+  notifier: Notifier | undefined;
   #closed = false;
 
   constructor(pool: Pool, steps: ServerSteps) {
@@ -224,15 +234,15 @@ export class ServerRunner implements Runner {
   }
 
   /** `op`: is told how often it was tried before. */
-  readonly run = <T>(op: (tries: number) => Op<T>, repeat = usual): Promise<T> =>
-    this.#patiently((execution, tries) => execution.run(op(tries)), repeat);
+  readonly run = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
+    this.#retrying((execution, tries) => execution.run(op(tries)), repeat);
 
-  readonly write = <T>(op: (tries: number) => Op<T>, repeat = usual): Promise<T> =>
-    this.#patiently((execution, tries) => execution.atomically(() => op(tries)), repeat);
+  readonly write = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
+    this.#retrying((execution, tries) => execution.atomically(() => op(tries)), repeat);
 
   /** Something that is no operation. A server that cannot be reached is not waited for, one that cannot now is. */
-  ask<T>(fn: (asked: Asked) => Promise<T>): Promise<T> {
-    return this.#patiently(({ asked }) => fn(asked), { twice: true, patient: false });
+  ask<T>(fn: (asked: Queryable) => Promise<T>): Promise<T> {
+    return this.#retrying(({ asked }) => fn(asked), { twice: true, patient: false });
   }
 
   close(): void {
@@ -242,7 +252,7 @@ export class ServerRunner implements Runner {
   readonly #isSpoilt = (error: unknown): boolean =>
     ["lost", "elsewhere"].includes(this.#steps.failureOf(error));
 
-  async #patiently<T>(
+  async #retrying<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
     { twice, patient, forHeld }: Repeat,
   ): Promise<T> {
@@ -251,33 +261,37 @@ export class ServerRunner implements Runner {
     const attempt = async (tries: number) => {
       execution = undefined;
       const result = await this.#pool.use((connection) => {
-        execution = new Execution(connection, this.#steps, false, this.teller);
+        execution = new Execution(connection, this.#steps, false, this.notifier);
         return act(execution, tries);
       }, this.#isSpoilt);
-      if ((execution as Execution | undefined)?.changed) this.teller?.tell();
+      if ((execution as Execution | undefined)?.changed) this.notifier?.notify();
       return result;
     };
     const givesUp: Naming = (error, ends) => {
       const lost = this.#steps.failureOf(error) === "lost";
-      if (lost && !twice && execution?.undecided) return this.named(error, true);
+      if (lost && !twice && execution?.undecided) return this.toDatabaseError(error, true);
       mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;
       // What the last try was refused with says nothing of an earlier one, whose answer did not come.
-      return ends || (lost && !patient) ? this.named(error, mayHaveHappened) : undefined;
+      return ends || (lost && !patient) ? this.toDatabaseError(error, mayHaveHappened) : undefined;
     };
     return await this.again(attempt, givesUp, forHeld);
   }
 
   /** Tries until it succeeds, while the server cannot now. `givesUp`: what to throw instead of another try, if there is one. */
-  async again<T>(attempt: (tries: number) => Promise<T>, givesUp: Naming, forHeld = patience): Promise<T> {
+  async again<T>(
+    attempt: (tries: number) => Promise<T>,
+    givesUp: Naming,
+    forHeld = longestOutageMs,
+  ): Promise<T> {
     const start = performance.now();
     for (let tries = 0; ; tries += 1) {
       try {
         return await attempt(tries);
       } catch (error) {
         const failure = this.#steps.failureOf(error);
-        const most = failure === "held" ? forHeld : patience;
+        const most = failure === "held" ? forHeld : longestOutageMs;
         const ends = failure === "final" || this.#closed || performance.now() - start > most;
-        const reason = givesUp(error, ends) ?? (ends ? this.named(error) : undefined);
+        const reason = givesUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
         if (reason !== undefined) throw reason;
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
@@ -285,10 +299,10 @@ export class ServerRunner implements Runner {
   }
 
   /** What the driver threw, as a `DatabaseError` that says where; or that it may have happened. */
-  named(thrown: unknown, mayHaveHappened = false): unknown {
-    const error = thrownBy(thrown);
+  toDatabaseError(thrown: unknown, mayHaveHappened = false): unknown {
+    const error = driverError(thrown);
     if (error instanceof DbqError || !(error instanceof Error)) return error;
-    const problem = problemAt(this.#pool.name, error);
+    const problem = describeProblem(this.#pool.name, error);
     if (mayHaveHappened) return new OutcomeUnknownError(problem, { cause: error });
     if (this.#closed) return new QueueClosedError();
     // What is no error of the driver's is a mistake of the program's.
@@ -297,4 +311,4 @@ export class ServerRunner implements Runner {
   }
 }
 
-export const integersIn = ({ rows }: Answer): number[] => rows.map((row) => Number(row[0]));
+export const integersIn = ({ rows }: QueryResult): number[] => rows.map((row) => Number(row[0]));

@@ -1,18 +1,17 @@
-/** The store on a server, once for all of them: what one needs of its own is its `ServerKind`. */
-import { repeat } from "../../base/options/durations.ts";
+import { repeat } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import type { Diagnosis, MaybePromise, Store } from "../../store.ts";
 import { Heartbeat } from "../sql/heartbeat.ts";
 import { attemptColumns, taskColumns, workerColumns } from "../sql/rows.ts";
-import { methodsOver, takeTurn } from "../sql/store-methods.ts";
+import { methodsOver, settleAndClaim } from "../sql/store-methods.ts";
 import type { Operations } from "../sql/tasks.ts";
-import { moveFactsOf } from "../sql/transfer.ts";
+import { transferFactsOf } from "../sql/transfer.ts";
 import type { DrizzleKind, ServerDrizzle } from "./drizzle.ts";
 import { type MigrationText, migrateServer, refuseNewer } from "./migrate.ts";
-import type { Asked, Pool } from "./pool.ts";
-import { insert, register, retry, turning } from "./repeat.ts";
-import { ServerRunner, type ServerSteps, type Teller } from "./run.ts";
+import type { Pool, Queryable } from "./pool.ts";
+import { insert, register, retry, settlingAndClaiming } from "./repeat.ts";
+import { type Notifier, ServerRunner, type ServerSteps } from "./run.ts";
 import { ending, inTransaction } from "./within.ts";
 
 /**
@@ -32,7 +31,7 @@ export interface ServerOptions {
 }
 
 /** Hears of what others tell, too. */
-export interface Listener extends Teller {
+export interface Listener extends Notifier {
   add(listener: () => void): () => void;
   close(): Promise<void>;
 }
@@ -45,14 +44,14 @@ export interface ServerKind {
   migrations: MigrationText;
   drizzle: DrizzleKind;
   /** Which strategy is right for this server. */
-  strategyFor(asked: Asked): Promise<Strategy>;
-  diagnose(asked: Asked): Promise<Diagnosis[]>;
+  strategyFor(asked: Queryable): Promise<Strategy>;
+  diagnose(asked: Queryable): Promise<Diagnosis[]>;
   /** Said inside of an app's transaction that enqueues; undefined: nothing. */
-  tellInside: ((asked: Asked) => Promise<unknown>) | undefined;
+  notifyInside: ((asked: Queryable) => Promise<unknown>) | undefined;
   /** Whether an app's database, which is no transaction of Drizzle's, is in one that the app has begun by itself. */
-  hasBegun(asked: Asked): Promise<boolean>;
+  hasBegun(asked: Queryable): Promise<boolean>;
   /** @throws AsyncTransactionError when the transaction has ended, so that what is written would not be part of it */
-  checkOpen(tx: ServerDrizzle, asked: Asked): Promise<void>;
+  checkOpen(tx: ServerDrizzle, asked: Queryable): Promise<void>;
 }
 
 /** One way to reach a server: the queue's own connections, or the app's. */
@@ -64,7 +63,7 @@ export interface ServerReach {
     every: number,
     strategy: Strategy,
   ): ConstructorParameters<typeof Heartbeat>[0] | undefined;
-  teller: Listener | undefined;
+  notifier: Listener | undefined;
   /** A transaction of Drizzle's on a connection that no operation uses. */
   transact<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
   /** What there is beside the pool. */
@@ -79,7 +78,7 @@ export async function serverStore(
 ): Promise<Store> {
   const runner = new ServerRunner(reach.pool, kind.steps);
   try {
-    const prepared = (asked: Asked) => prepare(asked, kind, reach.pool.name, options);
+    const prepared = (asked: Queryable) => prepare(asked, kind, reach.pool.name, options);
     const strategy = await runner.ask(prepared);
     return storeOver(kind, reach, runner, strategy);
   } catch (error) {
@@ -90,7 +89,7 @@ export async function serverStore(
 }
 
 async function prepare(
-  asked: Asked,
+  asked: Queryable,
   kind: ServerKind,
   place: string,
   options: ServerOptions,
@@ -124,8 +123,8 @@ function missingIn(error: unknown): string | undefined {
 
 function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, strategy: Strategy): Store {
   const ops = kind.operations[strategy]();
-  const { teller } = reach;
-  runner.teller = teller;
+  const { notifier } = reach;
+  runner.notifier = notifier;
 
   return {
     ...methodsOver(runner, ops),
@@ -133,12 +132,12 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     insert: (tasks, onDuplicate) => insert(runner, kind.steps, ops, tasks, onDuplicate),
     retry: (id) => retry(runner, ops, id),
     // A worker that does not know what it was given must find out: a second claim would forget the first.
-    turn: (turn) => takeTurn((op) => runner.run(op, turning), ops, turn),
+    settleAndClaim: (turn) => settleAndClaim((op) => runner.run(op, settlingAndClaiming), ops, turn),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     transaction: async (fn) => {
       const result = await runTransaction(runner, kind.steps, reach, fn);
-      teller?.tell();
+      notifier?.notify();
       return result;
     },
     keepAlive: async (workerId, every, onLost) => {
@@ -164,15 +163,15 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
         await beating;
       };
     },
-    watch: (listener) => teller?.add(listener) ?? (() => undefined),
+    watch: (listener) => notifier?.add(listener) ?? (() => undefined),
     diagnose: async () => {
       const facts = await runner.ask((asked) => kind.diagnose(asked));
-      const move = await moveFactsOf(() => runner.run(ops.moving.mark), kind.migrations.isDenied);
+      const move = await transferFactsOf(() => runner.run(ops.moving.mark), kind.migrations.isDenied);
       return [...facts, { name: "claim strategy", value: strategy }, ...move];
     },
     close: async () => {
       runner.close();
-      await teller?.close();
+      await notifier?.close();
       await reach.pool.close();
       await reach.close();
     },
@@ -206,8 +205,8 @@ async function runTransaction<T>(
     (error) => {
       if (failure) throw failure.error;
       // All that was left to be answered is COMMIT.
-      if (returned && failureOf(error) === "lost") return runner.named(error, true);
-      return begun ? runner.named(error) : undefined;
+      if (returned && failureOf(error) === "lost") return runner.toDatabaseError(error, true);
+      return begun ? runner.toDatabaseError(error) : undefined;
     },
   );
 }

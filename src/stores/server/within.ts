@@ -3,7 +3,7 @@ import { SQL, StringChunk } from "drizzle-orm/sql/sql";
 import { AsyncTransactionError } from "../../errors.ts";
 import type { StoreTransaction } from "../../store.ts";
 import type { Operations } from "../sql/tasks.ts";
-import { askedOf, drizzleOf, isTransaction, type ServerDrizzle } from "./drizzle.ts";
+import { drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { Execution } from "./run.ts";
 import type { ServerKind } from "./store.ts";
 
@@ -114,13 +114,13 @@ type Write = <T>(op: (execution: Execution) => Promise<T>) => Promise<T>;
 function writerIn(kind: ServerKind, tx: ServerDrizzle): Write {
   const { scopes, execute } = seen(tx);
   const transaction: ServerDrizzle["transaction"] = (fn) => tx.transaction(fn);
-  const asked = askedOf({ execute, transaction }, kind.drizzle);
+  const asked = queryableOf({ execute, transaction }, kind.drizzle);
   return async (op) => {
     if (scopes.some(({ ended }) => ended)) throw endedTransaction();
     const write = async () => {
       await kind.checkOpen(tx, asked);
       const result = await op(new Execution(asked, kind.steps, true));
-      await kind.tellInside?.(asked);
+      await kind.notifyInside?.(asked);
       return result;
     };
     const writing = write();
@@ -135,10 +135,10 @@ function writerIn(kind: ServerKind, tx: ServerDrizzle): Write {
 
 /** On an app's database that is no transaction of Drizzle's: part of the one that the app has begun by itself, if it has. */
 function writerBeside(kind: ServerKind, db: ServerDrizzle): Write {
-  const asked = askedOf(db, kind.drizzle);
+  const asked = queryableOf(db, kind.drizzle);
   return async (op) => {
     const result = await op(new Execution(asked, kind.steps, await kind.hasBegun(asked)));
-    await kind.tellInside?.(asked);
+    await kind.notifyInside?.(asked);
     return result;
   };
 }

@@ -1,10 +1,16 @@
 /** The operations of a worker's turn: what has ended is settled, and claimed is as much as there are free slots. */
-import type { ClaimRequest, Held, Outcome, Turn, TurnResult } from "../../store.ts";
-import { isFragile, type TaskRecord } from "../../task.ts";
+import type {
+  ClaimRequest,
+  Outcome,
+  SettleAndClaim,
+  SettleAndClaimResult,
+  TaskVersion,
+} from "../../store.ts";
+import { isCrashSensitive, type TaskRecord } from "../../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { changes, type Op, rows, transaction } from "./program.ts";
+import { changes, type Program, rows, transaction } from "./program.ts";
 import { claimable as claimableOf, probeNames } from "./queries.ts";
-import { type Row, toClaimed, toHeld } from "./rows.ts";
+import { type Row, toClaimed, toTaskVersion } from "./rows.ts";
 import type { Params, Statement, Statements } from "./statements.ts";
 import { type Recorded, transitions } from "./transitions.ts";
 
@@ -28,10 +34,10 @@ export function probeParams(pairs: Pairs): Record<string, unknown> {
 }
 
 /** Without the fragile ones that are too many. */
-function bearable(candidates: readonly Row[], { limit, fragile = limit }: ClaimRequest): Row[] {
-  let left = fragile;
+function bearable(candidates: readonly Row[], { limit, crashSensitive = limit }: ClaimRequest): Row[] {
+  let left = crashSensitive;
   return candidates.filter((row) => {
-    if (!isFragile({ retryCount: Number(row[9]), maxRetries: Number(row[10]) })) return true;
+    if (!isCrashSensitive({ retryCount: Number(row[9]), maxRetries: Number(row[10]) })) return true;
     left -= 1;
     return left >= 0;
   });
@@ -55,7 +61,7 @@ function chosenFrom(found: readonly Row[], count: number): Row[] {
   return chosen.map(({ row }) => row).sort(byPriorityThenAge);
 }
 
-export function turnOperations(d: Dialect, s: Statements) {
+export function claimOperations(d: Dialect, s: Statements) {
   const claimable = claimableOf(d);
   const { record } = transitions(s);
 
@@ -63,13 +69,13 @@ export function turnOperations(d: Dialect, s: Statements) {
   let spread = 1;
 
   /** What may be claimed now: by the time it is claimed it may be gone. */
-  function* candidates(request: ClaimRequest): Op<Row[]> {
+  function* candidates(request: ClaimRequest): Program<Row[]> {
     const { limit } = request;
     const found = yield* claimableNow({ ...request, limit: limit * spread });
     return spread === 1 || found.length <= limit ? found : chosenFrom(found, limit);
   }
 
-  function* claimableNow({ queueNames, funcs, limit }: ClaimRequest): Op<Row[]> {
+  function* claimableNow({ queueNames, funcs, limit }: ClaimRequest): Program<Row[]> {
     const pairs = pairsOf({ queueNames, funcs });
     const found: Row[] = [];
     for (let i = 0; i < pairs.length; i += mostProbes) {
@@ -83,7 +89,7 @@ export function turnOperations(d: Dialect, s: Statements) {
    * Of each queue and function as many as were seen, which nobody else can have. So many and no more: what a worker
    * locks and does not claim, no other worker sees.
    */
-  function* lock(seen: readonly Row[]): Op<Row[]> {
+  function* lock(seen: readonly Row[]): Program<Row[]> {
     const wanted = new Map<string, { queueName: unknown; func: unknown; limit: number }>();
     for (const { 2: func, 8: queueName } of seen) {
       const key = JSON.stringify([queueName, func]);
@@ -95,10 +101,10 @@ export function turnOperations(d: Dialect, s: Statements) {
   }
 
   /** Claims those of the candidates that nobody has moved since they were read. */
-  function* claim(found: readonly Row[], workerId: string, startedAt: number): Op<TaskRecord[]> {
+  function* claim(found: readonly Row[], workerId: string, startedAt: number): Program<TaskRecord[]> {
     const won = yield* changes(
       s.claim,
-      found.map((row) => ({ ...toHeld(row), workerId, startedAt })),
+      found.map((row) => ({ ...toTaskVersion(row), workerId, startedAt })),
     );
     return found.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
   }
@@ -106,7 +112,7 @@ export function turnOperations(d: Dialect, s: Statements) {
   /** The change that an outcome makes, and its parameters. */
   function changeBy(outcome: Outcome): readonly [Statement, Params] {
     const { id, generationId, kind } = outcome;
-    const held: Held = { id, generationId };
+    const held: TaskVersion = { id, generationId };
     switch (kind) {
       case "completed":
         return [s.complete, { ...held, result: outcome.result }];
@@ -126,7 +132,7 @@ export function turnOperations(d: Dialect, s: Statements) {
   }
 
   /** Those that make the same change are one step; in most turns all have completed. */
-  function* settle(outcomes: readonly Outcome[]): Op<boolean[]> {
+  function* settle(outcomes: readonly Outcome[]): Program<boolean[]> {
     if (outcomes.every(({ kind }) => kind === "completed")) return yield* changes(s.complete, outcomes);
     const settled = outcomes.map(() => false);
     const offers = outcomes.map((outcome, at) => ({ at, change: changeBy(outcome) }));
@@ -142,7 +148,7 @@ export function turnOperations(d: Dialect, s: Statements) {
     return settled;
   }
 
-  function* settleOne(outcome: Outcome): Op<boolean> {
+  function* settleOne(outcome: Outcome): Program<boolean> {
     return (yield* settle([outcome]))[0] === true;
   }
 
@@ -150,7 +156,7 @@ export function turnOperations(d: Dialect, s: Statements) {
    * With outcomes to settle, candidates are read in the transaction that settles them. Without, they are read first and
    * without a lock: a worker that is woken for nothing writes nothing.
    */
-  function* turn(asked: Turn): Op<TurnResult> {
+  function* turn(asked: SettleAndClaim): Program<SettleAndClaimResult> {
     const { outcomes, claim } = asked;
     if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked), true);
     const seen = yield* candidates(claim);
@@ -159,7 +165,10 @@ export function turnOperations(d: Dialect, s: Statements) {
   }
 
   /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
-  function* settleAndClaim({ outcomes, claim: request }: Turn, seen?: readonly Row[]): Op<TurnResult> {
+  function* settleAndClaim(
+    { outcomes, claim: request }: SettleAndClaim,
+    seen?: readonly Row[],
+  ): Program<SettleAndClaimResult> {
     const settled = yield* settle(outcomes);
     const none = { settled, claimed: [], more: false, registered: true };
     if (!request) return none;

@@ -44,10 +44,10 @@ export class Compiler {
   }
 
   /** With placeholders. */
-  readonly compile = remembering((statement: Statement) => this.#named(statement(placeholders)));
+  readonly compile = memoize((statement: Statement) => this.#named(statement(placeholders)));
 
   /** A change of one row, as a change of many: its parameters are columns of a list, which is its one parameter. */
-  readonly compileMany = remembering((statement: Statement) => {
+  readonly compileMany = memoize((statement: Statement) => {
     if (!this.#items) throw new TypeError("this database has no changes of many rows");
     return this.#named(overItems(statement, this.#items));
   });
@@ -65,7 +65,7 @@ export class Compiler {
 }
 
 /** Makes something of each statement once. */
-export function remembering<K extends object, V>(make: (key: K) => V): (key: K) => V {
+export function memoize<K extends object, V>(make: (key: K) => V): (key: K) => V {
   const made = new WeakMap<K, V>();
   return (key) => {
     const known = made.get(key) ?? make(key);

@@ -1,6 +1,6 @@
 /** What differs in the SQL text between databases, as data. */
 import type { SQL } from "drizzle-orm/sql/sql";
-import type { MoveMark } from "../../transfer-store.ts";
+import type { TransferState } from "../../store.ts";
 import type { Row } from "./rows.ts";
 import type { Items, Params } from "./statements.ts";
 
@@ -61,7 +61,7 @@ export interface Dialect {
   /** What the id of a row is compared with, so that the row is found by its id alone. */
   only: (id: unknown) => SQL;
   /** What moving a queue to another database takes. */
-  moving: MovingText;
+  transfer: TransferText;
 }
 
 /** A parameter of a change of many rows: a column of their list. */
@@ -74,15 +74,15 @@ export interface ItemColumn {
 }
 
 /** Statements of a move. Many of them define something: they have no parameters. */
-export interface MovingText {
+export interface TransferText {
   /** One row where there is the table of the mark; what makes it. */
   isMarked: string;
   makeMark: string;
   /** Asks for the names of all triggers of moves, where the triggers of each run have names of their own. */
   triggers: string | undefined;
   /** What makes the database refuse who writes, unless the mark's `door` is open; and what takes that back. */
-  seal: (mark: MoveMark, triggers: readonly string[]) => readonly string[];
-  unseal: (triggers: readonly string[]) => readonly string[];
+  freeze: (mark: TransferState, triggers: readonly string[]) => readonly string[];
+  unfreeze: (triggers: readonly string[]) => readonly string[];
   /** The row of this question tells the last id that a table gave; none: it gave none. Rows may have come with larger ones. */
   lastId: (table: string) => string;
   toLastId: (row: Row) => number;

@@ -19,40 +19,40 @@ export type Step =
   | { want: "count"; query: Statement; params: Params }
   | { want: "changes"; query: Statement; params: readonly Params[] }
   | { want: "tell" }
-  | { want: "transaction"; op: () => Op<unknown>; awaited: boolean };
+  | { want: "transaction"; op: () => Program<unknown>; awaited: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
-export type Op<T> = Generator<Step, T, any>;
+export type Program<T> = Generator<Step, T, any>;
 
-export function* rows(query: Statement, params: Params = {}): Op<Row[]> {
+export function* rows(query: Statement, params: Params = {}): Program<Row[]> {
   return yield { want: "rows", query, params };
 }
 
-export function* rowsOnce(query: SQL): Op<Row[]> {
+export function* rowsOnce(query: SQL): Program<Row[]> {
   return yield { want: "rowsOnce", query };
 }
 
-export function* insertedId(query: Statement, params: Params): Op<number | undefined> {
+export function* insertedId(query: Statement, params: Params): Program<number | undefined> {
   return yield { want: "id", query, params };
 }
 
 /** The ids of tasks that no unique key can refuse, in their order. */
-export function* insertedIds(query: Statement, items: readonly Params[]): Op<number[]> {
+export function* insertedIds(query: Statement, items: readonly Params[]): Program<number[]> {
   return items.length === 0 ? [] : yield { want: "ids", query, params: items };
 }
 
-export function* count(query: Statement, params: Params): Op<number> {
+export function* count(query: Statement, params: Params): Program<number> {
   return yield { want: "count", query, params };
 }
 
 /** For each of the items, whether its change found its row. */
-export function* changes(query: Statement, items: readonly Params[]): Op<boolean[]> {
+export function* changes(query: Statement, items: readonly Params[]): Program<boolean[]> {
   if (items.length === 0) return [];
   return yield { want: "changes", query, params: items };
 }
 
 /** What looks like a question has changed something that somebody may be waiting for. */
-export function* tell(): Op<void> {
+export function* notifyChange(): Program<void> {
   yield { want: "tell" };
 }
 
@@ -60,19 +60,19 @@ export function* tell(): Op<void> {
  * Runs an operation in a transaction that may write from its first statement on. `awaited`: whether somebody may be
  * waiting for what it writes.
  */
-export function* transaction<T>(op: () => Op<T>, awaited: boolean): Op<T> {
+export function* transaction<T>(op: () => Program<T>, awaited: boolean): Program<T> {
   return yield { want: "transaction", op, awaited };
 }
 
 /** Runs an operation on a driver whose answers are promises. */
-export async function runAsync<T>(op: Op<T>, execute: (step: Step) => Promise<unknown>): Promise<T> {
+export async function runAsync<T>(op: Program<T>, execute: (step: Step) => Promise<unknown>): Promise<T> {
   let next = op.next();
   while (!next.done) next = op.next(await execute(next.value));
   return next.value;
 }
 
 /** Runs an operation on a driver that answers at once. */
-export function runSync<T>(op: Op<T>, execute: (step: Step) => unknown): T {
+export function runSync<T>(op: Program<T>, execute: (step: Step) => unknown): T {
   let next = op.next();
   while (!next.done) next = op.next(execute(next.value));
   return next.value;

@@ -2,7 +2,7 @@
  * Rows, turned into records. Drivers give rows as arrays (on better-sqlite3 a task as an array costs less than half of
  * one as an object), so each list of columns stands beside the function that reads it.
  */
-import type { Held, Standing, StoredAttempt, TaskCount, WorkerRecord } from "../../store.ts";
+import type { StoredAttempt, TaskCount, TaskState, TaskVersion, WorkerRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "../../task.ts";
 
 export type Row = readonly unknown[];
@@ -17,7 +17,7 @@ export const taskColumns = `id, func, args, kwargs, result, error, status, gener
   queue_name, retry_count, max_retries, wait_until, worker_id, started_at, finished_at, request_id, unique_key, meta,
   timeout, progress, progress_note`;
 
-export function toTask(row: Row): TaskRecord {
+export function toTaskRecord(row: Row): TaskRecord {
   return {
     id: int(row[0]),
     func: text(row[1]),
@@ -80,22 +80,22 @@ export function toClaimed(row: Row, workerId: string, startedAt: number): TaskRe
   };
 }
 
-export const heldColumns = "id, generation_id";
+export const taskVersionColumns = "id, generation_id";
 
-export function toHeld([id, generationId]: Row): Held {
+export function toTaskVersion([id, generationId]: Row): TaskVersion {
   return { id: int(id), generationId: int(generationId) };
 }
 
-export const standingColumns = "id, generation_id, status";
+export const taskStateColumns = "id, generation_id, status";
 
-export function toStanding([id, generationId, status]: Row): Standing {
+export function toTaskState([id, generationId, status]: Row): TaskState {
   return { id: int(id), generationId: int(generationId), status: status as TaskStatus };
 }
 
 export const attemptColumns = `task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name,
   error_message, error_stack`;
 
-export function toAttempt(row: Row): StoredAttempt {
+export function toStoredAttempt(row: Row): StoredAttempt {
   const [taskId, generationId, workerId, startedAt, endedAt, outcome, errorName, errorMessage, errorStack] =
     row;
   return {
@@ -115,7 +115,7 @@ export function toAttempt(row: Row): StoredAttempt {
 export const workerColumns = `id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
   started_at, heartbeat_at, beat`;
 
-export function toWorker(row: Row): WorkerRecord {
+export function toWorkerRecord(row: Row): WorkerRecord {
   return {
     id: text(row[0]),
     queueNames: names(text(row[1])),
@@ -145,6 +145,6 @@ function names(json: string): string[] {
 
 export const countColumns = "queue_name, func, status, count(*)";
 
-export function toCount([queueName, func, status, count]: Row): TaskCount {
+export function toTaskCount([queueName, func, status, count]: Row): TaskCount {
   return { queueName: text(queueName), func: text(func), status: status as TaskStatus, count: int(count) };
 }

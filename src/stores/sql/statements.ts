@@ -10,9 +10,9 @@ import type { Dialect, ItemColumn } from "./dialect.ts";
 import {
   attemptColumns,
   candidateColumns,
-  heldColumns,
-  standingColumns,
   taskColumns,
+  taskStateColumns,
+  taskVersionColumns,
   workerColumns,
 } from "./rows.ts";
 
@@ -103,8 +103,8 @@ function newRow(d: Dialect, p: Params): SQL {
 export function statements(d: Dialect) {
   const columns = {
     task: listed(d, taskColumns),
-    held: listed(d, heldColumns),
-    standing: listed(d, standingColumns),
+    held: listed(d, taskVersionColumns),
+    standing: listed(d, taskStateColumns),
     attempt: listed(d, attemptColumns),
     worker: listed(d, workerColumns),
     candidate: listed(d, candidateColumns),

@@ -1,16 +1,15 @@
 /** The methods of a Store that are an operation and no more, over whatever runs operations. */
 
-import type { NewTask, Store, Turn, TurnResult } from "../../store.ts";
-import type { MovingStore } from "../../transfer-store.ts";
-import type { Op } from "./program.ts";
+import type { NewTask, SettleAndClaim, SettleAndClaimResult, Store, TransferStore } from "../../store.ts";
+import type { Program } from "./program.ts";
 import type { Operations } from "./tasks.ts";
 
 /** Runs operations on one database. An operation is given as a function, since a busy database makes it run again. */
 export interface Runner {
   /** As it is: a statement is a transaction by itself, unless the operation begins one. */
-  run<T>(op: () => Op<T>): Promise<T>;
+  run<T>(op: () => Program<T>): Promise<T>;
   /** In a transaction of its own that may write from its first statement on. */
-  write<T>(op: () => Op<T>): Promise<T>;
+  write<T>(op: () => Program<T>): Promise<T>;
 }
 
 type Shared = Omit<
@@ -27,10 +26,10 @@ export function methodsOver({ run, write }: Runner, ops: Operations): Shared {
     count: (filter) => run(() => ops.count(filter)),
     idle: (queueNames) => run(() => ops.idle(queueNames)),
     attempts: (taskId) => run(() => ops.attempts(taskId)),
-    turn: (turn) => takeTurn(run, ops, turn),
-    ended: (ids) => run(() => ops.ended(ids)),
+    settleAndClaim: (turn) => settleAndClaim(run, ops, turn),
+    findEnded: (ids) => run(() => ops.ended(ids)),
     heldBy: (workerId) => run(() => ops.heldBy(workerId)),
-    standings: (ids) => run(() => ops.standings(ids)),
+    taskStates: (ids) => run(() => ops.standings(ids)),
     progress: (notes) => write(() => ops.progress(notes)),
     cancel: (id, error) => write(() => ops.cancel(id, error)),
     retry: (id) => write(() => ops.retry(id)),
@@ -46,24 +45,24 @@ export function methodsOver({ run, write }: Runner, ops: Operations): Shared {
     register: (worker) => write(() => ops.register(worker)),
     unregister: (workerId) => write(() => ops.unregister(workerId)),
     workers: () => run(ops.workers),
-    beat: (workerId) => write(() => ops.beat(workerId)),
+    heartbeat: (workerId) => write(() => ops.beat(workerId)),
     rescue: (workerId, beat) => write(() => ops.rescue(workerId, beat)),
     rescueOrphans: (age) => write(() => ops.rescueOrphans(age)),
-    moving: movingOver({ run, write }, ops.moving),
+    transfer: movingOver({ run, write }, ops.moving),
   };
 }
 
-function movingOver({ run, write }: Runner, ops: Operations["moving"]): MovingStore {
+function movingOver({ run, write }: Runner, ops: Operations["moving"]): TransferStore {
   return {
-    mark: () => run(ops.mark),
-    setMark: (mark, seen) => write(() => ops.setMark(mark, seen)),
+    state: () => run(ops.mark),
+    setState: (mark, seen) => write(() => ops.setMark(mark, seen)),
     advance: (mine, from, to) => write(() => ops.advance(mine, from, to)),
-    seal: (mine) => write(() => ops.seal(mine)),
-    unseal: (mine) => write(() => ops.unseal(mine)),
-    stamps: (table, after, limit) => run(() => ops.stamps(table, after, limit)),
+    freeze: (mine) => write(() => ops.seal(mine)),
+    unfreeze: (mine) => write(() => ops.unseal(mine)),
+    rowVersions: (table, after, limit) => run(() => ops.stamps(table, after, limit)),
     read: (table, ids) => run(() => ops.read(table, ids)),
     write: (mine, table, given, removed) => write(() => ops.write(mine, table, given, removed)),
-    removeKeyed: (mine) => write(() => ops.removeKeyed(mine)),
+    removeKeyedTasks: (mine) => write(() => ops.removeKeyed(mine)),
     size: (table) => run(() => ops.size(table)),
     lastId: (table) => run(() => ops.lastId(table)),
     setLastId: (table, id) => write(() => ops.setLastId(table, id)),
@@ -83,11 +82,11 @@ const mostLooks = 5;
  * one whose generation somebody has set beyond 2^53. And not by who has settled something: what is accepted is told at once,
  * whatever becomes of the next look.
  */
-export async function takeTurn(
+export async function settleAndClaim(
   run: Runner["run"],
   ops: Operations,
-  { outcomes, claim }: Turn,
-): Promise<TurnResult> {
+  { outcomes, claim }: SettleAndClaim,
+): Promise<SettleAndClaimResult> {
   if (ops.apart && claim && outcomes.length > 0) return await settleThenClaim(run, ops, { outcomes, claim });
   let last = await run(() => ops.turn({ outcomes, claim }));
   if (outcomes.length > 0) return last;
@@ -97,10 +96,17 @@ export async function takeTurn(
   return { ...last, more: last.more && last.claimed.length > 0 };
 }
 
-async function settleThenClaim(run: Runner["run"], ops: Operations, turn: Turn): Promise<TurnResult> {
+async function settleThenClaim(
+  run: Runner["run"],
+  ops: Operations,
+  turn: SettleAndClaim,
+): Promise<SettleAndClaimResult> {
   const settling = await run(() => ops.turn({ outcomes: turn.outcomes, claim: undefined }));
   try {
-    return { ...(await takeTurn(run, ops, { outcomes: [], claim: turn.claim })), settled: settling.settled };
+    return {
+      ...(await settleAndClaim(run, ops, { outcomes: [], claim: turn.claim })),
+      settled: settling.settled,
+    };
   } catch (failure) {
     return { ...settling, failure };
   }

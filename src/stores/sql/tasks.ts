@@ -2,25 +2,25 @@
 import { DatabaseError, DuplicateTaskError } from "../../errors.ts";
 import type {
   DuplicatePolicy,
-  Held,
   Inserted,
   NewTask,
   Operated,
   PurgeFilter,
-  Standing,
   StoredAttempt,
   TaskCount,
   TaskFilter,
+  TaskState,
+  TaskVersion,
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
-import { turnOperations } from "./claim.ts";
+import { claimOperations } from "./claim.ts";
 import type { Dialect } from "./dialect.ts";
-import { upkeepOperations } from "./maintenance.ts";
-import { changes, count, insertedId, insertedIds, type Op, rows, rowsOnce } from "./program.ts";
+import { maintenanceOperations } from "./maintenance.ts";
+import { changes, count, insertedId, insertedIds, type Program, rows, rowsOnce } from "./program.ts";
 import { queries } from "./queries.ts";
-import { type Row, toAttempt, toCount, toStanding, toTask } from "./rows.ts";
+import { type Row, toStoredAttempt, toTaskCount, toTaskRecord, toTaskState } from "./rows.ts";
 import { statements } from "./statements.ts";
-import { movingOperations } from "./transfer.ts";
+import { transferOperations } from "./transfer.ts";
 import { transitions } from "./transitions.ts";
 
 export function operations(d: Dialect) {
@@ -30,14 +30,14 @@ export function operations(d: Dialect) {
 
   // ---- enqueue -------------------------------------------------------------------------------
 
-  function* holderOf(uniqueKey: string | null, look = s.holder): Op<number | undefined> {
+  function* holderOf(uniqueKey: string | null, look = s.holder): Program<number | undefined> {
     if (uniqueKey === null) return undefined;
     const [row] = yield* rows(look, { uniqueKey });
     return row && Number(row[0]);
   }
 
   /** The holder of the key may end between the look and the insert, or another one may begin: then, once more. */
-  function* insertOne(task: NewTask): Op<Inserted> {
+  function* insertOne(task: NewTask): Program<Inserted> {
     for (let round = 0; round < 10; round += 1) {
       const seen = yield* holderOf(task.uniqueKey);
       // Refused, and nobody seen: who holds it came after this transaction began to see.
@@ -49,7 +49,7 @@ export function operations(d: Dialect) {
     throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);
   }
 
-  function* refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): Op<void> {
+  function* refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): Program<void> {
     const seen = new Set<string>();
     for (const [i, { uniqueKey }] of tasks.entries()) {
       if (uniqueKey === null) continue;
@@ -60,7 +60,7 @@ export function operations(d: Dialect) {
     }
   }
 
-  function* insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Op<Inserted[]> {
+  function* insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
     if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);
     const inserted: Inserted[] = [];
     // A task with a key may not be inserted: it goes by itself, and the others beside it together.
@@ -79,7 +79,7 @@ export function operations(d: Dialect) {
   // ---- look and operate ----------------------------------------------------------------------
 
   /** The same, the keys in their order: those who ask for the same keys in different orders would wait for each other. */
-  function* insertByKey(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Op<Inserted[]> {
+  function* insertByKey(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
     const keyOf = (at: number) => tasks[at]?.uniqueKey ?? "";
     const order = [...tasks.keys()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))));
     const refuse = onDuplicate === "report" ? [] : onDuplicate.refuse;
@@ -93,25 +93,25 @@ export function operations(d: Dialect) {
     return tasks.map((_, at) => inserted.get(at) as Inserted);
   }
 
-  function* ended(ids: readonly number[]): Op<{ tasks: TaskRecord[]; gone: number[] }> {
+  function* ended(ids: readonly number[]): Program<{ tasks: TaskRecord[]; gone: number[] }> {
     const found = yield* rows(s.ended, { ids: JSON.stringify(ids) });
     const [there, gone] = [found.filter((row) => row[1] !== null), found.filter((row) => row[1] === null)];
-    return { tasks: there.map((row) => toTask(row.slice(1))), gone: gone.map((row) => Number(row[0])) };
+    return { tasks: there.map((row) => toTaskRecord(row.slice(1))), gone: gone.map((row) => Number(row[0])) };
   }
 
-  function* standings(ids: readonly number[]): Op<Standing[]> {
-    return (yield* rows(s.standings, { ids: JSON.stringify(ids) })).map(toStanding);
+  function* standings(ids: readonly number[]): Program<TaskState[]> {
+    return (yield* rows(s.standings, { ids: JSON.stringify(ids) })).map(toTaskState);
   }
 
-  function* get(ids: readonly number[]): Op<TaskRecord[]> {
-    return (yield* rows(s.get, { ids: JSON.stringify(ids) })).map(toTask);
+  function* get(ids: readonly number[]): Program<TaskRecord[]> {
+    return (yield* rows(s.get, { ids: JSON.stringify(ids) })).map(toTaskRecord);
   }
 
   /** Acts on a row as it now is; reads again when somebody moved it in between. */
   function* operate(
     id: number,
-    act: (task: TaskRecord) => Op<"changed" | "as it is" | "moved">,
-  ): Op<Operated> {
+    act: (task: TaskRecord) => Program<"changed" | "as it is" | "moved">,
+  ): Program<Operated> {
     for (;;) {
       const [record] = yield* get([id]);
       if (!record) return undefined;
@@ -122,7 +122,7 @@ export function operations(d: Dialect) {
     }
   }
 
-  const cancel = (id: number, error: string): Op<Operated> =>
+  const cancel = (id: number, error: string): Program<Operated> =>
     operate(id, function* (task) {
       if (isFinished(task.status)) return "as it is";
       if (!(yield* finish(task, "cancelled", null, error))) return "moved";
@@ -137,7 +137,7 @@ export function operations(d: Dialect) {
     });
 
   /** `seen`: the generation that it must still have. */
-  const retry = (id: number, seen?: number): Op<Operated> =>
+  const retry = (id: number, seen?: number): Program<Operated> =>
     operate(id, function* (task) {
       if (task.status === "running" || task.status === "pending") return "as it is";
       if (seen !== undefined && seen !== task.generationId) return "as it is";
@@ -147,7 +147,7 @@ export function operations(d: Dialect) {
       return (yield* count(s.reset, { id, generationId })) > 0 ? "changed" : "moved";
     });
 
-  function* remove(found: readonly Row[]): Op<number> {
+  function* remove(found: readonly Row[]): Program<number> {
     if (found.length === 0) return 0;
     const ids = JSON.stringify(found.map((row) => Number(row[0])));
     yield* count(s.deleteAttempts, { ids });
@@ -158,17 +158,17 @@ export function operations(d: Dialect) {
     filter: PurgeFilter,
     limit: number,
     after: number,
-  ): Op<{ purged: number; last: number | undefined }> {
+  ): Program<{ purged: number; last: number | undefined }> {
     const seen = yield* rowsOnce(q.purgeable(filter, limit, after));
     const last = seen.length < limit ? undefined : Number(seen.at(-1)?.[0]);
     return { purged: yield* remove(seen.filter(([, named]) => Number(named) === 1)), last };
   }
 
   return {
-    ...turnOperations(d, s),
-    ...upkeepOperations(s, remove),
+    ...claimOperations(d, s),
+    ...maintenanceOperations(s, remove),
     statements: s,
-    moving: movingOperations(d),
+    moving: transferOperations(d),
     insert,
     insertByKey,
     ended,
@@ -177,20 +177,20 @@ export function operations(d: Dialect) {
     cancel,
     retry,
     purge,
-    *list(filter: TaskFilter, limit: number, after: number | undefined): Op<TaskRecord[]> {
-      return (yield* rowsOnce(q.list(filter, limit, after))).map(toTask);
+    *list(filter: TaskFilter, limit: number, after: number | undefined): Program<TaskRecord[]> {
+      return (yield* rowsOnce(q.list(filter, limit, after))).map(toTaskRecord);
     },
-    *count(filter: TaskFilter): Op<TaskCount[]> {
-      return (yield* rowsOnce(q.count(filter))).map(toCount);
+    *count(filter: TaskFilter): Program<TaskCount[]> {
+      return (yield* rowsOnce(q.count(filter))).map(toTaskCount);
     },
-    *idle(queueNames: readonly string[]): Op<boolean> {
+    *idle(queueNames: readonly string[]): Program<boolean> {
       for (const queueName of queueNames) if ((yield* rows(s.busy, { queueName })).length > 0) return false;
       return true;
     },
-    *attempts(taskId: number): Op<StoredAttempt[]> {
-      return (yield* rows(s.attempts, { taskId })).map(toAttempt);
+    *attempts(taskId: number): Program<StoredAttempt[]> {
+      return (yield* rows(s.attempts, { taskId })).map(toStoredAttempt);
     },
-    *progress(notes: readonly (Held & { progress: number; note: string | null })[]): Op<void> {
+    *progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Program<void> {
       yield* changes(
         s.noteProgress,
         notes.map((note) => ({ ...note })),

@@ -5,13 +5,13 @@ import type { Diagnosis } from "../../store.ts";
 import {
   type MovedRow,
   type MovedTable,
-  type MoveMark,
-  type MoveState,
   movedTables,
-  type Stamp,
-} from "../../transfer-store.ts";
+  type RowVersion,
+  type TransferPhase,
+  type TransferState,
+} from "../../store.ts";
 import type { Dialect } from "./dialect.ts";
-import { count, insertedIds, type Op, rows } from "./program.ts";
+import { count, insertedIds, type Program, rows } from "./program.ts";
 import { attemptColumns, taskColumns } from "./rows.ts";
 import { listed, type Params, type Statement } from "./statements.ts";
 
@@ -101,7 +101,7 @@ function statementsOf(d: Dialect, table: MovedTable) {
         ? sql`${into} values (${values(p)})`
         : sql`${into} select ${values(p)} ${many.afterSet}`,
     remove: (p) => sql`delete from ${name} where id = ${p.id}`,
-    given: () => sql.raw(d.moving.lastId(table)),
+    given: () => sql.raw(d.transfer.lastId(table)),
     size: () => sql`select count(*) from ${name}`,
     highest: () => sql`select max(id) from ${name}`,
   } satisfies Record<string, Statement | readonly string[]>;
@@ -112,13 +112,13 @@ const fixed = (text: string): Statement => {
   return () => query;
 };
 
-export function movingOperations(d: Dialect) {
+export function transferOperations(d: Dialect) {
   const [tasks, attempts] = movedTables;
   const of = { [tasks]: statementsOf(d, tasks), [attempts]: statementsOf(d, attempts) };
-  const isMarked = fixed(d.moving.isMarked);
-  const makeMark = fixed(d.moving.makeMark);
+  const isMarked = fixed(d.transfer.isMarked);
+  const makeMark = fixed(d.transfer.makeMark);
   const look = fixed("select move_id, run, state, other, refusal from dbq_move");
-  const triggers = d.moving.triggers === undefined ? undefined : fixed(d.moving.triggers);
+  const triggers = d.transfer.triggers === undefined ? undefined : fixed(d.transfer.triggers);
   const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
   const first: Statement = (p) => sql`
     insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
@@ -138,33 +138,33 @@ export function movingOperations(d: Dialect) {
   const [open, close] = [door(1), door(0)];
   const own: Statement = (p) => sql`select 1 from dbq_move where run = ${p.run} ${d.locked}`;
 
-  function* each(statements: readonly Statement[]): Op<void> {
+  function* each(statements: readonly Statement[]): Program<void> {
     for (const statement of statements) yield* count(statement, {});
   }
 
-  function* mark(): Op<MoveMark | undefined> {
+  function* mark(): Program<TransferState | undefined> {
     if ((yield* rows(isMarked)).length === 0) return undefined;
     const [row] = yield* rows(look);
     if (!row) return undefined;
     const [moveId, run, state, other, refusal] = row as string[];
-    return { moveId, run, state: state as MoveState, other, refusal } as MoveMark;
+    return { moveId, run, phase: state as TransferPhase, other, refusal } as TransferState;
   }
 
   /** Done twice, it was done. */
-  function* isNow(run: string, state: MoveState): Op<boolean> {
+  function* isNow(run: string, state: TransferPhase): Program<boolean> {
     const now = yield* mark();
-    return now?.run === run && now.state === state;
+    return now?.run === run && now.phase === state;
   }
 
-  function* setMark(next: MoveMark | undefined, before: MoveMark | undefined): Op<boolean> {
+  function* setMark(next: TransferState | undefined, before: TransferState | undefined): Program<boolean> {
     if ((yield* rows(isMarked)).length === 0) yield* count(makeMark, {});
-    const isSeen = { seenRun: before?.run ?? null, seenState: before?.state ?? null };
+    const isSeen = { seenRun: before?.run ?? null, seenState: before?.phase ?? null };
     if (!next) return (yield* count(forget, isSeen)) > 0 || (yield* mark()) === undefined;
     const there = yield* mark();
     const set = before
       ? yield* count(replace, { ...next, ...isSeen })
       : there === undefined && (yield* count(first, { ...next }));
-    return Number(set) > 0 || (yield* isNow(next.run, next.state));
+    return Number(set) > 0 || (yield* isNow(next.run, next.phase));
   }
 
   /**
@@ -173,8 +173,8 @@ export function movingOperations(d: Dialect) {
    */
   function* fenced(
     run: string,
-    statements: (mark: MoveMark, triggers: readonly string[]) => readonly string[],
-  ): Op<boolean> {
+    statements: (mark: TransferState, triggers: readonly string[]) => readonly string[],
+  ): Program<boolean> {
     const there = triggers ? (yield* rows(triggers)).map(([name]) => String(name)) : [];
     if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;
     const now = yield* mark();
@@ -183,11 +183,11 @@ export function movingOperations(d: Dialect) {
     return true;
   }
 
-  function* advance(run: string, from: MoveState, to: MoveState): Op<boolean> {
+  function* advance(run: string, from: TransferPhase, to: TransferPhase): Program<boolean> {
     return (yield* count(step, { run, from, to })) > 0 || (yield* isNow(run, to));
   }
 
-  function* inside(run: string, act: () => Op<unknown>): Op<boolean> {
+  function* inside(run: string, act: () => Program<unknown>): Program<boolean> {
     if ((yield* count(open, { run })) === 0) return false;
     yield* act();
     yield* count(close, { run });
@@ -199,7 +199,7 @@ export function movingOperations(d: Dialect) {
     table: MovedTable,
     given: readonly MovedRow[],
     removed: readonly number[],
-  ): Op<boolean> =>
+  ): Program<boolean> =>
     inside(run, function* () {
       for (const id of removed) yield* count(of[table].remove, { id });
       const { names } = of[table];
@@ -208,7 +208,7 @@ export function movingOperations(d: Dialect) {
     });
 
   /** @throws DatabaseError */
-  function* refuseIds(table: MovedTable): Op<void> {
+  function* refuseIds(table: MovedTable): Program<void> {
     const [row] = yield* rows(of[table].unsafe);
     const id = String(row?.[0]).trim();
     throw new DatabaseError(
@@ -216,7 +216,7 @@ export function movingOperations(d: Dialect) {
     );
   }
 
-  function* stamps(table: MovedTable, after: number, limit: number): Op<Stamp[]> {
+  function* stamps(table: MovedTable, after: number, limit: number): Program<RowVersion[]> {
     const { stamps: query, versionKinds } = of[table];
     const found = yield* rows(query, { after, limit });
     if (!found.every(([id]) => Number.isSafeInteger(Number(id)))) yield* refuseIds(table);
@@ -228,20 +228,20 @@ export function movingOperations(d: Dialect) {
     }));
   }
 
-  function* read(table: MovedTable, ids: readonly number[]): Op<MovedRow[]> {
+  function* read(table: MovedTable, ids: readonly number[]): Program<MovedRow[]> {
     const { read: query, kinds } = of[table];
     const found = yield* rows(query, { ids: JSON.stringify(ids) });
     return found.map((row) => row.map((value, i) => carried(kinds[i], value)) as unknown as MovedRow);
   }
 
-  function* lastGiven(table: MovedTable): Op<number> {
+  function* lastGiven(table: MovedTable): Program<number> {
     const [row] = yield* rows(of[table].given);
-    const last = row === undefined ? 0 : d.moving.toLastId(row);
+    const last = row === undefined ? 0 : d.transfer.toLastId(row);
     // A larger one was given by hand: nobody could tell apart those that followed it.
     return Number.isSafeInteger(last) ? last : 0;
   }
 
-  function* lastId(table: MovedTable): Op<number> {
+  function* lastId(table: MovedTable): Program<number> {
     const [row] = yield* rows(of[table].highest);
     return Math.max(yield* lastGiven(table), Number(row?.[0] ?? 0));
   }
@@ -253,26 +253,26 @@ export function movingOperations(d: Dialect) {
     stamps,
     read,
     write,
-    seal: (run: string) => fenced(run, d.moving.seal),
-    unseal: (run: string) => fenced(run, (_, there) => d.moving.unseal(there)),
+    seal: (run: string) => fenced(run, d.transfer.freeze),
+    unseal: (run: string) => fenced(run, (_, there) => d.transfer.unfreeze(there)),
     removeKeyed: (run: string) => inside(run, () => count(removeAllKeyed, {})),
-    *size(table: MovedTable): Op<number> {
+    *size(table: MovedTable): Program<number> {
       return Number((yield* rows(of[table].size))[0]?.[0]);
     },
     lastId,
-    *setLastId(table: MovedTable, id: number): Op<void> {
-      if (id > (yield* lastGiven(table))) yield* each(d.moving.setLastId(table, id).map(fixed));
+    *setLastId(table: MovedTable, id: number): Program<void> {
+      if (id > (yield* lastGiven(table))) yield* each(d.transfer.setLastId(table, id).map(fixed));
     },
   };
 }
 
 /** For `doctor`, which a user may run who has no right to the mark. */
-export async function moveFactsOf(
-  mark: () => Promise<MoveMark | undefined>,
+export async function transferFactsOf(
+  mark: () => Promise<TransferState | undefined>,
   isDenied: (error: unknown) => boolean,
 ): Promise<Diagnosis[]> {
   try {
-    return moveFacts(await mark());
+    return transferFacts(await mark());
   } catch (error) {
     if (!isDenied((error as Error).cause ?? error)) throw error;
     return [{ name: "move", value: "not visible to this user" }];
@@ -280,8 +280,8 @@ export async function moveFactsOf(
 }
 
 /** For `doctor`. */
-export function moveFacts(mark: MoveMark | undefined): Diagnosis[] {
-  if (mark === undefined || mark.state === "filled") return [];
-  const fact = { name: "move", value: `${mark.state}: ${mark.other}` };
-  return [mark.state === "copying" ? fact : { ...fact, warning: mark.refusal }];
+export function transferFacts(mark: TransferState | undefined): Diagnosis[] {
+  if (mark === undefined || mark.phase === "filled") return [];
+  const fact = { name: "move", value: `${mark.phase}: ${mark.other}` };
+  return [mark.phase === "copying" ? fact : { ...fact, warning: mark.refusal }];
 }

@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
 import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
-import { type Op, runSync, type Step } from "../sql/program.ts";
+import { type Program, runSync, type Step } from "../sql/program.ts";
 import type { Params, Statement } from "../sql/statements.ts";
 
 export const compiler = new Compiler({ quote: '"', parameter: () => "?", items: undefined });
@@ -21,7 +21,7 @@ export class SqliteConnection {
   #changed = false;
   readonly #prepared = new Map<Statement, Prepared>();
   /** Made once: making one costs as much as a statement. Inside of an open transaction it is a savepoint. */
-  readonly #transaction: Database.Transaction<(op: () => Op<unknown>) => unknown>;
+  readonly #transaction: Database.Transaction<(op: () => Program<unknown>) => unknown>;
 
   constructor(client: Database.Database) {
     this.client = client;
@@ -75,24 +75,24 @@ export class SqliteConnection {
   }
 
   /** Runs an operation as part of whatever transaction is open, if any. @throws DatabaseError */
-  run<T>(op: Op<T>): T {
-    return this.named(() => this.#telling(() => runSync(op, this.#execute)));
+  run<T>(op: Program<T>): T {
+    return this.toDatabaseErrors(() => this.#notifyingCommit(() => runSync(op, this.#execute)));
   }
 
   /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
-  atomically<T>(op: () => Op<T>): T {
-    return this.named(() => this.#telling(() => this.#transaction.immediate(op))) as T;
+  atomically<T>(op: () => Program<T>): T {
+    return this.toDatabaseErrors(() => this.#notifyingCommit(() => this.#transaction.immediate(op))) as T;
   }
 
   /** A transaction inside of an operation: unless somebody awaits what it wrote, it is not told. */
-  #inTransaction(op: () => Op<unknown>, awaited: boolean): unknown {
+  #inTransaction(op: () => Program<unknown>, awaited: boolean): unknown {
     const result = this.#transaction.immediate(op);
     if (!awaited) this.#changed = false;
     return result;
   }
 
   /** What has changed nothing is not worth telling. */
-  #telling<T>(act: () => T): T {
+  #notifyingCommit<T>(act: () => T): T {
     this.#changed = false;
     const result = act();
     if (this.#changed) this.onCommit();
@@ -100,11 +100,11 @@ export class SqliteConnection {
   }
 
   /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */
-  named<T>(fn: () => T): T {
+  toDatabaseErrors<T>(fn: () => T): T {
     try {
       return fn();
     } catch (error) {
-      throw databaseError(error, this.client);
+      throw toQueueError(error, this.client);
     }
   }
 }
@@ -136,10 +136,10 @@ export function refuseOpenTransaction(client: Database.Database): void {
 }
 
 /** What a client threw, for the caller of a queue. */
-export function databaseError(error: unknown, client: Database.Database): unknown {
+export function toQueueError(error: unknown, client: Database.Database): unknown {
   // A queue was closed under what waited for a lock.
   if (!client.open && error instanceof TypeError) return new QueueClosedError();
-  return named(error, client.name);
+  return toDatabaseError(error, client.name);
 }
 
 /** An app's connection may wait for seconds inside SQLite, and its event loop with it. */
@@ -154,7 +154,7 @@ export function withoutWaiting<T>(client: Database.Database, fn: () => T): T {
 }
 
 /** A driver's error as a `DatabaseError` that names the file; any other as it is. */
-export function named(error: unknown, name: string): unknown {
+export function toDatabaseError(error: unknown, name: string): unknown {
   const code = codeOf(error);
   if (error instanceof DbqError || !(error instanceof Error) || code === undefined) return error;
   return new DatabaseError(`${name}: ${error.message} (${code})`, { cause: error });
@@ -178,19 +178,19 @@ export function isBusy(error: unknown): boolean {
 export const nativeTimeout = 5;
 
 /** How long a lock that never comes free is waited for, in milliseconds. */
-const patience = 60_000;
+const longestBusyMs = 60_000;
 
 /**
  * Tries until the database is not busy, waiting on the event loop and never inside SQLite: with the usual 5 s
  * `busy_timeout`, eight processes on one file blocked their event loops for up to 740 ms, and some got no work at all.
  */
-export async function patiently<T>(attempt: () => T, mayRepeat: () => boolean = () => true): Promise<T> {
+export async function retryWhileBusy<T>(attempt: () => T, mayRepeat: () => boolean = () => true): Promise<T> {
   const start = performance.now();
   for (let longest = 2; ; longest = Math.min(longest * 2, 32)) {
     try {
       return attempt();
     } catch (error) {
-      if (!isBusy(error) || !mayRepeat() || performance.now() - start > patience) throw error;
+      if (!isBusy(error) || !mayRepeat() || performance.now() - start > longestBusyMs) throw error;
     }
     await sleep(Math.random() * longest);
   }

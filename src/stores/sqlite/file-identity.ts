@@ -8,7 +8,7 @@ import { DatabaseMovedError } from "../../errors.ts";
 /** Milliseconds between looks: one takes 2 µs, a tenth of an enqueue. */
 const every = 100;
 
-export class SqlitePlace {
+export class FileIdentity {
   readonly #path: string;
   readonly #opened: BigIntStats | undefined;
   readonly #moved: DatabaseMovedError;

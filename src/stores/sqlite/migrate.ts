@@ -4,7 +4,7 @@ import type { Database } from "better-sqlite3";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseError } from "../../errors.ts";
 import type { Statements } from "../sql/statements.ts";
-import { patiently, type SqliteConnection } from "./connection.ts";
+import { retryWhileBusy, type SqliteConnection } from "./connection.ts";
 
 const migrationsFolder = fileURLToPath(new URL("../../../migrations/sqlite", import.meta.url));
 
@@ -16,9 +16,9 @@ const history = "dbq_migrations";
  * processes which start together all but one may fail. An app whose own drizzle-kit made the tables has no history here.
  */
 export async function migrate(client: Database): Promise<void> {
-  const upToDate = await patiently(() => isOfTheApp(client) || lastApplied(client) === newest());
+  const upToDate = await retryWhileBusy(() => isOfTheApp(client) || lastApplied(client) === newest());
   if (upToDate) return;
-  await patiently(() => client.transaction(() => apply(client)).immediate());
+  await retryWhileBusy(() => client.transaction(() => apply(client)).immediate());
 }
 
 let read: Migration[] | undefined;

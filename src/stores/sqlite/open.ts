@@ -4,7 +4,7 @@ import { basename, dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { DatabaseError } from "../../errors.ts";
 import { withoutPassword } from "../server/url.ts";
-import { named, nativeTimeout, patiently } from "./connection.ts";
+import { nativeTimeout, retryWhileBusy, toDatabaseError } from "./connection.ts";
 
 /** Older ones can lose commits when a WAL is reset under several connections (sqlite.org/wal.html, "The WAL-Reset Bug"). */
 const oldestSqlite = "3.51.3";
@@ -96,7 +96,7 @@ export function openBeside(
 
 /** Readers and writers do not block each other then. A property of the file: set when it is known to be a queue's. */
 export async function useWal(client: Database.Database): Promise<void> {
-  await patiently(() => client.pragma("journal_mode = wal"));
+  await retryWhileBusy(() => client.pragma("journal_mode = wal"));
 }
 
 function checkVersion(client: Database.Database): void {
@@ -122,7 +122,7 @@ export function older(a: string, b: string): boolean {
 }
 
 /** What opening failed of, in words that say what to do. */
-export function explained(error: unknown, path: string): unknown {
+export function toOpenError(error: unknown, path: string): unknown {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const reason = {
     SQLITE_NOTADB: "it is not a SQLite database",
@@ -132,7 +132,7 @@ export function explained(error: unknown, path: string): unknown {
     SQLITE_READONLY_DIRECTORY: "its folder is read-only, and SQLite writes files beside it",
   }[String(code)];
   return reason === undefined
-    ? named(error, path)
+    ? toDatabaseError(error, path)
     : new DatabaseError(`${path}: ${reason}`, { cause: error });
 }
 

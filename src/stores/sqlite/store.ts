@@ -3,30 +3,38 @@ import { createRequire } from "node:module";
 import type { Database } from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { sql } from "drizzle-orm/sql/sql";
-import { repeat } from "../../base/options/durations.ts";
+import { repeat } from "../../base/runtime/timers.ts";
 import { AsyncTransactionError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../../store.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { Heartbeat } from "../sql/heartbeat.ts";
-import type { Op } from "../sql/program.ts";
+import type { Program } from "../sql/program.ts";
 import { methodsOver } from "../sql/store-methods.ts";
 import { operations } from "../sql/tasks.ts";
-import { moveFacts } from "../sql/transfer.ts";
+import { transferFacts } from "../sql/transfer.ts";
 import {
   compiler,
-  databaseError,
-  patiently,
   refuseOpenTransaction,
+  retryWhileBusy,
   SqliteConnection,
+  toQueueError,
   withoutWaiting,
 } from "./connection.ts";
 import { diagnoseSqlite } from "./diagnose.ts";
 import { clientOf, drizzleOver, isTransaction } from "./drizzle.ts";
-import { SqlitePlace } from "./file-identity.ts";
+import { FileIdentity } from "./file-identity.ts";
 import { checkTables, migrate } from "./migrate.ts";
-import { explained, fileOf, openBeside, openFile, type SqliteSettings, useWal, walPragmas } from "./open.ts";
-import { SqliteNudge } from "./touch.ts";
+import {
+  fileOf,
+  openBeside,
+  openFile,
+  type SqliteSettings,
+  toOpenError,
+  useWal,
+  walPragmas,
+} from "./open.ts";
+import { FileTouch } from "./touch.ts";
 import { sqliteMoving } from "./transfer.ts";
 import { SqliteWatch } from "./watch.ts";
 
@@ -69,7 +77,7 @@ const dialect: Dialect = {
   sessionLives: sql.raw("null"),
   items: undefined,
   only: (id) => sql`${id}`,
-  moving: sqliteMoving,
+  transfer: sqliteMoving,
 };
 
 const ops = operations(dialect);
@@ -80,9 +88,9 @@ export interface SqliteOptions extends SqliteSettings {
 
 /** Opens a file or `:memory:`. @throws DatabaseError that says what is wrong with it */
 export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
-  return await explaining(path, async () => {
-    const client = await patiently(() => openFile(path, options));
-    const store = await prepared(client, true, options, () => drizzleOver(client));
+  return await withOpenErrors(path, async () => {
+    const client = await retryWhileBusy(() => openFile(path, options));
+    const store = await prepareStore(client, true, options, () => drizzleOver(client));
     await useWal(client);
     return store;
   });
@@ -95,9 +103,9 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
  */
 export async function openSqliteDatabase(db: unknown, options: SqliteOptions): Promise<Store> {
   const theirs = clientOf(db);
-  return await explaining(theirs.name, async () => {
-    const beside = await patiently(() => withoutWaiting(theirs, () => openBeside(theirs, options)));
-    return await prepared(
+  return await withOpenErrors(theirs.name, async () => {
+    const beside = await retryWhileBusy(() => withoutWaiting(theirs, () => openBeside(theirs, options)));
+    return await prepareStore(
       beside ?? theirs,
       beside !== undefined,
       options,
@@ -106,15 +114,15 @@ export async function openSqliteDatabase(db: unknown, options: SqliteOptions): P
   });
 }
 
-async function explaining<T>(path: string, open: () => Promise<T>): Promise<T> {
+async function withOpenErrors<T>(path: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
-    throw explained(error, path);
+    throw toOpenError(error, path);
   }
 }
 
-async function prepared(
+async function prepareStore(
   client: Database,
   owned: boolean,
   options: SqliteOptions,
@@ -123,10 +131,11 @@ async function prepared(
   try {
     if (options.migrate) await migrate(client);
     const connection = new SqliteConnection(client);
-    await patiently(() => checkTables(connection, ops.statements));
+    await retryWhileBusy(() => checkTables(connection, ops.statements));
     // A file that can be read and not written would show only at the first enqueue.
-    if (options.migrate) await patiently(() => client.exec("update dbq_workers set beat = beat where false"));
-    const path = await patiently(() => fileOf(client));
+    if (options.migrate)
+      await retryWhileBusy(() => client.exec("update dbq_workers set beat = beat where false"));
+    const path = await retryWhileBusy(() => fileOf(client));
     return sqliteStore(connection, path, owned, handle);
   } catch (error) {
     if (owned) client.close();
@@ -143,27 +152,27 @@ function sqliteStore(
 ): Store {
   const { client } = connection;
   const watch = path === undefined ? undefined : new SqliteWatch(path, client);
-  const nudge = path === undefined ? undefined : new SqliteNudge(path);
-  const place = path === undefined ? undefined : new SqlitePlace(path);
-  if (place) places.set(client, place);
+  const nudge = path === undefined ? undefined : new FileTouch(path);
+  const file = path === undefined ? undefined : new FileIdentity(path);
+  if (file) fileIdentities.set(client, file);
   connection.onCommit = () => nudge?.committed();
   let theirs: BetterSQLite3Database | undefined;
 
   const onceFree = <T>(act: () => T): Promise<T> =>
-    patiently(() => {
-      place?.check();
+    retryWhileBusy(() => {
+      file?.check();
       refuseOpenTransaction(client);
       return act();
     });
-  const run = <T>(op: () => Op<T>): Promise<T> => onceFree(() => connection.run(op()));
-  const write = <T>(op: () => Op<T>): Promise<T> => onceFree(() => connection.atomically(op));
+  const run = <T>(op: () => Program<T>): Promise<T> => onceFree(() => connection.run(op()));
+  const write = <T>(op: () => Program<T>): Promise<T> => onceFree(() => connection.atomically(op));
 
   return {
     ...methodsOver({ run, write }, ops),
     synchronous: true,
     within: (tx) => inTransaction(tx),
     transaction: async (fn) => {
-      place?.check();
+      file?.check();
       theirs ??= await handle();
       return await runTransaction(theirs, fn);
     },
@@ -184,7 +193,7 @@ function sqliteStore(
       return () => heartbeat.stop();
     },
     watch: (listener) => watch?.add(listener) ?? (() => undefined),
-    diagnose: async () => [...diagnoseSqlite(client), ...moveFacts(await run(ops.moving.mark))],
+    diagnose: async () => [...diagnoseSqlite(client), ...transferFacts(await run(ops.moving.mark))],
     close: async () => {
       watch?.close();
       nudge?.close();
@@ -223,9 +232,9 @@ async function runTransaction<T>(
     return withoutWaiting(client, () => db.transaction(run, { behavior: "immediate" }));
   };
   try {
-    return await patiently(attempt, () => !begun);
+    return await retryWhileBusy(attempt, () => !begun);
   } catch (error) {
-    throw failure ? failure.error : databaseError(error, client);
+    throw failure ? failure.error : toQueueError(error, client);
   }
 }
 
@@ -238,26 +247,29 @@ function refuseThenable<T>(returned: MaybePromise<T>): T {
   );
 }
 
-/** Of the connections of queues: what is written on them inside of a transaction looks at the same place. */
-const places = new WeakMap<Database, SqlitePlace>();
+/** Of the connections of queues: what is written on them inside of a transaction looks at the same file. */
+const fileIdentities = new WeakMap<Database, FileIdentity>();
 
-/** An app's own connection, and the place of its file. */
-interface Theirs {
+/** An app's own connection, and the file of its file. */
+interface AppConnection {
   connection: SqliteConnection;
-  place: SqlitePlace | undefined;
+  file: FileIdentity | undefined;
 }
 
-const connections = new WeakMap<Database, Theirs>();
+const connections = new WeakMap<Database, AppConnection>();
 
-function placeOf(client: Database): SqlitePlace | undefined {
+function fileIdentityOf(client: Database): FileIdentity | undefined {
   const path = fileOf(client);
-  return path === undefined ? undefined : new SqlitePlace(path);
+  return path === undefined ? undefined : new FileIdentity(path);
 }
 
-function theirsOf(client: Database): Theirs {
+function appConnectionOf(client: Database): AppConnection {
   const known = connections.get(client);
   if (known) return known;
-  const theirs = { connection: new SqliteConnection(client), place: places.get(client) ?? placeOf(client) };
+  const theirs = {
+    connection: new SqliteConnection(client),
+    file: fileIdentities.get(client) ?? fileIdentityOf(client),
+  };
   connections.set(client, theirs);
   return theirs;
 }
@@ -274,10 +286,10 @@ function inTransaction(tx: unknown): StoreTransaction {
     );
   };
   open();
-  const { connection, place } = theirsOf(client);
-  const write = <T>(op: () => Op<T>): T => {
+  const { connection, file } = appConnectionOf(client);
+  const write = <T>(op: () => Program<T>): T => {
     open();
-    place?.check();
+    file?.check();
     return connection.atomically(op);
   };
   return {

@@ -7,7 +7,7 @@ import { utimesSync } from "node:fs";
 /** Milliseconds: a nudge takes 4 µs, too much for each of tens of thousands of commits in a second. */
 const every = 0.25;
 
-export class SqliteNudge {
+export class FileTouch {
   readonly #path: string;
   #last = 0;
   #next: NodeJS.Timeout | undefined;
@@ -20,8 +20,8 @@ export class SqliteNudge {
   /** After a commit: at once, or soon after the one before. */
   committed(): void {
     if (this.#next) return;
-    if (performance.now() - this.#last >= every) this.#nudge();
-    else this.#next = setTimeout(() => this.#nudge(), 1).unref();
+    if (performance.now() - this.#last >= every) this.#touch();
+    else this.#next = setTimeout(() => this.#touch(), 1).unref();
   }
 
   close(): void {
@@ -29,7 +29,7 @@ export class SqliteNudge {
   }
 
   /** By path: to open and close a file of a database would drop the locks that SQLite has on it. */
-  #nudge(): void {
+  #touch(): void {
     this.#next = undefined;
     this.#last = performance.now();
     const now = new Date();

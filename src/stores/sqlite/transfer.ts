@@ -1,6 +1,6 @@
 /** What a move needs of SQLite. */
-import { isOld } from "../../transfer-store.ts";
-import type { MovingText } from "../sql/dialect.ts";
+import { isSource } from "../../store.ts";
+import type { TransferText } from "../sql/dialect.ts";
 
 /** SQL ends at a NUL. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''").replaceAll("\0", "")}'`;
@@ -19,19 +19,19 @@ const unseal = ["insert", "update", "delete", "register"].map(
   (name) => `drop trigger if exists dbq_move_${name}`,
 );
 
-export const sqliteMoving: MovingText = {
+export const sqliteMoving: TransferText = {
   isMarked: "select 1 from sqlite_master where type = 'table' and name = 'dbq_move'",
   makeMark:
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   triggers: undefined,
-  seal: ({ refusal, state }) => [
+  freeze: ({ refusal, phase }) => [
     ...unseal,
     refuses(refusal, "insert", "dbq_tasks", "insert", isShut),
     refuses(refusal, "update", "dbq_tasks", "update", isShut),
     refuses(refusal, "insert", "dbq_workers", "register", isShut),
-    ...(isOld(state) ? [refuses(refusal, "delete", "dbq_tasks")] : []),
+    ...(isSource(phase) ? [refuses(refusal, "delete", "dbq_tasks")] : []),
   ],
-  unseal: () => unseal,
+  unfreeze: () => unseal,
   lastId: (table) => `select seq from sqlite_sequence where name = '${table}'`,
   toLastId: ([seq]) => Number(seq),
   setLastId: (table, id) => [

@@ -1,12 +1,7 @@
 /** What users may write as a duration or a moment, and timers that keep it however long it is. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import {
-  after as callAfter,
-  kindOf,
-  milliseconds,
-  moment,
-  show,
-} from "../../../src/base/options/durations.ts";
+import { kindOf, milliseconds, moment, show } from "../../../src/base/options/durations.ts";
+import { after as callAfter } from "../../../src/base/runtime/timers.ts";
 
 describe("durations", () => {
   it.each<[given: unknown, ms: number]>([

@@ -1,6 +1,6 @@
 /** What users see of a row: decoded, with dates; and a column that somebody corrupted hides nothing else. */
 import { describe, expect, it } from "vitest";
-import { attemptOf, taskOf } from "../../../src/base/values/records.ts";
+import { toAttempt, toTask } from "../../../src/base/values/records.ts";
 import type { StoredAttempt } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 
@@ -33,7 +33,7 @@ const record: TaskRecord = {
 
 describe("taskOf", () => {
   it("decodes JSON, turns times into dates, and keeps the rest", () => {
-    expect(taskOf(record)).toStrictEqual({
+    expect(toTask(record)).toStrictEqual({
       ...record,
       args: ["a.png", -0],
       kwargs: { quality: 80 },
@@ -50,10 +50,10 @@ describe("taskOf", () => {
 
   it("no result is undefined, a result of null is null, no error and no time are null", () => {
     const none = { result: null, error: null, waitUntil: null, startedAt: null, finishedAt: null };
-    const task = taskOf({ ...record, ...none });
+    const task = toTask({ ...record, ...none });
     expect(task.result).toBeUndefined();
     expect(task).toMatchObject({ error: null, waitUntil: null, startedAt: null, finishedAt: null });
-    expect(taskOf({ ...record, result: "null" }).result).toBeNull();
+    expect(toTask({ ...record, result: "null" }).result).toBeNull();
   });
 
   it.each<[column: "args" | "kwargs" | "meta" | "result", text: string]>([
@@ -66,15 +66,15 @@ describe("taskOf", () => {
     ["result", "{"],
     ["result", ""],
   ])("a corrupt %s reads as its raw text %j, and the other columns as ever", (column, text) => {
-    expect(taskOf({ ...record, [column]: text })).toStrictEqual({ ...taskOf(record), [column]: text });
+    expect(toTask({ ...record, [column]: text })).toStrictEqual({ ...toTask(record), [column]: text });
   });
 
   it.each(["plain text", '"a JSON string"', "[1]", ""])("an error column of %j is its message", (error) => {
-    expect(taskOf({ ...record, error }).error).toEqual({ name: "Error", message: error });
+    expect(toTask({ ...record, error }).error).toEqual({ name: "Error", message: error });
   });
 
   it("two tasks share nothing", () => {
-    const [a, b] = [taskOf({ ...record, meta: "{}" }), taskOf({ ...record, meta: "{}" })];
+    const [a, b] = [toTask({ ...record, meta: "{}" }), toTask({ ...record, meta: "{}" })];
     a.meta.changed = true;
     a.args.push(1);
     expect(b.meta).toEqual({});
@@ -96,7 +96,7 @@ describe("attemptOf", () => {
   };
 
   it("has its error as one object, and dates", () => {
-    expect(attemptOf(stored)).toStrictEqual({
+    expect(toAttempt(stored)).toStrictEqual({
       taskId: 7,
       generationId: 2,
       workerId: "w",
@@ -109,15 +109,15 @@ describe("attemptOf", () => {
 
   it("what was not written is left out, or has a name to be read by", () => {
     const nothing = { errorName: null, errorMessage: null, errorStack: null };
-    expect(attemptOf({ ...stored, ...nothing, startedAt: null })).toMatchObject({
+    expect(toAttempt({ ...stored, ...nothing, startedAt: null })).toMatchObject({
       error: null,
       startedAt: null,
     });
-    expect(attemptOf({ ...stored, errorStack: null }).error).toStrictEqual({
+    expect(toAttempt({ ...stored, errorStack: null }).error).toStrictEqual({
       name: "RangeError",
       message: "too wide",
     });
-    expect(attemptOf({ ...stored, errorName: null }).error?.name).toBe("Error");
-    expect(attemptOf({ ...stored, errorMessage: null }).error?.message).toBe("");
+    expect(toAttempt({ ...stored, errorName: null }).error?.name).toBe("Error");
+    expect(toAttempt({ ...stored, errorMessage: null }).error?.message).toBe("");
   });
 });

@@ -5,14 +5,14 @@
 
 import { thisProcess } from "../../../src/base/runtime/process-identity.ts";
 import type { CallOptions, Queue } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import type { Outcome, OutcomeKind, Store } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { eventOf } from "../../../src/worker/events.ts";
 import { chore, type Plan } from "../../fixtures/tasks.ts";
 import type { Say } from "./operation.ts";
 
-export const storeOf = (queue: Queue): Store => engineOf(queue).store;
+export const storeOf = (queue: Queue): Store => internalsOf(queue).store;
 
 export class ByHand {
   readonly id: string;
@@ -49,7 +49,7 @@ export class ByHand {
   async turn(outcomes: readonly Outcome[], limit: number): Promise<TaskRecord[]> {
     const claim =
       limit > 0 ? { workerId: this.id, queueNames: ["default"], funcs: ["chore"], limit } : undefined;
-    const { settled, claimed } = await this.store.turn({ outcomes, claim });
+    const { settled, claimed } = await this.store.settleAndClaim({ outcomes, claim });
     for (const [i, outcome] of outcomes.entries()) {
       if (settled[i] !== true) throw new Error(`the outcome of task ${outcome.id} was not accepted`);
       this.tell(outcome);

@@ -30,7 +30,7 @@ export const running: readonly Operation[] = [
     const worker = await actor.worker(queue);
     await worker.hold(1);
     actor.arm();
-    await worker.store.beat(worker.id);
+    await worker.store.heartbeat(worker.id);
   }),
 
   onQueue("progress", 1, async (queue, actor) => {

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
-import type { MovingStore } from "../../../src/transfer-store.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
+import type { TransferStore } from "../../../src/store.ts";
 import { amount } from "../../support/amount.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
@@ -29,7 +29,7 @@ const file = async (): Promise<Home> => ({
 });
 
 async function edit(queue: Queue, text: string): Promise<void> {
-  const { store } = engineOf(queue);
+  const { store } = internalsOf(queue);
   await store.transaction((tx) => {
     const db = tx as Record<"run" | "execute", (query: unknown) => Promise<void>>;
     return store.synchronous ? void db.run(sql.raw(text)) : db.execute(sql.raw(text));
@@ -85,13 +85,13 @@ class Fate {
   }
 
   rules(queue: Queue): void {
-    const { store } = engineOf(queue);
-    const moving = Object.entries(store.moving).map(([name, method]) => [
+    const { store } = internalsOf(queue);
+    const moving = Object.entries(store.transfer).map(([name, method]) => [
       name,
       (...args: unknown[]) =>
         this.#call(() => (method as (...given: unknown[]) => Promise<unknown>)(...args)),
     ]);
-    Object.assign(store, { moving: Object.fromEntries(moving) as MovingStore });
+    Object.assign(store, { moving: Object.fromEntries(moving) as TransferStore });
   }
 }
 
@@ -141,7 +141,7 @@ async function goesOn(urls: readonly [string, string], call: number, afterwards:
   const place = `died ${afterwards ? "after" : "before"} call ${call}`;
   await withQueues(urls, async (old, next) => {
     const open = [await takesTasks(old), await takesTasks(next)];
-    if (open[0] && open[1]) expect(await engineOf(next).store.moving.size("dbq_tasks"), place).toBe(0);
+    if (open[0] && open[1]) expect(await internalsOf(next).store.transfer.size("dbq_tasks"), place).toBe(0);
     expect(await changed(old), place).toBe(open[0]);
   });
   await withQueues(urls, async (old, next) => {

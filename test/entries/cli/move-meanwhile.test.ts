@@ -4,7 +4,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { type MoveProgress, moveQueue, remoteTask } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
@@ -71,16 +71,16 @@ test("a task whose id is beyond 2^53 is named, not left behind", async () => {
 
 test("where the old database cannot be opened again, whoever stopped the move is told so", async () => {
   const { old, app, next } = await filled(1);
-  const { moving } = engineOf(old).store;
-  const { unseal } = moving;
-  moving.unseal = () => Promise.reject(new Error("a report reads the table"));
+  const { transfer } = internalsOf(old).store;
+  const { unfreeze } = transfer;
+  transfer.unfreeze = () => Promise.reject(new Error("a report reads the table"));
   const aborter = new AbortController();
   const onProgress = when("closing", () => aborter.abort(new Error("stopped, and all is as it was")));
   await expect(moveQueue(old, next, { onProgress, signal: aborter.signal })).rejects.toThrow(
     "the move was stopped; and the old database may still refuse tasks, as it could not be opened again (a report reads the table): move again",
   );
   await expect(app.enqueueTask(task)).rejects.toThrow("this queue moves to");
-  moving.unseal = unseal;
+  transfer.unfreeze = unfreeze;
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 1, resumed: true });
 });
 

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type MoveProgress, moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 import { makeQueue, sameTasks } from "./moved-rows.ts";
@@ -19,7 +19,7 @@ async function filledQueue(tasks: number): Promise<{ path: string; queue: Queue 
 test("a worker that comes while it is copied ends the move, and nothing is closed to it", async () => {
   const { queue: old } = await filledQueue(20);
   const next = await temporaryQueue();
-  const { store } = engineOf(old);
+  const { store } = internalsOf(old);
   let coming: Promise<void> | undefined;
   const onProgress = () => {
     coming ??= store.register(newWorker("w1"));
@@ -28,7 +28,7 @@ test("a worker that comes while it is copied ends the move, and nothing is close
     "the old database: a worker runs on it: w1 (heartbeat",
   );
   await coming;
-  expect(await store.beat("w1")).toBe(true);
+  expect(await store.heartbeat("w1")).toBe(true);
   await store.register(newWorker("w2"));
   await old.enqueueTask(task);
   await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
@@ -40,14 +40,14 @@ test("a worker that comes while it is copied ends the move, and nothing is close
 test("a task that comes to the new database before it is sealed is kept", async () => {
   const { queue: old } = await filledQueue(20);
   const next = await temporaryQueue();
-  const { moving } = engineOf(next).store;
-  const { seal } = moving;
-  moving.seal = async (run) => {
+  const { transfer } = internalsOf(next).store;
+  const { freeze } = transfer;
+  transfer.freeze = async (run) => {
     await next.enqueueTask(task);
-    return await seal(run);
+    return await freeze(run);
   };
   await expect(moveQueue(old, next)).rejects.toThrow("the new database: it has 1 tasks of its own");
-  moving.seal = seal;
+  transfer.freeze = freeze;
   expect(await next.countTasks()).toMatchObject({ pending: 1 });
   await next.enqueueTask(task);
   await old.enqueueTask(task);
@@ -58,19 +58,19 @@ test("a task that comes to the new database before it is sealed is kept", async 
 test("a database that had a seal has it again, with its own words, when nothing is moved there", async () => {
   const { queue: old } = await filledQueue(20);
   const next = await temporaryQueue();
-  const { moving } = engineOf(next).store;
-  const mark = { moveId: "m", run: "r", state: "moved", other: "x", refusal: "all went to x" } as const;
-  expect(await moving.setMark(mark, undefined)).toBe(true);
-  expect(await moving.seal("r")).toBe(true);
-  const { seal } = moving;
-  moving.seal = async (run) => {
-    if (run === "r") return await seal(run);
-    await seal(run);
+  const { transfer } = internalsOf(next).store;
+  const mark = { moveId: "m", run: "r", phase: "moved", other: "x", refusal: "all went to x" } as const;
+  expect(await transfer.setState(mark, undefined)).toBe(true);
+  expect(await transfer.freeze("r")).toBe(true);
+  const { freeze } = transfer;
+  transfer.freeze = async (run) => {
+    if (run === "r") return await freeze(run);
+    await freeze(run);
     await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
     throw new Error("no permission");
   };
   await expect(moveQueue(old, next)).rejects.toThrow("no permission");
-  expect(await moving.mark()).toEqual(mark);
+  expect(await transfer.state()).toEqual(mark);
   await expect(next.enqueueTask(task)).rejects.toThrow("all went to x");
 });
 
@@ -109,7 +109,7 @@ test("what was purged after it was copied is not there, more than a page of it",
     if (state === "closing") aborter.abort(new Error("enough"));
   };
   await expect(moveQueue(old, next, { onProgress, signal: aborter.signal })).rejects.toThrow("enough");
-  expect(await engineOf(next).store.moving.size("dbq_tasks")).toBe(5_300);
+  expect(await internalsOf(next).store.transfer.size("dbq_tasks")).toBe(5_300);
   await old.purgeTasks({ func: "old" });
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 100, removed: 5_200, written: 0 });
   await sameTasks(old, next);

@@ -5,8 +5,8 @@
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type MoveProgress, moveQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
-import type { MoveMark, MovingStore } from "../../../src/transfer-store.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
+import type { TransferState, TransferStore } from "../../../src/store.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { deferred, temporaryFolder, temporaryQueue } from "../../support/queue.ts";
@@ -16,11 +16,11 @@ const task = remoteTask<() => Promise<void>>("f");
 const noPostgres = isMissing(await postgresServer());
 const noMysql = isMissing(await mysqlServer());
 
-const movingOf = (queue: Queue): MovingStore => engineOf(queue).store.moving;
+const movingOf = (queue: Queue): TransferStore => internalsOf(queue).store.transfer;
 const messageOf = (error: Error): string => error.message;
 
 /** Its calls of this method stand still until they are told to go on. */
-function stalled(queue: Queue, method: "seal" | "unseal") {
+function stalled(queue: Queue, method: "freeze" | "unfreeze") {
   const moving = movingOf(queue);
   const [reached, goOn] = [deferred(), deferred()];
   const act = moving[method];
@@ -65,7 +65,7 @@ describe.each(kinds)("a move on $name", ({ missing, place }) => {
     const path = join(temporaryFolder(), "new.db");
     const [next, nextAgain] = [await temporaryQueue({}, path), await temporaryQueue({}, path)];
     await app.enqueueTask(task);
-    const { reached, goOn } = stalled(old, "unseal");
+    const { reached, goOn } = stalled(old, "unfreeze");
     const stopped = moveQueue(old, next, stopsAtTheEnd("enough")).catch(messageOf);
     await reached;
     expect(await moveQueue(oldAgain, nextAgain)).toMatchObject({ tasks: 1 });
@@ -78,22 +78,22 @@ describe.each(kinds)("a move on $name", ({ missing, place }) => {
     const [first, second] = [await temporaryQueue(), await temporaryQueue()];
     const [next, nextAgain, app] = await three();
     await second.enqueueTask(task);
-    const { reached, goOn } = stalled(next, "unseal");
-    const { seal } = movingOf(next);
-    movingOf(next).seal = async (run) => {
-      await seal(run);
+    const { reached, goOn } = stalled(next, "unfreeze");
+    const { freeze } = movingOf(next);
+    movingOf(next).freeze = async (run) => {
+      await freeze(run);
       throw new Error("no permission");
     };
     const failed = moveQueue(first, next).catch(messageOf);
     await reached;
     let early: Promise<unknown> | undefined;
-    const { removeKeyed } = movingOf(nextAgain);
-    movingOf(nextAgain).removeKeyed = async (run) => {
+    const { removeKeyedTasks } = movingOf(nextAgain);
+    movingOf(nextAgain).removeKeyedTasks = async (run) => {
       goOn();
       await failed;
       early = app.enqueueTask(task).catch(messageOf);
       await early;
-      return await removeKeyed(run);
+      return await removeKeyedTasks(run);
     };
     expect(await moveQueue(second, nextAgain)).toMatchObject({ tasks: 1 });
     expect(await failed).toBe("no permission");
@@ -106,7 +106,7 @@ describe.each(kinds)("a move on $name", ({ missing, place }) => {
       const [first, second] = [await temporaryQueue(), await temporaryQueue()];
       const [next, nextAgain, app] = await three();
       await second.enqueueTask(task);
-      const { reached, goOn } = stalled(next, "seal");
+      const { reached, goOn } = stalled(next, "freeze");
       const late = moveQueue(first, next).catch(messageOf);
       await reached;
       expect(await moveQueue(second, nextAgain)).toMatchObject({ tasks: 1 });
@@ -120,8 +120,8 @@ describe.each(kinds)("a move on $name", ({ missing, place }) => {
 describe.skipIf(noMysql)(
   "a move on MySQL, where DDL ends the transaction in which the mark was looked at",
   () => {
-    const mark = (changes: Partial<MoveMark>): MoveMark => ({
-      ...{ moveId: "m", run: "r1", state: "closing", other: "elsewhere", refusal: "this queue moves" },
+    const mark = (changes: Partial<TransferState>): TransferState => ({
+      ...{ moveId: "m", run: "r1", phase: "closing", other: "elsewhere", refusal: "this queue moves" },
       ...changes,
     });
 
@@ -131,7 +131,7 @@ describe.skipIf(noMysql)(
       onTestFinished(drop);
       const [queue, another] = [await temporaryQueue({}, url), await temporaryQueue({}, url)];
       const [one, two] = [movingOf(queue), movingOf(another)];
-      await one.setMark(mark({}), undefined);
+      await one.setState(mark({}), undefined);
       const text =
         "select count(*) as n from information_schema.processlist where db = database() and state like 'Waiting for table metadata lock%'";
       const waiting = async () => ((await client.query(text))[0] as { n: number }[])[0]?.n;
@@ -151,8 +151,8 @@ describe.skipIf(noMysql)(
 
     test("a seal that comes when the next move has ended refuses nobody", async () => {
       const { queue, one, two, hold } = await arranged();
-      const { begun, goOn } = await hold(() => [one.seal("r1")]);
-      await two.setMark(mark({ run: "r2", state: "filled" }), mark({}));
+      const { begun, goOn } = await hold(() => [one.freeze("r1")]);
+      await two.setState(mark({ run: "r2", phase: "filled" }), mark({}));
       await goOn();
       await Promise.all(begun);
       await queue.enqueueTask(task);
@@ -160,10 +160,10 @@ describe.skipIf(noMysql)(
 
     test("what takes a seal off leaves that of the next run", async () => {
       const { queue, one, two, hold, waitFor } = await arranged();
-      await one.seal("r1");
-      const { begun, goOn } = await hold(() => [one.unseal("r1")]);
-      await two.setMark(mark({ run: "r2" }), mark({}));
-      const sealing = two.seal("r2");
+      await one.freeze("r1");
+      const { begun, goOn } = await hold(() => [one.unfreeze("r1")]);
+      await two.setState(mark({ run: "r2" }), mark({}));
+      const sealing = two.freeze("r2");
       // It makes triggers of its own, and waits for that, not content with those that are there.
       await Promise.race([sealing, waitFor(2)]);
       await goOn();
@@ -173,11 +173,11 @@ describe.skipIf(noMysql)(
 
     test("a transaction that began before is refused like any other", async () => {
       const { one, client } = await arranged();
-      await one.setMark(mark({ state: "copying" }), mark({}));
+      await one.setState(mark({ phase: "copying" }), mark({}));
       await client.query("set session transaction isolation level repeatable read");
       await client.query("start transaction with consistent snapshot");
       await one.advance("r1", "copying", "closing");
-      await one.seal("r1");
+      await one.freeze("r1");
       await expect(client.query("insert into dbq_tasks (func) values ('f')")).rejects.toThrow(
         "this queue moves",
       );

@@ -4,7 +4,7 @@ import { getTableColumns } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { dbqAttempts, dbqTasks } from "../../../drizzle/sqlite.ts";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { movedColumns } from "../../../src/stores/sql/transfer.ts";
 import { amount } from "../../support/amount.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
@@ -45,7 +45,7 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
       console.log(`${place.split(":")[0]}: ${written} rows, ${perSecond} a second`);
       expect(moved).toMatchObject({ tasks, removed: 0, resumed: false });
       expect(await sameTasks(old, next)).toBe(tasks);
-      expect(await engineOf(next).store.moving.lastId("dbq_tasks")).toBe(lastIdOf(tasks));
+      expect(await internalsOf(next).store.transfer.lastId("dbq_tasks")).toBe(lastIdOf(tasks));
       old = next;
     }
     expect(differences(places[0], places[3])).toEqual([]);
@@ -103,10 +103,10 @@ describe.each(databases)("from $name, while tasks are enqueued", ({ place, missi
 test("what the new database cannot keep is named, and the old one goes on", async () => {
   const [old, next] = [await temporaryQueue(), await temporaryQueue()];
   const ids = await old.enqueueTasks([[task], [task], [task]] as const);
-  const { store } = engineOf(next);
-  const { write } = store.moving;
+  const { store } = internalsOf(next);
+  const { write } = store.transfer;
   // As a database does that has no room for a text, or that changes it.
-  store.moving.write = async (run, table, rows, removed) =>
+  store.transfer.write = async (run, table, rows, removed) =>
     await write(
       run,
       table,
@@ -114,7 +114,7 @@ test("what the new database cannot keep is named, and the old one goes on", asyn
       removed,
     );
   await expect(moveQueue(old, next)).rejects.toThrow(/dbq_tasks 2: .*NOT NULL/);
-  store.moving.write = async (run, table, rows, removed) =>
+  store.transfer.write = async (run, table, rows, removed) =>
     await write(
       run,
       table,
@@ -124,7 +124,7 @@ test("what the new database cannot keep is named, and the old one goes on", asyn
   await expect(moveQueue(old, next)).rejects.toThrow("dbq_tasks 2: the new database keeps something else");
   await expect(next.enqueueTask(task)).rejects.toThrow('run "dbq move" to its end');
   await old.enqueueTask(task);
-  store.moving.write = write;
+  store.transfer.write = write;
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 4, written: 2, resumed: true });
   await sameTasks(old, next);
 });
@@ -134,10 +134,10 @@ test("no more is carried at once than memory has room for", async () => {
   const large = remoteTask<(text: string) => Promise<void>>("large");
   await old.enqueueTasks(Array.from({ length: 6 }, () => [large, "é".repeat(500_000)] as const));
   await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));
-  const { moving } = engineOf(next).store;
-  const { write } = moving;
+  const { transfer } = internalsOf(next).store;
+  const { write } = transfer;
   const carried: number[] = [];
-  moving.write = async (run, table, rows, removed) => {
+  transfer.write = async (run, table, rows, removed) => {
     carried.push(rows.length);
     return await write(run, table, rows, removed);
   };
@@ -151,7 +151,7 @@ test.skipIf(noServer[0])("corrupt JSON is named where a database has no room for
   const [old, next] = [await temporaryQueue({}, path), await temporaryQueue({}, await schema())];
   await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));
   const edit = (text: string) =>
-    engineOf(old).store.transaction((tx) => (tx as { run(q: unknown): void }).run(text));
+    internalsOf(old).store.transaction((tx) => (tx as { run(q: unknown): void }).run(text));
   await edit("update dbq_tasks set args = '[1,', generation_id = generation_id + 1 where id in (7, 1100)");
   await expect(moveQueue(old, next)).rejects.toThrow(
     /dbq_tasks 7: .*json.*; dbq_tasks 1100: .*json.*: change or delete/s,

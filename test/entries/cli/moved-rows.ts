@@ -2,7 +2,7 @@
 import { deepStrictEqual } from "node:assert/strict";
 import Database from "better-sqlite3";
 import { openQueue, type Queue } from "../../../src/index.ts";
-import { engineOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 
 const page = 1_000;
@@ -82,7 +82,7 @@ interface Page {
 
 /** All tasks, newest first, with the attempts of those that failed. */
 async function* pagesOf(queue: Queue): AsyncGenerator<Page> {
-  const { store } = engineOf(queue);
+  const { store } = internalsOf(queue);
   for (let after: number | undefined; ; ) {
     const tasks = await store.list({}, page, after);
     if (tasks.length === 0) return;

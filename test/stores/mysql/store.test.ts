@@ -73,7 +73,7 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     const rescuer = await transaction();
     await rescuer.query("delete from dbq_workers");
     let over = false;
-    const turning = store.turn({ outcomes: [], claim: claimBy("w1") }).finally(() => {
+    const turning = store.settleAndClaim({ outcomes: [], claim: claimBy("w1") }).finally(() => {
       over = true;
     });
     const text = `select 1 from information_schema.processlist
@@ -134,7 +134,7 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     await lives(true);
     await stop();
     await lives(false);
-    await store.beat("w1");
+    await store.heartbeat("w1");
     await lives(false);
   });
 });

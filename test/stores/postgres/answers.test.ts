@@ -60,7 +60,7 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
     await store.register(newWorker());
     await insert(store, {}, {}, {}, {});
     lose(/update dbq_tasks/);
-    const turn = store.turn({ outcomes: [], claim: claimBy("w1", { limit: 2 }) });
+    const turn = store.settleAndClaim({ outcomes: [], claim: claimBy("w1", { limit: 2 }) });
     await expect(turn).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(await store.heldBy("w1")).toHaveLength(2);
   });

@@ -1,10 +1,10 @@
 /** Where a look for work on Postgres begins: never so that a task is not seen for more than a quarter of a second, or five where looking takes long. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Head, Heads } from "../../../src/stores/postgres/claim-cursor.ts";
+import { type ClaimCursor, ClaimCursors } from "../../../src/stores/postgres/claim-cursor.ts";
 
 const start = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
-const at = (id: number, priority = 5): Head => ({ id, priority });
-const last = (head: Head, key = "work") => new Map([[key, head]]);
+const at = (id: number, priority = 5): ClaimCursor => ({ id, priority });
+const last = (head: ClaimCursor, key = "work") => new Map([[key, head]]);
 const full = { fromHeads: false, full: true, leaves: false, took: 1 };
 const few = { fromHeads: false, full: false, leaves: false, took: 1 };
 const fromHeads = { ...full, fromHeads: true };
@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 test("at first, and after a look that found less than was asked for, all is looked at", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   expect(heads.may).toBe(false);
   expect(heads.note(few, last(at(3)))).toBe(false);
   expect(heads.may).toBe(false);
@@ -25,7 +25,7 @@ test("at first, and after a look that found less than was asked for, all is look
 });
 
 test("after a look that found enough, the next begins where it ended", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note(full, last(at(10)));
   expect(heads.may).toBe(true);
   expect(heads.of("work", true)).toEqual(at(10));
@@ -35,14 +35,14 @@ test("after a look that found enough, the next begins where it ended", () => {
 });
 
 test("from the heads, too little means another look at all", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note(full, last(at(10)));
   expect(heads.note({ ...fromHeads, full: false }, last(at(12)))).toBe(true);
   expect(heads.may).toBe(false);
 });
 
 test("four times a second all is looked at", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note(full, last(at(10)));
   vi.advanceTimersByTime(150);
   heads.note(fromHeads, last(at(20)));
@@ -52,7 +52,7 @@ test("four times a second all is looked at", () => {
 });
 
 test("a claim of higher priority does not move the place back", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note(full, last(at(10)));
   heads.note(fromHeads, last(at(90, 9)));
   expect(heads.of("work", true)).toEqual(at(10));
@@ -61,7 +61,7 @@ test("a claim of higher priority does not move the place back", () => {
 });
 
 test("a look at all that was cut short leaves what comes next behind its own last claim", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note(full, last(at(50)));
   heads.note(full, last(at(7)));
   expect(heads.of("work", true)).toEqual(at(7));
@@ -70,7 +70,7 @@ test("a look at all that was cut short leaves what comes next behind its own las
 });
 
 test("where looking at all takes long, it waits for its second even if too little was found", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note({ ...few, took: 100 }, last(at(5)));
   // One may have met a checkpoint.
   expect(heads.may).toBe(false);
@@ -88,7 +88,7 @@ test.each([
   [300, 3_000],
   [60_000, 5_000],
 ])("where looks at all take %i ms, one is followed by another after %i ms", (took, pause) => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note({ ...full, took }, last(at(5)));
   heads.note({ ...full, took }, last(at(10)));
   vi.advanceTimersByTime(pause - 1);
@@ -98,7 +98,7 @@ test.each([
 });
 
 test("what was found and not claimed comes next, wherever the heads were", () => {
-  const heads = new Heads();
+  const heads = new ClaimCursors();
   heads.note(full, last(at(10)));
   heads.note({ ...fromHeads, leaves: true }, last(at(15)));
   expect(heads.of("work", true)).toEqual(at(10));

@@ -21,7 +21,7 @@ describe.skipIf(isMissing(server))("a time without end in a row of Postgres", ()
     await store.register(newWorker());
     await schema.client.query(`insert into dbq_tasks (func, wait_until) values ('resize', '${time}')`);
     const id = await insertOne(store);
-    const { claimed } = await store.turn({ outcomes: [], claim: claimBy("w1") });
+    const { claimed } = await store.settleAndClaim({ outcomes: [], claim: claimBy("w1") });
     expect(claimed.map((task) => task.id)).toContain(id);
     expect(await store.list({}, 10, undefined)).toHaveLength(2);
     expect((await store.promote(10)).promoted).toBe(0);

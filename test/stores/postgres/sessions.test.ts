@@ -109,7 +109,7 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
     onTestFinished(stop);
     await lives(true);
-    await store.beat("w1");
+    await store.heartbeat("w1");
     expect((await worker())?.sessionLives).toBe(true);
   });
 
@@ -180,7 +180,7 @@ describe.skipIf(isMissing(server))("others on Postgres", () => {
     await told(() => settle(store, outcomes.completed(task as TaskRecord)));
     await told(async () => store.cancel(await insertOne(store), "{}"));
     const both = { outcomes: [outcomes.completed(await running(store))], claim: claimBy("w1") };
-    await told(() => store.turn(both));
+    await told(() => store.settleAndClaim(both));
   });
 
   it("are heard again when the session that listened was ended", async () => {

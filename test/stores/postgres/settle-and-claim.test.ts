@@ -43,7 +43,7 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     await schema.client.query(emptied);
   });
 
-  const turn = (...done: Outcome[]) => store.turn({ outcomes: done, claim: claimBy("w1") });
+  const turn = (...done: Outcome[]) => store.settleAndClaim({ outcomes: done, claim: claimBy("w1") });
 
   it("settles nothing of a generation that is not held, and claims all the same", async () => {
     const task = await running(store);
@@ -83,7 +83,7 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     }
     const rare = claimBy("w2", { queueNames: ["rare"], limit: 1 });
     const [task] = await claim(store, rare);
-    await store.turn({ outcomes: [outcomes.interrupted(task as TaskRecord)], claim: undefined });
+    await store.settleAndClaim({ outcomes: [outcomes.interrupted(task as TaskRecord)], claim: undefined });
     expect((await claim(store, rare)).map(({ id }) => id)).toEqual([first]);
   });
 
@@ -94,7 +94,7 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     await own.register(newWorker());
     const rescuer = await transaction("delete from dbq_workers");
     let over = false;
-    const turning = own.turn({ outcomes: [], claim: claimBy("w1") }).finally(() => {
+    const turning = own.settleAndClaim({ outcomes: [], claim: claimBy("w1") }).finally(() => {
       over = true;
     });
     const text = "select 1 from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'";
@@ -154,7 +154,7 @@ describe.skipIf(isMissing(server))("a worker that locks nothing", () => {
     const ended = await running(store);
     const wanted = await insertOne(store);
     const other = await transaction(`select 1 from dbq_tasks where id = ${wanted} for update`);
-    const turn = store.turn({ outcomes: [outcomes.completed(ended)], claim: claimBy("w1") });
+    const turn = store.settleAndClaim({ outcomes: [outcomes.completed(ended)], claim: claimBy("w1") });
     await vi.waitUntil(async () => (await recordOf(store, ended.id)).status === "completed", 5_000);
     await other.query("rollback");
     const { settled, claimed } = await turn;

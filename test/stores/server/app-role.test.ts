@@ -1,9 +1,8 @@
 /** Two users, as `docs/databases.md` has them: the owner of the tables, and the role of an app. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { Store, TransferState } from "../../../src/store.ts";
 import { openMysql } from "../../../src/stores/mysql/store.ts";
 import { openPostgres } from "../../../src/stores/postgres/store.ts";
-import type { MoveMark } from "../../../src/transfer-store.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { isMissing } from "../../support/server.ts";
@@ -65,10 +64,10 @@ async function onMysql(): Promise<Place> {
   };
 }
 
-const mark: MoveMark = {
+const mark: TransferState = {
   moveId: "m",
   run: "r",
-  state: "closing",
+  phase: "closing",
   other: "the other",
   refusal: "it moves",
 };
@@ -102,7 +101,7 @@ describe.each([
     const owner = await place.open();
     onTestFinished(() => owner.close());
     await place.grant();
-    await owner.moving.setMark(mark, undefined);
+    await owner.transfer.setState(mark, undefined);
     const store = await place.openAsApp();
     onTestFinished(() => store.close());
     const facts = await store.diagnose();

@@ -88,7 +88,7 @@ for (const { name, strategy, server, newPlace } of cases)
       await hold(held);
       const beat = await beatOf("w1");
       await store.rescue("w1", beat);
-      expect(await store.beat("w1")).toBe(true);
+      expect(await store.heartbeat("w1")).toBe(true);
       await place.say("rollback");
       expect(await store.rescue("w1", beat)).toBe(0);
       expect(await settle(store, outcomes.completed(held), outcomes.completed(free))).toEqual([true, false]);

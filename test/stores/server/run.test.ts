@@ -5,17 +5,24 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { OutcomeUnknownError, QueueClosedError } from "../../../src/errors.ts";
-import type { Answer, Asked, Pool } from "../../../src/stores/server/pool.ts";
+import type { Pool, Queryable, QueryResult } from "../../../src/stores/server/pool.ts";
 import {
-  ask,
   Execution,
+  execute,
   type Failure,
   listOf,
   ServerRunner,
   type ServerSteps,
 } from "../../../src/stores/server/run.ts";
 import { Compiler } from "../../../src/stores/sql/compile.ts";
-import { changes, count, insertedId, type Op, rows, transaction } from "../../../src/stores/sql/program.ts";
+import {
+  changes,
+  count,
+  insertedId,
+  type Program,
+  rows,
+  transaction,
+} from "../../../src/stores/sql/program.ts";
 import type { Params } from "../../../src/stores/sql/statements.ts";
 
 /** What a driver throws. */
@@ -29,7 +36,7 @@ class Broken extends Error {
   }
 }
 
-const answer: Answer = { rows: [["row"]], changed: 1, insertId: 0 };
+const answer: QueryResult = { rows: [["row"]], changed: 1, insertId: 0 };
 const once = { twice: false, patient: true };
 
 /** Everything that is asked, in order; the next question that begins so fails, once for each of the failures. */
@@ -44,7 +51,7 @@ class Wire implements Pool {
     this.#failures = failures;
   }
 
-  readonly asked: Asked = {
+  readonly asked: Queryable = {
     query: async (text) => {
       this.texts.push(text);
       const next = this.#failures.findIndex(([begins]) => text.startsWith(begins));
@@ -54,7 +61,7 @@ class Wire implements Pool {
     },
   };
 
-  async use<T>(fn: (asked: Asked) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
+  async use<T>(fn: (asked: Queryable) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
     try {
       return await fn(this.asked);
     } catch (error) {
@@ -89,7 +96,7 @@ const steps: ServerSteps = {
 function runnerOn(wire: Wire) {
   const runner = new ServerRunner(wire, steps);
   const [told, note] = [vi.fn(), vi.fn<() => string | undefined>()];
-  runner.teller = { tell: told, note };
+  runner.notifier = { notify: told, payload: note };
   return { runner, told, note };
 }
 
@@ -257,21 +264,21 @@ test("of two changes of one row each has a statement of its own, in their order"
     { id: 3, found: false },
   ] satisfies Params[];
   changed.length = 0;
-  const op: Op<boolean[]> = changes(update, items);
+  const op: Program<boolean[]> = changes(update, items);
   expect(await new Execution(new Wire().asked, steps).run(op)).toEqual(items.map(({ found }) => found));
   expect(changed).toEqual([[1, 2, 3], [1], [1]]);
 });
 
 test("what is no character is no part of a text that is sent, whether by itself or in a list", async () => {
   const sent: unknown[] = [];
-  const asked: Asked = {
+  const asked: Queryable = {
     query: async (_, params) => {
       sent.push(...params);
       return answer;
     },
   };
   const params = { text: "a\0b\ud800c\udc00d😀", size: 1 };
-  await ask(asked, { text: "", names: ["text", "size"] }, params);
+  await execute(asked, { text: "", names: ["text", "size"] }, params);
   expect(sent).toEqual(["a\ufffdb\ufffdc\ufffdd😀", 1]);
   expect(JSON.parse(listOf([params]))).toEqual([{ text: "a\ufffdb\ufffdc\ufffdd😀", size: 1 }]);
 });

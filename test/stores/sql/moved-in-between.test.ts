@@ -68,7 +68,7 @@ test("a candidate that was claimed and handed back meanwhile is not claimed unde
   await store.register(newWorker("w1"));
   const id = await insertOne(store);
   client.meanwhile(candidates, `update dbq_tasks set generation_id = generation_id + 2 where id = ${id}`);
-  const { claimed } = await store.turn({ outcomes: [], claim: claimBy("w1") });
+  const { claimed } = await store.settleAndClaim({ outcomes: [], claim: claimBy("w1") });
   // Looked at again, as it now is: what was claimed is what the row says.
   expect(claimed).toMatchObject([{ id, generationId: 4 }]);
   expect(await recordOf(store, id)).toMatchObject({ status: "running", generationId: 4 });
@@ -79,7 +79,7 @@ test("a candidate that was cancelled meanwhile is not claimed", async () => {
   await store.register(newWorker("w1"));
   const id = await insertOne(store);
   client.meanwhile(candidates, `update dbq_tasks set status = 'cancelled' where id = ${id}`);
-  expect((await store.turn({ outcomes: [], claim: claimBy("w1") })).claimed).toEqual([]);
+  expect((await store.settleAndClaim({ outcomes: [], claim: claimBy("w1") })).claimed).toEqual([]);
   expect(await recordOf(store, id)).toMatchObject({ status: "cancelled", workerId: null });
 });
 

@@ -15,10 +15,10 @@ const sample = (name: string, i: number) => (texts.has(name) ? `text ${i}` : i +
 
 describe("columns and their reader", () => {
   it.each<[what: string, columns: string, read: (row: rows.Row) => object]>([
-    ["a task", rows.taskColumns, rows.toTask],
-    ["what is held", rows.heldColumns, rows.toHeld],
-    ["a standing", rows.standingColumns, rows.toStanding],
-    ["an attempt", rows.attemptColumns, rows.toAttempt],
+    ["a task", rows.taskColumns, rows.toTaskRecord],
+    ["what is held", rows.taskVersionColumns, rows.toTaskVersion],
+    ["a standing", rows.taskStateColumns, rows.toTaskState],
+    ["an attempt", rows.attemptColumns, rows.toStoredAttempt],
   ])("%s", (_, columns, read) => {
     const row = names(columns).map(sample);
     const expected = Object.fromEntries(names(columns).map((name, i) => [name, sample(name, i)]));
@@ -30,12 +30,12 @@ describe("columns and their reader", () => {
   });
 
   it("nothing stays null, and is not a zero", () => {
-    const task = rows.toTask(names(rows.taskColumns).map(() => null));
+    const task = rows.toTaskRecord(names(rows.taskColumns).map(() => null));
     for (const name of names(
       "wait_until, started_at, finished_at, timeout, progress, result, error, worker_id",
     ))
       expect(task).toHaveProperty(name, null);
-    expect(rows.toAttempt(names(rows.attemptColumns).map(() => null)).startedAt).toBeNull();
+    expect(rows.toStoredAttempt(names(rows.attemptColumns).map(() => null)).startedAt).toBeNull();
   });
 
   it("a worker, the age of its heartbeat after them, and whether its session lives", () => {
@@ -51,7 +51,7 @@ describe("columns and their reader", () => {
       [1n, true],
       ["1", true],
     ] as const)
-      expect(rows.toWorker([...given, 250, said])).toStrictEqual({ ...worker, sessionLives });
+      expect(rows.toWorkerRecord([...given, 250, said])).toStrictEqual({ ...worker, sessionLives });
   });
 
   it("the fields of a heartbeat are numbers, negative where a clock stepped back", () => {
@@ -60,7 +60,7 @@ describe("columns and their reader", () => {
     given[at.indexOf("beat")] = "42";
     given[at.indexOf("heartbeatAt")] = 1_700_000_000_000n;
     given[at.indexOf("lease")] = "15000";
-    const worker = rows.toWorker([...given, "-5000", null]);
+    const worker = rows.toWorkerRecord([...given, "-5000", null]);
     expect(worker).toMatchObject({
       beat: 42,
       heartbeatAt: 1_700_000_000_000,

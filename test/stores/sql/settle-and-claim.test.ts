@@ -1,7 +1,7 @@
 /** How often a turn looks for work, when others take what it has seen. */
 import { expect, test } from "vitest";
-import type { Turn, TurnResult } from "../../../src/store.ts";
-import { takeTurn } from "../../../src/stores/sql/store-methods.ts";
+import type { SettleAndClaim, SettleAndClaimResult } from "../../../src/store.ts";
+import { settleAndClaim } from "../../../src/stores/sql/store-methods.ts";
 import type { Operations } from "../../../src/stores/sql/tasks.ts";
 
 const claim = { workerId: "w1", queueNames: ["default"], funcs: ["resize"], limit: 1 };
@@ -13,17 +13,21 @@ const completed = {
   startedAt: 0,
   result: "1",
 };
-const inVain: TurnResult = { settled: [], claimed: [], more: true, registered: true };
+const inVain: SettleAndClaimResult = { settled: [], claimed: [], more: true, registered: true };
 
 /** Takes a turn that is given these answers, one for each look; then an error. */
-async function taken(answers: readonly TurnResult[], outcomes: Turn["outcomes"], apart = false) {
+async function taken(
+  answers: readonly SettleAndClaimResult[],
+  outcomes: SettleAndClaim["outcomes"],
+  apart = false,
+) {
   const left = [...answers];
   const run = async () => {
     const answer = left.shift();
     if (!answer) throw new Error("the database says no");
     return answer as never;
   };
-  return await takeTurn(run, { apart } as Operations, { outcomes, claim });
+  return await settleAndClaim(run, { apart } as Operations, { outcomes, claim });
 }
 
 test("one that claimed nothing, though there was something, looks again, and not for ever", async () => {

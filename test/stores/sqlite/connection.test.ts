@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { sql } from "drizzle-orm/sql/sql";
 import { expect, onTestFinished, test } from "vitest";
-import { type Op, rowsOnce, transaction } from "../../../src/stores/sql/program.ts";
+import { type Program, rowsOnce, transaction } from "../../../src/stores/sql/program.ts";
 import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 
 /** A connection to a file on which somebody else has the write lock, and reading is free. */
@@ -23,7 +23,7 @@ function locked(): SqliteConnection {
 }
 
 /** An operation that notes how far it came. */
-function reading(): { seen: unknown[]; read: () => Op<void> } {
+function reading(): { seen: unknown[]; read: () => Program<void> } {
   const seen: unknown[] = [];
   return {
     seen,

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openSqlite } from "../../../src/stores/sqlite/store.ts";
-import { SqliteNudge } from "../../../src/stores/sqlite/touch.ts";
+import { FileTouch } from "../../../src/stores/sqlite/touch.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { claim, claimBy, newTask, newWorker, outcomes, settle } from "../../conformance/arrange.ts";
 
@@ -30,43 +30,43 @@ function age(path: string): void {
   utimesSync(path, 0, 0);
 }
 
-const isOld = (path: string) => statSync(path).mtimeMs === 0;
+const isSource = (path: string) => statSync(path).mtimeMs === 0;
 
 test("the first at once, those of the next millisecond together at its end", async () => {
   fakeClock();
   const path = file();
-  const nudge = new SqliteNudge(path);
+  const nudge = new FileTouch(path);
   age(path);
   nudge.committed();
-  expect(isOld(path)).toBe(false);
+  expect(isSource(path)).toBe(false);
   age(path);
   nudge.committed();
   nudge.committed();
-  expect(isOld(path)).toBe(true);
+  expect(isSource(path)).toBe(true);
   vi.advanceTimersByTime(1);
-  expect(isOld(path)).toBe(false);
+  expect(isSource(path)).toBe(false);
   age(path);
   vi.advanceTimersByTime(5);
-  expect(isOld(path)).toBe(true);
+  expect(isSource(path)).toBe(true);
   nudge.close();
 });
 
 test("closed, it owes nothing", () => {
   fakeClock();
   const path = file();
-  const nudge = new SqliteNudge(path);
+  const nudge = new FileTouch(path);
   nudge.committed();
   age(path);
   nudge.committed();
   nudge.close();
   vi.advanceTimersByTime(10);
-  expect(isOld(path)).toBe(true);
+  expect(isSource(path)).toBe(true);
 });
 
 test("a file that is gone hurts nobody", () => {
   const path = file();
   rmSync(path);
-  expect(() => new SqliteNudge(path).committed()).not.toThrow();
+  expect(() => new FileTouch(path).committed()).not.toThrow();
 });
 
 test("of what a store does, what others may wait for nudges, and what changes nothing does not", async () => {
@@ -80,7 +80,7 @@ test("of what a store does, what others may wait for nudges, and what changes no
     age(path);
     await act();
     vi.advanceTimersByTime(10);
-    return !isOld(path);
+    return !isSource(path);
   };
   await store.register(newWorker("w1"));
   expect(await nudges(() => store.insert([newTask()], "report"))).toBe(true);

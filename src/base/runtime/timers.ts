@@ -1,0 +1,42 @@
+/** Timers for any delay, and a time limit for a promise. */
+/** The longest delay that `setTimeout` takes; beyond it, it fires at once. Also bounds drift after a suspend. */
+const longestTimer = 60_000;
+
+export interface Timer {
+  clear(): void;
+}
+
+/** `setTimeout` for any delay, in steps of at most a minute. `Infinity` never fires, but keeps the process alive as asked. */
+export function after(delay: number, fn: () => void, options: { keepAlive?: boolean } = {}): Timer {
+  const end = performance.now() + delay;
+  let handle: NodeJS.Timeout;
+  const arm = () => {
+    const left = end - performance.now();
+    handle = left > longestTimer ? setTimeout(arm, longestTimer) : setTimeout(fn, Math.max(0, left));
+    if (options.keepAlive === false) handle.unref();
+  };
+  arm();
+  return { clear: () => clearTimeout(handle) };
+}
+
+/** Calls `fn` again and again. Returns what stops it. */
+export function repeat(every: number, fn: () => unknown, options: { keepAlive?: boolean } = {}): () => void {
+  const timer = setInterval(fn, every);
+  if (options.keepAlive === false) timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** What a step gives, unless it takes longer; what it does after that has nobody to tell. @throws Error when it is late */
+export async function limited<T>(limit: number, step: () => T): Promise<Awaited<T>> {
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = after(limit, () => reject(new Error(`it was not done within ${limit} ms`)));
+  });
+  const done = (async () => await step())();
+  done.catch(() => undefined);
+  try {
+    return await Promise.race([done, late]);
+  } finally {
+    timer?.clear();
+  }
+}
