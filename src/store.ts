@@ -48,7 +48,7 @@ export interface ClaimRequest {
   /** The functions that the worker knows: no other task is touched. */
   funcs: readonly string[];
   limit: number;
-  /** How many of them may be fragile (`isFragile`). Default: all. */
+  /** How many of them may be crash-sensitive (`isCrashSensitive`). Default: all. */
   crashSensitive?: number;
 }
 

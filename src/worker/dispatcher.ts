@@ -203,9 +203,9 @@ export class Dispatcher {
     const limit = Math.max(0, this.#free(this.#settling) - this.#prefetched.length) + ahead;
     const claiming = mayClaim && this.#claims && this.#mayHaveWork && limit > 0;
     if (ended.length === 0 && !claiming) return;
-    const fragile = ahead > 0 ? roomForCrashSensitive(concurrency, this.#held, ended) : limit;
+    const crashSensitive = ahead > 0 ? roomForCrashSensitive(concurrency, this.#held, ended) : limit;
     const funcs = this.#host.funcs();
-    const claim = claiming ? { workerId, queueNames, funcs, limit, fragile } : undefined;
+    const claim = claiming ? { workerId, queueNames, funcs, limit, crashSensitive } : undefined;
     if (claiming) this.#mayHaveWork = false;
     if (claiming) this.#unknownClaims.begin();
     const { settled, claimed, more, registered, failure } = await store.settleAndClaim({ outcomes, claim });
@@ -221,8 +221,8 @@ export class Dispatcher {
     if (this.#pending.length === 0) this.#fillSlots();
     // Else there is nothing left to claim, until a hint or the poll says otherwise.
     if (more) this.lookForWork();
-    // What was too fragile to be claimed ahead is there for whoever has a free slot.
-    else if (claiming && fragile < limit) this.#mayHaveWork = true;
+    // What was too sensitive to a crash to be claimed ahead is there for whoever has a free slot.
+    else if (claiming && crashSensitive < limit) this.#mayHaveWork = true;
     if (claiming) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(ended.map(({ outcome }) => outcome.kind));

@@ -193,10 +193,10 @@ export const claimGroup: Group = {
           { maxRetries: 0, priority: 1 },
           { maxRetries: 0, priority: 9 },
         );
-        const take = async (fragile: number) => {
+        const take = async (crashSensitive: number) => {
           const { claimed, more } = await store.settleAndClaim({
             outcomes: [],
-            claim: claimBy("w1", { crashSensitive: fragile }),
+            claim: claimBy("w1", { crashSensitive }),
           });
           return [claimed.map(({ id }) => id), more];
         };

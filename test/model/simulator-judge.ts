@@ -133,8 +133,11 @@ export class Judge implements Witness {
       const held = tasks.filter(({ status, workerId }) => status === "running" && workerId === id);
       const runs = held.filter((task) => this.#isRunning(task)).length;
       this.must(runs <= concurrency, () => `worker ${id} runs ${runs} tasks, and has ${concurrency} slots`);
-      const fragile = held.filter(isCrashSensitive).length;
-      this.must(fragile <= concurrency, () => `worker ${id} holds ${fragile} tasks that a crash could end`);
+      const crashSensitive = held.filter(isCrashSensitive).length;
+      this.must(
+        crashSensitive <= concurrency,
+        () => `worker ${id} holds ${crashSensitive} tasks that a crash could end`,
+      );
     }
     const charges = charged(attempts);
     const now = new Map(tasks.map((task) => [task.id, task]));

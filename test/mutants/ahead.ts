@@ -56,7 +56,7 @@ export const aheadFaults: readonly Mutant[] = [
     caughtBy: ofPace("the larger the arguments, the fewer are held"),
   },
   {
-    name: "fragile-tasks-ahead",
+    name: "crash-sensitive-tasks-ahead",
     why: "A task that kills its worker ends two hundred others, which never began.",
     file: slots,
     find: "ahead > 0 ? roomForCrashSensitive(concurrency, this.#held, ended) : limit",
@@ -64,11 +64,11 @@ export const aheadFaults: readonly Mutant[] = [
     caughtBy: ofAhead("of tasks that a crash could end no more are held than there are slots"),
   },
   {
-    name: "fragile-tasks-ahead-on-postgres",
+    name: "crash-sensitive-tasks-ahead-on-postgres",
     why: "The same, by a statement that does not listen.",
     file: "src/stores/postgres/settle-and-claim.ts",
-    find: "or not fragile)",
-    replace: "or fragile is not null)",
+    find: "or not crash_sensitive)",
+    replace: "or crash_sensitive is not null)",
     caughtBy: {
       file: "test/conformance/postgres.test.ts",
       test: "'Postgres' > turn: claim > of those that a crash could end, no more than asked for, highest priority first",
@@ -126,10 +126,10 @@ export const aheadFaults: readonly Mutant[] = [
     caughtBy: ofPace("no more is held than starts soon, however slow the turns are"),
   },
   {
-    name: "too-fragile-and-forgotten",
+    name: "too-crash-sensitive-and-forgotten",
     why: "Of tasks without retries a worker runs as many as it has slots, and then none until it polls.",
     file: slots,
-    find: "else if (claiming && fragile < limit) this.#mayHaveWork = true;",
+    find: "else if (claiming && crashSensitive < limit) this.#mayHaveWork = true;",
     replace: "",
     caughtBy: ofAhead(
       "those that a crash could end are claimed as soon as there are slots for them, not at the next poll",

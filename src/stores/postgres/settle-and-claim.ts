@@ -61,14 +61,14 @@ function settleAndClaimStatement(d: Dialect, settled: (p: Params) => SQL): (n: n
     wanted as (select queue_name, func, priority, after, count(*) as n from seen, asking group by queue_name, func, priority, after),
     found as (
       select locked.* from wanted cross join lateral (
-        select id, generation_id, priority, retry_count > 0 or max_retries = 0 as fragile from dbq_tasks
+        select id, generation_id, priority, retry_count > 0 or max_retries = 0 as crash_sensitive from dbq_tasks
         where ${pending(sql.raw("wanted.queue_name"), sql.raw("wanted.func"))}
           and priority = wanted.priority and id > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by priority desc, id limit wanted.n for update skip locked) as locked),
     chosen as (
       select id, generation_id from (
-        select *, row_number() over (partition by fragile order by priority desc, id) as place from found) as placed
-      where place <= ${p.crashSensitive} or not fragile),
+        select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from found) as placed
+      where place <= ${p.crashSensitive} or not crash_sensitive),
     claimed as (
       update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null

@@ -33,8 +33,8 @@ export function probeParams(pairs: Pairs): Record<string, unknown> {
   return params;
 }
 
-/** Without the fragile ones that are too many. */
-function bearable(candidates: readonly Row[], { limit, crashSensitive = limit }: ClaimRequest): Row[] {
+/** Leaves out the crash-sensitive tasks above the request's limit of them. */
+function admit(candidates: readonly Row[], { limit, crashSensitive = limit }: ClaimRequest): Row[] {
   let left = crashSensitive;
   return candidates.filter((row) => {
     if (!isCrashSensitive({ retryCount: Number(row[9]), maxRetries: Number(row[10]) })) return true;
@@ -175,7 +175,7 @@ export function claimOperations(d: Dialect, s: Statements) {
     const [worker] = yield* rows(s.worker, { workerId: request.workerId });
     if (!worker) return { ...none, registered: false };
     const read = seen ?? (yield* candidates(request));
-    const found = bearable(d.locks ? yield* lock(read) : read, request);
+    const found = admit(d.locks ? yield* lock(read) : read, request);
     const won = yield* claim(found, request.workerId, Number(worker[0]));
     if (d.spreads) spread = nextSpread(spread, won.length, found.length);
     const more = read.length === request.limit || won.length < read.length;

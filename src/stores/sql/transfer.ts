@@ -122,10 +122,10 @@ export function transferOperations(d: Dialect) {
   const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
   const first: Statement = (p) => sql`
     insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
-    values (1, ${p.moveId}, ${p.run}, ${p.state}, ${p.other}, ${p.refusal}, 0)`;
+    values (1, ${p.moveId}, ${p.run}, ${p.phase}, ${p.other}, ${p.refusal}, 0)`;
   const seen = (p: Params) => sql`run = ${p.seenRun} and state = ${p.seenState}`;
   const replace: Statement = (p) => sql`
-    update dbq_move set move_id = ${p.moveId}, run = ${p.run}, state = ${p.state}, other = ${p.other},
+    update dbq_move set move_id = ${p.moveId}, run = ${p.run}, state = ${p.phase}, other = ${p.other},
       refusal = ${p.refusal}, door = 0 where ${seen(p)}`;
   const forget: Statement = (p) => sql`delete from dbq_move where ${seen(p)}`;
   const step: Statement = (p) => sql`

@@ -49,7 +49,7 @@ test("modules are relative to the current folder; one that another has loaded is
   );
   writeFileSync(
     join(folder, "outer.mjs"),
-    `import { task } from ${JSON.stringify(source)}; import "../../cli/inner.mjs"; export const outer = task("outer", async () => 2);`,
+    `import { task } from ${JSON.stringify(source)}; import "./inner.mjs"; export const outer = task("outer", async () => 2);`,
   );
   const worker = startDbq(folder, ["worker", "outer.mjs", "./inner.mjs", tasks, "--json"]);
   const ready = JSON.parse(await worker.out(isEvent("ready")));

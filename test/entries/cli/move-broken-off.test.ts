@@ -91,7 +91,7 @@ class Fate {
       (...args: unknown[]) =>
         this.#call(() => (method as (...given: unknown[]) => Promise<unknown>)(...args)),
     ]);
-    Object.assign(store, { moving: Object.fromEntries(moving) as TransferStore });
+    Object.assign(store, { transfer: Object.fromEntries(moving) as TransferStore });
   }
 }
 
