@@ -1,9 +1,39 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
+/** Tests that take long, or need a server that few machines have: their file's name says so. */
+const long = "test/**/*.full.test.ts";
+
+/** Tests that generate what they try, or try each moment: the proof has many times as much of it. */
+const generating = [
+  "test/property/**/*.test.ts",
+  "test/model/**/*.test.ts",
+  "test/conformance/*{variants,apps}*.test.ts",
+  "test/worker/hostile*.test.ts",
+  "test/**/move-broken-off*.test.ts",
+];
+
+/** What each tier runs. `DBQ_TIER` names it; without a name it is `full`, so that any file can be run by its path. */
+const tiers: Record<string, { include: string[]; exclude: string[] }> = {
+  // `npm test`
+  quick: { include: ["test/**/*.test.ts"], exclude: [long] },
+  // `npm run test:full`
+  full: { include: ["test/**/*.test.ts"], exclude: [] },
+  // `npm run test:rest`: what CI runs after `npm test`
+  rest: { include: [long], exclude: [] },
+  // `npm run proof`
+  proof: { include: generating, exclude: [] },
+};
+
+const tier = tiers[process.env.DBQ_TIER ?? "full"];
+if (tier === undefined)
+  throw new TypeError(
+    `DBQ_TIER must be one of ${Object.keys(tiers).join(", ")}, not ${process.env.DBQ_TIER}`,
+  );
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    ...tier,
     // Real processes and real databases: a test that hangs should say so, and none should need this long.
     testTimeout: 30_000,
     hookTimeout: 60_000,

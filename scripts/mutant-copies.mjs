@@ -224,7 +224,7 @@ export class Copy {
  */
 function withoutOurs(env) {
   return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !/^(?:DBQ_(?:URL|FULL|SEED)|FORCE_COLOR)$/.test(name)),
+    Object.entries(env).filter(([name]) => !/^(?:DBQ_(?:URL|TIER|SAMPLE|SEED)|FORCE_COLOR)$/.test(name)),
   );
 }
 

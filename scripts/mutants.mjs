@@ -7,6 +7,7 @@ import { SingleBar } from "cli-progress";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { tsImport } from "tsx/esm/api";
 import { Copies } from "./mutant-copies.mjs";
+import { sampleOf } from "./mutant-sample.mjs";
 import { withServers } from "./mutant-servers.mjs";
 import { judged, keyOf, misfits } from "./mutant-verdict.mjs";
 
@@ -31,6 +32,7 @@ Examples:
   $ npm run mutants -- --only settle rescue --jobs 1
   $ npm run mutants -- --list
   $ npm run --silent mutants -- --json > mutants.json
+  $ DBQ_SAMPLE=3 DBQ_SEED=1 npm run mutants     (a third of them, and those of changed files: as CI does it)
   $ npm run mutants -- --times 50     (no faults: the named tests alone, to find those that fail now and then)`;
 
 /** @param {string[]} args @returns {Options} */
@@ -282,7 +284,7 @@ async function main() {
     const options = read(process.argv.slice(2));
     /** @type {{ mutants: readonly Mutant[] }} */
     const { mutants: all } = await tsImport("../test/mutants/list.ts", import.meta.url);
-    const mutants = chosen(all, options.only);
+    const mutants = options.only === undefined ? sampleOf(all) : chosen(all, options.only);
     if (options.list)
       for (const { name, why, caughtBy } of mutants) console.log(`${name}: ${why}\n  ${keyOf(caughtBy)}`);
     else if (!(await run(mutants, options))) process.exitCode = 1;

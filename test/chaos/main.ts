@@ -17,6 +17,7 @@ interface Options {
   json?: boolean;
   docs?: boolean;
   strict?: boolean;
+  sample?: boolean;
   list?: boolean;
 }
 
@@ -34,7 +35,8 @@ interface Result extends Partial<Told> {
 
 const examples = `
 Examples:
-  npm run chaos                            each scenario once, as CI does it
+  npm run chaos                            each scenario once
+  npm run chaos -- --sample                the same with less of each, as CI does it
   npm run chaos -- kills --amount 5000     one scenario, longer
   npm run chaos -- --minutes 30            all of them in turn for half an hour, each time with another seed
   npm run chaos -- pauses --seed 42        the same choices again
@@ -67,12 +69,13 @@ const command = new Command("npm run chaos --")
     "--seed <n>",
     "the first seed; a failure prints its own",
     whole,
-    Math.floor(Math.random() * 2 ** 32),
+    whole(process.env.DBQ_SEED ?? String(Math.floor(Math.random() * 2 ** 32))),
   )
   .option("--amount <n>", "how much of each, in its own unit", whole)
   .option("--db <server>", "a server, on which each run makes a database of its own; none: files")
   .option("--json", "one line of JSON for each run")
   .option("--docs", "write the figures into docs/guarantees.md")
+  .option("--sample", "as much of each as CI has time for")
   .option("--strict", "a figure over its bound is a failure")
   .option("--list", "print the scenarios and end")
   .addHelpText("after", examples)
@@ -107,7 +110,7 @@ async function serverOf(db: string | undefined): Promise<string | undefined> {
 
 function list(): void {
   for (const { name, about, unit, amounts } of scenarios)
-    console.log(`${name.padEnd(12)} ${about} (${amounts.chaos} ${unit})`);
+    console.log(`${name.padEnd(12)} ${about} (${amounts.chaos} ${unit}, in a sample ${amounts.sample})`);
 }
 
 async function runAll(): Promise<void> {
@@ -131,7 +134,8 @@ async function runAll(): Promise<void> {
 
 async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   const { name, unit } = scenario;
-  const amount = options.amount ?? scenario.amounts.chaos;
+  const { chaos, sample } = scenario.amounts;
+  const amount = options.amount ?? (options.sample ? sample : chaos);
   const foreign = meaningless(scenario, server);
   if (foreign !== undefined) return { scenario: name, seconds: 0, unable: foreign, mustNot: true, slow: [] };
   const unable = scenario.unable?.(placeFor(scenario, server).kind);

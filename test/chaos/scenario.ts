@@ -33,8 +33,8 @@ export interface Scenario {
   about: string;
   /** What is counted: "kills", "pauses". */
   unit: string;
-  /** In `npm test`; in `npm run chaos`, and so in CI. */
-  amounts: { test: number; chaos: number };
+  /** As a test; with `npm run chaos -- --sample`, as CI does it; with `npm run chaos`. */
+  amounts: { test: number; sample: number; chaos: number };
   /** On which databases it has a meaning, and why on no others. Default: on all. */
   only?: { kinds: readonly Kind[]; why: string };
   /** It starts a server of its own, of one of these kinds: by default of the first. It needs none that is there. */

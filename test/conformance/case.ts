@@ -48,8 +48,8 @@ export interface AppDatabase {
 export interface Kind {
   readonly name: string;
   /**
-   * The groups about which it differs from a kind that has the same statements: those that `npm test` has time for.
-   * Undefined: all. With DBQ_FULL=1 every kind runs every group.
+   * The groups about which it differs from a kind that has the same statements: those that `npm run test:full` runs.
+   * Undefined: all. `npm run proof` runs every group.
    */
   readonly concerns?: readonly GroupName[];
   /** Why it has not what some cases need. */

@@ -14,5 +14,10 @@ const server = await mysqlServer();
 
 describe.skipIf(isMissing(server)).each(["skip-locked", "optimistic"] as const)("%s", (strategy) => {
   const open = () => openRealMysql(strategy);
-  agreement(`model of the store on MySQL, ${strategy}`, open, ["throws", "commit", "passes"], amount(8, 120));
+  agreement(
+    `model of the store on MySQL, ${strategy}`,
+    open,
+    ["throws", "commit", "passes"],
+    amount(8, 8, 120),
+  );
 });

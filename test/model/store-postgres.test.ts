@@ -18,7 +18,7 @@ describe.skipIf(isMissing(server)).each(["skip-locked", "optimistic"] as const)(
     `model of the store on Postgres, ${strategy}`,
     open,
     ["throws", "commit", "passes"],
-    amount(8, 120),
+    amount(8, 8, 120),
   );
 });
 

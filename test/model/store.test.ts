@@ -7,4 +7,4 @@ import { amount } from "../support/amount.ts";
 import { agreement } from "./agreement.ts";
 import { Real } from "./real.ts";
 
-agreement("model of the store", () => Real.open(), ["throws", "commit"], amount(300, 5_000));
+agreement("model of the store", () => Real.open(), ["throws", "commit"], amount(60, 300, 5_000));

@@ -9,7 +9,8 @@ import { databases } from "./databases.ts";
 import { fidelity } from "./fidelity.ts";
 
 const { postgres } = databases;
-const values = amount(500, 10_000);
+/** A hundred to a run. */
+const values = 100 * amount(5, 5, 100);
 
 test.skipIf(await postgres.missing())(
   `${values} generated values come back equal, or are refused before any write`,

@@ -8,7 +8,8 @@ import { amount } from "../support/amount.ts";
 import { databases } from "./databases.ts";
 import { fidelity } from "./fidelity.ts";
 
-const values = amount(3_000, 100_000);
+/** A hundred to a run. */
+const values = 100 * amount(10, 30, 1_000);
 
 test(
   `${values} generated values come back equal, or are refused before any write`,

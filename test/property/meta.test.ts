@@ -9,7 +9,7 @@ import { metaFilters } from "./meta.ts";
 const { sqlite, postgres, mysql } = databases;
 const timeout = 300_000;
 
-test("on SQLite", { timeout }, () => metaFilters(sqlite, amount(100, 3_000)));
+test("on SQLite", { timeout }, () => metaFilters(sqlite, amount(30, 100, 3_000)));
 
 test("on SQLite, a whole number beyond 2^53 is the one that JavaScript reads", async () => {
   const queue = await temporaryQueue();
@@ -21,11 +21,11 @@ test("on SQLite, a whole number beyond 2^53 is the one that JavaScript reads", a
 });
 
 describe.skipIf(await postgres.missing())("on a server", () => {
-  test("on Postgres", { timeout }, () => metaFilters(postgres, amount(40, 1_000)));
+  test("on Postgres", { timeout }, () => metaFilters(postgres, amount(15, 40, 1_000)));
 });
 
 describe.skipIf(await mysql.missing())("on a server", () => {
-  test("on MySQL and MariaDB", { timeout }, () => metaFilters(mysql, amount(30, 600)));
+  test("on MySQL and MariaDB", { timeout }, () => metaFilters(mysql, amount(10, 30, 600)));
 });
 
 // Postgres refuses to look into JSON that has an escape of half of a surrogate pair. Other programs write 😀 as two such

@@ -60,7 +60,7 @@ export const awaits: Scenario = {
   about:
     "Ten thousand awaits in one process, whatever becomes of their tasks: all settle rightly, in four queries a second.",
   unit: "awaits",
-  amounts: { test: 1_000, chaos: 10_000 },
+  amounts: { test: 1_000, sample: 5_000, chaos: 10_000 },
   async run(trial) {
     const { scene, amount } = trial;
     await audit(scene.database);

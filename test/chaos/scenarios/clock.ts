@@ -47,7 +47,7 @@ export const clock: Scenario = {
   about:
     "The time of day is stepped by an hour, for all or for one: nobody is taken for dead, and what waits for a while waits as long.",
   unit: "steps",
-  amounts: { test: 1, chaos: 20 },
+  amounts: { test: 1, sample: 8, chaos: 20 },
   only: { kinds: ["sqlite"], why: "a server's own clock decides, which no process can step" },
   unable: noClock,
   async run({ scene, random, amount, progress }) {

@@ -20,7 +20,7 @@ export const crashpoints: Scenario = {
   name: "crashpoints",
   about: "Killed before and after each statement, each operation is whole or not begun, and the queue heals.",
   unit: "points",
-  amounts: { test: 60, chaos: 10_000 },
+  amounts: { test: 60, sample: 400, chaos: 10_000 },
   only: { kinds: ["sqlite"], why: "it stops a driver that is synchronous, and compares copies of the file" },
   async run(trial) {
     const courses = await findPoints(join(realpathSync(trial.scene.folder), "crash"));

@@ -19,7 +19,7 @@ export const cutpoints: Scenario = {
   about:
     "Killed before, with and after each statement that a server is asked, each operation is whole or not begun, and the queue heals.",
   unit: "points",
-  amounts: { test: 6, chaos: 10_000 },
+  amounts: { test: 6, sample: 100, chaos: 10_000 },
   only: {
     kinds: ["postgres", "mysql"],
     why: "a file has crashpoints, which stops a driver that is synchronous",

@@ -37,7 +37,7 @@ export const diskfull: Scenario = {
   about:
     "The disk is full now and then: enqueues are refused, nothing that was acknowledged is lost, all go on by themselves.",
   unit: "rounds",
-  amounts: { test: 1, chaos: 10 },
+  amounts: { test: 1, sample: 4, chaos: 10 },
   only: { kinds: ["sqlite"], why: "a server has its own disk, and its own way to say that it is full" },
   unable: SmallDisk.unable,
   async run(trial) {

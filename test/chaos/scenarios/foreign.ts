@@ -51,7 +51,7 @@ export const foreign: Scenario = {
   about:
     "Other programs read, lock, copy and rebuild the file: no worker minds, and nobody is told that it is busy.",
   unit: "visits",
-  amounts: { test: 2, chaos: 30 },
+  amounts: { test: 2, sample: 10, chaos: 30 },
   only: {
     kinds: ["sqlite"],
     why: "what other programs do to a file that they share with a queue is no matter on a server",

@@ -31,7 +31,7 @@ export const galera: Scenario = {
   about:
     "Workers and enqueuers on three nodes that replicate, of which one is killed and joins again: nothing is lost, nothing is done twice, all go on within five seconds.",
   unit: "nodes killed",
-  amounts: { test: 1, chaos: 5 },
+  amounts: { test: 1, sample: 2, chaos: 5 },
   bringsServer: ["mysql"],
   unable: noGalera,
   async run(trial) {

@@ -28,7 +28,7 @@ export const kills: Scenario = {
   about:
     "Eight workers and two enqueuers are killed at random moments: nothing is lost, nothing is done twice.",
   unit: "kills",
-  amounts: { test: 15, chaos: 300 },
+  amounts: { test: 15, sample: 100, chaos: 300 },
   async run(trial) {
     const worker = { concurrency: 4, lease: 2_000 };
     const crowd = await Crowd.start(trial.scene, { workers: 8, enqueuers: 2, worker, enqueuing: { plans } });

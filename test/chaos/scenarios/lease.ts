@@ -23,7 +23,7 @@ export const leases: Scenario = {
   about:
     "Workers are killed whose process cannot be seen: what they ran is free when their lease is over, not before.",
   unit: "kills",
-  amounts: { test: 3, chaos: 24 },
+  amounts: { test: 3, sample: 12, chaos: 24 },
   async run(trial) {
     const { history, killed } = await killHidden(trial, false);
     // Not even those that were killed: nobody may know before their lease is over.
@@ -37,7 +37,7 @@ export const sessions: Scenario = {
   about:
     "Workers are killed whose process cannot be seen, but the end of their session with the server: it is seen at once.",
   unit: "kills",
-  amounts: { test: 3, chaos: 24 },
+  amounts: { test: 3, sample: 12, chaos: 24 },
   only: { kinds: ["postgres", "mysql"], why: "there are no sessions" },
   async run(trial) {
     const { history, killed } = await killHidden(trial, true);

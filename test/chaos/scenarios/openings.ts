@@ -26,7 +26,7 @@ export const openings: Scenario = {
   about:
     "Fifty processes at once open a database that is not there yet: one schema, no error, each task is there.",
   unit: "openings",
-  amounts: { test: 12, chaos: 250 },
+  amounts: { test: 12, sample: 100, chaos: 250 },
   async run({ scene, random, amount, progress }) {
     const expected = await schemaOf(scene.database);
     const times: number[] = [];

@@ -42,7 +42,7 @@ export const pauses: Scenario = {
   about:
     "Workers are paused beyond their lease, several at a time: what they do when they wake counts no more.",
   unit: "pauses",
-  amounts: { test: 3, chaos: 60 },
+  amounts: { test: 3, sample: 20, chaos: 60 },
   async run(trial) {
     const { scene } = trial;
     const crowd = await Crowd.start(scene, {

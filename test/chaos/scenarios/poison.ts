@@ -29,7 +29,7 @@ export const poison: Scenario = {
   about:
     "Some tasks kill whoever runs them: each fails when its retries are used up, and all others are done.",
   unit: "poison tasks",
-  amounts: { test: 2, chaos: 20 },
+  amounts: { test: 2, sample: 20, chaos: 20 },
   only: {
     kinds: ["sqlite"],
     why: "on a server a worker holds tasks that it has not begun, and those that die with it are charged all the same",

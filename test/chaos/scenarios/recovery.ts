@@ -35,7 +35,7 @@ export const recovery: Scenario = {
   about:
     "Workers are killed beside a backlog: each task that was cut off starts elsewhere, before any that is pending.",
   unit: "kills",
-  amounts: { test: 5, chaos: 40 },
+  amounts: { test: 5, sample: 15, chaos: 40 },
   async run(trial) {
     const { scene, amount } = trial;
     await audit(scene.database);

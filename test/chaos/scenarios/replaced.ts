@@ -76,7 +76,7 @@ export const replaced: Scenario = {
   about:
     "The file is deleted, renamed or replaced under its queues: all of them stop and say so, and leave the new one alone.",
   unit: "rounds",
-  amounts: { test: 1, chaos: 8 },
+  amounts: { test: 1, sample: 4, chaos: 8 },
   only: { kinds: ["sqlite"], why: "nobody renames a database while a server has it open" },
   async run({ scene, random, amount, progress }) {
     const rounds: Round[] = [];

@@ -24,7 +24,7 @@ export const restarted: Scenario = {
   about:
     "The server is restarted under load: what was acknowledged is there and done, all go on by themselves, listeners too.",
   unit: "restarts",
-  amounts: { test: 1, chaos: 3 },
+  amounts: { test: 1, sample: 2, chaos: 3 },
   bringsServer: ["postgres", "mysql"],
   unable: (kind) => (kind === "mysql" ? noMariadb() : noPostgres()),
   async run(trial) {

@@ -53,7 +53,7 @@ export const soak: Scenario = {
   about:
     "Work at a steady rate: memory and the write-ahead log stay within bounds, and each task is done once.",
   unit: "seconds",
-  amounts: { test: 3, chaos: 30 },
+  amounts: { test: 3, sample: 15, chaos: 30 },
   only: {
     kinds: ["sqlite"],
     why: "it reads the size of the write-ahead log beside the file, and counts in one row, under one writer",

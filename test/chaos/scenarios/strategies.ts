@@ -24,7 +24,7 @@ export const strategies: Scenario = {
   about:
     "Thirty-two workers claim from one queue, kept apart by locks or by generations alone: no task is run twice, nobody is told of a conflict.",
   unit: "tasks of each strategy",
-  amounts: { test: 200, chaos: 3_000 },
+  amounts: { test: 200, sample: 1_000, chaos: 3_000 },
   only: { kinds: ["postgres", "mysql"], why: "there is one writer at a time" },
   async run(trial) {
     const { scene, amount, progress } = trial;

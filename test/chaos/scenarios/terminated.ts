@@ -19,7 +19,7 @@ export const terminated: Scenario = {
   about:
     "The server ends all connections every two seconds: nothing is lost, nothing is done twice, all go on by themselves.",
   unit: "rounds",
-  amounts: { test: 1, chaos: 10 },
+  amounts: { test: 1, sample: 5, chaos: 10 },
   only: { kinds: ["postgres", "mysql"], why: "there are no connections to end" },
   async run({ scene, amount, random, progress }) {
     const { kind, terminate } = placeOf(scene.database);

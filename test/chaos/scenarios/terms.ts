@@ -33,7 +33,7 @@ export const terms: Scenario = {
   about:
     "Workers are stopped at random instants: each ends in time, hands back what it ran, and charges nothing.",
   unit: "SIGTERMs",
-  amounts: { test: 8, chaos: 150 },
+  amounts: { test: 8, sample: 60, chaos: 150 },
   async run(trial) {
     const { scene } = trial;
     const crowd = await Crowd.start(scene, {

@@ -31,7 +31,7 @@ async function database(): Promise<string> {
 const file = async () => join(temporaryFolder(), "dbq.db");
 
 describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to SQLite", () => {
-  const tasks = amount(2_000, 100_000);
+  const tasks = amount(500, 2_000, 100_000);
 
   test("each task and attempt is what it was, and ids go on", { timeout: 900_000 }, async () => {
     const places = [await file(), await schema(), await database(), await file()] as const;
