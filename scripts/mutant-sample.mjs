@@ -30,7 +30,11 @@ function changedFiles() {
   const cwd = fileURLToPath(new URL("..", import.meta.url));
   try {
     const options = ["diff", "--name-status", "--find-renames", "HEAD^", "HEAD"];
-    const output = execFileSync("git", options, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    const output = execFileSync("git", options, {
+      cwd,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    });
     const lines = output.split("\n").filter((line) => line !== "" && !line.startsWith("R100"));
     return new Set(lines.map((line) => line.split("\t").at(-1)));
   } catch {
