@@ -285,7 +285,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "forHeld: 3_000",
     replace: "forHeld: 60_000",
     caughtBy: {
-      file: "test/worker/held-row.test.ts",
+      file: "test/worker/held-row.full.test.ts",
       test: "a row that is held on 'MySQL' > a task that has ended and cannot be settled waits apart from the others",
     },
   },
@@ -296,7 +296,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: '"lock_timeout=1s",',
     replace: "",
     caughtBy: {
-      file: "test/worker/held-row.test.ts",
+      file: "test/worker/held-row.full.test.ts",
       test: "a row that is held on 'Postgres' > a task that has ended and cannot be settled waits apart from the others",
     },
   },

@@ -10,7 +10,7 @@ const statements = "src/stores/sql/statements.ts";
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofTurns = inFile("stores/postgres/settle-and-claim");
 const ofSessions = inFile("stores/postgres/sessions");
-const ofMysql = inFile("stores/mysql/store");
+const ofMysql = inFile("stores/mysql/store.full");
 
 /** Cases of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -18,10 +18,13 @@ const onPostgres = (test: string) => ({
   test: `'Postgres' > ${test}`,
 });
 const plannedEarly = (what: string) => ({
-  file: "test/conformance/plans-postgres.test.ts",
+  file: "test/conformance/plans-postgres.full.test.ts",
   test: `Postgres, skip-locked, planned while the tables were empty > ${what} finds its rows by an index, when the tables have been filled`,
 });
-const onMysql = (test: string) => ({ file: "test/conformance/mysql.test.ts", test: `'MySQL' > ${test}` });
+const onMysql = (test: string) => ({
+  file: "test/conformance/mysql.full.test.ts",
+  test: `'MySQL' > ${test}`,
+});
 
 export const dialectFaults: readonly Mutant[] = [
   {
@@ -31,7 +34,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "isDone: (error) => isThere.has(",
     replace: "isDone: (error) => new Set([0]).has(",
     caughtBy: {
-      file: "test/stores/mysql/migration.test.ts",
+      file: "test/stores/mysql/migration.full.test.ts",
       test: "a migration that was cut off is gone on with",
     },
   },
@@ -211,7 +214,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "sql.raw(`'${first}'::bigint`)",
     replace: 'sql.raw("0::bigint")',
     caughtBy: {
-      file: "test/model/store-postgres.test.ts",
+      file: "test/model/store-postgres.full.test.ts",
       test: "a row that brings its own id > is claimed, whatever the id: -7",
     },
   },
@@ -302,7 +305,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "for (const some of packets(there))",
     replace: "for (const some of [there])",
     caughtBy: {
-      file: "test/stores/mysql/limits.test.ts",
+      file: "test/stores/mysql/limits.full.test.ts",
       test: "on MySQL > results that are small enough by themselves are settled together: letters",
     },
   },

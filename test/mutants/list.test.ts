@@ -158,7 +158,7 @@ describe("the place of a fault", () => {
 
 test("a test that needs a server is known by what its file imports", () => {
   expect(serverOf(textOf("test/conformance/postgres.test.ts"))).toBe("Postgres");
-  expect(serverOf(textOf("test/stores/mysql/store.test.ts"))).toBe("MySQL");
+  expect(serverOf(textOf("test/stores/mysql/store.full.test.ts"))).toBe("MySQL");
   expect(serverOf(textOf("test/conformance/sqlite.test.ts"))).toBeUndefined();
 });
 

@@ -9,8 +9,8 @@ const postgres = "src/stores/postgres/transfer.ts";
 const mysql = "src/stores/mysql/transfer.ts";
 
 const cli = (file: string) => (test: string) => ({ file: `test/entries/cli/${file}.test.ts`, test });
-const meanwhile = cli("move-meanwhile");
-const stalled = cli("move-stalled");
+const meanwhile = cli("move-meanwhile.full");
+const stalled = cli("move-stalled.full");
 const ofCommits = (test: string) =>
   stalled(`a move on MySQL, where DDL ends the transaction in which the mark was looked at > ${test}`);
 
@@ -93,7 +93,7 @@ export const moveFaults: readonly Mutant[] = [
     file: mysql,
     find: 'missing("delete", "delete", "dbq_tasks", old)',
     replace: "[]",
-    caughtBy: { file: "test/conformance/mysql.test.ts", test: `'MySQL' > ${deleted}` },
+    caughtBy: { file: "test/conformance/mysql.full.test.ts", test: `'MySQL' > ${deleted}` },
   },
   {
     name: "move-looks-at-generations-alone",

@@ -233,7 +233,7 @@ export const serverFaults: readonly Mutant[] = [
     file: "src/stores/mysql/store.ts",
     find: "[...packets(tasks)].length === 1",
     replace: "tasks.length > 0",
-    caughtBy: inFile("stores/mysql/many-rows")("on MySQL > where one cannot be written, none is"),
+    caughtBy: inFile("stores/mysql/many-rows.full")("on MySQL > where one cannot be written, none is"),
   },
   {
     name: "own-begin-is-not-seen",
@@ -251,7 +251,7 @@ export const serverFaults: readonly Mutant[] = [
     file: "src/stores/server/heartbeat-thread.mjs",
     find: "params.session = ",
     replace: "params.session = session ?? ",
-    caughtBy: inFile("stores/server/heartbeat-cut-off")(
+    caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
       "on MySQL > a heartbeat that was cut off beats again on another connection",
     ),
   },
@@ -262,7 +262,7 @@ export const serverFaults: readonly Mutant[] = [
     after: "async function ask(",
     find: "passOver();",
     replace: "",
-    caughtBy: inFile("stores/server/heartbeat-cut-off")(
+    caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
       "on Postgres > a heartbeat goes to the next host when the first lets it in and cannot write",
     ),
   },

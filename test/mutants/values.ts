@@ -153,7 +153,7 @@ export const valueFaults: readonly Mutant[] = [
     file: "src/entries/cli/text.ts",
     find: "return text.replace(unprintable, (character)",
     replace: "return text.replace(/\\0/g, (character)",
-    caughtBy: inCli("terminal", "what a terminal obeys, hides or turns around is spelled out"),
+    caughtBy: inCli("terminal.full", "what a terminal obeys, hides or turns around is spelled out"),
   },
   {
     name: "text-is-turned-around",
@@ -161,7 +161,7 @@ export const valueFaults: readonly Mutant[] = [
     file: "src/entries/cli/text.ts",
     find: "/[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]/gu",
     replace: "/[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}]/gu",
-    caughtBy: inCli("terminal", "what a terminal obeys, hides or turns around is spelled out"),
+    caughtBy: inCli("terminal.full", "what a terminal obeys, hides or turns around is spelled out"),
   },
   {
     name: "json-reaches-the-terminal-raw",
@@ -170,7 +170,7 @@ export const valueFaults: readonly Mutant[] = [
     find: "return json.replace(unsafeInJson, (characters)",
     replace: "return json.replace(/\\0/g, (characters)",
     caughtBy: inCli(
-      "terminal",
+      "terminal.full",
       "nothing of a task's data reaches the terminal raw, from any command that looks or operates",
     ),
   },
@@ -190,7 +190,7 @@ export const valueFaults: readonly Mutant[] = [
     find: "[&<>\"']",
     replace: "[&\"']",
     caughtBy: {
-      file: "test/demo/markdown.test.ts",
+      file: "test/demo/markdown.full.test.ts",
       test: 'a hostile document > "<script>alert(1)</script>" does no harm',
     },
   },

@@ -78,7 +78,7 @@ test("show: all of a task, with the attempts that did not end well", async () =>
   expect(shown.attempts).toMatchObject([{ outcome: "failed", error: { message: "out of paper" } }]);
   const { out, code } = await dbq(folder, ["show", String(id)]);
   expect(code).toBe(0);
-  for (const told of [name, "failed", "r7", "RangeError: out of paper", "look.test.ts"])
+  for (const told of [name, "failed", "r7", "RangeError: out of paper", "look.full.test.ts"])
     expect(out).toContain(told);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Invariant: that of crashpoints.test.ts, on a server: whichever statement a process is killed before, with, or after, what
+ * Invariant: that of crashpoints.full.test.ts, on a server: whichever statement a process is killed before, with, or after, what
  * it had begun is undone, or as if it had lived, and the queue heals.
  */
 import { mysqlServer } from "../support/mysql.ts";
