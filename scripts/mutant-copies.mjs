@@ -6,7 +6,8 @@ import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compiler } from "./compiler.mjs";
-import { layersOf, patternOf, withFaults } from "./mutant-verdict.mjs";
+import { Places } from "./mutant-places.mjs";
+import { patternOf } from "./mutant-verdict.mjs";
 
 /**
  * @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant
@@ -42,7 +43,8 @@ export class Copies {
     this.folder = mkdtempSync(join(tmpdir(), "dbq-mutants-"));
     /** @type {Copy[]} */
     this.all = [];
-    for (let i = 0; i < count; i += 1) this.all.push(new Copy(join(this.folder, String(i))));
+    this.places = Places.of(root);
+    for (let i = 0; i < count; i += 1) this.all.push(new Copy(join(this.folder, String(i)), this.places));
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => this.#end());
   }
 
@@ -80,7 +82,7 @@ export class Copies {
   async uncompiled(mutants) {
     /** @type {string[]} */
     const lines = [];
-    for (const layer of layersOf(mutants, this.text)) {
+    for (const layer of this.places.layersOf(mutants)) {
       if ((await this.first.withFaults(layer, () => this.first.compile())) === "") continue;
       await this.each(layer, async (copy, mutant) => {
         const said = await copy.withFaults([mutant], () => copy.compile());
@@ -106,9 +108,13 @@ export class Copy {
   /** @type {import("node:child_process").ChildProcess | undefined} */
   #child;
 
-  /** @param {string} path */
-  constructor(path) {
+  /**
+   * @param {string} path
+   * @param {Places} places
+   */
+  constructor(path, places) {
     this.path = path;
+    this.places = places;
     cpSync(root, path, { recursive: true, filter: (source) => !left.has(basename(source)) });
     symlinkSync(join(root, "node_modules"), join(path, "node_modules"), "junction");
     mkdirSync(this.#temporary);
@@ -127,16 +133,12 @@ export class Copy {
    * @returns {Promise<T>}
    */
   async withFaults(mutants, act) {
-    const files = [...new Set(mutants.map(({ file }) => file))];
-    const before = files.map((file) => readFileSync(join(this.path, file), "utf8"));
+    const faulty = [...this.places.withFaults(mutants)];
     try {
-      for (const [i, file] of files.entries()) {
-        const faults = mutants.filter((mutant) => mutant.file === file);
-        writeFileSync(join(this.path, file), withFaults(faults, before[i] ?? ""));
-      }
+      for (const [file, text] of faulty) writeFileSync(join(this.path, file), text);
       return await act();
     } finally {
-      for (const [i, file] of files.entries()) writeFileSync(join(this.path, file), before[i] ?? "");
+      for (const [file] of faulty) writeFileSync(join(this.path, file), this.places.textOf(file));
     }
   }
 

@@ -1,9 +1,12 @@
 /** The faults that CI tries in one run: a sample, which changes with the tree, and those of files that were changed. */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { Places } from "./mutant-places.mjs";
 import { inSample, sampleSize } from "./sample.mjs";
 
 /** @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant */
+
+const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Where a commit has changed the files of more than this part of all, there is only time for the sample. */
 const largestPart = 0.5;
@@ -16,7 +19,10 @@ const largestPart = 0.5;
 export function sampleOf(all) {
   if (sampleSize === 1) return all;
   const changed = changedFiles();
-  const touched = all.filter(({ file, caughtBy }) => changed.has(file) || changed.has(caughtBy.file));
+  const places = Places.of(root);
+  const touched = all.filter(
+    (fault) => changed.has(places.fileOf(fault)) || changed.has(fault.caughtBy.file),
+  );
   const always = touched.length > all.length * largestPart ? [] : touched;
   const chosen = all.filter((mutant) => always.includes(mutant) || inSample(mutant.name));
   const why = always.length === touched.length ? "all of them in it" : "too many to take all of them";
@@ -27,11 +33,10 @@ export function sampleOf(all) {
 
 /** Of the last commit: the files whose text it has changed. One that was only moved is not among them. */
 function changedFiles() {
-  const cwd = fileURLToPath(new URL("..", import.meta.url));
   try {
     const options = ["diff", "--name-status", "--find-renames", "HEAD^", "HEAD"];
     const output = execFileSync("git", options, {
-      cwd,
+      cwd: root,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "ignore"],
     });

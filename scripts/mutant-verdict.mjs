@@ -1,4 +1,4 @@
-/** Where a seeded fault goes in its file, and what the report of its test says of it. */
+/** Judges a seeded fault by the report of its test. */
 
 /**
  * @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant
@@ -20,86 +20,6 @@ export const keyOf = ({ file, test }) => `${file} > ${test}`;
 export function patternOf(tests) {
   const names = tests.map(({ test }) => test.replaceAll(" > ", " ").replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
   return `^(?:${names.join("|")})$`;
-}
-
-/**
- * The range that the fault replaces.
- * @param {Pick<Mutant, "after" | "find">} mutant
- * @param {string} text
- * @returns {{ start: number, end: number }}
- * @throws Error when it has no place, or more than one
- */
-export function placeOf({ after, find }, text) {
-  const from = after === undefined ? 0 : onlyPlace(text, after) + after.length;
-  const start = after === undefined ? onlyPlace(text, find) : text.indexOf(find, from);
-  if (start === -1) throw new Error(`does not occur: ${JSON.stringify(find)}`);
-  return { start, end: start + find.length };
-}
-
-/**
- * @param {string} text
- * @param {string} part
- */
-function onlyPlace(text, part) {
-  const start = text.indexOf(part);
-  if (start === -1) throw new Error(`does not occur: ${JSON.stringify(part)}`);
-  if (text.includes(part, start + 1)) throw new Error(`occurs more than once: ${JSON.stringify(part)}`);
-  return start;
-}
-
-/**
- * The file's text with the faults in it, none of which may overlap another.
- * @param {readonly Mutant[]} mutants
- * @param {string} text
- */
-export function withFaults(mutants, text) {
-  const edits = mutants.map((mutant) => ({ ...placeOf(mutant, text), replace: mutant.replace }));
-  edits.sort((a, b) => b.start - a.start);
-  let edited = text;
-  for (const { start, end, replace } of edits) edited = edited.slice(0, start) + replace + edited.slice(end);
-  return edited;
-}
-
-/**
- * Those that have no place in their files, each as a line.
- * @param {readonly Mutant[]} mutants
- * @param {(file: string) => string} textOf
- */
-export function misfits(mutants, textOf) {
-  return mutants.flatMap((mutant) => {
-    try {
-      placeOf(mutant, textOf(mutant.file));
-      return [];
-    } catch (error) {
-      return [`${mutant.name}: ${mutant.file}: ${error instanceof Error ? error.message : error}`];
-    }
-  });
-}
-
-/**
- * Groups of faults none of which overlaps another of its group: each group can be compiled at once.
- * @param {readonly Mutant[]} mutants
- * @param {(file: string) => string} textOf
- * @returns {Mutant[][]}
- */
-export function layersOf(mutants, textOf) {
-  /** @type {{ mutant: Mutant, start: number, end: number }[][]} */
-  const layers = [];
-  for (const mutant of mutants) {
-    const place = { mutant, ...placeOf(mutant, textOf(mutant.file)) };
-    const fits = layers.find((layer) => !layer.some((other) => overlap(place, other)));
-    if (fits) fits.push(place);
-    else layers.push([place]);
-  }
-  return layers.map((layer) => layer.map(({ mutant }) => mutant));
-}
-
-/**
- * @param {{ mutant: Mutant, start: number, end: number }} a
- * @param {{ mutant: Mutant, start: number, end: number }} b
- */
-function overlap(a, b) {
-  return a.mutant.file === b.mutant.file && a.start < b.end && b.start < a.end;
 }
 
 /**

@@ -9,12 +9,12 @@ import { tsImport } from "tsx/esm/api";
 import { Copies } from "./mutant-copies.mjs";
 import { sampleOf } from "./mutant-sample.mjs";
 import { withServers } from "./mutant-servers.mjs";
-import { judged, keyOf, misfits } from "./mutant-verdict.mjs";
+import { judged, keyOf } from "./mutant-verdict.mjs";
 
 /**
  * @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant
  * @typedef {import("./mutant-verdict.mjs").Verdict} Verdict
- * @typedef {Verdict & { mutant: Mutant, runs: number }} Judgement `ms`: of the last run, the start of vitest included
+ * @typedef {Verdict & { mutant: Mutant, file: string, runs: number }} Judgement `ms`: of the last run, the start of vitest included
  * @typedef {{ only?: string[], list?: true, jobs: number, json?: true, times?: number }} Options
  */
 
@@ -133,7 +133,8 @@ async function judgementsOf(mutants, copies, durations) {
 async function judgementOf(mutant, copy, limit) {
   for (let runs = 1; ; runs += 1) {
     const { report, ms } = await copy.test([mutant.caughtBy], limit);
-    const judgement = { mutant, ...judged(mutant, report), ms, runs };
+    const { file } = copy.places.editOf(mutant);
+    const judgement = { mutant, file, ...judged(mutant, report), ms, runs };
     if (isCaught(judgement) || runs === mostRuns) return judgement;
   }
 }
@@ -157,7 +158,7 @@ function limitOf({ hangs, caughtBy }, durations) {
 async function unmutated(mutants, copies) {
   /** @type {Map<string, number>} */
   const durations = new Map();
-  const misplaced = misfits(mutants, copies.text);
+  const misplaced = copies.places.misfits(mutants);
   if (misplaced.length > 0) return { broken: misplaced, durations };
   const broken = await copies.uncompiled(mutants);
   const tests = testsOf(mutants);
@@ -274,8 +275,8 @@ function tableOf(judgements) {
 }
 
 /** @param {Judgement} judgement */
-function plain({ mutant, verdict, note, ms, runs }) {
-  const { name, why, file, caughtBy } = mutant;
+function plain({ mutant, file, verdict, note, ms, runs }) {
+  const { name, why, caughtBy } = mutant;
   return { name, why, file, caughtBy, verdict, note, ms, runs };
 }
 

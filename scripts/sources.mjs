@@ -22,10 +22,20 @@ const sourceFile = /(?<!\.d)\.(ts|mts|mjs|js)$/;
  * @returns {Source[]}
  */
 export function readSources(root, folders) {
+  return readTexts(root, folders).map(({ path, text }) => parseSource(path, text));
+}
+
+/**
+ * @param {string} root
+ * @param {string[]} folders
+ * @param {RegExp} [named]
+ * @returns {Pick<Source, "path" | "text">[]} in order of path
+ */
+export function readTexts(root, folders, named = sourceFile) {
   return folders
     .flatMap((folder) => filesBelow(join(root, folder)))
-    .filter((file) => sourceFile.test(file))
-    .map((file) => parseSource(relative(root, file).split(sep).join("/"), readFileSync(file, "utf8")))
+    .filter((file) => named.test(file))
+    .map((file) => ({ path: relative(root, file).split(sep).join("/"), text: readFileSync(file, "utf8") }))
     .sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
@@ -142,7 +152,7 @@ function walk(root, visit, parents = []) {
  * @param {unknown} value
  * @returns {value is Node}
  */
-function isNode(value) {
+export function isNode(value) {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }
 

@@ -1,10 +1,6 @@
 /** Faults of claiming ahead of the slots, and of where a look for work on Postgres begins. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
-
-const slots = "src/worker/dispatcher.ts";
-const pace = "src/worker/prefetch.ts";
-const waiting = "src/worker/prefetch.ts";
-const heads = "src/stores/postgres/claim-cursor.ts";
 
 const ofPace = (test: string) => ({ file: "test/worker/prefetch.test.ts", test });
 const ofHeads = (test: string) => ({ file: "test/stores/postgres/claim-cursor.test.ts", test });
@@ -15,7 +11,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "claimed-ahead-and-kept",
     why: "Tasks wait for the slots of one worker, while others have nothing to do.",
-    file: slots,
+    in: "Dispatcher.#fillSlots",
     find: "this.#prefetched.watch();",
     replace: "",
     caughtBy: ofAhead(handsBack),
@@ -23,17 +19,17 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "claimed-ahead-and-started-at-once",
     why: "More tasks run at once than there are slots.",
-    file: slots,
-    find: "while (this.#prefetched.length > 0 && this.#free(this.#pending.length + this.#settling) > 0)",
-    replace: "while (this.#prefetched.length > 0)",
+    in: "Dispatcher.#fillSlots",
+    find: "this.#prefetched.length > 0 && this.#free(this.#pending.length + this.#settling) > 0",
+    replace: "this.#prefetched.length > 0",
     caughtBy: ofAhead(handsBack),
   },
   {
     name: "only-the-first-that-waited-too-long",
     why: "What waits behind it waits much longer.",
-    file: waiting,
-    find: "this.#onLate();\n      this.watch();",
-    replace: "this.#onLate();",
+    in: "PrefetchBuffer.watch",
+    find: "if (this.handBack(performance.now())) this.#onLate(); this.watch();",
+    replace: "if (this.handBack(performance.now())) this.#onLate();",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",
       test: "each is handed back when its own patience has ended",
@@ -42,7 +38,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "ahead-of-slow-handlers",
     why: "A worker sits on tasks that it will not start for a long time.",
-    file: pace,
+    in: "PrefetchControl.begin",
     find: "rate * Math.min(turnsAhead * this.#took, mostWait)",
     replace: "turnsAhead * (this.#last.ended + ended)",
     caughtBy: ofPace("none ahead while handlers take much longer than a turn"),
@@ -50,15 +46,15 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "ahead-whatever-it-weighs",
     why: "A worker holds 500 MiB of arguments of tasks that have not started.",
-    file: pace,
-    find: "mostText / this.#text,",
+    in: "PrefetchControl.begin",
+    find: "mostText / this.#text",
     replace: "",
     caughtBy: ofPace("the larger the arguments, the fewer are held"),
   },
   {
     name: "crash-sensitive-tasks-ahead",
     why: "A task that kills its worker ends two hundred others, which never began.",
-    file: slots,
+    in: "Dispatcher.#settleAndClaim",
     find: "ahead > 0 ? roomForCrashSensitive(concurrency, this.#held, ended) : limit",
     replace: "limit",
     caughtBy: ofAhead("of tasks that a crash could end no more are held than there are slots"),
@@ -66,9 +62,9 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "crash-sensitive-tasks-ahead-on-postgres",
     why: "The same, by a statement that does not listen.",
-    file: "src/stores/postgres/settle-and-claim.ts",
-    find: "or not crash_sensitive)",
-    replace: "or crash_sensitive is not null)",
+    in: "settleAndClaimStatement",
+    find: "`or not crash_sensitive)`",
+    replace: "`or crash_sensitive is not null)`",
     caughtBy: {
       file: "test/conformance/postgres.test.ts",
       test: "'Postgres' > turn: claim > of those that a crash could end, no more than asked for, highest priority first",
@@ -77,15 +73,15 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "looks-at-the-heads-for-ever",
     why: "A retry waits until everything that was enqueued after it has been claimed.",
-    file: heads,
-    find: " && performance.now() - this.#lookedAtAll < pause",
-    replace: "",
+    in: "ClaimCursors.may",
+    find: "(this.#wasFull || this.#isCostly) && performance.now() - this.#lookedAtAll < pause",
+    replace: "(this.#wasFull || this.#isCostly)",
     caughtBy: ofHeads("four times a second all is looked at"),
   },
   {
     name: "too-little-from-the-heads-is-all-there-is",
     why: "A task that was handed back waits for the next poll, while slots are free.",
-    file: heads,
+    in: "ClaimCursors.note",
     find: "return fromHeads && !full && !this.#isCostly;",
     replace: "return false;",
     caughtBy: ofHeads("from the heads, too little means another look at all"),
@@ -93,9 +89,9 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "urgent-tasks-behind-the-head",
     why: "A task of higher priority waits for a second, or for the end of the backlog.",
-    file: "src/stores/postgres/settle-and-claim.ts",
-    find: "part(sql`priority > ",
-    replace: "part(sql`id < 0 and priority > ",
+    in: "seenOf",
+    find: "part(sql`priority > ${head}`, $all)",
+    replace: "part(sql`id < 0 and priority > ${head}`, $all)",
     caughtBy: {
       file: "test/conformance/postgres.test.ts",
       test: "'Postgres' > turn: claim > what becomes pending before the last claim is not passed over",
@@ -104,7 +100,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "a-look-at-all-keeps-the-head",
     why: "Of many tasks that became pending at once, those after the first claim are passed over.",
-    file: heads,
+    in: "ClaimCursors.#move",
     find: "!known || back || isLater(head, known)",
     replace: "!known || isLater(head, known)",
     caughtBy: ofHeads("a look at all that was cut short leaves what comes next behind its own last claim"),
@@ -112,7 +108,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "ahead-again-after-waiting-too-long",
     why: "The same tasks are claimed and handed back again and again, while other workers could run them.",
-    file: pace,
+    in: "PrefetchControl.handedBack",
     find: "this.#pausedUntil = performance.now() + pause;",
     replace: "",
     caughtBy: ofPace("none for a second, after something waited too long"),
@@ -120,17 +116,17 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "ahead-by-slow-turns",
     why: "On a slow database a worker holds more than it can start in time.",
-    file: pace,
-    find: "Math.min(turnsAhead * this.#took, mostWait)",
-    replace: "turnsAhead * this.#took",
+    in: "PrefetchControl.begin",
+    find: "rate * Math.min(turnsAhead * this.#took, mostWait)",
+    replace: "rate * turnsAhead * this.#took",
     caughtBy: ofPace("no more is held than starts soon, however slow the turns are"),
   },
   {
     name: "too-crash-sensitive-and-forgotten",
     why: "Of tasks without retries a worker runs as many as it has slots, and then none until it polls.",
-    file: slots,
-    find: "else if (claiming && crashSensitive < limit) this.#mayHaveWork = true;",
-    replace: "",
+    in: "Dispatcher.#settleAndClaim",
+    find: "if (more) this.lookForWork(); else if (claiming && crashSensitive < limit) this.#mayHaveWork = true;",
+    replace: "if (more) this.lookForWork();",
     caughtBy: ofAhead(
       "those that a crash could end are claimed as soon as there are slots for them, not at the next poll",
     ),
@@ -139,7 +135,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "heads-of-others",
     why: "A queue with few tasks is looked at from the start as seldom as a busy one that is slow to look at.",
-    file: "src/stores/postgres/settle-and-claim.ts",
+    in: "oneStatementOperations.inOne",
     find: "headsOf(JSON.stringify(pairs))",
     replace: 'headsOf("")',
     caughtBy: {
@@ -150,15 +146,15 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "what-was-left-is-behind-the-head",
     why: "Retries beside a flood of new tasks are claimed at a slotful a second.",
-    file: heads,
-    find: "else if (!fromHeads) this.#heads.clear();",
-    replace: "",
+    in: "ClaimCursors.note",
+    find: "if (!leaves) this.#move(last, full && !fromHeads); else if (!fromHeads) this.#heads.clear();",
+    replace: "if (!leaves) this.#move(last, full && !fromHeads);",
     caughtBy: ofHeads("what was found and not claimed comes next, wherever the heads were"),
   },
   {
     name: "waiting-for-a-slot-and-lost",
     why: "A task that was cancelled is told as started.",
-    file: waiting,
+    in: "PrefetchBuffer.remove",
     find: "if (at >= 0) this.#list.splice(at, 1);",
     replace: "",
     caughtBy: {
@@ -169,9 +165,9 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "a-worker-that-is-gone-looks-on",
     why: "A worker that was declared dead claims nothing, and is not told why.",
-    file: "src/stores/sql/store-methods.ts",
-    find: "last.more && last.registered;",
-    replace: "last.more;",
+    in: "settleAndClaim.isInVain",
+    find: "last.claimed.length === 0 && last.more && last.registered",
+    replace: "last.claimed.length === 0 && last.more",
     caughtBy: {
       file: "test/stores/sql/settle-and-claim.test.ts",
       test: "one whose worker is gone says so, and looks no further",

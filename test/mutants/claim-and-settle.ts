@@ -2,11 +2,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const statements = "src/stores/sql/statements.ts";
-const operations = "src/stores/sql/tasks.ts";
-const questions = "src/stores/sql/queries.ts";
-const turns = "src/stores/sql/claim.ts";
-
 /** A case of the conformance suite, on a file. */
 const onFile = (test: string) => ({
   file: "test/conformance/sqlite.test.ts",
@@ -26,33 +21,33 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "complete-ignores-generation",
     why: "A worker that was taken for dead overwrites the result of the one that ran its task again.",
-    file: statements,
-    find: "complete: change(",
-    replace: `complete: ${unfenced}`,
+    in: "statements.complete",
+    find: "change($$$args)",
+    replace: `${unfenced}$$$args)`,
     caughtBy: stale("completed"),
   },
   {
     name: "finish-ignores-generation",
     why: "A stale attempt fails or cancels a task that another worker runs or has completed.",
-    file: statements,
-    find: "finish: change(",
-    replace: `finish: ${unfenced}`,
+    in: "statements.finish",
+    find: "change($$$args)",
+    replace: `${unfenced}$$$args)`,
     caughtBy: stale("failed"),
   },
   {
     name: "release-ignores-generation",
     why: "A stale attempt makes a task pending again that somebody else has finished: it runs twice.",
-    file: statements,
-    find: "release: change(",
-    replace: `release: ${unfenced}`,
+    in: "statements.release",
+    find: "change($$$args)",
+    replace: `${unfenced}$$$args)`,
     caughtBy: stale("retry"),
   },
   {
     name: "claim-ignores-generation",
     why: "A task that was claimed and handed back since it was seen is run under a generation that it no longer has.",
-    file: statements,
-    find: "claim: change(",
-    replace: `claim: ${unfenced}`,
+    in: "statements.claim",
+    find: 'change($set, still("pending"))',
+    replace: `${unfenced}$set, still("pending"))`,
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
       test: "a candidate that was claimed and handed back meanwhile is not claimed under its old generation",
@@ -61,9 +56,8 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-status",
     why: "A task that was cancelled between the look and the claim runs all the same.",
-    file: statements,
-    after: "claim: change(",
-    find: `still("pending")`,
+    in: "statements.claim",
+    find: 'still("pending")',
     replace: "sql``",
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
@@ -73,9 +67,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "promote-ignores-generation",
     why: "A task that was run and put off again since it was seen runs before its new time.",
-    file: statements,
-    find: "promote: change(",
-    replace: `promote: ${unfenced}`,
+    in: "statements.promote",
+    find: 'change($set, still("scheduled"))',
+    replace: `${unfenced}$set, still("scheduled"))`,
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
       test: "a due task that was put off anew meanwhile is not promoted",
@@ -84,9 +78,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "reset-ignores-generation",
     why: "An operator's retry of a finished task hits it while a worker runs it, and it runs twice.",
-    file: statements,
-    find: "reset: change(",
-    replace: `reset: ${unfenced}`,
+    in: "statements.reset",
+    find: "change($$$args)",
+    replace: `${unfenced}$$$args)`,
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
       test: "a retry of a task that moved meanwhile looks again, and leaves it where it now runs",
@@ -95,7 +89,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "cancel-of-a-moved-task-is-taken-for-done",
     why: "An operator is told that a task is cancelled which a worker has just claimed, and which runs on.",
-    file: operations,
+    in: "operations.cancel",
     find: 'if (!(yield* finish(task, "cancelled", null, error))) return "moved";',
     replace: 'yield* finish(task, "cancelled", null, error);',
     caughtBy: {
@@ -106,7 +100,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "insert-does-not-look-for-the-holder-again",
     why: "Of two enqueues with one unique key at the same moment, one fails instead of giving the other's id.",
-    file: operations,
+    in: "operations.insertOne",
     find: "round < 10",
     replace: "round < 1",
     caughtBy: {
@@ -117,15 +111,15 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-row-count",
     why: "Of two workers that see a task, the one that loses the race runs it too.",
-    file: turns,
-    find: "found.filter((_, i) => won[i])",
-    replace: "found.filter((_, i) => won.length > i)",
+    in: "claimOperations.claim",
+    find: "won[i]",
+    replace: "won.length > i",
     caughtBy: onFile("turn: claim > a row that no claim can take holds up no other, and no turn"),
   },
   {
     name: "completions-ignore-row-count",
     why: "A worker believes that its late result was accepted, and tells of a completion that never was.",
-    file: turns,
+    in: "claimOperations.settle",
     find: "return yield* changes(s.complete, outcomes);",
     replace: "return (yield* changes(s.complete, outcomes)).map(() => true);",
     caughtBy: stale("completed"),
@@ -133,7 +127,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "finish-ignores-row-count",
     why: "A failure that did not count is recorded as an attempt of a task that somebody else runs.",
-    file: turns,
+    in: "claimOperations.settle",
     find: "accepted[i] === true",
     replace: "accepted[i] === true || query === s.finish",
     caughtBy: stale("failed"),
@@ -141,7 +135,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "release-ignores-row-count",
     why: "A retry that did not count is recorded as an attempt of a task that somebody else runs.",
-    file: turns,
+    in: "claimOperations.settle",
     find: "accepted[i] === true",
     replace: "accepted[i] === true || query === s.release",
     caughtBy: stale("retry"),
@@ -149,9 +143,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "complete-within-ignores-row-count",
     why: "An app commits its rows for a task that another worker has completed already: its effect happens twice.",
-    file: "src/worker/attempt.ts",
-    find: "if (!accepted) throw",
-    replace: "if (accepted === undefined) throw",
+    in: "RunningAttempt.#completeWithin",
+    find: "!accepted",
+    replace: "accepted === undefined",
     caughtBy: {
       file: "test/worker/complete-within.test.ts",
       test: "a second completion finds the task gone",
@@ -160,7 +154,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "settle-within-ignores-row-count",
     why: "A completion inside of a transaction is reported as accepted whoever holds the task.",
-    file: turns,
+    in: "claimOperations.settleOne",
     find: "return (yield* settle([outcome]))[0] === true;",
     replace: "return (yield* settle([outcome])).length > 0;",
     caughtBy: onFile(
@@ -170,31 +164,31 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-wait-until",
     why: "A row that another program inserts for tomorrow runs now.",
-    file: questions,
-    find: "and (wait_until is null or wait_until <= ${d.now(p)})",
+    in: "probes.probe",
+    find: "`and (wait_until is null or wait_until <= ${d.now(p)})`",
     replace: "",
     caughtBy: onFile("raw SQL > a row that is pending before its time is claimed when it is due"),
   },
   {
     name: "claim-ignores-priority",
     why: "Urgent tasks wait behind the whole backlog.",
-    file: questions,
-    find: "order by ${order} ${d.atMost(p.limit)}",
-    replace: "order by id ${d.atMost(p.limit)}",
+    in: "probes",
+    find: "`order by ${order} ${d.atMost(p.limit)}`",
+    replace: "`order by id ${d.atMost(p.limit)}`",
     caughtBy: onFile("turn: claim > highest priority first, then oldest, and no more than the limit"),
   },
   {
     name: "claim-by-an-unregistered-worker",
     why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
-    file: turns,
-    find: "if (!worker) return { ...none, registered: false };",
-    replace: "if (!worker) return { ...none, claimed: yield* claim(seen ?? [], request.workerId, 1) };",
+    in: "claimOperations.settleAndClaim",
+    find: "...none, registered: false",
+    replace: "...none, claimed: yield* claim(seen ?? [], request.workerId, 1)",
     caughtBy: onFile("turn: claim > a worker that is not registered settles, is told, and claims nothing"),
   },
   {
     name: "claim-never-says-more",
     why: "A worker runs one batch, then nothing until the next poll, with a backlog waiting.",
-    file: turns,
+    in: "claimOperations.settleAndClaim",
     find: "read.length === request.limit || won.length < read.length",
     replace: "read.length > request.limit",
     caughtBy: onFile("turn: claim > says whether there may be more"),
@@ -202,8 +196,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "retry-is-not-charged",
     why: "A task that always fails is tried for ever.",
-    file: turns,
-    after: 'case "retry":',
+    in: "claimOperations.changeBy",
     find: "charge: 1",
     replace: "charge: 0",
     caughtBy: onFile("turn: settle > retry is accepted once, and is what the row then says"),
@@ -211,8 +204,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "snooze-is-charged",
     why: "A task that waits for its turn by snoozing fails after three times.",
-    file: turns,
-    after: 'case "snoozed":',
+    in: "claimOperations.snoozed.charge",
     find: "charge: 0",
     replace: "charge: 1",
     caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
@@ -220,8 +212,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "interruption-is-charged",
     why: "Each deployment costs the running tasks one of their retries.",
-    file: turns,
-    after: 'case "interrupted":',
+    in: "claimOperations.interrupted.charge",
     find: "charge: 0",
     replace: "charge: 1",
     caughtBy: {
@@ -232,17 +223,17 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "snooze-forgets-the-error",
     why: "Why a task failed before it snoozed is not to be found any more.",
-    file: statements,
-    find: "error = coalesce(${d.json(p.error)}, error)",
-    replace: "error = ${d.json(p.error)}",
+    in: "statements.release",
+    find: "`error = coalesce(${d.json(p.error)}, error)`",
+    replace: "`error = ${d.json(p.error)}`",
     caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
   },
   {
     name: "completed-task-keeps-its-error",
     why: "A task that completed at the second try still shows the error of the first.",
-    file: statements,
-    find: "result = ${d.json(p.result)}, error = null,",
-    replace: "result = ${d.json(p.result)},",
+    in: "statements.complete",
+    find: "`result = ${d.json(p.result)}, error = null,`",
+    replace: "`result = ${d.json(p.result)},`",
     caughtBy: onFile(
       "turn: settle > a task that fails, is retried and completes keeps its count and loses its error",
     ),
@@ -250,17 +241,17 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "operators-retry-keeps-the-charges",
     why: "A failed task that is retried by hand fails for good at its first error.",
-    file: statements,
-    find: "error = null, retry_count = 0,",
-    replace: "error = null,",
+    in: "statements.reset",
+    find: "`error = null, retry_count = 0,`",
+    replace: "`error = null,`",
     caughtBy: onFile("cancel and retry > retry forgets the charges and keeps the attempts"),
   },
   {
     name: "progress-ignores-generation",
     why: "An attempt that was left behind writes its progress over that of the one which runs now.",
-    file: statements,
-    find: 'where ${held(d, p)} ${still("running")}',
-    replace: 'where dbq_tasks.id = ${p.id} ${still("running")}',
+    in: "statements.noteProgress",
+    find: '`where ${held(d, p)} ${still("running")}`',
+    replace: '`where dbq_tasks.id = ${p.id} ${still("running")}`',
     caughtBy: onFile(
       "standings and progress > progress of a stale generation, or of what no longer runs, is not noted",
     ),
@@ -268,7 +259,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
-    file: "src/worker/dispatcher.ts",
+    in: "Dispatcher.#runCycle",
     find: "await this.#unknownClaims.handBack();",
     replace: "",
     caughtBy: {

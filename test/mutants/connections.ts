@@ -1,11 +1,6 @@
 /** Faults of the ways to a server: connections that are shared, several hosts, and workers whose sessions end. */
 import type { Mutant } from "./mutant.ts";
 
-const pool = "src/stores/server/pool.ts";
-const server = "src/stores/server/store.ts";
-const url = "src/stores/server/url.ts";
-const detector = "src/worker/failure-detector.ts";
-
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofPool = inFile("stores/server/pool");
 const ofUrl = inFile("stores/server/url");
@@ -17,15 +12,15 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "lost-connection-is-given-back",
     why: "After one connection broke, what is asked next fails too.",
-    file: pool,
-    find: "if (usable && !connection.broken",
-    replace: "if (!connection.broken",
+    in: "ServerPool.#giveBack",
+    find: "usable && !connection.broken",
+    replace: "!connection.broken",
     caughtBy: ofPool("a shared connection > is ended at once after what spoilt it, and never used again"),
   },
   {
     name: "connection-that-broke-while-idle-is-used",
     why: "After a night without work, or a restart of the server, the first questions fail.",
-    file: pool,
+    in: "ServerPool.#free",
     find: "if (idle && !idle.broken) return idle;",
     replace: "if (idle) return idle;",
     caughtBy: ofPool(
@@ -35,7 +30,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "more-connections-than-were-said",
     why: "Under load a queue takes all the connections that the server has.",
-    file: pool,
+    in: "ServerPool.#free",
     find: "this.#open < this.#size",
     replace: "this.#open < Number.POSITIVE_INFINITY",
     caughtBy: ofPool("a shared connection > is waited for when there are as many as were said"),
@@ -43,17 +38,16 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "refused-connection-keeps-its-place",
     why: "After a few refusals of the server the queue waits for ever, though the server is back.",
-    file: pool,
-    after: "return await this.held();",
-    find: "this.#open -= 1;",
-    replace: "",
+    in: "ServerPool.#free",
+    find: "this.#open -= 1; this.#waiting.shift()?.(); throw error;",
+    replace: "this.#waiting.shift()?.(); throw error;",
     caughtBy: ofPool("a shared connection > that could not be made takes nobody's place"),
     hangs: true,
   },
   {
     name: "idle-connection-keeps-the-process",
     why: "A script that enqueues one task does not end.",
-    file: pool,
+    in: "ServerPool.#giveBack",
     find: "connection.hold(false);",
     replace: "",
     caughtBy: ofPool(
@@ -63,9 +57,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "hosts-are-not-tried-in-turn",
     why: "While the first of several nodes is down, nothing can be enqueued.",
-    file: pool,
-    find: "for (const host of this.#hosts.inOrder) {",
-    replace: "for (const host of this.#hosts.inOrder.slice(0, 1)) {",
+    in: "ServerPool.held",
+    find: "for (const host of this.#hosts.inOrder) $body;",
+    replace: "for (const host of this.#hosts.inOrder.slice(0, 1)) $body;",
     caughtBy: ofPool(
       "of several hosts > the first that answers is taken, and is the first to be tried from then on",
     ),
@@ -73,7 +67,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "host-that-broke-is-tried-first",
     why: "While a node is being restarted each question waits for it first, though another one would answer.",
-    file: pool,
+    in: "ServerPool.#giveBack",
     find: "if (host && !this.#closed) this.#hosts.avoid(host);",
     replace: "",
     caughtBy: ofPool("of several hosts > the one whose connection broke is tried last"),
@@ -81,9 +75,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "host-that-broke-is-avoided-twice",
     why: "When a node takes two connections along, the next question goes to that node again.",
-    file: pool,
-    find: "if (this.#all[this.#preferred] !== host || count < 2) return;",
-    replace: "if (!this.#all.includes(host) || count < 2) return;",
+    in: "Hosts.avoid",
+    find: "this.#all[this.#preferred] !== host",
+    replace: "!this.#all.includes(host)",
     caughtBy: ofPool(
       "of several hosts > one is not tried first again because several of its connections broke",
     ),
@@ -91,16 +85,16 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "password-is-shown",
     why: "The database's password is in the log of whoever mistypes its URL.",
-    file: url,
-    find: '.replace(/((?:^[^:/]*:|\\/)[^:/]*):.*@/s, "$1:***@")',
-    replace: "",
+    in: "withoutPassword",
+    find: '$url.replace(/((?:^[^:/]*:|\\/)[^:/]*):.*@/s, "$1:***@")',
+    replace: "$url",
     caughtBy: ofUrl("no error of opening postgres://me:secret@db shows the password"),
   },
   {
     name: "hosts-of-a-url-are-one",
     why: "A URL with several nodes is refused, or the name of the first is not found.",
-    file: url,
-    find: '(hosts || parameters.host || "")\n      .split(",")',
+    in: "readServerUrl.hosts",
+    find: '(hosts || parameters.host || "") .split(",")',
     replace: '[hosts || parameters.host || ""]',
     caughtBy: ofUrl(
       "a URL > may name several hosts, in their order, each with a port of its own or the usual one",
@@ -111,9 +105,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "sessions-lock-is-not-taken",
     why: "Every worker on a server looks dead from its first beat on.",
-    file: "src/stores/server/heartbeat-thread.mjs",
-    find: "if (Number((await ask(lock)).rows[0]?.[0]) !== 1)",
-    replace: 'if (lock.text === "")',
+    in: "locked",
+    find: "Number((await ask(lock)).rows[0]?.[0]) !== 1",
+    replace: 'lock.text === ""',
     caughtBy: ofSessions(
       "a worker's session on Postgres > is seen to live from the first beat on, and to have ended when it has",
     ),
@@ -121,8 +115,8 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-beats-no-more",
     why: "A worker whose heartbeat's connection broke once is dead to the others, and its tasks run twice.",
-    file: "src/stores/server/heartbeat-thread.mjs",
-    find: "connection = undefined;\n    void broken?.end();",
+    in: "once",
+    find: "connection = undefined; void broken?.end();",
     replace: "void broken?.end();",
     caughtBy: ofSessions(
       "a worker's session on Postgres > that is ended from outside is made anew, however seldom it beats",
@@ -131,7 +125,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "end-of-a-connection-is-found-at-the-next-beat",
     why: "A worker whose heartbeat's connection broke is taken for dead before it would have beaten.",
-    file: "src/stores/server/heartbeat-thread.mjs",
+    in: "opened",
     find: "() => soon(firstRetry)",
     replace: "() => undefined",
     caughtBy: ofSessions(
@@ -141,9 +135,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "beat-from-elsewhere-forgets-the-session",
     why: "A worker that looks whether it can write loses what shows that it lives; should it die then, only its lease tells.",
-    file: "src/stores/sql/statements.ts",
-    find: "beat = beat + 1 where id",
-    replace: "beat = beat + 1, session = null where id",
+    in: "statements.beat",
+    find: "`beat = beat + 1 where id`",
+    replace: "`beat = beat + 1, session = null where id`",
     caughtBy: ofSessions(
       "a worker's session on Postgres > is none that others share: a beat from there leaves it as it is",
     ),
@@ -151,7 +145,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "beat-in-place-keeps-the-threads-session",
     why: "A worker that beats in place of its thread is rescued while it lives: its thread's session has ended.",
-    file: server,
+    in: "storeOver.keepAlive",
     find: "ops.beatWithoutSession(workerId)",
     replace: "ops.beat(workerId)",
     caughtBy: ofSessions(
@@ -161,7 +155,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-is-not-seen",
     why: "The tasks of a worker that was killed on another machine wait for its lease to end.",
-    file: detector,
+    in: "FailureDetector.#isSilent",
     find: "if (worker.sessionLives === false) return true;",
     replace: "",
     caughtBy: deaths(
@@ -171,7 +165,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-has-no-chance",
     why: "A restart of the server makes every worker take all others for dead: each task runs twice.",
-    file: detector,
+    in: "confirmTimeout.sessionEnded",
     find: "sessionEnded: 300",
     replace: "sessionEnded: 0",
     caughtBy: deaths(
@@ -181,9 +175,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "chance-before-anybody-could-beat",
     why: "After a server was away for a while, living workers are taken for dead before they can beat.",
-    file: detector,
-    find: "await write();\n    const now = this.#now();",
-    replace: "const now = this.#now();\n    await write();",
+    in: "FailureDetector.#suspect",
+    find: "await write(); const now = this.#now();",
+    replace: "const now = this.#now(); await write();",
     caughtBy: deaths(
       "a session > that ended while nobody could write proves nothing: the chance comes after",
     ),
@@ -191,7 +185,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "commit-of-an-app-without-an-answer-is-a-failure",
     why: "An app does again what it has done, since dbq said that it had failed.",
-    file: server,
+    in: "runTransaction",
     find: 'if (returned && failureOf(error) === "lost") return runner.toDatabaseError(error, true);',
     replace: "",
     caughtBy: inFile("stores/postgres/answers")(
@@ -201,7 +195,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "later-refusal-hides-a-lost-commit",
     why: "An enqueue with a key that happened is said to have failed, since the server was away for longer than a minute.",
-    file: "src/stores/server/run.ts",
+    in: "ServerRunner.#retrying",
     find: "mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;",
     replace: "",
     caughtBy: inFile("stores/server/run")(
@@ -211,7 +205,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "idle-connection-is-trusted",
     why: "An app's transaction waits for a quarter of an hour for a host that was cut off.",
-    file: pool,
+    in: "ServerPool.#take",
     find: "if (this.#isTrusted(connection) || (await connection.answers())) return connection;",
     replace: "return connection;",
     caughtBy: inFile("stores/server/pool")(
@@ -221,10 +215,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "refused-setting-leaves-its-connection",
     why: "A server that refuses a setting has one connection more with each try, until it takes no others.",
-    file: "src/stores/mysql/connection.ts",
-    after: "await prepare(query, use)",
-    find: "destroy();",
-    replace: "",
+    in: "connectMysql",
+    find: "destroy(); throw error;",
+    replace: "throw error;",
     caughtBy: inFile("stores/server/refused")(
       "a setting that MySQL refuses > ends the connection that it was for",
     ),
@@ -232,9 +225,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "name-of-a-host-is-asked-for-once",
     why: "A failover of the names of hosts, which takes seconds, fails every enqueue.",
-    file: "src/stores/postgres/connection.ts",
-    find: "|^EAI_AGAIN$",
-    replace: "",
+    in: "failureOf",
+    find: "/^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/",
+    replace: "/^08|^57P0|^E[A-Z]+$|^CONNECTION_(CLOSED|DESTROYED)$/",
     caughtBy: inFile("stores/server/refused")(
       "a name of a host of 'Postgres' > that cannot be resolved for a moment is looked for again",
     ),
@@ -242,15 +235,15 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "password-without-a-host-is-shown",
     why: "Who forgets the host of a URL finds the password in his log.",
-    file: url,
-    find: '.replace(/^([a-z]+:\\/*(?:\\[[^\\]]*\\]|[^@/?#[])*?):(?!\\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")',
-    replace: "",
+    in: "withoutPassword",
+    find: '$url.replace(/^([a-z]+:\\/*(?:\\[[^\\]]*\\]|[^@/?#[])*?):(?!\\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")',
+    replace: "$url",
     caughtBy: inFile("stores/server/url")("no error of opening postgres://me:secret/app shows the password"),
   },
   {
     name: "certificate-of-any-host",
     why: "Whoever has a certificate of his own is taken for the database on MySQL, and is given the password.",
-    file: "src/stores/mysql/connection.ts",
+    in: "proofOf.verifyIdentity",
     find: "verifyIdentity: verify",
     replace: "verifyIdentity: false",
     caughtBy: inFile("stores/server/pools")(
@@ -260,7 +253,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "pool-of-the-environment",
     why: "An app whose pool goes by PGHOST has its tasks in another database, on its own machine.",
-    file: "src/stores/postgres/connection.ts",
+    in: "parametersOf",
     find: "return new Client(options).connectionParameters;",
     replace: 'return { user: "postgres", database: "postgres", host: "127.0.0.1", port: 5432, ...options };',
     caughtBy: inFile("stores/server/pools")(
@@ -270,10 +263,10 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "apps-one-connection-is-shared",
     why: "What was enqueued and acknowledged is rolled back with what the app did beside it.",
-    file: "src/stores/server/open.ts",
+    in: "openDatabase",
     find: "const settings = driver.settingsOf(client, useOf(options));",
     replace:
-      'const settings = useOf(options) === "own" ? driver.settingsOf(client, "own") : undefined;\n  if (useOf(options) === "pooled") driver = { ...driver, isOne: () => false };',
+      'const settings = useOf(options) === "own" ? driver.settingsOf(client, "own") : undefined; if (useOf(options) === "pooled") driver = { ...driver, isOne: () => false };',
     caughtBy: inFile("stores/server/app-connections")(
       "on Postgres, without sessions > what is enqueued is no part of what the app does on its one connection",
     ),
@@ -281,7 +274,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "row-that-is-held-holds-up-a-turn",
     why: "Somebody forgets a transaction on one task, and a worker settles nothing for as long.",
-    file: "src/stores/server/repeat.ts",
+    in: "settlingAndClaiming.forHeld",
     find: "forHeld: 3_000",
     replace: "forHeld: 60_000",
     caughtBy: {
@@ -292,8 +285,8 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "row-that-is-held-is-waited-for-on-the-server",
     why: "The same on Postgres, and a claim more is left behind by each turn.",
-    file: "src/stores/postgres/connection.ts",
-    find: '"lock_timeout=1s",',
+    in: "plans",
+    find: '"lock_timeout=1s"',
     replace: "",
     caughtBy: {
       file: "test/worker/held-row.full.test.ts",

@@ -2,10 +2,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const connection = "src/stores/sqlite/connection.ts";
-const migrations = "src/stores/sqlite/migrate.ts";
-const statements = "src/stores/sql/statements.ts";
-
 const plan = (statement: string) => ({
   file: "test/conformance/plans.test.ts",
   test: `analysed: false > ${statement} finds its rows by the index that was made for it`,
@@ -16,9 +12,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "deferred-for-immediate",
     why: "Under load a transaction that has read finds at its first write that it has to begin anew, and starves.",
-    file: connection,
-    find: "this.#notifyingCommit(() => this.#transaction.immediate(op))",
-    replace: "this.#notifyingCommit(() => this.#transaction.deferred(op))",
+    in: "SqliteConnection.atomically",
+    find: "this.#transaction.immediate",
+    replace: "this.#transaction.deferred",
     caughtBy: {
       file: "test/stores/sqlite/connection.test.ts",
       test: "a write begins with the write lock, before its first statement",
@@ -27,7 +23,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "deferred-turn",
     why: "A turn reads what it settles and claims before it has the right to write, and starves under load.",
-    file: connection,
+    in: "SqliteConnection.#inTransaction",
     find: "const result = this.#transaction.immediate(op);",
     replace: "const result = this.#transaction.deferred(op);",
     caughtBy: {
@@ -38,7 +34,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "deferred-transaction-of-the-app",
     why: "An app's transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when it writes.",
-    file: "src/stores/sqlite/store.ts",
+    in: "runTransaction.attempt",
     find: 'behavior: "immediate"',
     replace: 'behavior: "deferred"',
     caughtBy: inQueue(
@@ -49,9 +45,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "waits-inside-sqlite",
     why: "A process that waits for the write lock answers nothing else for up to five seconds.",
-    file: connection,
-    find: "export const nativeTimeout = 5;",
-    replace: "export const nativeTimeout = 3_000;",
+    in: "nativeTimeout",
+    find: "5",
+    replace: "3_000",
     caughtBy: inQueue(
       "transaction",
       "a transaction of a queue on a path > waits for a database that is busy, off the thread, and runs its callback once",
@@ -60,9 +56,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "busy-reaches-the-caller",
     why: "An enqueue fails because somebody else is writing.",
-    file: connection,
-    find: 'code.startsWith("SQLITE_BUSY") ||',
-    replace: "",
+    in: "isBusy",
+    find: 'code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")',
+    replace: 'code.startsWith("SQLITE_LOCKED")',
     caughtBy: inQueue(
       "enqueue",
       "the calls of one tick > wait for another's transaction off the thread, with what comes meanwhile",
@@ -71,7 +67,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "migrates-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
-    file: migrations,
+    in: "migrate",
     find: "client.transaction(() => apply(client)).immediate()",
     replace: "apply(client)",
     caughtBy: {
@@ -82,7 +78,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "newer-tables-are-used",
     why: "An old build writes into tables whose meaning has changed.",
-    file: migrations,
+    in: "refuseNewer",
     find: "if (last <= newest()) return last;",
     replace: "if (last >= 0) return last;",
     caughtBy: inQueue(
@@ -93,9 +89,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "durability-is-left-to-chance",
     why: "A power cut undoes what enqueueTask has acknowledged.",
-    file: "src/stores/sqlite/open.ts",
-    find: "client.pragma(`synchronous = ${synchronous}`);",
-    replace: "client.pragma(`synchronous = ${synchronous === undefined ? 0 : 1}`);",
+    in: "configure",
+    find: "`synchronous = ${synchronous}`",
+    replace: "`synchronous = ${synchronous === undefined ? 0 : 1}`",
     caughtBy: inQueue(
       "targets",
       "a file that dbq opens > is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise",
@@ -104,9 +100,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "no-wal",
     why: "Readers and writers block each other.",
-    file: "src/stores/sqlite/open.ts",
-    find: "journal_mode = wal",
-    replace: "journal_mode = delete",
+    in: "useWal",
+    find: '"journal_mode = wal"',
+    replace: '"journal_mode = delete"',
     caughtBy: inQueue(
       "targets",
       "a file that dbq opens > is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise",
@@ -115,9 +111,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "unsafe-sqlite-is-used",
     why: "A SQLite that can lose commits is taken.",
-    file: "src/stores/sqlite/open.ts",
-    find: "if (older(version, oldestSqlite))",
-    replace: 'if (older(version, "3.0.0"))',
+    in: "checkVersion",
+    find: "older(version, oldestSqlite)",
+    replace: 'older(version, "3.0.0")',
     caughtBy: inQueue(
       "targets",
       "what cannot be a queue is refused, by name > a database on a SQLite that can lose commits",
@@ -126,9 +122,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "moved-file-is-written-to",
     why: "After the file was replaced, enqueues are acknowledged that nobody will ever see.",
-    file: "src/stores/sqlite/file-identity.ts",
-    find: "if (!this.#isThere) throw",
-    replace: "if (this.#isThere === undefined) throw",
+    in: "FileIdentity.check",
+    find: "!this.#isThere",
+    replace: "this.#isThere === undefined",
     caughtBy: {
       file: "test/worker/moved-database.test.ts",
       test: "the file is deleted: it is told, and a new one at its place is not touched",
@@ -137,34 +133,31 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "claim-misses-its-index",
     why: "A claim beside a million finished tasks takes 98 ms instead of 0.016.",
-    file: "src/stores/sql/queries.ts",
-    after: "export function probes",
-    find: "and status = 'pending'",
-    replace: "and status || '' = 'pending'",
+    in: "probes.probe",
+    find: "`and status = 'pending'`",
+    replace: "`and status || '' = 'pending'`",
     caughtBy: plan("claimable"),
   },
   {
     name: "keys-miss-their-index",
     why: "Each enqueue with a unique key goes through the whole table.",
-    file: statements,
-    after: "holder: (p)",
-    find: "and ${unfinished}",
-    replace: "and +status in ('pending', 'scheduled', 'running')",
+    in: "statements.holder",
+    find: "`and ${unfinished}`",
+    replace: "`and +status in ('pending', 'scheduled', 'running')`",
     caughtBy: plan("holder"),
   },
   {
     name: "index-of-running-tasks-is-gone",
     why: "To free a dead worker's tasks takes longer the more tasks have ever been.",
-    file: "migrations/sqlite/0000_tasks.sql",
-    after: "CREATE INDEX `dbq_tasks_running`",
-    find: "status = 'running'",
-    replace: "status = 'completed'",
+    find: "`CREATE INDEX \\`dbq_tasks_running\\` ON \\`dbq_tasks\\` (\\`worker_id\\`) WHERE status = 'running'`",
+    replace:
+      "`CREATE INDEX \\`dbq_tasks_running\\` ON \\`dbq_tasks\\` (\\`worker_id\\`) WHERE status = 'completed'`",
     caughtBy: plan("heldBy"),
   },
   {
     name: "other-processes-are-not-heard",
     why: "What another process enqueues is begun at the next poll.",
-    file: "src/stores/sqlite/watch.ts",
+    in: "SqliteWatch.#look",
     find: "if (changed) for (const listener of [...this.#listeners]) listener();",
     replace: "",
     caughtBy: { file: "test/stores/sqlite/watch.test.ts", test: "a commit of another connection is told" },
@@ -172,7 +165,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "commits-are-not-nudged",
     why: "With synchronous full every start in another process comes milliseconds late.",
-    file: connection,
+    in: "SqliteConnection.#notifyingCommit",
     find: "if (this.#changed) this.onCommit();",
     replace: "",
     caughtBy: {
@@ -183,7 +176,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-tries-again-late",
     why: "After a full disk living workers are taken for dead before they have beaten.",
-    file: "src/stores/sqlite/heartbeat-thread.mjs",
+    in: "once",
     find: "Math.min(every, busy ? retryAfter.busy : retryAfter.failed)",
     replace: "busy ? retryAfter.busy : every",
     caughtBy: {
@@ -194,9 +187,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-in-a-moved-file",
     why: "Whoever opens the moved file waits for ever for a worker that works no more there.",
-    file: "src/stores/sqlite/heartbeat-thread.mjs",
-    find: "if (open.file !== fileThere()) {",
-    replace: "if (open.file === undefined) {",
+    in: "once",
+    find: "open.file !== fileThere()",
+    replace: "open.file === undefined",
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
       test: "in a file that was moved it does not beat, and goes on when it is back",

@@ -2,11 +2,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const postgres = "src/stores/postgres/store.ts";
-const postgresTurn = "src/stores/postgres/settle-and-claim.ts";
-const mysql = "src/stores/mysql/store.ts";
-const statements = "src/stores/sql/statements.ts";
-
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofTurns = inFile("stores/postgres/settle-and-claim");
 const ofSessions = inFile("stores/postgres/sessions");
@@ -30,9 +25,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "migration-of-mysql-that-was-cut-off-stays-so",
     why: "A database whose first opening was killed half-way can be opened by nobody any more.",
-    file: mysql,
-    find: "isDone: (error) => isThere.has(",
-    replace: "isDone: (error) => new Set([0]).has(",
+    in: "kind.isDone",
+    find: "isThere.has",
+    replace: "new Set([0]).has",
     caughtBy: {
       file: "test/stores/mysql/migration.full.test.ts",
       test: "a migration that was cut off is gone on with",
@@ -42,25 +37,25 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "postgres-goes-through-all-rows-to-settle",
     why: "A worker that was there before the first task reads the whole table to settle each batch.",
-    file: postgres,
-    find: "only: (id) => sql`any (array[${id}::bigint])`",
-    replace: "only: (id) => sql`${id}`",
+    in: "base.only",
+    find: "`any (array[${id}::bigint])`",
+    replace: "`${id}`",
     caughtBy: plannedEarly("completed"),
   },
   {
     name: "postgres-goes-through-all-that-is-scheduled",
     why: "A worker that was there before the first task reads all that is scheduled to promote what is due.",
-    file: statements,
-    find: "and coalesce(status, '') = '${status}'",
-    replace: "and status = '${status}'",
+    in: "still",
+    find: "`and coalesce(status, '') = '${status}'`",
+    replace: "`and status = '${status}'`",
     caughtBy: plannedEarly("due"),
   },
   {
     name: "settles-while-it-waits-to-claim",
     why: "Workers that lock nothing wait for each other in circles: a second each time, until a server breaks one.",
-    file: "src/stores/sql/claim.ts",
-    find: "apart: d.spreads,",
-    replace: "apart: false,",
+    in: "claimOperations.apart",
+    find: "apart: d.spreads",
+    replace: "apart: false",
     caughtBy: ofTurns(
       "a worker that locks nothing > settles before it waits for one who claims the same, and so is never waited for by him",
     ),
@@ -68,7 +63,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "failed-claim-hides-what-was-settled",
     why: "What was settled is offered again, and told as lost, when the claim after it fails.",
-    file: "src/stores/sql/store-methods.ts",
+    in: "settleThenClaim",
     find: "return { ...settling, failure };",
     replace: "throw failure;",
     caughtBy: {
@@ -79,7 +74,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-ignores-generation",
     why: "On Postgres a worker that was taken for dead overwrites the result of the one that ran its task again.",
-    file: postgresTurn,
+    in: "settleAndClaimStatements.completing",
     find: 'generationId: itemOf("generationId")',
     replace: 'generationId: sql.raw("generation_id")',
     caughtBy: ofTurns(
@@ -89,7 +84,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-accepts-both-of-two-outcomes",
     why: "A worker is told that two ends of one task were accepted, of which one was never written.",
-    file: postgresTurn,
+    in: "oneStatementOperations.turn",
     find: "ids.size === outcomes.length",
     replace: "completed.length === outcomes.length && ids.size > -1",
     caughtBy: ofTurns("a turn on Postgres > accepts the first of two outcomes of one task"),
@@ -97,16 +92,16 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-waits-for-locks",
     why: "A transaction of the app that holds one task keeps every worker from claiming any.",
-    file: postgresTurn,
-    find: "for update skip locked",
-    replace: "for update",
+    in: "settleAndClaimStatement",
+    find: "`for update skip locked`",
+    replace: "`for update`",
     caughtBy: ofTurns("a turn on Postgres > passes over what another transaction holds"),
     hangs: true,
   },
   {
     name: "turn-in-one-gives-an-old-generation",
     why: "What a worker claimed on Postgres it can never settle: each task runs until its lease has ended, again and again.",
-    file: postgresTurn,
+    in: "asClaimed.generationId",
     find: "generationId: record.generationId - 1",
     replace: "generationId: record.generationId - 2",
     caughtBy: ofTurns("a turn on Postgres > gives what it claimed as the row says that it is"),
@@ -114,9 +109,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-of-an-unregistered-worker",
     why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
-    file: postgresTurn,
-    find: "from seen, asking group by",
-    replace: "from seen group by",
+    in: "settleAndClaimStatement",
+    find: "`from seen, asking group by`",
+    replace: "`from seen group by`",
     caughtBy: onPostgres(
       "turn: claim > a worker that is not registered settles, is told, and claims nothing",
     ),
@@ -124,15 +119,15 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-of-a-dying-worker",
     why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
-    file: postgresTurn,
-    find: "and exists (select 1 from seen) ${d.shared})",
-    replace: "and exists (select 1 from seen))",
+    in: "settleAndClaimStatement",
+    find: "`and exists (select 1 from seen) ${d.shared})`",
+    replace: "`and exists (select 1 from seen))`",
     caughtBy: ofTurns("a turn on Postgres > claims nothing for a worker that is being declared dead"),
   },
   {
     name: "settled-turn-is-not-told",
     why: "Whoever awaits a task in another process than its worker's hears of its end by the next poll.",
-    file: postgresTurn,
+    in: "oneStatementOperations.inOne",
     find: "if (completed.length > 0) yield* notifyChange();",
     replace: "",
     caughtBy: ofSessions("others on Postgres > are told of what is enqueued, settled and cancelled"),
@@ -140,7 +135,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "spread-is-never-widened",
     why: "Without row locks thirty workers all try the same few tasks, and most of their turns are in vain.",
-    file: "src/stores/sql/claim.ts",
+    in: "nextSpread",
     find: "return Math.min(spread * 4, widestSpread);",
     replace: "return spread;",
     caughtBy: ofTurns(
@@ -150,9 +145,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "spread-is-never-narrowed",
     why: "After one busy moment without row locks priorities mean nothing any more.",
-    file: "src/stores/sql/claim.ts",
-    find: "won === found ? Math.max(1, spread / 2) : spread",
-    replace: "won === found ? Math.max(1, spread) : spread",
+    in: "nextSpread",
+    find: "Math.max(1, spread / 2)",
+    replace: "Math.max(1, spread)",
     caughtBy: ofTurns(
       "a worker that locks nothing > looks at any of more when others were quicker, and in order again when they are not",
     ),
@@ -160,7 +155,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "time-stands-still-in-a-transaction",
     why: "A delay that is given late in a long transaction of the app has passed when that commits.",
-    file: postgres,
+    in: "base.now",
     find: 'now: () => sql.raw("statement_timestamp()")',
     replace: 'now: () => sql.raw("now()")',
     caughtBy: inFile("stores/postgres/store")(
@@ -170,18 +165,18 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "ids-in-the-wrong-order",
     why: "Each of many callers is given the id of another one's task, and awaits that.",
-    file: postgres,
-    after: "ids: async",
-    find: "integersIn(await",
-    replace: "((answer: Parameters<typeof integersIn>[0]) => integersIn(answer).reverse())(await",
+    in: "steps.ids",
+    find: "integersIn(await execute(asked, insert, { items: listOf(params), note }))",
+    replace:
+      "((answer: Parameters<typeof integersIn>[0]) => integersIn(answer).reverse())(await execute(asked, insert, { items: listOf(params), note }))",
     caughtBy: onPostgres("insert > answers in order, with ids that grow"),
   },
   {
     name: "conflict-aborts-the-apps-transaction",
     why: "A unique key that somebody took a moment ago undoes all that the app's transaction has written.",
-    file: postgres,
-    find: 'ignoreConflict: sql.raw("on conflict do nothing")',
-    replace: 'ignoreConflict: sql.raw("")',
+    in: "base.ignoreConflict",
+    find: '"on conflict do nothing"',
+    replace: '""',
     caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > leaves an app's transaction usable whose key somebody else takes at the same moment",
     ),
@@ -189,9 +184,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "meta-that-is-no-text-fails-all-filters",
     why: "One row whose meta holds a NUL makes every list by meta fail.",
-    file: postgres,
-    find: 'case when ${refused("meta::text")} then false else coalesce(${is}, false) end',
-    replace: "coalesce(${is}, false)",
+    in: "base.metaHas",
+    find: '`case when ${refused("meta::text")} then false else coalesce(${is}, false) end`',
+    replace: "`coalesce(${is}, false)`",
     caughtBy: onPostgres(
       "get, list, count, idle, attempts > a filter of meta passes over what is no text, and takes no harm from it",
     ),
@@ -199,9 +194,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "meta-with-any-escape-is-found-by-nothing",
     why: "Tasks whose meta another program wrote, an emoji as two escapes in it, are found by no filter.",
-    file: postgres,
-    find: "regexp_replace(${json}, '\\\\\\\\|",
-    replace: "regexp_replace(${json}, 'nothing like this|",
+    in: "refused",
+    find: "`regexp_replace(${json}, '\\\\\\\\|`",
+    replace: "`regexp_replace(${json}, 'nothing like this|`",
     caughtBy: {
       file: "test/property/meta.test.ts",
       test: "on Postgres, meta with an escape in it is found by its other keys > a backslash before u0000",
@@ -210,7 +205,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "rows-with-ids-below-one-are-not-found",
     why: "A row that somebody inserted under an id of his own is never claimed, and what comes after it waits.",
-    file: postgresTurn,
+    in: "seenOf",
     find: "sql.raw(`'${first}'::bigint`)",
     replace: 'sql.raw("0::bigint")',
     caughtBy: {
@@ -221,8 +216,8 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "deadlock-of-postgres-is-final",
     why: "Of two enqueues that wait for each other's keys one fails.",
-    file: "src/stores/postgres/connection.ts",
-    find: '"40P01", ',
+    in: "passing",
+    find: '"40P01"',
     replace: "",
     caughtBy: inFile("stores/postgres/answers")(
       "a deadlock on Postgres > is tried again, and nobody hears of it",
@@ -231,7 +226,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "statements-are-prepared-behind-a-pooler",
     why: "Behind PgBouncer in transaction mode questions fail, as their statements are on another connection.",
-    file: "src/stores/postgres/connection.ts",
+    in: "connectPostgres.query",
     find: "named && name !== undefined",
     replace: "name !== undefined",
     caughtBy: ofSessions("a connection behind a pooler > (sessions: false) keeps 0 statements"),
@@ -239,9 +234,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "listener-does-not-come-back",
     why: "After a restart of Postgres every start in another process waits for a poll, until the worker is restarted.",
-    file: "src/stores/postgres/listener.ts",
-    find: "void this.#listen(), this.#retryAfter",
-    replace: "undefined, this.#retryAfter",
+    in: "PostgresListener.#listenLater",
+    find: "void this.#listen()",
+    replace: "undefined",
     caughtBy: ofSessions("others on Postgres > are heard again when the session that listened was ended"),
   },
 
@@ -249,61 +244,59 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "lock-of-candidates-waits",
     why: "A transaction of the app that holds one task keeps every worker from claiming any.",
-    file: statements,
-    after: "lock: (p)",
-    find: "${d.atMost(p.limit)} ${d.skipLocked}",
-    replace: "${d.atMost(p.limit)} ${d.locked}",
+    in: "statements.lock",
+    find: "d.skipLocked",
+    replace: "d.locked",
     caughtBy: ofMysql("a store on MySQL > of many tasks > claims what no other transaction holds"),
     hangs: true,
   },
   {
     name: "rows-of-others-are-looked-through",
     why: "Where there are few tasks, one that somebody holds keeps every worker from claiming any.",
-    file: mysql,
-    find: "straight_join dbq_tasks force index (primary) on id = value for update",
-    replace: "join dbq_tasks on id = value for update",
+    in: "generations",
+    find: "`straight_join dbq_tasks force index (primary) on id = value for update`",
+    replace: "`join dbq_tasks on id = value for update`",
     caughtBy: ofMysql("a store on MySQL > of few tasks > claims what no other transaction holds"),
     hangs: true,
   },
   {
     name: "claim-of-a-dying-worker",
     why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
-    file: statements,
-    after: "worker: (p)",
-    find: "where id = ${p.workerId} ${d.shared}",
-    replace: "where id = ${p.workerId}",
+    in: "statements.worker",
+    find: "`where id = ${p.workerId} ${d.shared}`",
+    replace: "`where id = ${p.workerId}`",
     caughtBy: ofMysql("a store on MySQL > claims nothing for a worker that is being declared dead"),
   },
   {
     name: "ids-of-thousands-in-the-wrong-order",
     why: "Each of many callers is given the id of another one's task, and awaits that.",
-    file: mysql,
-    find: "ids.push(...(await insertedRows(",
-    replace: "ids.unshift(...(await insertedRows(",
+    in: "steps.ids",
+    find: "ids.push(...(await $rows))",
+    replace: "ids.unshift(...(await $rows))",
     caughtBy: onMysql("insert > takes thousands at once, each with its own answer"),
   },
   {
     name: "names-are-compared-by-the-collation",
     why: "A worker is given tasks of a function that it does not have, since its name ends with a space.",
-    file: mysql,
-    find: " and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)",
+    in: "base.same",
+    find: "` and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`",
     replace: "",
     caughtBy: onMysql("turn: claim > names are compared as they are written"),
   },
   {
     name: "row-that-no-update-finds-is-claimed",
     why: "A row whose generation somebody bent by hand is run again and again, and never ends.",
-    file: mysql,
-    find: "if (changed === there.length)",
-    replace: "if (changed >= 0)",
+    in: "steps.changes",
+    find: "changed === there.length",
+    replace: "changed >= 0",
     caughtBy: onMysql("turn: claim > a row that no claim can take holds up no other, and no turn"),
   },
   {
     name: "results-of-a-turn-are-one-packet",
     why: "Tasks with large results that end together are settled never, and run again when their worker ends.",
-    file: mysql,
-    find: "for (const some of packets(there))",
-    replace: "for (const some of [there])",
+    in: "steps.changes",
+    find: "for (const some of packets(there)) $body;",
+    replace: "for (const some of [there]) $body;",
     caughtBy: {
       file: "test/stores/mysql/limits.full.test.ts",
       test: "on MySQL > results that are small enough by themselves are settled together: letters",
@@ -312,7 +305,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "holder-as-it-was-when-the-transaction-began",
     why: "A unique key that somebody took a moment ago makes an app's transaction fail.",
-    file: mysql,
+    in: "base.shared",
     find: 'shared: sql.raw("lock in share mode")',
     replace: 'shared: sql.raw("")',
     caughtBy: onMysql(
@@ -322,23 +315,23 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "deadlock-of-mysql-is-final",
     why: "Of two enqueues that wait for each other's keys one fails.",
-    file: "src/stores/mysql/connection.ts",
-    find: "new Set([1213, ",
-    replace: "new Set([",
+    in: "passing",
+    find: "new Set([1213, 1020, 1040, 1203, 3572])",
+    replace: "new Set([1020, 1040, 1203, 3572])",
     caughtBy: ofMysql("a store on MySQL > tries again after a deadlock, and nobody hears of it"),
   },
   {
     name: "session-of-mysql-is-never-seen",
     why: "The tasks of a worker that was killed on another machine wait for its lease to end.",
-    file: mysql,
-    find: "else is_used_lock(session) is not null end",
-    replace: "else 1 end",
+    in: "base.sessionLives",
+    find: '"case when session is null then null else is_used_lock(session) is not null end"',
+    replace: '"case when session is null then null else 1 end"',
     caughtBy: ofMysql("a store on MySQL > sees a worker's session live from its first beat on, and end"),
   },
   {
     name: "ended-transaction-of-mysql-is-accepted",
     why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
-    file: "src/stores/server/within.ts",
+    in: "writerIn",
     find: "if (scopes.some(({ ended }) => ended)) throw endedTransaction();",
     replace: "",
     caughtBy: onMysql(

@@ -7,12 +7,13 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, test } from "vitest";
 import { parseAst } from "vitest/node";
+import { Places } from "../../scripts/mutant-places.mjs";
 import { serverOf } from "../../scripts/mutant-servers.mjs";
-import { judged, layersOf, misfits, patternOf, placeOf, withFaults } from "../../scripts/mutant-verdict.mjs";
+import { judged, patternOf } from "../../scripts/mutant-verdict.mjs";
 import { mutants } from "./list.ts";
-import type { Mutant } from "./mutant.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const places = Places.of(root);
 const textOf = (file: string) => readFileSync(join(root, file), "utf8");
 
 // ---- the titles of a test file ---------------------------------------------------------------
@@ -65,8 +66,9 @@ function mayBecome(text: string, title: string): boolean {
 
 describe.each(mutants.map((mutant) => [mutant.name, mutant] as const))("%s", (_, mutant) => {
   it("has its place in the sources, and changes it", () => {
-    expect(misfits([mutant], textOf)).toEqual([]);
-    expect(withFaults([mutant], textOf(mutant.file))).not.toBe(textOf(mutant.file));
+    expect(places.misfits([mutant])).toEqual([]);
+    const { file, start, end, text } = places.editOf(mutant);
+    expect(text).not.toBe(places.textOf(file).slice(start, end));
   });
 
   it("names a test that is there", () => {
@@ -127,32 +129,6 @@ describe("a fault", () => {
     );
     expect(judged(hanging, reportOf("failed", "AssertionError: …")).verdict).toBe("caught");
     expect(judged(hanging, reportOf("passed")).verdict).toBe("survived");
-  });
-});
-
-describe("the place of a fault", () => {
-  const text = "first: one two\nsecond: one two\n";
-
-  it("is the only one of its text, or the first after one that is", () => {
-    expect(placeOf({ find: "first" }, text)).toEqual({ start: 0, end: 5 });
-    expect(placeOf({ after: "second", find: "one" }, text)).toEqual({ start: 23, end: 26 });
-    expect(() => placeOf({ find: "one" }, text)).toThrow("occurs more than once");
-    expect(() => placeOf({ find: "three" }, text)).toThrow("does not occur");
-    expect(() => placeOf({ after: "one", find: "two" }, text)).toThrow("occurs more than once");
-    expect(() => placeOf({ after: "second", find: "first" }, text)).toThrow("does not occur");
-  });
-
-  it("is replaced beside others, and overlaps none of its group", () => {
-    const fault = (name: string, find: string, after?: string): Mutant => {
-      const place = after === undefined ? { find } : { after, find };
-      return { name, why: "", file: "a.ts", replace: "X", caughtBy, ...place };
-    };
-    const [a, b, c] = [fault("a", "first"), fault("b", "one", "second"), fault("c", "one two", "second")];
-    expect(withFaults([a, b], text)).toBe("X: one two\nsecond: X two\n");
-    expect(layersOf([a, b, c], () => text).map((layer) => layer.map(({ name }) => name))).toEqual([
-      ["a", "b"],
-      ["c"],
-    ]);
   });
 });
 

@@ -2,12 +2,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const move = "src/features/transfer/move.ts";
-const moving = "src/stores/sql/transfer.ts";
-const sqlite = "src/stores/sqlite/transfer.ts";
-const postgres = "src/stores/postgres/transfer.ts";
-const mysql = "src/stores/mysql/transfer.ts";
-
 const cli = (file: string) => (test: string) => ({ file: `test/entries/cli/${file}.test.ts`, test });
 const meanwhile = cli("move-meanwhile.full");
 const stalled = cli("move-stalled.full");
@@ -21,17 +15,17 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "overtaken-move-seals-and-opens",
     why: "A move that stood still opens the old database after its tasks have gone: what it takes from then on is lost.",
-    file: moving,
-    find: " || (yield* rows(own, { run })).length === 0) return false;",
-    replace: ") return false;",
+    in: "transferOperations.fenced",
+    find: "if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;",
+    replace: "if ((yield* rows(isMarked)).length === 0) return false;",
     caughtBy: stalled("a move on 'SQLite' > who was stopped opens no database that has been moved meanwhile"),
   },
   {
     name: "overtaken-move-goes-on-without-a-seal",
     why: "A move that came too late is told that the new database has tasks of its own, which are those of the other move.",
-    file: move,
-    find: "if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();\n      // What",
-    replace: "await moving.freeze(this.#run);\n      // What",
+    in: "Move.#prepare",
+    find: "if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();",
+    replace: "await moving.freeze(this.#run);",
     caughtBy: stalled(
       "a move on 'SQLite' > who comes too late to seal a new database does not close it to its apps",
     ),
@@ -39,34 +33,33 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "mysql-seal-without-a-look-at-the-mark",
     why: "A trigger that a move makes too late closes the new database for good, with all apps and workers on it.",
-    file: mysql,
-    find: "state in ('preparing', 'filling', 'closing', 'moved') and door = 0",
-    replace: "door = 0",
+    in: "sealed",
+    find: `"state in ('preparing', 'filling', 'closing', 'moved') and door = 0"`,
+    replace: '"door = 0"',
     caughtBy: ofCommits("a seal that comes when the next move has ended refuses nobody"),
   },
   {
     name: "mysql-seals-share-their-triggers",
     why: "A move that stood still drops the triggers of the next one: its old database takes tasks after they have gone.",
-    file: mysql,
-    find: '_${run.replaceAll("-", "")}',
+    in: "mysqlMoving.freeze",
+    find: '`_${run.replaceAll("-", "")}`',
     replace: "",
     caughtBy: ofCommits("what takes a seal off leaves that of the next run"),
   },
   {
     name: "mysql-seal-reads-an-old-mark",
     why: "A transaction of the app that began before the seal writes a task after the last were carried over.",
-    file: mysql,
-    find: " lock in share mode;",
-    replace: ";",
+    in: "refuses",
+    find: "` lock in share mode;`",
+    replace: "`;`",
     caughtBy: ofCommits("a transaction that began before is refused like any other"),
   },
   {
     name: "failed-reopening-is-passed-over",
     why: "Who stopped a move is told that all is as it was, while the old database refuses each task.",
-    file: move,
-    after: "What the signal says may be that all is as it was.",
-    find: "throw new DatabaseError(",
-    replace: "void new DatabaseError(",
+    in: "Move.#reopen",
+    find: "throw new DatabaseError($$$args);",
+    replace: "void new DatabaseError($$$args);",
     caughtBy: meanwhile("where the old database cannot be opened again, whoever stopped the move is told so"),
   },
 
@@ -74,7 +67,7 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "sqlite-deletes-while-closing",
     why: "A purge that was acknowledged in the last moments of a move comes back in the new database.",
-    file: sqlite,
+    in: "sqliteMoving.freeze",
     find: '[refuses(refusal, "delete", "dbq_tasks")]',
     replace: "[]",
     caughtBy: meanwhile("a purge that was acknowledged is not undone, however late it came"),
@@ -82,15 +75,15 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "postgres-deletes-while-closing",
     why: "A purge that was acknowledged in the last moments of a move comes back in the new database.",
-    file: postgres,
-    find: "tg_op = 'DELETE' or ",
-    replace: "tg_op <> 'DELETE' and ",
+    in: "refuse",
+    find: "`tg_op = 'DELETE' or `",
+    replace: "`tg_op <> 'DELETE' and `",
     caughtBy: { file: "test/conformance/postgres.test.ts", test: `'Postgres' > ${deleted}` },
   },
   {
     name: "mysql-deletes-while-closing",
     why: "A purge that was acknowledged in the last moments of a move comes back in the new database.",
-    file: mysql,
+    in: "mysqlMoving.freeze",
     find: 'missing("delete", "delete", "dbq_tasks", old)',
     replace: "[]",
     caughtBy: { file: "test/conformance/mysql.full.test.ts", test: `'MySQL' > ${deleted}` },
@@ -98,8 +91,8 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "move-looks-at-generations-alone",
     why: "A priority or a time that was set by plain SQL during the copy is the old one in the new database.",
-    file: moving,
-    find: "namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count,\n    wait_until, timeout`)",
+    in: "versions.dbq_tasks",
+    find: "namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count, wait_until, timeout`)",
     replace: 'namesOf("generation_id, status, updated_at")',
     caughtBy: meanwhile(
       "a change by plain SQL that leaves the generation and the time alone is carried over",
@@ -108,9 +101,9 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "move-overlooks-lengths",
     why: "Arguments that were set by plain SQL during the copy are the old ones in the new database.",
-    file: moving,
-    find: "[Number(bytes), ...version",
-    replace: "[...version",
+    in: "transferOperations.stamps",
+    find: "[Number(bytes), $$$rest]",
+    replace: "[$$$rest]",
     caughtBy: {
       file: "test/conformance/sqlite.test.ts",
       test: "'SQLite, a file' > moving > a stamp is another one after a change by hand, of what counts",
@@ -121,15 +114,15 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "id-beyond-all-numbers-is-left-behind",
     why: "A move names another row than the one that it cannot carry over, or none.",
-    file: moving,
-    find: "yield* refuseIds(table);",
-    replace: "yield* each([]);",
+    in: "transferOperations.stamps",
+    find: "yield* refuseIds(table)",
+    replace: "yield* each([])",
     caughtBy: meanwhile("a task whose id is beyond 2^53 is named, not left behind"),
   },
   {
     name: "move-counts-nothing-at-its-end",
     why: "A move says that it succeeded, and has left a task behind.",
-    file: move,
+    in: "Move.#compareSizes",
     find: "if (old === now) continue;",
     replace: "if (old >= now) continue;",
     caughtBy: meanwhile("a task whose id is beyond 2^53 is named, not left behind"),
@@ -139,24 +132,24 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "sqlite-refusal-is-an-expression",
     why: "After a move, no SQLite before 3.47 opens the file, not even for the app's own tables.",
-    file: sqlite,
-    find: "${quoted(refusal)}",
-    replace: "(select refusal from dbq_move)",
+    in: "refuses",
+    find: "`${quoted(refusal)}`",
+    replace: "`(select refusal from dbq_move)`",
     caughtBy: meanwhile("a sealed file can be read by any SQLite, and says what its move said last"),
   },
   {
     name: "mysql-refusal-in-the-database-s-characters",
     why: "On a database of another character set, an app is told of a wrong text, not where its tasks are.",
-    file: mysql,
-    find: "varchar(128) character set utf8mb4",
-    replace: "varchar(128)",
+    in: "refuses",
+    find: "`varchar(128) character set utf8mb4`",
+    replace: "`varchar(128)`",
     caughtBy: meanwhile("on MySQL, whatever the database's character set is"),
   },
   {
     name: "postgres-refusal-with-the-writer-s-rights",
     why: "An app is told that it may not read a table of which it has never heard, not where its tasks are.",
-    file: postgres,
-    find: " security definer",
+    in: "refuse",
+    find: "` security definer`",
     replace: "",
     caughtBy: meanwhile("on Postgres, who may not read the mark, nor forge it"),
   },

@@ -5,12 +5,18 @@ export interface Mutant {
   readonly name: string;
   /** What would go wrong for a user, in one sentence. */
   readonly why: string;
-  /** The file of the fault, from the root of the repository. */
-  readonly file: string;
-  /** Text that occurs once in the file: then `find` is the first after it, and need not be the only one. */
-  readonly after?: string;
-  /** What is replaced, as it stands in the file. */
+  /**
+   * The enclosing declarations, from the outside in: `Worker.#begin`. Those in between may be left out. A `case` counts, by
+   * its value. None: the piece is unique in all sources.
+   */
+  readonly in?: string;
+  /**
+   * The piece that is replaced: an expression, statements, members, properties, or `` `a part of a template` ``. The search
+   * goes by the syntax tree: format, comments and quotes do not matter, and names may have changed since. `$any` stands for
+   * any one node, `$$$any` for any number of siblings.
+   */
   readonly find: string;
+  /** The new code. Its names follow those of `find`, when the source has renamed them. Empty: the piece is left out. */
   readonly replace: string;
   /** The test that has to fail by it. */
   readonly caughtBy: NamedTest;

@@ -2,12 +2,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const operations = "src/stores/sql/tasks.ts";
-const questions = "src/stores/sql/queries.ts";
-const statements = "src/stores/sql/statements.ts";
-const sqlite = "src/stores/sqlite/store.ts";
-const completion = "src/queue/completion.ts";
-
 /** A case of the conformance suite, on a file. */
 const onFile = (test: string) => ({
   file: "test/conformance/sqlite.test.ts",
@@ -19,9 +13,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "key-of-a-scheduled-task-is-free",
     why: "An enqueue with the key of a task that waits fails with an error, instead of giving its id.",
-    file: statements,
-    find: "status in ('pending', 'scheduled', 'running')",
-    replace: "status in ('pending', 'running')",
+    in: "unfinished",
+    find: `"status in ('pending', 'scheduled', 'running')"`,
+    replace: `"status in ('pending', 'running')"`,
     caughtBy: onFile(
       "insert > a pending, scheduled or running task holds its unique key, and its id is the answer",
     ),
@@ -29,9 +23,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "duplicate-error-is-ignored",
     why: "A caller that asked to be refused gets the id of somebody else's task.",
-    file: "src/queue/enqueue.ts",
-    find: "if (duplicate && refuse) throw",
-    replace: "if (duplicate && refuse === undefined) throw",
+    in: "idOf",
+    find: "duplicate && refuse",
+    replace: "duplicate && refuse === undefined",
     caughtBy: inQueue(
       "unique-key",
       "a unique key > that is held is an error where the call says so, and the error names the holder",
@@ -40,15 +34,15 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "enqueue-tasks-writes-half",
     why: "Of a hundred tasks of one call some are written, and the caller hears of an error.",
-    file: "src/stores/sql/store-methods.ts",
-    find: "(isOneStatement(tasks) ? run : write)",
-    replace: "(isOneStatement(tasks) ? run : run)",
+    in: "methodsOver.insert",
+    find: "isOneStatement(tasks) ? run : write",
+    replace: "isOneStatement(tasks) ? run : run",
     caughtBy: inQueue("enqueue-many", "writes none when the database refuses one"),
   },
   {
     name: "enqueue-tasks-writes-before-it-refuses",
     why: "A call that is refused as a duplicate leaves the tasks before the duplicate behind.",
-    file: operations,
+    in: "operations.insert",
     find: 'if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);',
     replace: "",
     caughtBy: onFile(
@@ -58,9 +52,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "close-does-not-wait-for-writes",
     why: "An enqueue that was under way when the queue closed fails, though it was accepted.",
-    file: "src/queue/group-commit.ts",
-    find: "await this.#writing;\n",
-    replace: "await Promise.resolve();\n",
+    in: "GroupCommit.close",
+    find: "await this.#writing",
+    replace: "await Promise.resolve()",
     caughtBy: {
       file: "test/queue/group-commit.test.ts",
       test: "GroupCommit > close writes what was added, waits for writes under way, and takes no more",
@@ -69,9 +63,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "failed-write-poisons-the-next",
     why: "After one write that failed every later enqueue of the process fails too.",
-    file: "src/queue/group-commit.ts",
-    find: "for (const { reject } of batch) reject(error);",
-    replace: "for (const { reject } of batch) reject(error);\n      this.#closed = true;",
+    in: "GroupCommit.#write",
+    find: "reject(error);",
+    replace: "reject(error); this.#closed = true;",
     caughtBy: {
       file: "test/queue/group-commit.test.ts",
       test: "GroupCommit > a write that fails fails its own calls, and no later ones",
@@ -80,7 +74,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "neighbours-share-a-refusal",
     why: "One task with a date that the database does not have makes the enqueues of all others fail.",
-    file: "src/queue/group-commit.ts",
+    in: "GroupCommit.#write",
     find: "if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);",
     replace: "",
     caughtBy: {
@@ -91,17 +85,18 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "delay-is-ignored",
     why: "A task that was to run in an hour runs now.",
-    file: statements,
-    find: "> ${now} then 'scheduled' else 'pending' end",
-    replace: "> ${now} then 'pending' else 'pending' end",
+    in: "newRow",
+    find: "`> ${now} then 'scheduled' else 'pending' end`",
+    replace: "`> ${now} then 'pending' else 'pending' end`",
     caughtBy: onFile("insert > a moment to come, or a delay, makes a task scheduled"),
   },
   {
     name: "await-misses-a-purge",
     why: "Whoever awaits a task that is deleted waits for ever.",
-    file: completion,
-    find: "for (const id of gone) this.#settle(id,",
-    replace: "for (const id of gone.slice(gone.length)) this.#settle(id,",
+    in: "Completions.#look",
+    find: "for (const id of gone) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));",
+    replace:
+      "for (const id of gone.slice(gone.length)) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));",
     caughtBy: inQueue(
       "await",
       "awaitTaskCompletion > refuses an id that was never there, and one that is purged while it is awaited",
@@ -111,7 +106,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-outlives-its-queue",
     why: "Whoever awaits a task when the queue closes waits for ever.",
-    file: "src/queue/queue.ts",
+    in: "Queue.#close",
     find: "this.#completions.close();",
     replace: "",
     caughtBy: inQueue("wakeups", "an await of a queue that is closed ends at once, without a poll"),
@@ -119,7 +114,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-keeps-its-listeners",
     why: "A signal that many awaits share grows with each of them.",
-    file: completion,
+    in: "Completions.wait",
     find: 'signal?.removeEventListener("abort", onAbort);',
     replace: "",
     caughtBy: inQueue("await", "awaitTaskCompletion > forgets its signal when it has ended"),
@@ -127,10 +122,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-gives-up-without-a-last-look",
     why: "After a busy event loop an await times out whose task ended in time.",
-    file: completion,
-    after: "#giveUp(id: number",
-    find: "this.#late.push({ id, act });",
-    replace: "act();",
+    in: "Completions.#giveUp",
+    find: "this.#late.push({ id, act })",
+    replace: "act()",
     caughtBy: inQueue(
       "wakeups",
       "a task that ended in time has ended in time, though its await was looked after late",
@@ -139,7 +133,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "ends-are-not-hinted-at",
     why: "An await in the worker's own process hears of the end half a second late, by the poll.",
-    file: "src/worker/dispatcher.ts",
+    in: "Dispatcher.#reportSettled",
     find: "this.#host.wakeups.taskEnded(ended.map(({ outcome }) => outcome.id));",
     replace: "",
     caughtBy: inQueue("wakeups", "what a worker of this process ended is told at once, without a poll"),
@@ -147,7 +141,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "cancels-are-not-hinted-at",
     why: "An await in the same process hears of a cancel half a second late, by the poll.",
-    file: "src/queue/queue.ts",
+    in: "Queue.cancelTask",
     find: "wakeups.taskChanged([id]);",
     replace: "",
     caughtBy: inQueue("wakeups", "what was cancelled in this process is told at once, without a poll"),
@@ -155,16 +149,15 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purges-are-not-hinted-at",
     why: "An await in the same process hears of a purge half a second late, by the poll.",
-    file: "src/queue/queue.ts",
-    find: "wakeups.taskChanged();\n    const { func",
-    replace: "const { func",
+    in: "Queue.purgeTasks",
+    find: "wakeups.taskChanged(); const { func, queueName } = read;",
+    replace: "const { func, queueName } = read;",
     caughtBy: inQueue("wakeups", "what was purged in this process is told at once, without a poll"),
   },
   {
     name: "enqueues-wake-nobody",
     why: "A task waits for the next poll of the worker in its own process.",
-    file: "src/queue/queue.ts",
-    after: 'store.insert(tasks, "report");',
+    in: "Queue.constructor",
     find: "this.#internals.wakeups.workAdded(tasks.some(isPutOff));",
     replace: "",
     caughtBy: inQueue("wakeups", "what is enqueued in this process is begun at once, without a poll"),
@@ -172,7 +165,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "commits-within-wake-nobody",
     why: "A task of a transaction waits for the next poll of the worker in its own process.",
-    file: "src/queue/queue.ts",
+    in: "Queue.#wakeAfterThisTick",
     find: "setImmediate(() => this.#internals.wakeups.workAdded(true));",
     replace: "",
     caughtBy: inQueue("wakeups", "what a transaction of the app enqueued is begun at once, without a poll"),
@@ -180,7 +173,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "within-writes-after-the-end",
     why: "A task of a transaction that was rolled back is written into the next one.",
-    file: sqlite,
+    in: "inTransaction.open",
     find: "client.inTransaction && !ended.has(tx as object)",
     replace: "client.inTransaction",
     caughtBy: inQueue(
@@ -191,7 +184,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "async-callback-commits",
     why: "A callback that returns a promise commits before it has done its work.",
-    file: sqlite,
+    in: "runTransaction.run",
     find: "return refuseThenable(fn(tx));",
     replace: "return fn(tx) as T;",
     caughtBy: inQueue(
@@ -202,8 +195,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "queue-writes-into-the-apps-transaction",
     why: "An enqueue beside an open transaction of the app is acknowledged, and rolled back with it.",
-    file: sqlite,
-    after: "const onceFree",
+    in: "sqliteStore.onceFree",
     find: "refuseOpenTransaction(client);",
     replace: "",
     caughtBy: inQueue(
@@ -214,7 +206,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purge-takes-running-tasks",
     why: "A purge deletes what workers are running, without being asked to.",
-    file: questions,
+    in: "queries.purgeable",
     find: "filter.includeRunning ? sql`` : sql`and status <> 'running'`",
     replace: "sql``",
     caughtBy: onFile("purge and prune > purge deletes tasks of every status but running, and their attempts"),
@@ -222,9 +214,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purge-in-one-transaction",
     why: "A purge of thousands keeps everybody else from writing until it is done.",
-    file: "src/queue/queue.ts",
-    find: "const purgeBatch = 500;",
-    replace: "const purgeBatch = 1_000_000;",
+    in: "purgeBatch",
+    find: "500",
+    replace: "1_000_000",
     caughtBy: inQueue(
       "purge-batches",
       "at most 500 tasks are deleted in one transaction, and others have their turn after each",
@@ -233,9 +225,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "pages-skip-a-task",
     why: "Whoever goes through all tasks page by page misses one between each two pages.",
-    file: questions,
-    find: "and id < ${after}",
-    replace: "and id < ${after} - 1",
+    in: "queries.list",
+    find: "`and id < ${after}`",
+    replace: "`and id < ${after} - 1`",
     caughtBy: onFile(
       "get, list, count, idle, attempts > list is newest first, in pages that neither skip nor repeat",
     ),
@@ -243,9 +235,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "pages-without-an-end",
     why: "A list of fifty brings a million rows into memory.",
-    file: questions,
-    find: "order by id desc limit ${limit}",
-    replace: "order by id desc limit ${limit} * 1000",
+    in: "queries.list",
+    find: "`order by id desc limit ${limit}`",
+    replace: "`order by id desc limit ${limit} * 1000`",
     caughtBy: onFile(
       "get, list, count, idle, attempts > list is newest first, in pages that neither skip nor repeat",
     ),

@@ -1,17 +1,13 @@
 /** Faults of the worker: how tasks are begun, stopped, timed out, cancelled, retried and told of. */
 import type { Mutant } from "./mutant.ts";
 
-const slots = "src/worker/dispatcher.ts";
-const worker = "src/worker/worker.ts";
-const attempt = "src/worker/attempt.ts";
-
 const inWorker = (file: string, test: string) => ({ file: `test/worker/${file}.test.ts`, test });
 
 export const runningFaults: readonly Mutant[] = [
   {
     name: "claims-after-the-stop-began",
     why: "A worker that was asked to stop begins new tasks, and cuts them off.",
-    file: slots,
+    in: "Dispatcher.#settleAndClaim",
     find: "mayClaim && this.#claims && this.#mayHaveWork",
     replace: "mayClaim && this.#mayHaveWork",
     caughtBy: inWorker("stop", "within its grace what runs may finish, and nothing more is begun"),
@@ -20,24 +16,24 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "late-claim-is-run",
     why: "What a claim brings that was under way when the stop began is run, and the stop waits for it.",
-    file: slots,
-    find: "else attempt.interrupt();",
-    replace: "",
+    in: "Dispatcher.#accept",
+    find: "if (this.#claims) this.#prefetched.push(attempt); else attempt.interrupt();",
+    replace: "if (this.#claims) this.#prefetched.push(attempt);",
     caughtBy: inWorker("stop", "what a claim under way brings is handed back"),
     hangs: true,
   },
   {
     name: "one-task-too-many",
     why: "A worker with one slot runs two tasks at once that must not meet.",
-    file: slots,
-    find: "this.#host.concurrency - this.inflight + (",
-    replace: "this.#host.concurrency - this.inflight + 1 + (",
+    in: "Dispatcher.#free",
+    find: "this.#host.concurrency - this.inflight + (this.#failures > 0 ? 0 : ended)",
+    replace: "this.#host.concurrency - this.inflight + 1 + (this.#failures > 0 ? 0 : ended)",
     caughtBy: inWorker("claiming", "as many tasks run at once as concurrency says, and never one more"),
   },
   {
     name: "loss-is-told-as-an-end",
     why: "A log says that a task completed here whose result was refused.",
-    file: slots,
+    in: "Dispatcher.#reportSettled",
     find: "lost.has(attempt) ? undefined : accepted",
     replace: "accepted ?? outcome",
     caughtBy: inWorker(
@@ -49,7 +45,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "lost-task-is-not-told",
     why: "Nobody hears that a worker lost a task while it ran it.",
-    file: slots,
+    in: "Dispatcher.#onEnd",
     find: "this.#host.reportSettled(attempt.record, undefined);",
     replace: "",
     caughtBy: inWorker("events", "lost is told of a task that somebody else moved"),
@@ -58,8 +54,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "cancel-does-not-abort",
     why: "A handler that was cancelled never hears of it, and works on for nothing.",
-    file: attempt,
-    after: 'this.#released = "lost";',
+    in: "RunningAttempt.lose",
     find: "this.#abort.abort(reason);",
     replace: "",
     caughtBy: inWorker("cancel", "by the same queue: the handler hears of it, and the task has ended"),
@@ -68,7 +63,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "cancel-from-elsewhere-is-not-looked-for",
     why: "A cancel by another process never reaches the handler.",
-    file: slots,
+    in: "Dispatcher.#accept",
     find: "this.ownership.watch();",
     replace: "",
     caughtBy: inWorker(
@@ -80,9 +75,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "cancelled-handler-keeps-its-slot",
     why: "A handler that ignores its signal takes its slot away for ever.",
-    file: attempt,
-    find: "this.#timer = after(afterAbort, () => this.#finish(undefined));",
-    replace: "this.#timer = undefined;",
+    in: "RunningAttempt.lose",
+    find: "this.#timer = after(afterAbort, () => this.#finish(undefined))",
+    replace: "this.#timer = undefined",
     caughtBy: inWorker(
       "cancel",
       "a handler that ignores the cancel loses its slot, and its late result is ignored",
@@ -92,7 +87,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "timeout-does-not-abort",
     why: "A handler whose time is over never hears of it.",
-    file: attempt,
+    in: "RunningAttempt.#startClock",
     find: "this.#abort.abort(this.#timedOut);",
     replace: "",
     caughtBy: inWorker("timeout", "a signal that is first asked for after the abort is aborted already"),
@@ -100,7 +95,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "timed-out-handler-keeps-its-slot",
     why: "A handler that ignores its timeout takes its slot away for ever, and its task never fails.",
-    file: attempt,
+    in: "RunningAttempt.#startClock",
     find: "this.#timer = after(afterAbort, () => this.#leave());",
     replace: "",
     caughtBy: inWorker(
@@ -112,15 +107,15 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "timeout-is-forgiven",
     why: "An attempt that took longer than its timeout counts as completed.",
-    file: attempt,
-    find: "if (this.#timedOut) return",
-    replace: 'if (this.#timedOut && ending.how === "left") return',
+    in: "RunningAttempt.#judgeEnding",
+    find: "if (this.#timedOut) $rest;",
+    replace: 'if (this.#timedOut && ending.how === "left") $rest;',
     caughtBy: inWorker("timeout", "a handler that returns after the abort has failed all the same"),
   },
   {
     name: "interruption-does-not-abort",
     why: "A handler goes on after its task was handed back, and meets its own second run.",
-    file: attempt,
+    in: "RunningAttempt.interrupt",
     find: "this.#abort.abort(new WorkerStoppedError());",
     replace: "",
     caughtBy: inWorker(
@@ -132,7 +127,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "one-retry-more",
     why: "A task with max_retries 0 runs twice.",
-    file: attempt,
+    in: "RunningAttempt.#failed",
     find: "retryCount < maxRetries",
     replace: "retryCount <= maxRetries",
     caughtBy: inWorker("retries", "maxRetries 0 allows so many attempts more than one"),
@@ -140,7 +135,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "one-retry-less",
     why: "A task with max_retries 1 gets none.",
-    file: attempt,
+    in: "RunningAttempt.#failed",
     find: "retryCount < maxRetries",
     replace: "retryCount + 1 < maxRetries",
     caughtBy: inWorker("retries", "maxRetries 1 allows so many attempts more than one"),
@@ -148,16 +143,16 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "backoff-counts-from-zero",
     why: "The first retry is asked for as if there had been none: an app's own backoff is one step too short.",
-    file: attempt,
-    find: "retryDelay(this.#definition, retryCount + 1,",
-    replace: "retryDelay(this.#definition, retryCount,",
+    in: "RunningAttempt.#failed",
+    find: "retryDelay(this.#definition, retryCount + 1, $$$rest)",
+    replace: "retryDelay(this.#definition, retryCount, $$$rest)",
     caughtBy: inWorker("retries", "backoff is asked with the retry's number, from 1, and the error"),
     hangs: true,
   },
   {
     name: "retry-without-backoff",
     why: "A task that fails hammers the service which it needs until its retries are used up.",
-    file: "src/base/tasks/backoff.ts",
+    in: "defaultBackoff",
     find: "first * 2 ** exponent",
     replace: "first * 0 ** exponent",
     caughtBy: {
@@ -168,32 +163,31 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "on-failure-never-says-again",
     why: "A hook sends an alarm for a task that will be tried again.",
-    file: attempt,
-    find: 'again ? "scheduled" : "failed", {',
-    replace: '"failed", {',
+    in: "RunningAttempt.#failed",
+    find: 'again ? "scheduled" : "failed"',
+    replace: '"failed"',
     caughtBy: inWorker("hooks", "onFailure is told of each failed attempt, and whether it will run again"),
   },
   {
     name: "a-hook-fails-its-task",
     why: "A logger that throws in onSuccess turns a completed task into a failed one.",
-    file: "src/worker/hooks.ts",
-    find: "report(error, where);\n  } finally",
-    replace: "throw error;\n  } finally",
+    in: "runHook",
+    find: "report(error, where);",
+    replace: "throw error;",
     caughtBy: inWorker("hooks", "'onSuccess' that 'throws' is reported and changes nothing"),
   },
   {
     name: "large-result-is-kept",
     why: "A handler's result of any size is written, and read again by each list.",
-    file: attempt,
-    find: "if (result !== null) checkSize(",
-    replace: "if (result === undefined) checkSize(",
+    in: "RunningAttempt.#completed",
+    find: "result !== null",
+    replace: "result === undefined",
     caughtBy: inWorker("outcomes", "a result may take maxPayload bytes of UTF-8, and not one more"),
   },
   {
     name: "unstorable-result-is-tried-again",
     why: "A task that did its work and returned a Date does its work again and again.",
-    file: attempt,
-    after: "completed = this.#completed(value);",
+    in: "RunningAttempt.#returned",
     find: "final: true",
     replace: "final: false",
     caughtBy: inWorker("outcomes", "a result with a Date in it fails the task for good"),
@@ -201,9 +195,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "ended-outcome-is-forgotten-on-an-error",
     why: "A task that ended while the disk was full stays running under a living worker for ever.",
-    file: slots,
-    find: "if (lonely) after(lonely.nextDelayMs(), () => this.#offerAgain([lonely]));",
-    replace: "if (lonely) after(lonely.nextDelayMs(), () => undefined);",
+    in: "Dispatcher.#afterFailure",
+    find: "this.#offerAgain([lonely])",
+    replace: "undefined",
     caughtBy: inWorker(
       "database-errors",
       "an error while settling is reported, and the turn is tried until it succeeds",
@@ -213,7 +207,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "one-bad-row-holds-up-all",
     why: "A single outcome that the database refuses keeps all others from being settled.",
-    file: slots,
+    in: "Dispatcher.#runCycle",
     find: "const careful = this.#failures > 0;",
     replace: "const careful = this.#failures < 0;",
     caughtBy: inWorker("database-errors", "an end that the database refuses holds up no other task"),
@@ -222,10 +216,10 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "claims-that-fail-hold-up-what-has-ended",
     why: "While the database takes no claim, nothing that has ended is settled either, and it all runs again.",
-    file: slots,
-    find: "await this.#settleAndClaim(ended, !careful);\n      if (careful) await this.#settleAndClaim([], true);",
+    in: "Dispatcher.#runCycle",
+    find: "await this.#settleAndClaim(ended, !careful); if (careful) await this.#settleAndClaim([], true);",
     replace:
-      "if (careful) await this.#settleAndClaim([], true);\n      await this.#settleAndClaim(ended, !careful);",
+      "if (careful) await this.#settleAndClaim([], true); await this.#settleAndClaim(ended, !careful);",
     caughtBy: inWorker(
       "database-errors",
       "what has ended is settled though the database takes no claim, which is not tried all the time",
@@ -235,9 +229,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "last-note-is-overtaken-by-the-end",
     why: "What a task noted last is lost, when the note before it was being written as the task ended.",
-    file: "src/worker/progress.ts",
-    find: "this.#writing = this.#writeAfter(this.#writing);",
-    replace: "void this.#write();",
+    in: "ProgressNotes.flush",
+    find: "this.#writing = this.#writeAfter(this.#writing)",
+    replace: "void this.#write()",
     caughtBy: {
       file: "test/worker/progress-notes.test.ts",
       test: "a write that is under way is waited for, and what is noted meanwhile comes after it",
@@ -246,7 +240,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "settled-and-told-as-lost",
     why: "What was settled is offered again, and told as lost, when the look for more work after it fails.",
-    file: "src/stores/sql/store-methods.ts",
+    in: "settleAndClaim",
     find: "if (outcomes.length > 0) return last;",
     replace: "",
     caughtBy: {
@@ -257,16 +251,16 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "declared-dead-for-good",
     why: "A worker that others took for dead once never claims anything again, though its process lives.",
-    file: worker,
-    find: "await this.#register(run.id);\n      run.dispatcher",
-    replace: "await Promise.resolve();\n      run.dispatcher",
+    in: "Worker.#onDeclaredDead",
+    find: "this.#register(run.id)",
+    replace: "Promise.resolve()",
     caughtBy: inWorker("database-errors", "a worker whose row somebody deleted goes on under its name"),
     hangs: true,
   },
   {
     name: "stopped-worker-stays-registered",
     why: "Each deployment leaves workers that look dead, and doctor complains of them.",
-    file: worker,
+    in: "Worker.#begin",
     find: "if ((await store.unregister(id)) > 0) wakeups.workAdded();",
     replace: "wakeups.workAdded();",
     caughtBy: inWorker("stop", "a stop at any point of the start leaves nothing behind"),
@@ -274,7 +268,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "longer-grace-counts",
     why: "A second, friendlier signal prolongs a stop that was to be short.",
-    file: worker,
+    in: "Worker.#shortenGrace",
     find: "Math.min(this.#graceEnds, performance.now() + grace)",
     replace: "performance.now() + grace",
     caughtBy: inWorker("stop-grace", "a stop with a longer grace does not prolong the one before"),
@@ -282,7 +276,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "close-leaves-the-workers",
     why: "A queue that is closed takes the database away from under its running tasks.",
-    file: worker,
+    in: "Worker.#begin",
     find: "beforeClose.add(stop);",
     replace: "beforeClose.delete(stop);",
     caughtBy: inWorker("stop", "closing the queue stops its workers, and what ran is handed back"),
@@ -290,7 +284,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "hand-back-wakes-nobody",
     why: "What a stopping worker hands back waits for a poll of the worker beside it.",
-    file: slots,
+    in: "Dispatcher.#settleAndClaim",
     find: 'if (kinds.has("interrupted")) this.#host.wakeups.workAdded();',
     replace: "",
     caughtBy: {
@@ -301,16 +295,16 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "abort-listeners-run-as-the-canceller",
     why: "A listener of the signal asks for its task, and gets that of whoever cancelled it, or an error.",
-    file: "src/worker/task-context.ts",
-    find: "inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)));",
-    replace: "this.#controller?.abort(reason);",
+    in: "LazyAbort.abort",
+    find: "inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)))",
+    replace: "this.#controller?.abort(reason)",
     caughtBy: inWorker("cancel", "a listener of the signal runs as its task, whoever cancels it"),
     hangs: true,
   },
   {
     name: "kwargs-in-the-wrong-place",
     why: "A handler gets its keyword arguments as an optional argument that the caller left out.",
-    file: "src/base/tasks/registry.ts",
+    in: "callArguments",
     find: "fn.length - 1 - args.length",
     replace: "0 * args.length",
     caughtBy: { file: "test/base/tasks/kwargs.test.ts", test: "with an optional one left out" },
@@ -318,9 +312,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "stop-waits-for-a-note",
     why: "A stop takes as long as somebody holds the database, though it has given up on its tasks.",
-    file: "src/worker/dispatcher.ts",
-    find: "while (!this.#abandoned && !written)",
-    replace: "while (!written)",
+    in: "Dispatcher.#progressWritten",
+    find: "!this.#abandoned && !written",
+    replace: "!written",
     caughtBy: {
       file: "test/model/found.test.ts",
       test: "nor does it hold up who has lost his task, and whose handler goes on noting its progress",
@@ -329,9 +323,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "turns-wait-for-a-note",
     why: "A handler that notes its progress and then completes in its own transaction stops its whole worker.",
-    file: "src/worker/dispatcher.ts",
-    find: "await this.#progress.flush(progressFlushMs);",
-    replace: "await this.#progress.flush();",
+    in: "Dispatcher.#runCycle",
+    find: "await this.#progress.flush(progressFlushMs)",
+    replace: "await this.#progress.flush()",
     caughtBy: inWorker(
       "database-errors",
       "a note of progress that cannot be written holds up no other task's end",
@@ -340,7 +334,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "late-claim-is-forgotten",
     why: "What a server commits after its answer was given up on stays running for as long as its worker lives.",
-    file: "src/worker/ambiguous-results.ts",
+    in: "UnknownClaims.handBack",
     find: "if (this.#underWay) this.#doubtUntil = now + doubtful;",
     replace: "",
     caughtBy: {
@@ -351,8 +345,8 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "handlers-share-a-context",
     why: "A handler sees the tenant, or the span, of the one that was started before it.",
-    file: "src/worker/task-context.ts",
-    find: 'return new AsyncResource("dbq-ts.task").runInAsyncScope(() => {\n    running.enterWith(inside);\n    return fn();\n  });',
+    in: "runAs",
+    find: 'return new AsyncResource("dbq-ts.task").runInAsyncScope(() => { running.enterWith(inside); return fn(); });',
     replace: "return running.run(inside, fn);",
     caughtBy: {
       file: "test/worker/ahead.test.ts",

@@ -2,10 +2,6 @@
 /** Faults of what is done with a server: repeats, transactions, what others are told. */
 import type { Mutant } from "./mutant.ts";
 
-const run = "src/stores/server/run.ts";
-const server = "src/stores/server/store.ts";
-const repeat = "src/stores/server/repeat.ts";
-
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofRun = inFile("stores/server/run");
 const ofAnswers = inFile("stores/postgres/answers");
@@ -23,7 +19,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "rollback-is-not-sent",
     why: "What failed halfway is committed with what the same connection does next.",
-    file: run,
+    in: "transacted",
     find: 'await asked.query("rollback", []).catch(() => undefined);',
     replace: "",
     caughtBy: ofRun("a transaction > that fails is rolled back, and throws what failed"),
@@ -31,9 +27,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "unknown-outcome-is-repeated",
     why: "A connection that breaks at the wrong moment enqueues a task twice.",
-    file: run,
-    find: "!twice && execution?.undecided",
-    replace: "!twice && execution === undefined",
+    in: "ServerRunner.#retrying",
+    find: "lost && !twice && execution?.undecided",
+    replace: "lost && !twice && execution === undefined",
     caughtBy: ofAnswers(
       "without an answer of Postgres > an enqueue without a key says that nobody knows, and is not made twice",
     ),
@@ -41,8 +37,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "commit-without-an-answer-is-thought-undone",
     why: "A connection that breaks during a commit enqueues the tasks of a call twice.",
-    file: run,
-    after: "async #inside<T>",
+    in: "Execution.#inside",
     find: "this.undecided = true;",
     replace: "",
     caughtBy: ofRun(
@@ -52,7 +47,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "refusable-duplicate-is-repeated",
     why: "An enqueue that must be no duplicate is refused because of itself.",
-    file: repeat,
+    in: "insert.insertAgain",
     find: "if (tries > 0 && (yield* areThere(ops, tasks, made))) return made;",
     replace: "",
     caughtBy: ofAnswers(
@@ -62,9 +57,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "keyed-enqueue-gives-up",
     why: "A connection that breaks makes an enqueue fail that could have been repeated.",
-    file: repeat,
-    find: "twice: keyed === tasks.length,",
-    replace: "twice: keyed > tasks.length,",
+    in: "insert.twice",
+    find: "twice: keyed === tasks.length",
+    replace: "twice: keyed > tasks.length",
     caughtBy: ofAnswers(
       "without an answer of Postgres > an enqueue whose keys tell is made again, and finds what it made",
     ),
@@ -72,7 +67,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "transaction-of-the-app-is-run-twice",
     why: "A connection that breaks during its commit makes an app's callback run again, with all that it does.",
-    file: server,
+    in: "runTransaction",
     find: "return begun ? runner.toDatabaseError(error) : undefined;",
     replace: "return begun && error === undefined ? runner.toDatabaseError(error) : undefined;",
     caughtBy: ofAnswers("without an answer of Postgres > an app's transaction is not run a second time"),
@@ -80,7 +75,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "registering-without-an-answer-fails",
     why: "A worker does not start because a connection broke, though it is registered.",
-    file: repeat,
+    in: "register",
     find: "if (!(error instanceof OutcomeUnknownError)) throw error;",
     replace: "if (error instanceof Error) throw error;",
     caughtBy: ofAnswers("without an answer of Postgres > a worker that registers looks whether it has"),
@@ -88,7 +83,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "turn-without-an-answer-is-repeated",
     why: "Tasks that were claimed while the connection broke stay running, and nobody runs them.",
-    file: server,
+    in: "storeOver.settleAndClaim",
     find: "runner.run(op, settlingAndClaiming)",
     replace: "runner.run(op)",
     caughtBy: ofAnswers(
@@ -98,15 +93,15 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "deadlock-is-surfaced",
     why: "Of two workers that wait for each other one fails, where it had only to begin anew.",
-    file: run,
-    find: 'const ends = failure === "final"',
-    replace: 'const ends = failure !== "lost"',
+    in: "ServerRunner.again",
+    find: 'failure === "final"',
+    replace: 'failure !== "lost"',
     caughtBy: ofRun("what the server undid > (passing) is done again, and nobody hears of it"),
   },
   {
     name: "second-change-of-a-row-is-lost",
     why: "Of two outcomes of one task both are told to be accepted, and one of them was never written.",
-    file: run,
+    in: "Execution.#inRounds",
     find: "!seen.has(params[i]?.id) && seen.add(params[i]?.id)",
     replace: "seen.add(params[i]?.id)",
     caughtBy: onPostgres("turn: settle > of two outcomes of one kind for one task the first is accepted"),
@@ -114,7 +109,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "nul-is-sent",
     why: "A task whose error holds a NUL can never be settled, and is tried for ever.",
-    file: run,
+    in: "storable",
     find: 'return value.replace(/[\\0\\ud800-\\udfff]/gu, "\\ufffd");',
     replace: "return value;",
     caughtBy: onPostgres(
@@ -124,7 +119,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "claims-are-told-to-all",
     why: "Each claim of a worker wakes all the others, which then claim in vain and wake others.",
-    file: run,
+    in: "Execution.atomically",
     find: "if (!awaited) this.changed = false;",
     replace: "",
     caughtBy: ofRun("others are told > neither of what was read, nor of what nobody can wait for"),
@@ -132,7 +127,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "commits-are-not-told",
     why: "What one process enqueues, another one begins at its next poll.",
-    file: run,
+    in: "ServerRunner.#retrying",
     find: "if ((execution as Execution | undefined)?.changed) this.notifier?.notify();",
     replace: "",
     caughtBy: ofRun("others are told > of what was changed, once, when it is committed"),
@@ -140,7 +135,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "inserts-that-tell-nothing-are-not-told",
     why: "Of what a process enqueues soon after something else, others hear at their next poll.",
-    file: run,
+    in: "Execution.#inserting",
     find: "if (note === undefined) this.changed = true;",
     replace: "",
     caughtBy: ofRun(
@@ -150,8 +145,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "notify-is-not-sent-inside-of-a-transaction",
     why: "What an app's transaction enqueues, other processes begin at their next poll.",
-    file: "src/stores/server/within.ts",
-    after: "function writerIn(",
+    in: "writerIn.write",
     find: "await kind.notifyInside?.(asked);",
     replace: "",
     caughtBy: ofSessions(
@@ -161,7 +155,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "end-of-a-transaction-does-not-wait",
     why: "An app's transaction is rolled back, and the task that it was enqueueing is there, or completed.",
-    file: "src/stores/server/within.ts",
+    in: "waitBeforeEnds",
     find: "if (scope) await end(scope);",
     replace: "",
     caughtBy: onPostgres(
@@ -171,7 +165,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "ended-transaction-is-accepted",
     why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
-    file: "src/stores/server/within.ts",
+    in: "writerIn.write",
     find: "await kind.checkOpen(tx, asked);",
     replace: "",
     caughtBy: inFile("stores/postgres/store")(
@@ -181,9 +175,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "transaction-of-the-app-takes-the-queues-connection",
     why: "A few transactions that enqueue beside themselves wait for each other for ever.",
-    file: "src/stores/server/open.ts",
-    find: "apps.use(async",
-    replace: "pool.use(async",
+    in: "openConnections.transact",
+    find: "apps.use",
+    replace: "pool.use",
     caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > does what it does beside a transaction that it has opened",
     ),
@@ -192,7 +186,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "servers-are-migrated-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
-    file: "src/stores/server/migrate.ts",
+    in: "applyAlone",
     find: "await asked.query(text.lock, []);",
     replace: "",
     caughtBy: inFile("stores/postgres/store")(
@@ -202,15 +196,15 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "heartbeat-of-servers-on-the-event-loop",
     why: "A handler that computes for longer than a lease is taken for dead, and runs twice.",
-    file: server,
-    find: "if (thread === undefined) {",
-    replace: "if (thread === undefined || every > 0) {",
+    in: "storeOver.keepAlive",
+    find: "thread === undefined",
+    replace: "thread === undefined || every > 0",
     caughtBy: ofSessions("a worker's session on Postgres > beats on while the event loop is blocked"),
   },
   {
     name: "key-of-a-task-that-has-ended",
     why: "A connection that breaks during a commit charges a customer twice, though the enqueue had a key.",
-    file: repeat,
+    in: "areThere",
     find: "if (own.size === 0) return false;",
     replace: "if (own.size >= 0) return false;",
     caughtBy: ofRepeats(
@@ -220,9 +214,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "retry-of-what-has-run-again",
     why: "A connection that breaks during a commit makes a task run twice that an operator retried once.",
-    file: "src/stores/sql/tasks.ts",
-    find: "if (seen !== undefined && seen !== task.generationId)",
-    replace: "if (seen !== undefined && seen < 0)",
+    in: "operations.retry",
+    find: "seen !== task.generationId",
+    replace: "seen < 0",
     caughtBy: ofRepeats(
       "a commit of Postgres whose answer does not come > of a retry whose task has ended again by then: it runs once more, not twice",
     ),
@@ -230,7 +224,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "more-than-an-insert-without-a-transaction",
     why: "Of six hundred tasks of one call five hundred are written, and the call fails.",
-    file: "src/stores/mysql/store.ts",
+    in: "steps.isOneInsert",
     find: "[...packets(tasks)].length === 1",
     replace: "tasks.length > 0",
     caughtBy: inFile("stores/mysql/many-rows.full")("on MySQL > where one cannot be written, none is"),
@@ -238,7 +232,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "own-begin-is-not-seen",
     why: "An enqueue commits what an app has begun by itself, and has not decided yet.",
-    file: "src/stores/server/within.ts",
+    in: "writerBeside",
     find: "await kind.hasBegun(asked)",
     replace: "false",
     caughtBy: inFile("stores/postgres/store")(
@@ -248,9 +242,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "session-that-was-cut-off-keeps-its-lock",
     why: "A worker whose heartbeat was cut off beats no more, and its tasks run twice.",
-    file: "src/stores/server/heartbeat-thread.mjs",
-    find: "params.session = ",
-    replace: "params.session = session ?? ",
+    in: "locked",
+    find: "params.session = `${session}:${sessions}`",
+    replace: "params.session = session ?? `${session}:${sessions}`",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
       "on MySQL > a heartbeat that was cut off beats again on another connection",
     ),
@@ -258,8 +252,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "heartbeat-stays-with-a-host-that-cannot-write",
     why: "After a failover a worker that runs tasks looks dead to all others.",
-    file: "src/stores/server/heartbeat-thread.mjs",
-    after: "async function ask(",
+    in: "ask",
     find: "passOver();",
     replace: "",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
@@ -269,9 +262,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "held-row-holds-up-the-dead",
     why: "A transaction of the app that holds one task keeps those of all dead workers from running again.",
-    file: "src/stores/sql/statements.ts",
-    find: "${heldBy(p)} ${d.skipLocked}",
-    replace: "${heldBy(p)} ${d.locked}",
+    in: "statements.heldByDead",
+    find: "`${heldBy(p)} ${d.skipLocked}`",
+    replace: "`${heldBy(p)} ${d.locked}`",
     caughtBy: ofHeld(
       "on Postgres, skip-locked > a dead worker's task that is held is passed over, and freed by a later look",
     ),
@@ -280,9 +273,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "dead-worker-is-forgotten-beside-a-held-task",
     why: "A task that somebody held when its worker died stays running until it is taken for an orphan.",
-    file: "src/stores/sql/maintenance.ts",
-    find: "if (!(yield* holdsOthers(workerId, free))) yield*",
-    replace: "yield*",
+    in: "maintenanceOperations.rescue",
+    find: "if (!(yield* holdsOthers(workerId, free))) yield* count(s.removeWorker, { workerId });",
+    replace: "yield* count(s.removeWorker, { workerId });",
     caughtBy: ofHeld(
       "on Postgres, skip-locked > a dead worker's task that is held is passed over, and freed by a later look",
     ),
