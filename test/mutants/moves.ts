@@ -25,7 +25,7 @@ export const moveFaults: readonly Mutant[] = [
     why: "A move that came too late is told that the new database has tasks of its own, which are those of the other move.",
     in: "Move.#prepare",
     find: "if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();",
-    replace: "await moving.freeze(this.#run);",
+    replace: "await transfer.freeze(this.#run);",
     caughtBy: stalled(
       "a move on 'SQLite' > who comes too late to seal a new database does not close it to its apps",
     ),
