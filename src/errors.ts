@@ -1,4 +1,4 @@
-/** What a caller can act on. Wrong options are a `TypeError` instead: they are for the programmer, not the program. */
+/** Errors that a caller can act on. A wrong option throws a `TypeError` instead: the programmer has to correct it. */
 import type { Task } from "./task.ts";
 
 export type DbqErrorCode =
@@ -20,32 +20,40 @@ export type DbqErrorCode =
   | "DBQ_OUTCOME_UNKNOWN"
   | "DBQ_DATABASE";
 
-/** Marks what is told apart by the names of its classes: two copies of dbq in one app have each their own classes. */
-export const brand: unique symbol = Symbol.for("dbq-ts.brand") as never;
+/** The key of a class's id. From the global registry, so that two copies of dbq in one process use the same key. */
+export const classId: unique symbol = Symbol.for("dbq-ts.class") as never;
 
-/** `instanceof` across copies: a branded value with a class of this name above it. A proxy that throws is none. */
-export function isInstance(ofClass: { name: string }, value: unknown): boolean {
+/** The id of the class itself, never an inherited one: an app's own subclass has none. */
+function ownId(ofClass: object): string | undefined {
+  return Object.hasOwn(ofClass, classId) ? (ofClass as { [classId]: string })[classId] : undefined;
+}
+
+/**
+ * `instanceof` that works across copies of dbq: compares the ids of classes. Neither the class objects nor their names would
+ * do: each copy has its own classes, and a minifier renames them. An app's own subclass is compared as usual.
+ */
+export function isInstance(ofClass: object, value: unknown): boolean {
+  const id = ownId(ofClass);
+  if (id === undefined) return Function.prototype[Symbol.hasInstance].call(ofClass, value);
   try {
-    if (typeof value !== "object" || value === null || !(brand in value)) return false;
     let above: unknown = Object.getPrototypeOf(value);
-    while (above !== null && (above as object).constructor?.name !== ofClass.name)
+    while (above !== null && ownId((above as object).constructor) !== id)
       above = Object.getPrototypeOf(above);
     return above !== null;
   } catch {
+    // `null`, `undefined`, or a proxy that throws.
     return false;
   }
 }
 
-/** Every error that dbq itself throws, wrong options apart. Tell them apart by `code`. */
+/** The base class of every error that dbq throws, except the `TypeError` for a wrong option. `code` identifies the kind. */
 export class DbqError extends Error {
-  readonly code: DbqErrorCode;
   /** @internal */
-  get [brand](): true {
-    return true;
-  }
+  static readonly [classId]: string = "DbqError";
+  readonly code: DbqErrorCode;
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // biome-ignore lint/complexity/noThisInStatic: each subclass asks for its own name.
+    // biome-ignore lint/complexity/noThisInStatic: subclasses inherit this method.
     return isInstance(this, value);
   }
 
@@ -54,13 +62,16 @@ export class DbqError extends Error {
     this.code = code;
   }
 
+  /** A minifier changes `constructor.name`; it is right only for an app's own subclass. */
   override get name(): string {
-    return this.constructor.name;
+    return ownId(this.constructor) ?? this.constructor.name;
   }
 }
 
-/** The function was given neither to `task` nor to `registerTasks`, so no worker could find it. */
+/** The function was passed neither to `task` nor to `registerTasks`, so no worker can find it. */
 export class UnregisteredFunctionError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "UnregisteredFunctionError";
   constructor(name: string) {
     super(
       "DBQ_UNREGISTERED_FUNCTION",
@@ -69,9 +80,11 @@ export class UnregisteredFunctionError extends DbqError {
   }
 }
 
-/** A value that JSON would lose or bend. */
+/** JSON would lose or change this value. */
 export class NotSerializableError extends DbqError {
-  /** Where the value is, such as `args[1].when[0]`. */
+  /** @internal */
+  static override readonly [classId]: string = "NotSerializableError";
+  /** Path of the value, such as `args[1].when[0]`. */
   readonly path: string;
 
   constructor(path: string, what: string) {
@@ -81,7 +94,9 @@ export class NotSerializableError extends DbqError {
 }
 
 export class PayloadTooLargeError extends DbqError {
-  /** Bytes of UTF-8. */
+  /** @internal */
+  static override readonly [classId]: string = "PayloadTooLargeError";
+  /** In bytes of UTF-8, as `limit`. */
   readonly size: number;
   readonly limit: number;
 
@@ -92,8 +107,10 @@ export class PayloadTooLargeError extends DbqError {
   }
 }
 
-/** The task did not end in time. It is not affected: await it again, or cancel it. */
+/** The task did not end within the time limit of the await. The task itself is not affected: await it again, or cancel it. */
 export class AwaitTimeoutError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "AwaitTimeoutError";
   readonly taskId: number;
 
   constructor(taskId: number, ms: number) {
@@ -102,8 +119,10 @@ export class AwaitTimeoutError extends DbqError {
   }
 }
 
-/** The task was never there, or was purged while it was awaited. */
+/** No task has this id: it never existed, or was purged while it was awaited. */
 export class TaskNotFoundError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskNotFoundError";
   readonly taskId: number;
 
   constructor(taskId: number) {
@@ -113,6 +132,8 @@ export class TaskNotFoundError extends DbqError {
 }
 
 export class TaskFailedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskFailedError";
   readonly task: Task;
 
   constructor(task: Task) {
@@ -124,8 +145,10 @@ export class TaskFailedError extends DbqError {
   }
 }
 
-/** The task was cancelled: what `awaitTaskResult` rejects with, and the reason of a running task's signal. */
+/** The task was cancelled. `awaitTaskResult` rejects with it, and it is the reason of a running task's signal. */
 export class TaskCancelledError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskCancelledError";
   readonly taskId: number;
 
   constructor(taskId: number, why?: string) {
@@ -135,6 +158,8 @@ export class TaskCancelledError extends DbqError {
 }
 
 export class TaskRunningError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskRunningError";
   readonly taskId: number;
 
   constructor(taskId: number) {
@@ -143,22 +168,28 @@ export class TaskRunningError extends DbqError {
   }
 }
 
-/** A row that somebody else wrote holds text that is not the JSON it should be. */
+/** A column of a task's row does not hold valid JSON, or holds JSON of another shape. Another program wrote that row. */
 export class TaskCorruptError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskCorruptError";
   constructor(column: string, problem: string) {
     super("DBQ_TASK_CORRUPT", `column ${column}: ${problem}`);
   }
 }
 
-/** A synchronous transaction was given an async callback, or is used after it has ended. Nothing was written. */
+/** The callback of a synchronous transaction is async, or the transaction was used after its end. Nothing was written. */
 export class AsyncTransactionError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "AsyncTransactionError";
   constructor(message: string) {
     super("DBQ_ASYNC_TRANSACTION", message);
   }
 }
 
-/** Somebody else moved the task on (a cancel, a rescue after a pause): what this attempt does no longer counts. */
+/** The task has a newer generation (it was cancelled, or rescued after a pause): the database ignores this attempt from now on. */
 export class LostGenerationError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "LostGenerationError";
   readonly taskId: number;
 
   constructor(taskId: number, generationId: number) {
@@ -170,9 +201,11 @@ export class LostGenerationError extends DbqError {
   }
 }
 
-/** An unfinished task holds the unique key. */
+/** An unfinished task already has this unique key. */
 export class DuplicateTaskError extends DbqError {
-  /** The task that holds the key; undefined when it is another one of the same call. */
+  /** @internal */
+  static override readonly [classId]: string = "DuplicateTaskError";
+  /** The task that has the key; undefined when it is another task of the same call. */
   readonly taskId: number | undefined;
 
   constructor(uniqueKey: string, taskId: number | undefined) {
@@ -183,41 +216,51 @@ export class DuplicateTaskError extends DbqError {
 }
 
 export class NotInTaskError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "NotInTaskError";
   constructor() {
     super("DBQ_NOT_IN_TASK", "currentTask() was called outside of a task that a worker runs");
   }
 }
 
 export class QueueClosedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "QueueClosedError";
   constructor() {
     super("DBQ_CLOSED", "the queue is closed");
   }
 }
 
-/** Aborts the signal of a handler that has taken so many milliseconds. */
+/** The reason of a handler's signal when it has run for longer than its timeout. @param limit milliseconds */
 export function timeoutError(limit: number): DOMException {
   return new DOMException(`the attempt took longer than its timeout of ${limit} ms`, "TimeoutError");
 }
 
-/** The reason of a running task's signal when its worker stops before it has finished: it will run again. */
+/** The reason of a running task's signal when its worker stops before the task has finished. The task will run again. */
 export class WorkerStoppedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "WorkerStoppedError";
   constructor() {
     super("DBQ_STOPPED", "the worker is stopping: the task was handed back and will run again");
   }
 }
 
-/** The database refused or failed; `cause` is the driver's own error. */
+/** The database refused a statement or failed. `cause` is the driver's own error. */
 export class DatabaseError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "DatabaseError";
   constructor(message: string, options?: ErrorOptions) {
     super("DBQ_DATABASE", message, options);
   }
 }
 
 /**
- * The connection broke before the server's answer came: what was asked for has happened, all of it or nothing, and nobody
- * knows which. An enqueue with a `uniqueKey` can be repeated: the key tells. `cause` is the driver's own error.
+ * The connection broke before the server answered: the operation happened completely or not at all, and dbq cannot tell
+ * which. Repeating an enqueue is safe when it has a `uniqueKey`. `cause` is the driver's own error.
  */
 export class OutcomeUnknownError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "OutcomeUnknownError";
   constructor(problem: string, options?: ErrorOptions) {
     super(
       "DBQ_OUTCOME_UNKNOWN",
@@ -227,8 +270,10 @@ export class OutcomeUnknownError extends DbqError {
   }
 }
 
-/** The database's file was deleted, renamed or replaced while it was open: what is written now would be lost. */
+/** The database file was deleted, renamed or replaced while it was open: anything written now would be lost. */
 export class DatabaseMovedError extends DatabaseError {
+  /** @internal */
+  static override readonly [classId]: string = "DatabaseMovedError";
   constructor(path: string) {
     super(
       `${path}: the file was deleted, renamed or replaced while it was open; nothing was written: close the queue and open it anew`,

@@ -1,14 +1,14 @@
 /**
- * The one seam for observing: `node:diagnostics_channel`. Logs, metrics and traces subscribe; the core
- * depends on none of them, and pays nothing while nobody listens.
+ * Everything that dbq reports goes through `node:diagnostics_channel`. Logs, metrics and traces subscribe; the core depends
+ * on none of them, and a channel without subscribers costs nothing.
  *
  * | channel | message |
  * | --- | --- |
  * | `dbq:enqueue` | `{ func, queueName, meta }` before a task is written; a subscriber may add to `meta` |
  * | `tracing:dbq:run:*` | `{ task }` around each run of a handler (a TracingChannel: `start`, `asyncEnd`, `error`, …) |
- * | `dbq:settled` | `{ task, kind, accepted }` after an attempt's outcome was offered to the database |
- * | `dbq:rescued` | `{ workerId, tasks }` when a dead worker's tasks were freed |
- * | `dbq:error` | `{ error, where }`: a hook that threw, a database that failed; nothing is lost by these |
+ * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome |
+ * | `dbq:rescued` | `{ workerId, tasks }` after a dead worker's tasks were released |
+ * | `dbq:error` | `{ error, where }`: a hook threw, or the database failed; no task is lost by these |
  */
 import { type Channel, channel, type TracingChannel, tracingChannel } from "node:diagnostics_channel";
 
@@ -18,39 +18,39 @@ export const settledChannel: Channel = channel("dbq:settled");
 export const rescuedChannel: Channel = channel("dbq:rescued");
 export const errorChannel: Channel = channel("dbq:error");
 
-/** What could not be told to a caller: on the channel, or as a process warning when nobody listens there. */
+/** Reports an error that no caller can receive: on `dbq:error`, or as a process warning when that has no subscriber. */
 export function report(error: unknown, where: string): void {
   if (errorChannel.hasSubscribers) errorChannel.publish({ error, where });
   else process.emitWarning(`${where}: ${textOf(error)}`, "DbqWarning");
 }
 
-/** A thrown value as one line, whatever it is. */
+/** Any thrown value as one line of text. Never throws. */
 function textOf(error: unknown): string {
   try {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    // It ends on a terminal, and may hold anything.
-    return text.slice(0, 1_000).replace(/\p{Cc}/gu, spelled);
+    // A terminal shows it, and would obey control characters.
+    return text.slice(0, 1_000).replace(/\p{Cc}/gu, escaped);
   } catch {
     return "a value that cannot be shown";
   }
 }
 
-/** C1 controls and DEL too, which `JSON.stringify` leaves as they are and some terminals obey. */
-function spelled(control: string): string {
+/** A control character as an escape. `JSON.stringify` leaves C1 controls and DEL as they are, but some terminals obey those. */
+function escaped(control: string): string {
   const json = JSON.stringify(control).slice(1, -1);
   return json === control ? `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}` : json;
 }
 
-/** Calls a listener that must not hurt its caller; what it throws, or rejects with, is told. */
+/** Calls a listener, and reports what it throws or rejects with, so that it cannot harm its caller. */
 export function guarded(
   where: string,
   fn: () => unknown,
-  tell: (error: unknown, where: string) => void = report,
+  onError: (error: unknown, where: string) => void = report,
 ): void {
   try {
     const returned = fn();
-    if (returned instanceof Promise) returned.catch((error: unknown) => tell(error, where));
+    if (returned instanceof Promise) returned.catch((error: unknown) => onError(error, where));
   } catch (error) {
-    tell(error, where);
+    onError(error, where);
   }
 }

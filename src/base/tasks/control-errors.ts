@@ -1,23 +1,23 @@
-/** What a handler throws to steer its task, beside returning and failing. */
+/** Control errors: a handler throws one to choose its task's outcome, instead of returning or failing. */
 
-import { brand, isInstance } from "../../errors.ts";
+import { classId, isInstance } from "../../errors.ts";
 import { type Duration, longestWait, milliseconds } from "../options/durations.ts";
 
-/** What tells the worker of whichever copy of dbq that this was thrown on purpose. */
+/** Lets a worker recognise the control errors of another copy of dbq. */
 abstract class ControlError extends Error {
   /** @internal */
-  get [brand](): true {
-    return true;
-  }
+  static readonly [classId]: string = "ControlError";
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // biome-ignore lint/complexity/noThisInStatic: each subclass asks for its own name.
+    // biome-ignore lint/complexity/noThisInStatic: subclasses inherit this method.
     return isInstance(this, value);
   }
 }
 
-/** The task ends as `cancelled`, and is not tried again. */
+/** Thrown by a handler: the task ends as `cancelled` and is not tried again. */
 export class CancelTask extends ControlError {
+  /** @internal */
+  static override readonly [classId]: string = "CancelTask";
   override readonly name = "CancelTask";
 
   constructor(why = "cancelled by its handler") {
@@ -25,8 +25,10 @@ export class CancelTask extends ControlError {
   }
 }
 
-/** The task comes back after `delay`; no retry is charged. */
+/** Thrown by a handler: the task runs again after `delay`, and no retry is charged. */
 export class SnoozeTask extends ControlError {
+  /** @internal */
+  static override readonly [classId]: string = "SnoozeTask";
   override readonly name = "SnoozeTask";
   /** Milliseconds. */
   readonly delay: number;
