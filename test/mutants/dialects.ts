@@ -166,9 +166,8 @@ export const dialectFaults: readonly Mutant[] = [
     name: "ids-in-the-wrong-order",
     why: "Each of many callers is given the id of another one's task, and awaits that.",
     in: "steps.ids",
-    find: "integersIn(await execute(asked, insert, { items: listOf(params), note }))",
-    replace:
-      "((answer: Parameters<typeof integersIn>[0]) => integersIn(answer).reverse())(await execute(asked, insert, { items: listOf(params), note }))",
+    find: "integersIn(await $rows)",
+    replace: "integersIn(await $rows).reverse()",
     caughtBy: onPostgres("insert > answers in order, with ids that grow"),
   },
   {

@@ -10,7 +10,9 @@ import { parseAst } from "vitest/node";
 import { Places } from "../../scripts/mutant-places.mjs";
 import { serverOf } from "../../scripts/mutant-servers.mjs";
 import { judged, patternOf } from "../../scripts/mutant-verdict.mjs";
+import { readingsOf } from "../../scripts/syntax-pattern.mjs";
 import { mutants } from "./list.ts";
+import type { Mutant } from "./mutant.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const places = Places.of(root);
@@ -64,11 +66,47 @@ function mayBecome(text: string, title: string): boolean {
   return new RegExp(`^${escaped.join("[^]*")}$`).test(title);
 }
 
+// ---- the names of a source -------------------------------------------------------------------
+
+/** The names of variables, types and private members; those of other properties are not among them. */
+function namesIn(value: unknown, names = new Set<string>()): ReadonlySet<string> {
+  if (typeof value !== "object" || value === null) return names;
+  const node = value as { type?: string; name?: string; computed?: boolean };
+  if (node.type === "PrivateIdentifier") names.add(`#${node.name}`);
+  if (node.type === "Identifier" && node.name !== undefined) names.add(node.name);
+  for (const [key, child] of Object.entries(value)) {
+    const isProperty = /^(?:key|property|label)$/.test(key) && node.computed !== true;
+    if (!(isProperty && child?.type === "Identifier")) namesIn(child, names);
+  }
+  return names;
+}
+
+const namesOf = new Map<string, ReadonlySet<string>>();
+
+function knownNames(file: string): ReadonlySet<string> {
+  const known = namesOf.get(file) ?? namesIn(parseAst(textOf(file), { lang: "ts" }, file));
+  namesOf.set(file, known);
+  return known;
+}
+
+/** The names in a fault's new code that the file of the fault does not know: it would not compile. */
+function unknownNames(mutant: Mutant): string[] {
+  const { file, text } = places.editOf(mutant);
+  if (text === "" || file.endsWith(".sql")) return [];
+  const [reading] = readingsOf(/^`/.test(mutant.find) ? `\`${text}\`` : text);
+  const known = knownNames(file);
+  return [...namesIn(reading?.nodes)].filter((name) => !known.has(name) && !(name in globalThis));
+}
+
 describe.each(mutants.map((mutant) => [mutant.name, mutant] as const))("%s", (_, mutant) => {
   it("has its place in the sources, and changes it", () => {
     expect(places.misfits([mutant])).toEqual([]);
     const { file, start, end, text } = places.editOf(mutant);
     expect(text).not.toBe(places.textOf(file).slice(start, end));
+  });
+
+  it("uses no name that its file does not know", () => {
+    expect(unknownNames(mutant)).toEqual([]);
   });
 
   it("names a test that is there", () => {
