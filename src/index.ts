@@ -44,6 +44,9 @@ export {
   UnregisteredFunctionError,
   WorkerStoppedError,
 } from "./errors.ts";
+export { type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
+export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
+export type { UnclaimedTasks } from "./features/inspect/unclaimed.ts";
 export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";
 export {
   awaitTaskCompletion,
@@ -69,5 +72,6 @@ export {
   taskStatuses,
 } from "./task.ts";
 export type { WorkerEvents } from "./worker/events.ts";
+export type { Liveness, LivenessReason, WorkerHealth } from "./worker/liveness.ts";
 export { currentTask, type RunningTask } from "./worker/task-context.ts";
 export { Worker } from "./worker/worker.ts";

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Queue, QueueHealth } from "../../index.ts";
 import { CommandError, describeThrown } from "./failure.ts";
 
 /** What `import "dbq-ts"` gives. */
@@ -39,6 +40,18 @@ export async function loadModules(files: readonly ModuleFile[], db: string): Pro
     if (own.registeredNames().length === before && !exportsTask(exports, own)) throw noTask(file);
   }
   return own;
+}
+
+/** Inspects the queue; the functions that the modules register, if there are any modules, are those that workers know. */
+export async function inspectWith(
+  queue: Queue,
+  files: readonly ModuleFile[],
+  db: string,
+): Promise<QueueHealth> {
+  const { inspectQueue } = await import("../../index.ts");
+  if (files.length === 0) return await inspectQueue(queue);
+  const { registeredNames } = await loadModules(files, db);
+  return await inspectQueue(queue, { functions: registeredNames() });
 }
 
 async function imported(file: ModuleFile): Promise<object> {

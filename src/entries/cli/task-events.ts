@@ -1,13 +1,7 @@
 /** A change of a task as one line, for `dbq worker` and `dbq tail`. */
-import type { Task, TaskError } from "../../index.ts";
+import type { Task, TaskChange, TaskError } from "../../index.ts";
 import { type Cell, type Color, json, line } from "./output.ts";
 import { moment, shortened, span } from "./text.ts";
-
-export interface TaskEvent {
-  time: Date;
-  event: string;
-  task: Task;
-}
 
 const eventColors: Readonly<Record<string, Color>> = {
   started: "cyan",
@@ -24,13 +18,13 @@ const hasError = new Set(["failed", "retrying", "rescued", "cancelled"]);
 /** Characters of an error's message that a line has room for. */
 export const longestMessage = 200;
 
-/** Prints an event: a line for people, or one JSON object. */
-export function printEvent(event: TaskEvent, asJson?: boolean): void {
-  if (asJson) json(eventRecord(event));
-  else line(...eventCells(event));
+/** Prints a change: a line for people, or one JSON object. */
+export function printChange(change: TaskChange, asJson?: boolean): void {
+  if (asJson) json(changeRecord(change));
+  else line(...changeCells(change));
 }
 
-function eventRecord({ time, event, task }: TaskEvent): object {
+function changeRecord({ time, event, task }: TaskChange): object {
   const { id, func, queueName, generationId, retryCount, maxRetries, workerId, requestId } = task;
   const about = { id, func, queueName, generationId, retryCount, maxRetries, workerId, requestId };
   return {
@@ -43,7 +37,7 @@ function eventRecord({ time, event, task }: TaskEvent): object {
   };
 }
 
-function eventCells({ time, event, task }: TaskEvent): Cell[] {
+function changeCells({ time, event, task }: TaskChange): Cell[] {
   const color = eventColors[event];
   const name = event.padEnd(11);
   return [

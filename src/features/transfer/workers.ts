@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError } from "../../errors.ts";
 import type { Store, WorkerRecord } from "../../store.ts";
 import { FailureDetector } from "../../worker/failure-detector.ts";
+import { showsLife } from "../../worker/liveness.ts";
 
 /** Milliseconds between looks at workers of which it is not yet known. */
 const look = { shortest: 20, longest: 400 };
@@ -25,7 +26,7 @@ export async function freeOfWorkers(side: Side, check: () => void): Promise<void
     check();
     const dead = await deaths.findDead(workers, () => store.heartbeat(""));
     for (const { id, beat } of dead) await store.rescue(id, beat);
-    const live = workers.filter((worker) => !dead.includes(worker) && seemsAlive(worker));
+    const live = workers.filter((worker) => !dead.includes(worker) && showsLife(worker));
     if (live.length > 0) throw new DatabaseError(`${side.name}: ${running(live)}`);
     // Of the dead, some may have tasks that somebody else holds.
     const pause = dead.length < workers.length ? deaths.nextLook : look.shortest;
@@ -43,11 +44,6 @@ export async function refuseWork({ name, store }: Side): Promise<void> {
   const tasks = counts.reduce((sum, { count }) => sum + count, 0);
   if (tasks > 0)
     throw new DatabaseError(`${name}: ${tasks} tasks are running, of no worker that is known: try again`);
-}
-
-/** Until its lease is over, who has not been seen to die may live. */
-function seemsAlive({ sessionLives, heartbeatAge, lease }: WorkerRecord): boolean {
-  return sessionLives !== false && heartbeatAge <= lease;
 }
 
 function running(workers: readonly WorkerRecord[]): string {

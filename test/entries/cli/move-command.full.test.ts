@@ -146,7 +146,7 @@ test("of tasks that have been moved, nobody is told that no worker takes them", 
     const sealed = expect.stringContaining(refusal);
     expect(await dbqJson(folder, ["stats"])).toMatchObject({ tasks: { pending: 1 }, untaken: [], sealed });
     const { code, out } = await dbq(folder, ["stats"]);
-    expect([code, out]).toEqual([0, expect.stringContaining(`sealed: ${refusal}`)]);
+    expect([code, out]).toEqual([0, expect.stringContaining(`frozen: ${refusal}`)]);
   }
   client.exec("update dbq_move set state = 'copying'");
   expect((await dbq(folder, ["stats"])).out).toContain(untaken);

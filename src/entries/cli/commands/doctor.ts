@@ -1,10 +1,9 @@
 import type { Command } from "commander";
-import type { Diagnosis, Queue } from "../../../index.ts";
+import type { Diagnosis, QueueHealth } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { type Health, hasEnded, healthOf, printWorkers, untakenText, type WorkerHealth } from "../health.ts";
-import { loadModules, moduleFiles } from "../modules.ts";
+import { printWorkers, unclaimedText, workerProblem } from "../health-tables.ts";
+import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
-import { span } from "../text.ts";
 
 const examples = `
 Examples:
@@ -26,46 +25,28 @@ export function addDoctor(program: Command): void {
     });
 }
 
-interface Findings extends Omit<Health, "sealed"> {
-  ok: boolean;
-  problems: string[];
-}
-
 async function doctor(modules: readonly string[], options: CommonOptions): Promise<void> {
   const files = moduleFiles(modules);
   await withExistingQueue(options, async (queue) => {
-    const names = files.length === 0 ? undefined : (await loadModules(files, options.db)).registeredNames();
-    const findings = await examine(queue, names);
-    if (options.json) json(findings);
-    else print(findings);
-    if (!findings.ok) process.exitCode = 1;
+    const health = await inspectWith(queue, files, options.db);
+    const problems = problemsOf(health);
+    const { database, workers, unclaimed } = health;
+    const ok = problems.length === 0;
+    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed });
+    else print(health, problems);
+    if (!ok) process.exitCode = 1;
   });
 }
 
-async function examine(queue: Queue, names: readonly string[] | undefined): Promise<Findings> {
-  const { database, workers, untaken } = await healthOf(queue, names);
-  const problems = [
+function problemsOf({ database, workers, unclaimed }: QueueHealth): string[] {
+  return [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
-    ...workers.flatMap(workerProblem),
-    ...untaken.map(untakenText),
+    ...workers.flatMap((worker) => workerProblem(worker) ?? []),
+    ...unclaimed.map(unclaimedText),
   ];
-  return { ok: problems.length === 0, problems, database, workers, untaken };
 }
 
-function workerProblem(worker: WorkerHealth): string[] {
-  const { id, liveness } = worker;
-  if (liveness === "alive") return [];
-  const why = whyNotAlive(worker);
-  return [`worker ${id} is ${liveness}: ${why}; the next live worker on this database frees its tasks`];
-}
-
-function whyNotAlive(worker: WorkerHealth): string {
-  if (hasEnded(worker)) return "its process has ended";
-  if (worker.liveness === "dead") return "its database session has ended";
-  return `its last heartbeat was ${span(worker.heartbeatAge)} ago, its lease is ${span(worker.lease)}`;
-}
-
-function print({ problems, database, workers }: Findings): void {
+function print({ database, workers }: QueueHealth, problems: readonly string[]): void {
   table(["FACT", "VALUE", ""], database.map(factRow));
   line("");
   printWorkers(workers);

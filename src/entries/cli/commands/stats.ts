@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { TaskCount, TaskStatus } from "../../../index.ts";
+import type { QueueHealth, TaskCount, TaskStatus } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { type Health, healthOf, printWorkers, untakenText } from "../health.ts";
-import { loadModules, moduleFiles } from "../modules.ts";
+import { printWorkers, unclaimedText } from "../health-tables.ts";
+import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
 import { shortened } from "../text.ts";
 
@@ -29,22 +29,21 @@ export function addStats(program: Command): void {
 async function stats(modules: readonly string[], options: CommonOptions): Promise<void> {
   const files = moduleFiles(modules);
   await withExistingQueue(options, async (queue) => {
-    const names = files.length === 0 ? undefined : (await loadModules(files, options.db)).registeredNames();
     const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
-    const health = await healthOf(queue, names);
-    const { workers, untaken, sealed = null } = health;
-    if (options.json) json({ tasks, counts, workers, untaken, sealed });
+    const health = await inspectWith(queue, files, options.db);
+    const { workers, unclaimed, frozen } = health;
+    if (options.json) json({ tasks, counts, workers, untaken: unclaimed, sealed: frozen });
     else print(counts, health);
   });
 }
 
-function print(counts: readonly TaskCount[], { workers, untaken, sealed }: Health): void {
+function print(counts: readonly TaskCount[], { workers, unclaimed, frozen }: QueueHealth): void {
   printCounts(counts);
   line("");
   printWorkers(workers);
-  if (untaken.length > 0 || sealed !== undefined) line("");
-  if (sealed !== undefined) line({ text: "sealed:", color: "yellow" }, sealed);
-  for (const each of untaken) line({ text: "not taken:", color: "yellow" }, untakenText(each));
+  if (unclaimed.length > 0 || frozen !== null) line("");
+  if (frozen !== null) line({ text: "frozen:", color: "yellow" }, frozen);
+  for (const each of unclaimed) line({ text: "not taken:", color: "yellow" }, unclaimedText(each));
 }
 
 const columns: readonly TaskStatus[] = [

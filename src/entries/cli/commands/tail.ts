@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
-import { Follower } from "../follow.ts";
 import { jsonNote, note, outputClosed } from "../output.ts";
 import { given } from "../parse.ts";
-import { printEvent } from "../task-events.ts";
+import { printChange } from "../task-events.ts";
 
 interface TailOptions extends CommonOptions {
   func?: string;
   queue?: string;
 }
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two polls. */
 const interval = 250;
 
 const examples = `
@@ -36,12 +35,13 @@ async function tail(options: TailOptions): Promise<void> {
   const stopped = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
   await withExistingQueue(options, async (queue) => {
-    const follower = new Follower(queue, given({ func, queueName }));
-    await follower.begin();
+    const { TaskFollower } = await import("../../../index.ts");
+    const follower = new TaskFollower(queue, given({ func, queueName }));
+    await follower.start();
     if (json) jsonNote({ time: new Date(), event: "following", database: shown(options.db) });
     else note(`following ${shown(options.db)}, Ctrl-C ends`);
     while (!stopped.signal.aborted && !outputClosed()) {
-      for (const event of await follower.look()) printEvent(event, json);
+      for (const change of await follower.poll()) printChange(change, json);
       await sleep(interval, undefined, { signal: stopped.signal }).catch(() => undefined);
     }
   });

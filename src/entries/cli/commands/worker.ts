@@ -6,7 +6,7 @@ import { json, line } from "../output.ts";
 import { duration, names, whole } from "../parse.ts";
 import { endings, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
-import { printEvent } from "../task-events.ts";
+import { printChange } from "../task-events.ts";
 import { moment } from "../text.ts";
 
 interface WorkerCommandOptions extends CommonOptions {
@@ -90,7 +90,7 @@ function printLine(time: Date, event: string, about: object): void {
 function tellEvents(worker: Worker, options: WorkerCommandOptions): void {
   if (!options.quiet) {
     for (const event of ["started", ...endings] as const) {
-      worker.on(event, (task) => printEvent({ time: new Date(), event, task }, options.json));
+      worker.on(event, (task) => printChange({ time: new Date(), event, task }, options.json));
     }
   }
   worker.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));

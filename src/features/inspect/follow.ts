@@ -1,0 +1,179 @@
+/**
+ * Follows the tasks of a queue by polling: a task whose generation differs from the last poll's has changed. Of several
+ * changes between two polls, the follower reports those that the row still shows.
+ */
+import type { CountFilter } from "../../base/options/options.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Task } from "../../task.ts";
+
+/** A change of a task. */
+export interface TaskChange {
+  time: Date;
+  /** `enqueued`, `started`, `due`, `retrying`, `retried`, `snoozed`, `rescued`, `interrupted`, or the final status. */
+  event: string;
+  /** The task as it is now: it may have changed again since. */
+  task: Task;
+}
+
+/** Tasks that each poll reads: the newest, which change most. */
+const pageSize = 200;
+/** Older unfinished tasks that each poll reads, in rotation, beside all that run. */
+const rotationSize = 500;
+/** Older unfinished tasks that are remembered. A task beyond them is seen when it runs. */
+const mostRemembered = 10_000;
+
+const unfinished = ["pending", "scheduled", "running"] as const;
+
+type KnownState = Pick<Task, "generationId" | "status" | "startedAt" | "retryCount">;
+
+export class TaskFollower {
+  readonly #queue: Queue;
+  readonly #filter: CountFilter;
+  readonly #known = new Map<number, KnownState>();
+  #newest = 0;
+  /**
+   * The last poll read all tasks above this id, so an unknown task above it is new. Transactions on a server commit in any
+   * order: a task may become visible after one with a higher id.
+   */
+  #complete = Number.NEGATIVE_INFINITY;
+  /** Ids of older unfinished tasks, the least recently read one first. */
+  #rotation: number[] = [];
+
+  constructor(queue: Queue, filter: CountFilter = {}) {
+    this.#queue = queue;
+    this.#filter = filter;
+  }
+
+  /** Reads the tasks as they are: `poll` reports changes from here on. */
+  async start(): Promise<void> {
+    const newest = await this.#page({});
+    this.#newest = newest[0]?.id ?? 0;
+    this.#complete = completeAbove(newest);
+    this.#remember(newest);
+    let after: number | undefined;
+    while (this.#known.size < mostRemembered) {
+      const page = await this.#page({ status: [...unfinished] }, after);
+      // A task with a higher id was enqueued meanwhile: the first poll reports it.
+      this.#remember(page.filter(({ id }) => id <= this.#newest));
+      if (page.length < pageSize) break;
+      after = page.at(-1)?.id;
+    }
+  }
+
+  /** The changes since the last poll, oldest first. */
+  async poll(): Promise<TaskChange[]> {
+    const recent = await this.#recent();
+    const running = await this.#page({ status: "running" });
+    const seen = new Map([...recent, ...running].map((task) => [task.id, task]));
+    const changes: TaskChange[] = [];
+    for (const id of this.#older(seen)) changes.push(...(await this.#pollOne(id)));
+    for (const task of seen.values()) changes.push(...this.#changesOf(task));
+    this.#newest = Math.max(this.#newest, recent[0]?.id ?? 0);
+    this.#complete = completeAbove(recent);
+    this.#forgetFinished(new Set(recent.slice(0, pageSize).map(({ id }) => id)));
+    return changes.sort((a, b) => a.time.getTime() - b.time.getTime() || a.task.id - b.task.id);
+  }
+
+  #page(more: CountFilter, after?: number): Promise<Task[]> {
+    return this.#queue.listTasks({
+      ...this.#filter,
+      ...more,
+      limit: pageSize,
+      ...(after === undefined ? {} : { after }),
+    });
+  }
+
+  /** The newest tasks, back to the newest one of the last poll. */
+  async #recent(): Promise<Task[]> {
+    const recent = await this.#page({});
+    for (let last = recent.at(-1); recent.length % pageSize === 0 && last && last.id > this.#newest; ) {
+      const page = await this.#page({}, last.id);
+      if (page.length === 0) break;
+      recent.push(...page);
+      last = recent.at(-1);
+    }
+    return recent;
+  }
+
+  /** Of the known tasks that this poll has not read: all that were running, and the next ones of the rotation. */
+  #older(seen: ReadonlyMap<number, Task>): number[] {
+    const running: number[] = [];
+    const waiting = new Set<number>();
+    for (const [id, { status }] of this.#known) {
+      if (seen.has(id)) continue;
+      if (status === "running") running.push(id);
+      else waiting.add(id);
+    }
+    const kept = this.#rotation.filter((id) => waiting.delete(id));
+    this.#rotation = [...kept, ...waiting];
+    const next = this.#rotation.splice(0, rotationSize);
+    this.#rotation.push(...next);
+    return [...running, ...next];
+  }
+
+  async #pollOne(id: number): Promise<TaskChange[]> {
+    const task = await this.#queue.getTask(id);
+    if (task) return this.#changesOf(task);
+    this.#known.delete(id);
+    return [];
+  }
+
+  #changesOf(task: Task): TaskChange[] {
+    const known = this.#known.get(task.id);
+    this.#remember([task]);
+    return changesBetween(known, task, task.id > this.#complete);
+  }
+
+  /** Without the payload. */
+  #remember(tasks: readonly Task[]): void {
+    for (const { id, generationId, status, startedAt, retryCount } of tasks)
+      this.#known.set(id, { generationId, status, startedAt, retryCount });
+  }
+
+  /** A finished task is remembered only while it is among the newest: a retry of it is seen there. */
+  #forgetFinished(recent: ReadonlySet<number>): void {
+    for (const [id, { status }] of this.#known)
+      if (!recent.has(id) && !unfinished.some((each) => each === status)) this.#known.delete(id);
+  }
+}
+
+function completeAbove(newest: readonly Task[]): number {
+  return newest[pageSize - 1]?.id ?? Number.NEGATIVE_INFINITY;
+}
+
+/** A task as it was inserted. */
+const inserted: KnownState = { generationId: 0, status: "pending", startedAt: null, retryCount: 0 };
+
+/** What has happened to a task since it was last read, as far as its row shows. */
+function changesBetween(before: KnownState | undefined, task: Task, isNew: boolean): TaskChange[] {
+  if (before?.generationId === task.generationId) return [];
+  // An old task that was not remembered: when it changed is unknown. But its running has not been reported yet.
+  if (!before && !isNew && task.status !== "running") return [];
+  const known = before ?? inserted;
+  const changes: TaskChange[] = [];
+  if (isNew && !before) changes.push({ time: task.createdAt, event: "enqueued", task });
+  const started = task.startedAt !== null && task.startedAt.getTime() !== known.startedAt?.getTime();
+  if (started && task.startedAt) changes.push({ time: task.startedAt, event: "started", task });
+  const event = latestEvent(known, task, started);
+  if (event) changes.push({ time: task.finishedAt ?? task.updatedAt, event, task });
+  return changes;
+}
+
+/** The change that led to the present status; `undefined` where `enqueued` or `started` says it. */
+function latestEvent(known: KnownState, task: Task, started: boolean): string | undefined {
+  const ran = started || known.status === "running";
+  switch (task.status) {
+    case "running":
+      return undefined;
+    case "scheduled":
+      if (task.retryCount > known.retryCount) return "retrying";
+      return ran ? "snoozed" : undefined;
+    case "pending":
+      if (known === inserted && !started) return undefined;
+      if (known.status === "scheduled" && !started) return "due";
+      if (ran) return task.retryCount > known.retryCount ? "rescued" : "interrupted";
+      return "retried";
+    default:
+      return task.status;
+  }
+}

@@ -1,0 +1,80 @@
+/** The one rule that says whether a worker lives: for rescues, `dbq move`, `doctor` and `stats` alike. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { livenessOf } from "../base/runtime/process-identity.ts";
+import type { WorkerRecord } from "../store.ts";
+import { FailureDetector } from "./failure-detector.ts";
+
+/**
+ * `dead`: the failure detector would let a worker rescue its tasks now. `silent`: the worker shows no sign of life, but it
+ * is not yet proven that it could have. `alive`: all else.
+ */
+export type Liveness = "alive" | "silent" | "dead";
+
+/** Why a worker is not `alive`: what was seen of its process, of its database session, or of its heartbeat. */
+export type LivenessReason = "process-ended" | "session-ended" | "lease-expired";
+
+export interface WorkerHealth extends WorkerRecord {
+  liveness: Liveness;
+  /** `null` for a worker that is `alive`. */
+  reason: LivenessReason | null;
+}
+
+/** Milliseconds between looks at a worker whose session has ended. */
+const shortestPause = 20;
+const longestPause = 1_000;
+/** The detector confirms the end of a session within two looks; a third one covers a timer that fires early. */
+const mostLooks = 3;
+
+/** A store's part that tells about workers. */
+interface WorkerSource {
+  workers(): Promise<WorkerRecord[]>;
+  heartbeat(workerId: string): Promise<boolean>;
+}
+
+/** Whether a worker shows a sign of life: its session is open, as far as it has one, and its lease has not run out. */
+export function showsLife({ sessionLives, heartbeatAge, lease }: WorkerRecord): boolean {
+  return sessionLives !== false && heartbeatAge < lease;
+}
+
+/**
+ * Asks the failure detector about every registered worker. Takes 0.3 s when a worker's session has ended: the worker may
+ * be connecting again. Changes nothing.
+ */
+export async function checkWorkers(store: WorkerSource): Promise<WorkerHealth[]> {
+  const detector = new FailureDetector();
+  for (let looks = 1; ; looks++) {
+    const workers = await store.workers();
+    const dead = await findDead(detector, workers, store);
+    const isDead = (worker: WorkerRecord) => dead?.includes(worker) ?? livenessOf(worker) === "dead";
+    const isOpen = workers.some((worker) => worker.sessionLives === false && !isDead(worker));
+    if (!isOpen || dead === undefined || looks === mostLooks)
+      return workers.map((worker) => healthOf(worker, isDead(worker)));
+    await sleep(Math.max(shortestPause, Math.min(detector.nextLook, longestPause)));
+  }
+}
+
+/**
+ * The detector confirms a suspicion only when a write succeeds. A heartbeat of no worker is a write that changes nothing.
+ * @returns `undefined` when the write fails, as it does for a database user without the right to it
+ */
+async function findDead(
+  detector: FailureDetector,
+  workers: readonly WorkerRecord[],
+  store: WorkerSource,
+): Promise<WorkerRecord[] | undefined> {
+  try {
+    return await detector.findDead(workers, () => store.heartbeat(""));
+  } catch {
+    return undefined;
+  }
+}
+
+function healthOf(worker: WorkerRecord, isDead: boolean): WorkerHealth {
+  if (!isDead && showsLife(worker)) return { ...worker, liveness: "alive", reason: null };
+  return { ...worker, liveness: isDead ? "dead" : "silent", reason: reasonOf(worker) };
+}
+
+function reasonOf(worker: WorkerRecord): LivenessReason {
+  if (livenessOf(worker) === "dead") return "process-ended";
+  return worker.sessionLives === false ? "session-ended" : "lease-expired";
+}
