@@ -14,7 +14,7 @@ export function recordUnanswered(attempt: RunningAttempt, outcome: Outcome): voi
 
 /** What an attempt may have done to its task by itself, beside what was answered. */
 export function possibleOutcome(attempt: RunningAttempt): Outcome | undefined {
-  return unanswered.get(attempt) ?? attempt.offered;
+  return unanswered.get(attempt) ?? attempt.completedWithin;
 }
 
 const statusesAfter: Readonly<Record<OutcomeKind, readonly TaskStatus[]>> = {

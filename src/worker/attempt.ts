@@ -1,10 +1,13 @@
-/** One attempt: decode → beforeRun → the handler → what became of it → hooks. It ends in an Outcome, whatever the handler does. */
+/**
+ * One attempt to run a task: decode the arguments, call `beforeRun`, call the function through its executor, turn the
+ * result into an outcome, and call `onSuccess` or `onFailure`. It always ends in one outcome, whatever the function does.
+ */
 
 import { longestWait, milliseconds } from "../base/options/durations.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { after, type Timer } from "../base/runtime/timers.ts";
 import { CancelTask, SnoozeTask } from "../base/tasks/control-errors.ts";
-import { callArguments, type TaskDefinition } from "../base/tasks/registry.ts";
+import type { TaskDefinition } from "../base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
 import { toTask } from "../base/values/records.ts";
@@ -14,54 +17,54 @@ import { runChannel } from "../events.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, Store } from "../store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "../task.ts";
+import type { Execution, Executor } from "./executor.ts";
 import { runHook } from "./hooks.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.ts";
 
-/** Milliseconds that a handler has to settle after its signal was aborted; then its slot is free without it. */
-const afterAbort = 1_000;
-
-/** What an attempt needs of its worker. */
+/** What an attempt needs from its worker. */
 export interface AttemptHost {
   readonly store: Pick<Store, "within">;
   readonly context: unknown;
   readonly maxPayload: number;
-  /** Keeps a note of progress, sooner or later. */
+  executorOf(definition: TaskDefinition): Executor;
+  /** Records progress, to be written with the next batch. */
   noteProgress(record: TaskRecord, progress: number, note: string | null): void;
-  /** Whether the handler's own transaction has completed the task. */
+  /** Whether a transaction of the function's own has completed the task. */
   isCompleted(record: TaskRecord): Promise<boolean>;
-  /** Takes what the app's own code threw where it must not matter. */
+  /** Reports an error that changes nothing: a hook or a retry policy threw. */
   report(error: unknown, where: string): void;
 }
 
-/** How the handler ended: by itself, or by giving up on it. */
-type Ending = { how: "returned"; value: unknown } | { how: "threw"; error: unknown } | { how: "left" };
+/** How a call of the function ended. `abandoned`: the attempt stopped waiting for it. */
+type CallEnd = { how: "returned"; value: unknown } | { how: "threw"; error: unknown } | { how: "abandoned" };
 
 type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
 /**
- * Nothing is made for a task that most tasks do not need: no AbortController, timer or `currentTask()` until it is asked
- * for, and no promise but the handler's own (each costs about 0.5 µs while an AsyncLocalStorage is in use).
+ * The hot path creates nothing that most tasks do not need: AbortController, timer and `currentTask()` are created on
+ * first use, and the only promise is the function's own (a promise costs about 0.5 µs while an AsyncLocalStorage is in use).
  */
-export class RunningAttempt {
+export class RunningAttempt implements Execution {
   readonly record: TaskRecord;
-  readonly #definition: TaskDefinition;
+  readonly definition: TaskDefinition;
   readonly #host: AttemptHost;
+  readonly #executor: Executor;
   readonly #onEnd: (attempt: RunningAttempt, outcome: Outcome | undefined) => void;
+  readonly #abort = new LazyAbort(this);
   #kwargs: JsonObject = {};
   #current: RunningTask | undefined;
-  readonly #abort = new LazyAbort(this);
-  #timedOut: Error | undefined;
-  /** The task is not this attempt's any more, or is handed back: what the handler still does has no outcome. */
+  #phase: "claimed" | "started" | "calling" | "called" | "finished" = "claimed";
+  /** The attempt no longer decides about the task: another program changed it, or the worker hands it back. */
   #released: "lost" | "interrupted" | undefined;
+  #timedOut: Error | undefined;
+  /** The timeout; after an abort, the time that the function has left to settle. */
   #timer: Timer | undefined;
-  /** Goes on without the handler, or the hook, that is being waited for. */
-  #leave: () => void = () => undefined;
-  #begun = false;
-  #handled = false;
-  #finished = false;
-  #offered: { value: unknown; outcome: Outcome } | undefined;
+  /** Stops waiting for the function or the hook that is running. */
+  #stopWaiting: () => void = () => undefined;
+  /** The completion that the function wrote in its own transaction. That transaction may have been rolled back. */
+  #completedWithin: { value: unknown; outcome: Outcome } | undefined;
 
-  /** `onEnd` is called once; without an outcome there is nothing to settle, since the task was lost. */
+  /** `onEnd` is called once; without an outcome when the task was lost, since there is nothing to settle. */
   constructor(
     record: TaskRecord,
     definition: TaskDefinition,
@@ -69,17 +72,18 @@ export class RunningAttempt {
     onEnd: (attempt: RunningAttempt, outcome: Outcome | undefined) => void,
   ) {
     this.record = record;
-    this.#definition = definition;
+    this.definition = definition;
     this.#host = host;
+    this.#executor = host.executorOf(definition);
     this.#onEnd = onEnd;
   }
 
-  /** The result that the handler has offered in a transaction of its own, whether that was committed or not. */
-  get offered(): Outcome | undefined {
-    return this.#offered?.outcome;
+  /** The outcome that the function wrote in its own transaction, committed or not. */
+  get completedWithin(): Outcome | undefined {
+    return this.#completedWithin?.outcome;
   }
 
-  /** What the handler gets from `currentTask()`. */
+  /** What `currentTask()` returns inside the function. */
   get current(): RunningTask {
     this.#current ??= runningTask({
       record: this.record,
@@ -92,60 +96,65 @@ export class RunningAttempt {
     return this.#current;
   }
 
-  /** Begins it, and never throws. One that was interrupted before has ended already. */
+  // ---- what the worker asks for --------------------------------------------------------------
+
+  /** Starts the attempt. Never throws. Does nothing when `interrupt` or `lose` was called before. */
   run(): void {
     if (this.#released) return;
-    this.#begun = true;
-    runAs(this, () => this.#begin());
+    this.#phase = "started";
+    runAs(this, () => this.#start());
   }
 
-  /** Somebody else has moved the task: aborts the signal; the slot is free when the handler settles, or a second later. */
+  /** The task was changed by another program. Aborts the signal; the slot is free once the function settles, or is abandoned. */
   lose(reason: unknown): void {
-    if (this.#released || this.#finished) return;
+    if (this.#released || this.#phase === "finished") return;
     this.#released = "lost";
-    this.#abort.abort(reason);
+    this.#abortCall(reason);
     this.#timer?.clear();
-    if (this.#begun) this.#timer = after(afterAbort, () => this.#finish(undefined));
-    else this.#finish(undefined);
+    if (this.#phase === "claimed") this.#finish(undefined);
+    else this.#timer = after(this.#executor.abortTimeoutMs, () => this.#finish(undefined));
   }
 
-  /** The worker stops: aborts the signal, and hands the task back without waiting for the handler, or for a hook. */
+  /** The worker stops. Aborts the signal and hands the task back at once, without waiting for the function or a hook. */
   interrupt(): void {
-    if (this.#released || this.#finished) return;
+    if (this.#released || this.#phase === "finished") return;
     this.#released = "interrupted";
-    this.#abort.abort(new WorkerStoppedError());
-    this.#finish(this.#as({ kind: "interrupted" }));
+    this.#abortCall(new WorkerStoppedError());
+    this.#finish(this.#outcome({ kind: "interrupted" }));
   }
 
-  // ---- the handler ---------------------------------------------------------------------------
+  // ---- decode, beforeRun ---------------------------------------------------------------------
 
-  #begin(): void {
+  #start(): void {
     let args: unknown[];
     try {
       args = decodeArgs(this.record.args);
       this.#kwargs = decodeObject(this.record.kwargs, "kwargs");
     } catch (error) {
-      this.#conclude(this.#failed({ error, as: "failed", final: true }));
+      this.#finishWith(this.#failed({ error, as: "failed", final: true }));
       return;
     }
-    const { beforeRun } = this.#definition;
+    const { beforeRun } = this.definition;
     if (beforeRun)
-      void this.#hook("beforeRun", () => beforeRun(toTask(this.record))).then(() => this.#handle(args));
-    else this.#handle(args);
+      void this.#hook("beforeRun", () => beforeRun(toTask(this.record))).then(() => this.#run(args));
+    else this.#run(args);
   }
 
-  /** Calls the handler, and goes on when it has settled or is left behind. */
-  #handle(args: readonly unknown[]): void {
-    this.#leave = () => this.#onEnding({ how: "left" });
+  // ---- the call ------------------------------------------------------------------------------
+
+  /** Calls the function, and goes on when it settles or is abandoned. */
+  #run(args: readonly unknown[]): void {
+    this.#stopWaiting = () => this.#onCallEnd({ how: "abandoned" });
     if (this.#released) {
-      this.#leave();
+      this.#stopWaiting();
       return;
     }
-    this.#startClock();
-    const threw = (error: unknown) => this.#onEnding({ how: "threw", error });
+    this.#startTimeout();
+    this.#phase = "calling";
+    const threw = (error: unknown) => this.#onCallEnd({ how: "threw", error });
     try {
-      // As `await` does it: a thenable of any kind is followed, a promise's own idea of `then` is not.
-      const returned = (value: unknown) => this.#onEnding({ how: "returned", value });
+      const returned = (value: unknown) => this.#onCallEnd({ how: "returned", value });
+      // As `await` does: any thenable is followed, and an overridden `then` of a real promise is not called.
       Promise.prototype.then.call(Promise.resolve(this.#call(args)), returned, threw);
     } catch (error) {
       threw(error);
@@ -153,92 +162,75 @@ export class RunningAttempt {
   }
 
   #call(args: readonly unknown[]): unknown {
-    const { fn } = this.#definition;
-    if (!fn) return undefined;
-    const all = callArguments(fn, args, this.#kwargs);
-    if (!runChannel.hasSubscribers) return fn(...all);
-    return runChannel.tracePromise(async () => await fn(...all), { task: toTask(this.record) });
+    if (!runChannel.hasSubscribers) return this.#executor.call(this, args, this.#kwargs);
+    const call = async () => await this.#executor.call(this, args, this.#kwargs);
+    return runChannel.tracePromise(call, { task: toTask(this.record) });
   }
 
-  /** The first ending counts: a handler that was left behind may still settle. Its caller runs as this task, and so do hooks. */
-  #onEnding(ending: Ending): void {
-    if (this.#handled) return;
-    this.#handled = true;
-    this.#timer?.clear();
-    try {
-      this.#conclude(this.#judge(ending));
-    } catch (error) {
-      this.#conclude(this.#crashed(error));
-    }
-  }
-
-  #conclude(outcome: MaybePromise<Outcome>): void {
-    if (outcome instanceof Promise)
-      outcome.then(
-        (settled) => this.#finish(settled),
-        (error: unknown) => this.#finish(this.#crashed(error)),
-      );
-    else this.#finish(outcome);
-  }
-
-  /** Judging failed, which the app's own functions must not be able to bring about. */
-  #crashed(error: unknown): Outcome {
-    return this.#as({ kind: "failed", ...failureOf("failed", describeThrown(error)) });
-  }
-
-  #finish(outcome: Outcome | undefined): void {
-    if (this.#finished) return;
-    this.#finished = true;
-    this.#timer?.clear();
-    this.#onEnd(this, this.#released === "lost" ? undefined : outcome);
-  }
-
-  #startClock(): void {
-    const limit = this.record.timeout ?? this.#definition.call.timeout;
-    // Another program may have written what is no number.
+  #startTimeout(): void {
+    const limit = this.record.timeout ?? this.definition.call.timeout;
+    // Another program may have written a timeout that is not a number.
     if (limit === undefined || Number.isNaN(limit)) return;
     this.#timer = after(limit, () => {
       this.#timedOut = timeoutError(limit);
-      this.#abort.abort(this.#timedOut);
-      this.#timer = after(afterAbort, () => this.#leave());
+      this.#abortCall(this.#timedOut);
+      this.#timer = after(this.#executor.abortTimeoutMs, () => this.#stopWaiting());
     });
   }
 
-  // ---- judging -------------------------------------------------------------------------------
-
-  #judge(ending: Ending): MaybePromise<Outcome> {
-    if (this.#released) return this.#as({ kind: "interrupted" });
-    if (this.#offered) return this.#judgeOffered(ending, this.#offered.value);
-    return this.#judgeEnding(ending);
+  #abortCall(reason: unknown): void {
+    this.#abort.abort(reason);
+    if (this.#phase === "calling") this.#executor.abort?.(this, reason);
   }
 
-  async #judgeOffered(ending: Ending, value: unknown): Promise<Outcome> {
+  /** Only the first end counts: an abandoned function may settle later. Runs in the task's async context, and so do the hooks. */
+  #onCallEnd(end: CallEnd): void {
+    if (this.#phase === "called" || this.#phase === "finished") return;
+    this.#phase = "called";
+    this.#timer?.clear();
+    try {
+      this.#finishWith(this.#outcomeOf(end));
+    } catch (error) {
+      this.#finishWith(this.#broken(error));
+    }
+  }
+
+  // ---- the outcome ---------------------------------------------------------------------------
+
+  #outcomeOf(end: CallEnd): MaybePromise<Outcome> {
+    if (this.#released) return this.#outcome({ kind: "interrupted" });
+    if (this.#completedWithin) return this.#outcomeUnlessCompleted(end, this.#completedWithin.value);
+    return this.#outcomeOfCall(end);
+  }
+
+  /** The task is completed if the function's own transaction was committed, even when the function threw after it. */
+  async #outcomeUnlessCompleted(end: CallEnd, value: unknown): Promise<Outcome> {
     const completed = await this.#host.isCompleted(this.record);
-    return await (completed ? this.#returned(value) : this.#judgeEnding(ending));
+    return await (completed ? this.#succeeded(value) : this.#outcomeOfCall(end));
   }
 
-  #judgeEnding(ending: Ending): MaybePromise<Outcome> {
+  #outcomeOfCall(end: CallEnd): MaybePromise<Outcome> {
     if (this.#timedOut) return this.#failed({ error: this.#timedOut, as: "timeout", final: false });
-    if (ending.how === "returned") return this.#returned(ending.value);
-    const error = ending.how === "threw" ? ending.error : undefined;
+    if (end.how === "returned") return this.#succeeded(end.value);
+    const error = end.how === "threw" ? end.error : undefined;
     if (isA(error, CancelTask))
-      return this.#as({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
-    // What was thrown may be of a class of its own: its delay is read as if it came from anywhere.
+      return this.#outcome({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
+    // The app may have thrown a subclass, so its delay is validated again.
     if (isA(error, SnoozeTask))
-      return this.#as({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
+      return this.#outcome({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
     return this.#failed({ error, as: "failed", final: false });
   }
 
-  #returned(value: unknown): MaybePromise<Outcome> {
+  #succeeded(value: unknown): MaybePromise<Outcome> {
     let completed: Outcome;
     try {
       completed = this.#completed(value);
     } catch (error) {
       return this.#failed({ error, as: "failed", final: true });
     }
-    const { onSuccess } = this.#definition;
+    const { onSuccess } = this.definition;
     if (!onSuccess) return completed;
-    const hook = () => onSuccess(this.#ended("completed", { result: value }), value);
+    const hook = () => onSuccess(this.#taskAfter("completed", { result: value }), value);
     return this.#hook("onSuccess", hook).then(() => completed);
   }
 
@@ -246,58 +238,82 @@ export class RunningAttempt {
   #completed(value: unknown): Outcome {
     const result = encode(value, "result") ?? null;
     if (result !== null) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
-    // Written out, for it is the one outcome that nearly every task has.
+    // No spread: this is the outcome of nearly every task.
     const { id, generationId, workerId, startedAt } = this.record;
     return { id, generationId, workerId, startedAt, kind: "completed", result };
   }
 
-  /** A failed attempt: whether it is tried again is decided here, and nowhere else. */
+  /** The one place that decides whether a failed attempt is retried. */
   async #failed({ error, as, final }: Failure): Promise<Outcome> {
     const { retryCount, maxRetries } = this.record;
     const again =
-      !final && retryCount < maxRetries && isWorthRetry(this.#definition, error, this.#host.report);
+      !final && retryCount < maxRetries && isWorthRetry(this.definition, error, this.#host.report);
     const described = describeThrown(error);
-    const { onFailure } = this.#definition;
+    const { onFailure } = this.definition;
     const task = () =>
-      this.#ended(again ? "scheduled" : "failed", {
+      this.#taskAfter(again ? "scheduled" : "failed", {
         error: described,
         retryCount: again ? retryCount + 1 : retryCount,
       });
     if (onFailure) await this.#hook("onFailure", () => onFailure(task(), error));
     const failure = failureOf(as, described);
-    if (!again) return this.#as({ kind: "failed", ...failure });
-    const delay = retryDelay(this.#definition, retryCount + 1, error, this.#host.report);
-    return this.#as({ kind: "retry", delay, ...failure });
+    if (!again) return this.#outcome({ kind: "failed", ...failure });
+    const delay = retryDelay(this.definition, retryCount + 1, error, this.#host.report);
+    return this.#outcome({ kind: "retry", delay, ...failure });
   }
 
-  // ---- hooks and the task's own view ---------------------------------------------------------
+  /** The outcome when our own code threw: the app must not be able to cause this. */
+  #broken(error: unknown): Outcome {
+    return this.#outcome({ kind: "failed", ...failureOf("failed", describeThrown(error)) });
+  }
+
+  #outcome<K extends { kind: Outcome["kind"] }>(kind: K) {
+    const { id, generationId, workerId, startedAt } = this.record;
+    return { id, generationId, workerId, startedAt, ...kind };
+  }
+
+  // ---- hooks, and the end --------------------------------------------------------------------
 
   /** A hook that throws, or takes too long, is reported and changes nothing. */
   async #hook(name: string, call: () => unknown): Promise<void> {
-    const left = new Promise<void>((resolve) => {
-      this.#leave = resolve;
+    const skipped = new Promise<void>((resolve) => {
+      this.#stopWaiting = resolve;
     });
-    await runHook(`${name} of task "${this.record.func}" (${this.record.id})`, call, left, this.#host.report);
+    const where = `${name} of task "${this.record.func}" (${this.record.id})`;
+    await runHook(where, call, skipped, this.#host.report);
   }
 
-  /** The task as its row is about to be. */
-  #ended(
+  /** The task as its row will be once the outcome is settled. */
+  #taskAfter(
     status: "completed" | "scheduled" | "failed",
     changes: Partial<Pick<Task, "result" | "error" | "retryCount">>,
   ): Task {
     return { ...toTask(this.record), status, error: null, ...changes };
   }
 
-  #as<K extends { kind: Outcome["kind"] }>(outcome: K) {
-    const { id, generationId, workerId, startedAt } = this.record;
-    return { id, generationId, workerId, startedAt, ...outcome };
+  #finishWith(outcome: MaybePromise<Outcome>): void {
+    if (outcome instanceof Promise)
+      outcome.then(
+        (settled) => this.#finish(settled),
+        (error: unknown) => this.#finish(this.#broken(error)),
+      );
+    else this.#finish(outcome);
   }
+
+  #finish(outcome: Outcome | undefined): void {
+    if (this.#phase === "finished") return;
+    this.#phase = "finished";
+    this.#timer?.clear();
+    this.#onEnd(this, this.#released === "lost" ? undefined : outcome);
+  }
+
+  // ---- currentTask().within(tx).complete() ---------------------------------------------------
 
   #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
     return mapMaybe(this.#host.store.within(tx).settle(outcome), (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
-      this.#offered = { value, outcome };
+      this.#completedWithin = { value, outcome };
     }) as WithinResult<Tx, void>;
   }
 }

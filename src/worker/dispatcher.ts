@@ -5,13 +5,14 @@
 import { EventEmitter } from "node:events";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { after } from "../base/runtime/timers.ts";
-import { definitionNamed } from "../base/tasks/registry.ts";
+import { definitionNamed, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
 import type { Outcome, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-results.ts";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
+import type { Executor } from "./executor.ts";
 import { OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
@@ -29,6 +30,7 @@ export interface DispatcherHost {
   readonly concurrency: number;
   readonly context: unknown;
   readonly maxPayload: number;
+  executorOf(definition: TaskDefinition): Executor;
   /** The names of the functions that the worker runs, as of now. */
   funcs(): readonly string[];
   /** Others have taken the worker for dead, and deleted its row. */
@@ -83,6 +85,7 @@ export class Dispatcher {
       store: host.store,
       context: host.context,
       maxPayload: host.maxPayload,
+      executorOf: (definition) => host.executorOf(definition),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,

@@ -15,6 +15,7 @@ import type { Queue } from "../queue/queue.ts";
 import { ChangeListener } from "./change-listener.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { WorkerEmitter } from "./events.ts";
+import { type Executors, openExecutors } from "./executor.ts";
 import { Maintenance } from "./maintenance.ts";
 
 /** Milliseconds that a stop goes on trying to write what has ended, once its grace is over and the database fails. */
@@ -39,6 +40,7 @@ interface Run {
  * Events: see `WorkerEvents`. A listener that throws is reported and changes nothing.
  */
 export class Worker<C = unknown> extends WorkerEmitter {
+  readonly #queue: Queue;
   readonly #internals: QueueInternals;
   readonly #options: ReadWorkerOptions;
   #run: Run | undefined;
@@ -52,6 +54,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
   /** @throws TypeError for wrong options; UnregisteredFunctionError for a function of `tasks` that is not registered */
   constructor(queue: Queue, options?: WorkerOptions<C>) {
     super();
+    this.#queue = queue;
     this.#internals = internalsOf(queue);
     this.#options = readWorkerOptions(options);
     for (const fn of this.#options.tasks ?? []) refuseRemote(registrationOf(fn).definition);
@@ -118,12 +121,18 @@ export class Worker<C = unknown> extends WorkerEmitter {
       (listener) => this.#internals.store.watch(listener),
       onChange,
     );
-    const dispatcher = this.#newDispatcher(id, changeListener, () => maintenance.lookForDue());
+    const executors = openExecutors(this.#queue);
+    const dispatcher = this.#newDispatcher(id, executors, changeListener, () => maintenance.lookForDue());
     const maintenance = this.#newMaintenance(id);
-    return { id, dispatcher, changeListener, maintenance, undo: [] };
+    return { id, dispatcher, changeListener, maintenance, undo: [() => executors.close()] };
   }
 
-  #newDispatcher(workerId: string, changeListener: ChangeListener, onScheduled: () => void): Dispatcher {
+  #newDispatcher(
+    workerId: string,
+    executors: Executors,
+    changeListener: ChangeListener,
+    onScheduled: () => void,
+  ): Dispatcher {
     const { store, wakeups, options } = this.#internals;
     const { concurrency, queueName, context } = this.#options;
     return new Dispatcher({
@@ -134,6 +143,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       concurrency,
       context,
       maxPayload: options.maxPayload,
+      executorOf: (definition) => executors.executorOf(definition),
       funcs: () => this.#funcs(),
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,

@@ -105,7 +105,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "corrupt-args-are-tried-again",
     why: "A row that nobody can read is tried four times, with backoff.",
-    in: "RunningAttempt.#begin",
+    in: "RunningAttempt.#start",
     find: "final: true",
     replace: "final: false",
     caughtBy: {
