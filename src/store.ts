@@ -1,15 +1,16 @@
 /**
- * Store: the boundary between what a queue does and how a database does it.
+ * Store: the boundary between the queue's logic and the database.
  *
- * Everything above it (queue, worker, upkeep) is the same for each database; everything below it
- * (`stores/`) knows SQL and drivers and no policy. Promises of every implementation:
+ * Everything above it (queue, worker, features) is the same for each database. Everything below it (`stores/`) knows SQL
+ * and drivers, and makes no decision about retries, leases or schedules. A store has four facets: `TaskStore`,
+ * `WorkerStore`, `TransactionalStore`, `TransferStore`. Each method of each store keeps these promises:
  *
- * - Each method is atomic: it happens whole or not at all, and may be called again after an error.
- * - A busy or locked database is waited for without blocking the event loop; callers see a
- *   `DatabaseError` only when that is hopeless.
- * - A state change names the generation it read. Where the row has moved on, nothing is written and
- *   the method says so; it never waits for another's row, and never overwrites one.
- * - JSON comes and goes as text, times as milliseconds since 1970.
+ * - Atomic: a method happens completely or not at all. After an error it may be called again.
+ * - Patient: a busy or locked database is retried without blocking the event loop. A `DatabaseError` means that waiting
+ *   does not help.
+ * - Fenced: a state change is an UPDATE that names the generation that was read, and adds one to it. When the row has
+ *   moved on, the method writes nothing and says so. It never overwrites the change of another writer.
+ * - Plain values: JSON is text, times are milliseconds since 1970, on each database.
  */
 
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
@@ -17,7 +18,7 @@ import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
 /** A value, or a promise of one on drivers that are asynchronous. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** What an enqueue writes; the rest of the row has the database's defaults. */
+/** The columns that an enqueue writes. All others get the database's defaults. */
 export type NewTask = {
   func: string;
   args: string;
@@ -26,46 +27,46 @@ export type NewTask = {
   priority: number;
   queueName: string;
   maxRetries: number;
-  /** Milliseconds since 1970; a moment to come makes the task `scheduled`. */
+  /** Milliseconds since 1970; a time in the future makes the task `scheduled`. */
   waitUntil: number | null;
-  /** Milliseconds from the database's own now; makes the task `scheduled`. Excludes `waitUntil`. */
+  /** Milliseconds from now by the database's clock; makes the task `scheduled`. Not together with `waitUntil`. */
   delay: number | null;
   timeout: number | null;
   requestId: string | null;
   uniqueKey: string | null;
 };
 
-/** The id of the row that holds the task: a new one, or the unfinished one that holds its unique key. */
+/** The answer to one inserted task: its id, or the id of the unfinished task that already holds its unique key. */
 export interface Inserted {
   id: number;
   duplicate: boolean;
 }
 
-/** Who asks for tasks, and for which. */
+/** The worker that claims, and the tasks that it can run. */
 export interface ClaimRequest {
   workerId: string;
   queueNames: readonly string[];
-  /** The functions that the worker knows: no other task is touched. */
+  /** The names of the functions that the worker has registered. Tasks of other functions are not touched. */
   funcs: readonly string[];
   limit: number;
-  /** How many of them may be crash-sensitive (`isCrashSensitive`). Default: all. */
+  /** How many of the claimed tasks may be crash-sensitive (`isCrashSensitive`). @default limit */
   crashSensitive?: number;
 }
 
-/** Proof of ownership: the generation that a claim gave. */
+/** A task at one generation: what each state change names, and a worker's proof that it owns the task. */
 export type TaskVersion = {
   id: number;
   generationId: number;
 };
 
-/** Where a task stands. */
+/** The generation and the status of a task. */
 export interface TaskState extends TaskVersion {
   status: TaskStatus;
 }
 
-/** Where one attempt leaves its task. `interrupted`: handed back, and nothing charged. */
+/** The result of one attempt. `interrupted`: the task becomes pending again, and no retry is charged. */
 export type Outcome = TaskVersion & {
-  /** For the attempt's row: the worker that ran it, and when it began. */
+  /** For the row in `dbq_attempts`: the worker that ran the attempt, and when it started. */
   workerId: string | null;
   startedAt: number | null;
 } & (
@@ -79,7 +80,7 @@ export type Outcome = TaskVersion & {
 
 export type OutcomeKind = Outcome["kind"];
 
-/** What `dbq_attempts` keeps of an attempt that did not end well. */
+/** The row in `dbq_attempts` of an attempt that did not complete. */
 export interface AttemptRecord {
   outcome: AttemptOutcome;
   errorName: string | null;
@@ -95,26 +96,26 @@ export interface StoredAttempt extends AttemptRecord {
   endedAt: number;
 }
 
-/** One step of a worker's life: settle what has ended, then claim for the slots that this freed. */
+/** One cycle of a worker: settle the outcomes, then claim tasks for the slots that this freed. */
 export interface SettleAndClaim {
   outcomes: readonly Outcome[];
   claim: ClaimRequest | undefined;
 }
 
 export interface SettleAndClaimResult {
-  /** For each outcome, in order: whether it was accepted. False: somebody else had moved the task. */
+  /** For each outcome, in order: whether it was accepted. False: the task's generation had changed. */
   settled: boolean[];
-  /** The claimed tasks as they now are, highest priority first, then oldest. */
+  /** The claimed tasks as their rows are after the claim, highest priority first, then oldest. */
   claimed: TaskRecord[];
-  /** Whether there may be more to claim: the limit was reached, others were quicker, or not everything was looked at. */
+  /** Whether another claim may find more: the limit was reached, other workers were faster, or candidates were left unread. */
   more: boolean;
-  /** False: the worker's own row was found to be gone. Others think it dead, and it must register before it claims. */
+  /** False: the worker's row is gone, so another process has declared it dead. It must register before it can claim. */
   registered: boolean;
-  /** What the claim failed with, where it is no part of the transaction that settles: that was done. */
+  /** Where the claim has a transaction of its own: the error that it failed with. The outcomes were settled all the same. */
   failure?: unknown;
 }
 
-/** What identifies a process to the others on its host. */
+/** Identifies a process to other processes on its host. */
 export interface ProcessIdentity {
   host: string;
   bootId: string | null;
@@ -127,7 +128,7 @@ export interface NewWorker extends ProcessIdentity {
   id: string;
   queueNames: readonly string[];
   concurrency: number;
-  /** Milliseconds without a heartbeat after which others may take its tasks. */
+  /** Milliseconds without a heartbeat after which other processes may rescue the worker's tasks. */
   lease: number;
 }
 
@@ -137,7 +138,7 @@ export interface WorkerRecord extends NewWorker {
   beat: number;
   /** Milliseconds since the last heartbeat by the database's clock; negative after a step back. */
   heartbeatAge: number;
-  /** Whether the database session that it holds while it lives is there; null: it has none that anybody could see end. */
+  /** Whether the worker's own database session still exists; null: it has none that other sessions could observe. */
   sessionLives: boolean | null;
 }
 
@@ -156,7 +157,7 @@ export interface PurgeFilter {
   includeRunning: boolean;
 }
 
-/** How many tasks there are of one function in one status. */
+/** The number of tasks of one function in one status. */
 export interface TaskCount {
   queueName: string;
   func: string;
@@ -164,222 +165,266 @@ export interface TaskCount {
   count: number;
 }
 
-/** Milliseconds that finished tasks are kept; `Infinity`: for ever. */
+/** Milliseconds that finished tasks are kept; `Infinity`: forever. */
 export type Retention = Readonly<Record<"completed" | "cancelled" | "failed", number>>;
 
-/** An operator's action: the row as it is now, and whether this call changed it. */
+/** The answer to an operator's action: the row as it is now, and whether this call changed it. */
 export type Operated = { record: TaskRecord; changed: boolean } | undefined;
 
-/** The same writes inside a transaction that the caller owns; synchronous where its driver is. */
+/** Writes inside a transaction that the caller owns. Synchronous where the driver is. */
 export interface StoreTransaction {
   insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): MaybePromise<Inserted[]>;
   settle(outcome: Outcome): MaybePromise<boolean>;
 }
 
-/** `report`: say which were duplicates. `refuse`: given for each task, those that must not be one; throws `DuplicateTaskError` before any write. */
+/**
+ * `report`: answer a duplicate with the id of the task that holds the key. `refuse`, true or false for each task: throw a
+ * `DuplicateTaskError` before any write when one of these tasks is a duplicate.
+ */
 export type DuplicatePolicy = "report" | { refuse: readonly boolean[] };
 
-/** A statement of fact about a store, for `doctor`. */
+/** A fact about a database, for `dbq doctor`. */
 export interface Diagnosis {
   name: string;
   value: string | number | boolean | null;
-  /** What is wrong with it, and what to do; absent when all is well. */
+  /** What is wrong and what to do about it. Absent when nothing is wrong. */
   warning?: string;
 }
 
-export interface Store {
-  /** Whether its transactions run to their end without waiting, so that their callbacks must too. */
-  readonly synchronous: boolean;
-
-  /** Inserts in order, each with its own answer; none when one is refused. */
+/** Tasks as rows: what a queue writes, reads and operates. */
+export interface TaskStore {
+  /**
+   * Inserts tasks in the given order; all of them, or none when one is refused. Ids grow in that order.
+   * A task whose unique key an unfinished task holds is not inserted: its answer is the holder's id with `duplicate: true`.
+   * Two concurrent inserts of one key never both succeed.
+   * @throws DuplicateTaskError under a policy that refuses duplicates; OutcomeUnknownError when the connection broke
+   *   during the commit and no unique key can show whether the tasks were inserted
+   */
   insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Promise<Inserted[]>;
 
-  /**
-   * Binds to a transaction (or plain database object) of the caller's.
-   * @throws TypeError for anything else; AsyncTransactionError, here or on use, when it has ended.
-   */
-  within(tx: unknown): StoreTransaction;
-
-  /** Opens a transaction that may write from its first statement on, and gives it the caller's own Drizzle handle. */
-  transaction<T>(fn: (tx: unknown) => MaybePromise<T>): Promise<T>;
-
-  /** The tasks that exist of these, in no order. */
+  /** Reads these tasks, in no order. Ids without a row are left out. */
   get(ids: readonly number[]): Promise<TaskRecord[]>;
 
-  /** Newest first, from below the id `after`. */
+  /** Reads the newest tasks that match, newest first, with ids below `after`; at most `limit`. */
   list(filter: TaskFilter, limit: number, after: number | undefined): Promise<TaskRecord[]>;
 
+  /** Counts the tasks that match by queue, function and status. Reads each of them: not for a hot path. */
   count(filter: TaskFilter): Promise<TaskCount[]>;
 
-  /** Whether nothing in these queues is pending or running. Cheap beside any number of finished tasks. */
+  /** Whether no task of these queues is pending or running. The cost does not depend on how many tasks have finished. */
   idle(queueNames: readonly string[]): Promise<boolean>;
 
-  /** Attempts of one task that did not end well, oldest first. */
+  /** The recorded attempts of one task, oldest first. Only attempts that did not complete are recorded. */
   attempts(taskId: number): Promise<StoredAttempt[]>;
 
-  /**
-   * Settles, then claims, in one transaction. Two workers never hold one generation of a task: a
-   * claim is an UPDATE that names the generation read, and a row count of 0 sends it on to what is left.
-   */
-  settleAndClaim(turn: SettleAndClaim): Promise<SettleAndClaimResult>;
-
-  /** Of these tasks, in no order, those that have finished, and the ids of those that do not exist. One query. */
+  /** One query: of these tasks, in no order, the finished ones as records, and as `gone` the ids that have no row. */
   findEnded(ids: readonly number[]): Promise<{ tasks: TaskRecord[]; gone: number[] }>;
 
-  /** The running tasks of a worker, as far as the database knows. */
-  heldBy(workerId: string): Promise<TaskVersion[]>;
-
-  /** Where these tasks stand, in no order; the ones that do not exist are left out. Cheap: no JSON is read. */
+  /** The generations and statuses of these tasks, in no order. Ids without a row are left out. Reads no JSON, so it is cheap. */
   taskStates(ids: readonly number[]): Promise<TaskState[]>;
 
-  /** Notes how far running tasks are; without effect on those no longer held. Not a state change. */
-  progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Promise<void>;
-
-  /** Ends an unfinished task as cancelled; leaves a finished one as it is. */
+  /**
+   * Ends an unfinished task as cancelled, and records the attempt if one was running. Leaves a finished task as it is.
+   * Reads the row again when another writer moved it in between, so the answer is never stale; undefined: no such task.
+   */
   cancel(id: number, error: string): Promise<Operated>;
 
   /**
-   * Makes a task that is not running pending now, with no retries charged.
-   * @throws DuplicateTaskError when an unfinished task holds its unique key.
+   * Makes a task that is not running pending now, with a retry count of 0. Leaves a pending or running one as it is.
+   * Reads the row again when another writer moved it in between; undefined: no such task.
+   * @throws DuplicateTaskError when another unfinished task holds its unique key
    */
   retry(id: number): Promise<Operated>;
 
   /**
-   * Looks at the next `limit` tasks whose ids are above `after`, and deletes those of them that the filter names, with
-   * their attempts. Running ones only when told to. `last`: where to go on; undefined when there are no more.
+   * One batch of a purge: examines the next `limit` tasks by id above `after`, and deletes those that match with their
+   * attempts; running ones only with `includeRunning`. The examined rows stay locked until the deletion is committed.
+   * `last`: the id to go on from; undefined when the end of the table was reached.
    */
   purge(
     filter: PurgeFilter,
     limit: number,
     after: number,
   ): Promise<{ purged: number; last: number | undefined }>;
+}
 
-  /** Makes due tasks pending, at most `limit`; `nextDue`: milliseconds until the next one, if any. */
-  promote(limit: number): Promise<{ promoted: number; nextDue: number | undefined }>;
-
-  /** Deletes tasks that ended longer ago than their retention, at most `limit` of them. */
-  prune(retention: Retention, limit: number): Promise<number>;
-
+/** What a worker needs: its row and heartbeat, claims and outcomes, and the maintenance that any worker does for all. */
+export interface WorkerStore {
+  /** Inserts the worker's row. A claim needs it, and another process can rescue the worker's tasks only by it. */
   register(worker: NewWorker): Promise<void>;
 
-  /** Hands back what the worker still holds, uncharged, and removes its row. Returns how many were handed back. */
+  /** Makes the worker's running tasks pending with no retry charged, and deletes its row. Returns how many tasks that were. */
   unregister(workerId: string): Promise<number>;
 
   /**
-   * Beats for a worker, if possible from where a blocked event loop cannot stop it. Returns what stops it.
-   * `onLost` is called when the worker's row is gone: others have taken its tasks.
+   * Sends a heartbeat every `every` milliseconds, from a thread of its own where the database allows, so that a blocked
+   * event loop does not look like a dead worker. Calls `onLost` when the worker's row is gone: another process has
+   * rescued its tasks. Returns a function that stops the heartbeats.
    */
   keepAlive(workerId: string, every: number, onLost: () => void): Promise<() => Promise<void>>;
 
-  workers(): Promise<WorkerRecord[]>;
-
-  /** One heartbeat, now. False: the worker's row is gone. */
+  /** Sends one heartbeat. False: the worker's row is gone. */
   heartbeat(workerId: string): Promise<boolean>;
 
+  /** All registered workers, oldest first. */
+  workers(): Promise<WorkerRecord[]>;
+
   /**
-   * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has
-   * none left. Does nothing when the worker has beaten since `beat` was read. What somebody else holds is left for the
-   * next call, and the worker's row with it. Returns the number of tasks freed.
+   * Settles outcomes, then claims tasks, in one transaction where the database allows.
+   *
+   * - Generations: each outcome and each claim is an UPDATE that names the generation that was read. An outcome whose
+   *   task has moved on changes nothing, and its `settled` is false. Two workers never hold one generation of a task.
+   * - Locks: on servers a claim passes over rows that other transactions have locked. A claim that finds nothing writes
+   *   nothing. The worker's own row is locked against deletion, so that a rescue and a claim exclude each other.
+   * - Order: highest priority first, then oldest, among the tasks that the admission policies (`AdmissionPolicy` in
+   *   `stores/sql/admission.ts`) allow. Refused tasks do not hide those behind them, within the policies' bound.
+   * @throws OutcomeUnknownError when the connection broke during the commit: the caller reads `heldBy` and settles again
+   */
+  settleAndClaim(cycle: SettleAndClaim): Promise<SettleAndClaimResult>;
+
+  /** The running tasks whose rows name this worker, in no order. */
+  heldBy(workerId: string): Promise<TaskVersion[]>;
+
+  /**
+   * Writes the progress of running tasks. Skips a task whose generation has changed. No state change: generations stay,
+   * and nobody is notified.
+   */
+  progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Promise<void>;
+
+  /**
+   * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has no
+   * retry left. Does nothing when the worker has sent a heartbeat since `beat` was read. Tasks that another transaction
+   * has locked are left for the next call, and the worker's row with them. Returns the number of tasks freed.
    */
   rescue(workerId: string, beat: number): Promise<number>;
 
-  /** The same for tasks that run, by their row, for more than `age` milliseconds under a worker that does not exist. */
+  /** Frees, as `rescue` does, the tasks that have run for more than `age` milliseconds under a worker that has no row. */
   rescueOrphans(age: number): Promise<number>;
 
-  /** Calls back when another connection may have changed something: a hint, which may be lost or repeated. Returns what stops it. */
+  /** Makes due tasks pending, at most `limit`; `nextDue`: milliseconds until the next one, undefined when there is none. */
+  promote(limit: number): Promise<{ promoted: number; nextDue: number | undefined }>;
+
+  /** Deletes finished tasks that are older than their retention, with their attempts; at most `limit`. Returns how many. */
+  prune(retention: Retention, limit: number): Promise<number>;
+}
+
+/** Writes inside transactions that the app also uses. */
+export interface TransactionalStore {
+  /** True: transactions block the event loop from begin to end, so their callbacks must be synchronous. */
+  readonly synchronous: boolean;
+
+  /**
+   * Binds to a Drizzle transaction or database of the caller's. What is written becomes visible when that transaction
+   * commits, and never exists when it rolls back.
+   * @throws TypeError for anything else; AsyncTransactionError, here or on use, after the transaction has ended
+   */
+  within(tx: unknown): StoreTransaction;
+
+  /**
+   * Runs `fn` in a transaction of its own that may write from its first statement on, and passes it the Drizzle handle.
+   * Waits for locks before `fn` begins; `fn` is never run twice.
+   */
+  transaction<T>(fn: (tx: unknown) => MaybePromise<T>): Promise<T>;
+}
+
+/** A queue's database: all facets, and its life. Take the facet that you need, or a `Pick` of it. */
+export interface Store extends TaskStore, WorkerStore, TransactionalStore {
+  /** What moving the queue to another database needs. */
+  readonly transfer: TransferStore;
+
+  /**
+   * Calls `listener` when another connection may have changed something. A hint: it may be lost, repeated, or wrong.
+   * Returns a function that stops it.
+   */
   watch(listener: () => void): () => void;
 
   /** Facts about the database, in the order to show them. */
   diagnose(): Promise<Diagnosis[]>;
 
-  /** What a move to another database needs. */
-  readonly transfer: TransferStore;
-
+  /** Closes connections and files that the store opened itself. */
   close(): Promise<void>;
 }
-/**
- * What a store offers to the move of its queue to another database (`move.ts`): rows as plain values, and a mark that says
- * how far a move has come, kept in a table of its own (`dbq_move`) in both databases.
- */
 
-/** The tables that are carried over, in this order. */
+/** The tables that a move copies, in this order. */
 export const movedTables = ["dbq_tasks", "dbq_attempts"] as const;
 
 export type MovedTable = (typeof movedTables)[number];
 
 /**
- * A row: the values of all columns, in an order that is the same for each database, the id first. JSON as text, times as
- * milliseconds since 1970; `undefined` where the row has something that cannot be carried over, such as a number beyond 2^53.
+ * A row as plain values: all columns, in an order that is the same for each database, the id first. JSON as text, times as
+ * milliseconds since 1970; `undefined` for a value that cannot be copied exactly, such as a number beyond 2^53.
  */
 export type MovedRow = readonly [id: number, ...values: (string | number | null | undefined)[]];
 
-/** What tells a row from how it was, without its payload. */
+/** Shows whether a row has changed since it was read, without its payload. */
 export interface RowVersion {
   id: number;
-  /** Bytes of its texts, without those that are short. */
+  /** Bytes of the row's text columns, except short ones. */
   bytes: number;
   /** Whether it is an unfinished task with a unique key. */
   keyed: boolean;
   /**
-   * Another one after each change of the row by dbq, as each adds to its generation or sets its time; and after one by plain
-   * SQL of what decides when, where and how often a task runs, or of the length of another text.
+   * Changes with each change that dbq makes to the row, since each adds to the generation or sets a time. Changes too when
+   * plain SQL changes the columns that decide when, where and how often a task runs, or the length of another text.
    */
   version: string;
 }
 
 /**
- * In the old database: `copying` while it is read, and free to be used; `closing` while it takes nothing more and the last
- * rows follow; then `moved`. In the new one: `preparing`, `filling`, `filled`.
+ * Of the source: `copying` while rows are copied and the queue stays in use; `closing` while writers are refused and the
+ * last rows are copied; then `moved`. Of the target: `preparing`, `filling`, `filled`.
  */
 export type TransferPhase = "copying" | "closing" | "moved" | "preparing" | "filling" | "filled";
 
-/** Whether the tasks of this database go, or have gone, to another one: what is deleted here now would be there. */
-export const isSource = (state: TransferPhase): boolean => state === "closing" || state === "moved";
+/** Whether this database's tasks are, or are about to be, in another database: a row deleted here would still exist there. */
+export const isSource = (phase: TransferPhase): boolean => phase === "closing" || phase === "moved";
 
+/** How far a move has come. Each of the two databases has its own, in its table `dbq_move`. */
 export interface TransferState {
-  /** The same in both databases, and whenever the move goes on. */
+  /** The same in both databases, and stays the same when an interrupted move is continued. */
   moveId: string;
-  /** Whoever goes on with it: who did so before can do nothing any more. */
+  /** The id of the current run. It fences off earlier runs of the same move. */
   run: string;
   phase: TransferPhase;
-  /** What the other database is called. */
+  /** The name of the other database. */
   other: string;
-  /** What those are told whom a sealed database refuses. */
+  /** The message of the error that writers get while this database is frozen. */
   refusal: string;
 }
 
+/** What `dbq move` needs of a database: reading and writing rows as plain values, and the state of the move. */
 export interface TransferStore {
-  /** What was set last; undefined: this database has no part in a move. */
+  /** The state of the move that this database is part of; undefined: it is part of none. */
   state(): Promise<TransferState | undefined>;
 
-  /** Sets a mark in the place of the one that was seen. False: there is another one by now. */
-  setState(mark: TransferState | undefined, seen: TransferState | undefined): Promise<boolean>;
+  /** Replaces the state, if it is still `expected`. False: another run has changed it. */
+  setState(next: TransferState | undefined, expected: TransferState | undefined): Promise<boolean>;
 
-  /** From one state to another. False: it is in neither, or somebody else's. */
+  /** Changes the phase of this run's state. True when it is `to` afterwards. False: another run owns the move, or the phase was neither. */
   advance(run: string, from: TransferPhase, to: TransferPhase): Promise<boolean>;
 
   /**
-   * From here on every insert and change of a task, and every new worker, is refused, whoever tries it and however:
-   * by the database itself; when it is `closing` or `moved`, each delete of a task too. Waits for what is under way.
-   * @returns false, and nobody is refused, when the mark is not this run's: another one came while this one stood still
+   * Makes the database itself refuse every insert and change of a task and every new worker, from any client; in the phases
+   * `closing` and `moved` also every deletion of a task. Waits for writers that have already begun.
+   * @returns false, and changes nothing, when the state belongs to another run
    */
   freeze(run: string): Promise<boolean>;
 
-  /** @returns false, and what is sealed stays so, when the mark is not this run's */
+  /** Ends `freeze`. @returns false, and the database stays frozen, when the state belongs to another run */
   unfreeze(run: string): Promise<boolean>;
 
-  /** How many rows there are. */
+  /** The number of rows. */
   size(table: MovedTable): Promise<number>;
 
-  /** Of the next rows whose ids are above `after`, by their ids. @throws DatabaseError that names an id beyond 2^53 */
+  /** The versions of the next `limit` rows above the id `after`, by id. @throws DatabaseError that names an id beyond 2^53 */
   rowVersions(table: MovedTable, after: number, limit: number): Promise<RowVersion[]>;
 
-  /** Those of the rows that there are, by their ids. */
+  /** Reads these rows, by id. Ids without a row are left out. */
   read(table: MovedTable, ids: readonly number[]): Promise<MovedRow[]>;
 
   /**
-   * Deletes the rows with the ids in `removed`, then inserts `rows` as they are, through the seal.
-   * @returns false, and nothing is written, when this run is not `filling` this database
+   * Deletes the rows with the ids in `removed`, then inserts `rows` unchanged, although the database is frozen.
+   * @returns false, and writes nothing, when this run is not `filling` this database
    */
   write(
     run: string,
@@ -388,12 +433,12 @@ export interface TransferStore {
     removed: readonly number[],
   ): Promise<boolean>;
 
-  /** Deletes the unfinished tasks that hold a unique key. False as for `write`. */
+  /** Deletes the unfinished tasks that have a unique key. False as for `write`. */
   removeKeyedTasks(run: string): Promise<boolean>;
 
-  /** The largest id up to 2^53 that was ever given in this table; 0 before the first. */
+  /** The largest id up to 2^53 that this table has ever given; 0 before the first. */
   lastId(table: MovedTable): Promise<number>;
 
-  /** No row that is inserted from here on has an id up to this one. */
+  /** Makes every row that is inserted from now on get an id above this one. */
   setLastId(table: MovedTable, id: number): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /** The real store on a server: the server's own clock shows what `Date` does, and its statements can be made to fail. */
 import type { Store } from "../../src/store.ts";
-import { attemptColumns, taskColumns, workerColumns } from "../../src/stores/sql/rows.ts";
+import { columnsOf, kindOf, type Table } from "../../src/stores/sql/columns.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { Freedom, Heads } from "./following.ts";
 import { type RealStore, type Row, rowsOf, snakeCase } from "./real-store.ts";
@@ -22,23 +22,9 @@ export interface Server {
   close(): Promise<void>;
 }
 
-const isTime = (column: string) => /_at$|^wait_until$/.test(column);
+const tables = ["dbq_tasks", "dbq_attempts", "dbq_workers"] as const;
 
-const numbers = new Set(
-  [
-    ...["id", "generation_id", "priority", "retry_count", "max_retries", "timeout", "progress"],
-    ...["task_id", "concurrency", "lease", "pid", "beat"],
-  ].map(String),
-);
-
-const tables = {
-  dbq_tasks: taskColumns,
-  dbq_attempts: `id, ${attemptColumns}`,
-  dbq_workers: `${workerColumns}, session`,
-};
-
-const isNumber = (table: string, column: string) =>
-  isTime(column) || (numbers.has(column) && !(table === "dbq_workers" && column === "id"));
+const isTime = (table: Table, column: string) => kindOf(table, column) === "time";
 
 export class RealServer implements RealStore {
   readonly store: Store;
@@ -55,16 +41,15 @@ export class RealServer implements RealStore {
     this.failing = (fault, call) => wire.failing(fault, call);
     this.#server = server;
     this.#wire = wire;
-    this.#questions = Object.entries(tables)
-      .map(([table, columns]) => `select ${this.#read(columns)} from ${table} order by id`)
+    this.#questions = tables
+      .map((table) => `select ${this.#read(table)} from ${table} order by id`)
       .join("; ");
   }
 
-  #read(columns: string): string {
+  #read(table: Table): string {
     const { millis, text } = this.#server;
-    return columns
-      .split(/,\s*/)
-      .map((column) => `${isTime(column) ? millis(column) : text(column)} as ${column}`)
+    return columnsOf(table)
+      .map((column) => `${isTime(table, column) ? millis(column) : text(column)} as ${column}`)
       .join(", ");
   }
 
@@ -74,7 +59,7 @@ export class RealServer implements RealStore {
 
   async rows() {
     const found = await this.#server.ask(this.#questions);
-    const [tasks = [], attempts = [], workers = []] = Object.keys(tables).map((table, i) =>
+    const [tasks = [], attempts = [], workers = []] = tables.map((table, i) =>
       (found[i] ?? []).map((row) => decoded(table, row)),
     );
     return rowsOf(byId(tasks), byId(attempts), workers);
@@ -83,7 +68,9 @@ export class RealServer implements RealStore {
   async put(row: Partial<TaskRecord>): Promise<number> {
     const columns = Object.keys(row).map(snakeCase);
     const { time, parameter, insert } = this.#server;
-    const written = columns.map((column, i) => (isTime(column) ? time(parameter(i)) : parameter(i)));
+    const written = columns.map((column, i) =>
+      isTime("dbq_tasks", column) ? time(parameter(i)) : parameter(i),
+    );
     return await insert(columns, written, Object.values(row));
   }
 
@@ -105,10 +92,10 @@ export class RealServer implements RealStore {
 /** As text they would be in the order of text. */
 const byId = (rows: Row[]) => rows.sort((a, b) => Number(a.id) - Number(b.id));
 
-function decoded(table: string, row: Row): Row {
+function decoded(table: Table, row: Row): Row {
   const entries = Object.entries(row).map(([column, value]) => [
     column,
-    value !== null && isNumber(table, column) ? Number(value) : value,
+    value !== null && /^(integer|time|real)$/.test(kindOf(table, column)) ? Number(value) : value,
   ]);
   return Object.fromEntries(entries);
 }

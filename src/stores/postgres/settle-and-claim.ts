@@ -3,11 +3,12 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { ClaimRequest, Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
+import { listed } from "../sql/columns.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { notifyChange, type Program, rows, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, type Row, toClaimed } from "../sql/rows.ts";
-import { itemColumns, itemOf, listed, type Params, type Statement } from "../sql/statements.ts";
+import { itemColumns, itemOf, type Params, type Statement } from "../sql/statements.ts";
 import type { Operations } from "../sql/tasks.ts";
 import { type ClaimCursor, ClaimCursors } from "./claim-cursor.ts";
 
@@ -48,8 +49,8 @@ function seenOf(p: Params, i: number): SQL {
 
 function settleAndClaimStatement(d: Dialect, settled: (p: Params) => SQL): (n: number) => Statement {
   const now = sql.raw("statement_timestamp()");
-  const columns = listed(d, candidateColumns);
-  const nulls = sql.raw(candidateColumns.replace(/\w+/g, "null"));
+  const columns = listed(d, "dbq_tasks", candidateColumns);
+  const nulls = sql.raw(candidateColumns.map(() => "null").join(", "));
   return (n) => (p) =>
     sql`
     with settled as (${settled(p)}),

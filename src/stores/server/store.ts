@@ -2,8 +2,8 @@ import { repeat } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import type { Diagnosis, MaybePromise, Store } from "../../store.ts";
+import { columnsOf } from "../sql/columns.ts";
 import { Heartbeat } from "../sql/heartbeat.ts";
-import { attemptColumns, taskColumns, workerColumns } from "../sql/rows.ts";
 import { methodsOver, settleAndClaim } from "../sql/store-methods.ts";
 import type { Operations } from "../sql/tasks.ts";
 import { transferFactsOf } from "../sql/transfer.ts";
@@ -96,12 +96,8 @@ async function prepare(
 ): Promise<Strategy> {
   if (options.migrate) await migrateServer(asked, kind.migrations, place);
   try {
-    for (const [table, columns] of [
-      ["dbq_tasks", taskColumns],
-      ["dbq_attempts", attemptColumns],
-      ["dbq_workers", `${workerColumns}, session`],
-    ] as const)
-      await asked.query(`select ${columns} from ${table} limit 0`, []);
+    for (const table of ["dbq_tasks", "dbq_attempts", "dbq_workers"] as const)
+      await asked.query(`select ${columnsOf(table).join(", ")} from ${table} limit 0`, []);
   } catch (error) {
     const missing = missingIn(error);
     if (missing === undefined) throw error;

@@ -1,9 +1,11 @@
 /** The questions whose text depends on what is asked: what may be claimed, lists, counts. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
+import { listed } from "./columns.ts";
 import type { Dialect } from "./dialect.ts";
 import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
-import { listed, type Params, type Statement } from "./statements.ts";
+import type { Params, Statement } from "./statements.ts";
+import { isIn } from "./statuses.ts";
 
 /** The names of a probe's parameters: its queue and its function. */
 export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
@@ -15,7 +17,7 @@ export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
  */
 export function claimable(d: Dialect): (probes: number) => Statement {
   const made = new Map<number, Statement>();
-  const columns = listed(d, candidateColumns);
+  const columns = listed(d, "dbq_tasks", candidateColumns);
   return (count) => {
     const statement = made.get(count) ?? probes(d, columns, count);
     made.set(count, statement);
@@ -44,12 +46,10 @@ export function probes(d: Dialect, columns: SQL, count: number): Statement {
 
 /** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
 export function queries(d: Dialect) {
-  const columns = listed(d, taskColumns);
+  const columns = listed(d, "dbq_tasks", taskColumns);
   const matching = (filter: TaskFilter): SQL => {
     const terms: SQL[] = [sql`1 = 1`];
-    // Written out: a partial index cannot be used for a parameter. They are statuses, nothing that a user wrote.
-    if (filter.status)
-      terms.push(sql.raw(`status in (${filter.status.map((status) => `'${status}'`).join(", ")})`));
+    if (filter.status) terms.push(sql.raw(isIn(filter.status)));
     for (const [column, name] of [
       ["func", filter.func],
       ["queue_name", filter.queueName],

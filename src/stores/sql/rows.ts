@@ -4,6 +4,7 @@
  */
 import type { StoredAttempt, TaskCount, TaskState, TaskVersion, WorkerRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "../../task.ts";
+import { columnsOf, positionsIn } from "./columns.ts";
 
 export type Row = readonly unknown[];
 
@@ -13,124 +14,143 @@ const intOrNull = (value: unknown): number | null => (value === null ? null : Nu
 const text = (value: unknown): string => value as string;
 const textOrNull = (value: unknown): string | null => value as string | null;
 
-export const taskColumns = `id, func, args, kwargs, result, error, status, generation_id, created_at, updated_at, priority,
-  queue_name, retry_count, max_retries, wait_until, worker_id, started_at, finished_at, request_id, unique_key, meta,
-  timeout, progress, progress_note`;
+export const taskColumns = columnsOf("dbq_tasks");
+
+const task = positionsIn(taskColumns);
 
 export function toTaskRecord(row: Row): TaskRecord {
   return {
-    id: int(row[0]),
-    func: text(row[1]),
-    args: text(row[2]),
-    kwargs: text(row[3]),
-    result: textOrNull(row[4]),
-    error: textOrNull(row[5]),
-    status: row[6] as TaskStatus,
-    generationId: int(row[7]),
-    createdAt: int(row[8]),
-    updatedAt: int(row[9]),
-    priority: int(row[10]),
-    queueName: text(row[11]),
-    retryCount: int(row[12]),
-    maxRetries: int(row[13]),
-    waitUntil: intOrNull(row[14]),
-    workerId: textOrNull(row[15]),
-    startedAt: intOrNull(row[16]),
-    finishedAt: intOrNull(row[17]),
-    requestId: textOrNull(row[18]),
-    uniqueKey: textOrNull(row[19]),
-    meta: text(row[20]),
-    timeout: intOrNull(row[21]),
-    progress: intOrNull(row[22]),
-    progressNote: textOrNull(row[23]),
+    id: int(row[task.id]),
+    func: text(row[task.func]),
+    args: text(row[task.args]),
+    kwargs: text(row[task.kwargs]),
+    result: textOrNull(row[task.result]),
+    error: textOrNull(row[task.error]),
+    status: row[task.status] as TaskStatus,
+    generationId: int(row[task.generation_id]),
+    createdAt: int(row[task.created_at]),
+    updatedAt: int(row[task.updated_at]),
+    priority: int(row[task.priority]),
+    queueName: text(row[task.queue_name]),
+    retryCount: int(row[task.retry_count]),
+    maxRetries: int(row[task.max_retries]),
+    waitUntil: intOrNull(row[task.wait_until]),
+    workerId: textOrNull(row[task.worker_id]),
+    startedAt: intOrNull(row[task.started_at]),
+    finishedAt: intOrNull(row[task.finished_at]),
+    requestId: textOrNull(row[task.request_id]),
+    uniqueKey: textOrNull(row[task.unique_key]),
+    meta: text(row[task.meta]),
+    timeout: intOrNull(row[task.timeout]),
+    progress: intOrNull(row[task.progress]),
+    progressNote: textOrNull(row[task.progress_note]),
   };
 }
 
 /** What a claim does not change: each column that is read costs 0.1 µs, as much as a step of the claim itself. */
-export const candidateColumns = `id, generation_id, func, args, kwargs, error, created_at, priority, queue_name,
-  retry_count, max_retries, wait_until, request_id, unique_key, meta, timeout`;
+export const candidateColumns = [
+  "id",
+  "generation_id",
+  "func",
+  "args",
+  "kwargs",
+  "error",
+  "created_at",
+  "priority",
+  "queue_name",
+  "retry_count",
+  "max_retries",
+  "wait_until",
+  "request_id",
+  "unique_key",
+  "meta",
+  "timeout",
+] as const;
+
+const candidate = positionsIn(candidateColumns);
 
 /** A candidate as the claim leaves its row: reading it again would cost as much as the claim. */
 export function toClaimed(row: Row, workerId: string, startedAt: number): TaskRecord {
   return {
-    id: int(row[0]),
-    func: text(row[2]),
-    args: text(row[3]),
-    kwargs: text(row[4]),
+    id: int(row[candidate.id]),
+    func: text(row[candidate.func]),
+    args: text(row[candidate.args]),
+    kwargs: text(row[candidate.kwargs]),
     result: null,
-    error: textOrNull(row[5]),
+    error: textOrNull(row[candidate.error]),
     status: "running",
-    generationId: int(row[1]) + 1,
-    createdAt: int(row[6]),
+    generationId: int(row[candidate.generation_id]) + 1,
+    createdAt: int(row[candidate.created_at]),
     updatedAt: startedAt,
-    priority: int(row[7]),
-    queueName: text(row[8]),
-    retryCount: int(row[9]),
-    maxRetries: int(row[10]),
-    waitUntil: intOrNull(row[11]),
+    priority: int(row[candidate.priority]),
+    queueName: text(row[candidate.queue_name]),
+    retryCount: int(row[candidate.retry_count]),
+    maxRetries: int(row[candidate.max_retries]),
+    waitUntil: intOrNull(row[candidate.wait_until]),
     workerId,
     startedAt,
     finishedAt: null,
-    requestId: textOrNull(row[12]),
-    uniqueKey: textOrNull(row[13]),
-    meta: text(row[14]),
-    timeout: intOrNull(row[15]),
+    requestId: textOrNull(row[candidate.request_id]),
+    uniqueKey: textOrNull(row[candidate.unique_key]),
+    meta: text(row[candidate.meta]),
+    timeout: intOrNull(row[candidate.timeout]),
     progress: null,
     progressNote: null,
   };
 }
 
-export const taskVersionColumns = "id, generation_id";
+export const taskVersionColumns = ["id", "generation_id"] as const;
 
 export function toTaskVersion([id, generationId]: Row): TaskVersion {
   return { id: int(id), generationId: int(generationId) };
 }
 
-export const taskStateColumns = "id, generation_id, status";
+export const taskStateColumns = ["id", "generation_id", "status"] as const;
 
 export function toTaskState([id, generationId, status]: Row): TaskState {
   return { id: int(id), generationId: int(generationId), status: status as TaskStatus };
 }
 
-export const attemptColumns = `task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name,
-  error_message, error_stack`;
+export const attemptColumns = columnsOf("dbq_attempts").filter((column) => column !== "id");
+
+const attempt = positionsIn(attemptColumns);
 
 export function toStoredAttempt(row: Row): StoredAttempt {
-  const [taskId, generationId, workerId, startedAt, endedAt, outcome, errorName, errorMessage, errorStack] =
-    row;
   return {
-    taskId: int(taskId),
-    generationId: int(generationId),
-    workerId: textOrNull(workerId),
-    startedAt: intOrNull(startedAt),
-    endedAt: int(endedAt),
-    outcome: outcome as AttemptOutcome,
-    errorName: textOrNull(errorName),
-    errorMessage: textOrNull(errorMessage),
-    errorStack: textOrNull(errorStack),
+    taskId: int(row[attempt.task_id]),
+    generationId: int(row[attempt.generation_id]),
+    workerId: textOrNull(row[attempt.worker_id]),
+    startedAt: intOrNull(row[attempt.started_at]),
+    endedAt: int(row[attempt.ended_at]),
+    outcome: row[attempt.outcome] as AttemptOutcome,
+    errorName: textOrNull(row[attempt.error_name]),
+    errorMessage: textOrNull(row[attempt.error_message]),
+    errorStack: textOrNull(row[attempt.error_stack]),
   };
 }
 
-/** The age of the heartbeat follows them, and whether its session lives. */
-export const workerColumns = `id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
-  started_at, heartbeat_at, beat`;
+/** In a query two more columns follow them: the age of the heartbeat, and whether the worker's session lives. */
+export const workerColumns = columnsOf("dbq_workers").filter((column) => column !== "session");
+
+const worker = positionsIn(workerColumns);
+const [ageAt, sessionAt] = [workerColumns.length, workerColumns.length + 1];
 
 export function toWorkerRecord(row: Row): WorkerRecord {
   return {
-    id: text(row[0]),
-    queueNames: names(text(row[1])),
-    concurrency: int(row[2]),
-    lease: int(row[3]),
-    host: text(row[4]),
-    bootId: textOrNull(row[5]),
-    pidNamespace: textOrNull(row[6]),
-    pid: int(row[7]),
-    processStart: textOrNull(row[8]),
-    startedAt: int(row[9]),
-    heartbeatAt: int(row[10]),
-    beat: int(row[11]),
-    heartbeatAge: int(row[12]),
-    sessionLives: row[13] === null ? null : int(row[13]) === 1,
+    id: text(row[worker.id]),
+    queueNames: names(text(row[worker.queue_names])),
+    concurrency: int(row[worker.concurrency]),
+    lease: int(row[worker.lease]),
+    host: text(row[worker.host]),
+    bootId: textOrNull(row[worker.boot_id]),
+    pidNamespace: textOrNull(row[worker.pid_namespace]),
+    pid: int(row[worker.pid]),
+    processStart: textOrNull(row[worker.process_start]),
+    startedAt: int(row[worker.started_at]),
+    heartbeatAt: int(row[worker.heartbeat_at]),
+    beat: int(row[worker.beat]),
+    heartbeatAge: int(row[ageAt]),
+    sessionLives: row[sessionAt] === null ? null : int(row[sessionAt]) === 1,
   };
 }
 

@@ -6,6 +6,7 @@
  * The text of each `status = '…'` is that of the partial index which it is meant to use.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { itemTypeOf, listed } from "./columns.ts";
 import type { Dialect, ItemColumn } from "./dialect.ts";
 import {
   attemptColumns,
@@ -15,6 +16,7 @@ import {
   taskVersionColumns,
   workerColumns,
 } from "./rows.ts";
+import { isFinished, isUnfinished } from "./statuses.ts";
 
 export type Params = Readonly<Record<string, unknown>>;
 
@@ -27,26 +29,8 @@ export interface Items {
 
 export type Statement = (p: Params, items?: Items) => SQL;
 
-/** Of the parameters that changes of many rows have, those that are no text. */
-const wholeNumbers = [
-  "id",
-  "generationId",
-  "startedAt",
-  "priority",
-  "maxRetries",
-  "timeout",
-  "waitUntil",
-  "delay",
-  "charge",
-];
-
-const itemType = (name: string): ItemColumn["type"] => {
-  if (name === "progress") return "real";
-  return wholeNumbers.includes(name) ? "integer" : "text";
-};
-
 export function itemColumns(names: readonly string[]): ItemColumn[] {
-  return names.map((name) => ({ name, column: `item_${name}`, type: itemType(name) }));
+  return names.map((name) => ({ name, column: `item_${name}`, type: itemTypeOf(name) }));
 }
 
 /** A parameter in a change of many rows. */
@@ -59,18 +43,7 @@ export const oneRow: Items = {
   afterSet: sql.raw(""),
 };
 
-const unfinished = sql.raw("status in ('pending', 'scheduled', 'running')");
-
-/** Columns as they are read: times in milliseconds. Each keeps its name: rows that come as objects have no two of one. */
-export function listed(d: Dialect, names: string): SQL {
-  const columns = names.split(/,\s*/).map((name) => {
-    const column = sql.raw(name);
-    if (/_at$|^wait_until$/.test(name)) return sql`${d.millis(column)} as ${column}`;
-    if (name === "progress") return sql`${d.real(column)} as ${column}`;
-    return /^(args|kwargs|result|error|meta)$/.test(name) ? sql`${d.text(column)} as ${column}` : column;
-  });
-  return sql.join(columns, sql`, `);
-}
+const [finished, unfinished] = [sql.raw(isFinished), sql.raw(isUnfinished)];
 
 const held = (d: Dialect, p: Params) =>
   sql`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`;
@@ -102,12 +75,12 @@ function newRow(d: Dialect, p: Params): SQL {
 
 export function statements(d: Dialect) {
   const columns = {
-    task: listed(d, taskColumns),
-    held: listed(d, taskVersionColumns),
-    standing: listed(d, taskStateColumns),
-    attempt: listed(d, attemptColumns),
-    worker: listed(d, workerColumns),
-    candidate: listed(d, candidateColumns),
+    task: listed(d, "dbq_tasks", taskColumns),
+    held: listed(d, "dbq_tasks", taskVersionColumns),
+    standing: listed(d, "dbq_tasks", taskStateColumns),
+    attempt: listed(d, "dbq_attempts", attemptColumns),
+    worker: listed(d, "dbq_workers", workerColumns),
+    candidate: listed(d, "dbq_tasks", candidateColumns),
   };
   const change = changes(d);
   const before = (p: Params, age: unknown) => d.plus(d.now(p), sql`-${d.integer(age)}`);
@@ -188,7 +161,7 @@ export function statements(d: Dialect) {
     ended: (p) => sql`
       select asked.value, ${columns.task} from ${d.integers(p.ids)} as asked
       left join dbq_tasks on id = ${d.only(sql.raw("asked.value"))}
-      where id is null or status in ('completed', 'failed', 'cancelled')`,
+      where id is null or ${finished}`,
 
     standings: (p) => sql`
       select ${columns.standing} from dbq_tasks where ${d.among("id", p.ids)}`,

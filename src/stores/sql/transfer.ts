@@ -10,44 +10,24 @@ import {
   type TransferPhase,
   type TransferState,
 } from "../../store.ts";
+import { type ColumnKind, type ColumnOf, columnsOf, kindOf, listed } from "./columns.ts";
 import type { Dialect } from "./dialect.ts";
 import { count, insertedIds, type Program, rows } from "./program.ts";
-import { attemptColumns, taskColumns } from "./rows.ts";
-import { listed, type Params, type Statement } from "./statements.ts";
-
-type Kind = "integer" | "time" | "real" | "json" | "text";
-
-/** Every column of the tables, the id first. */
-export const movedColumns: Readonly<Record<MovedTable, string>> = {
-  dbq_tasks: taskColumns,
-  dbq_attempts: `id, ${attemptColumns}`,
-};
-
-const integers = /^(id|task_id|generation_id|priority|retry_count|max_retries|timeout)$/;
-const keyed = "unique_key is not null and status in ('pending', 'scheduled', 'running')";
-
-const namesOf = (columns: string): string[] => columns.split(/,\s*/);
+import type { Params, Statement } from "./statements.ts";
+import { holdsKey } from "./statuses.ts";
 
 /** What is compared with how a row was, and of all other texts the length: all columns take twice as long. */
-const versions: Readonly<Record<MovedTable, readonly string[]>> = {
-  dbq_tasks: namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count,
-    wait_until, timeout`),
+const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
+  dbq_tasks: [
+    ...(["generation_id", "status", "updated_at", "func", "queue_name", "priority"] as const),
+    ...(["max_retries", "retry_count", "wait_until", "timeout"] as const),
+  ],
   dbq_attempts: ["task_id", "generation_id"],
 };
 
-function kindOf(column: string): Kind {
-  if (integers.test(column)) return "integer";
-  if (/_at$|^wait_until$/.test(column)) return "time";
-  if (/^(args|kwargs|result|error|meta)$/.test(column)) return "json";
-  return column === "progress" ? "real" : "text";
-}
-
-const textOf = (d: Dialect, column: string): SQL =>
-  kindOf(column) === "json" ? d.text(sql.raw(column)) : sql.raw(column);
-
 /** A parameter as what its column holds. */
-function held(d: Dialect, column: string, parameter: unknown): SQL {
-  switch (kindOf(column)) {
+function parameterFor(d: Dialect, kind: ColumnKind, parameter: unknown): SQL {
+  switch (kind) {
     case "integer":
       return d.integer(parameter);
     case "time":
@@ -62,7 +42,7 @@ function held(d: Dialect, column: string, parameter: unknown): SQL {
 const largest = String(Number.MAX_SAFE_INTEGER);
 
 /** A value as it is carried; undefined: it cannot be. */
-function carried(kind: Kind | undefined, value: unknown): MovedRow[number] {
+function carried(kind: ColumnKind | undefined, value: unknown): MovedRow[number] {
   if (value === null) return null;
   if (kind === "json" || kind === "text") return typeof value === "string" ? value : undefined;
   const number = Number(value);
@@ -72,30 +52,35 @@ function carried(kind: Kind | undefined, value: unknown): MovedRow[number] {
 }
 
 function statementsOf(d: Dialect, table: MovedTable) {
-  const [name, columns] = [sql.raw(table), movedColumns[table]];
-  const lengths = namesOf(columns)
-    .filter((column) => /^(json|text)$/.test(kindOf(column)) && !versions[table].includes(column))
-    .map((column) => sql`coalesce(octet_length(${textOf(d, column)}), 0)`);
-  const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${keyed} then 1 else 0 end` : "0");
+  const [name, columns] = [sql.raw(table), columnsOf(table)];
+  const kinds = columns.map((column) => kindOf(table, column));
+  const compared: readonly string[] = versions[table];
+  const lengths = columns
+    .filter((column) => /^(json|text)$/.test(kindOf(table, column)) && !compared.includes(column))
+    .map((column) => {
+      const value = sql.raw(column);
+      return sql`coalesce(octet_length(${kindOf(table, column) === "json" ? d.text(value) : value}), 0)`;
+    });
+  const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${holdsKey} then 1 else 0 end` : "0");
   const values = (p: Params) =>
     sql.join(
-      namesOf(columns).map((column) => held(d, column, p[column])),
+      columns.map((column) => parameterFor(d, kindOf(table, column), p[column])),
       sql`, `,
     );
-  const into = sql.raw(`insert into ${table} (${columns})`);
+  const into = sql.raw(`insert into ${table} (${columns.join(", ")})`);
   return {
-    names: namesOf(columns),
-    kinds: namesOf(columns).map(kindOf),
-    versionKinds: versions[table].map(kindOf),
+    names: columns,
+    kinds,
+    versionKinds: compared.map((column) => kindOf(table, column)),
     stamps: (p) => sql`
-      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, versions[table].join(", "))} from ${name}
+      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, table, compared)} from ${name}
       where id > ${p.after} order by id ${d.atMost(p.limit)}`,
     // As text: a driver may round such a number.
     unsafe: () => sql`
       select cast(id as char(20)) from ${name}
       where id > ${sql.raw(largest)} or id < -${sql.raw(largest)} order by id ${sql.raw("limit 1")}`,
     read: (p) => sql`
-      select ${listed(d, columns)} from ${name} where id in ${d.integers(p.ids)} order by id`,
+      select ${listed(d, table, columns)} from ${name} where id in ${d.integers(p.ids)} order by id`,
     insert: (p, many) =>
       many === undefined
         ? sql`${into} values (${values(p)})`
@@ -119,7 +104,7 @@ export function transferOperations(d: Dialect) {
   const makeMark = fixed(d.transfer.makeMark);
   const look = fixed("select move_id, run, state, other, refusal from dbq_move");
   const triggers = d.transfer.triggers === undefined ? undefined : fixed(d.transfer.triggers);
-  const removeAllKeyed = fixed(`delete from dbq_tasks where ${keyed}`);
+  const removeAllKeyed = fixed(`delete from dbq_tasks where ${holdsKey}`);
   const first: Statement = (p) => sql`
     insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
     values (1, ${p.moveId}, ${p.run}, ${p.phase}, ${p.other}, ${p.refusal}, 0)`;

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { dbqAttempts, dbqTasks } from "../../../drizzle/sqlite.ts";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
-import { movedColumns } from "../../../src/stores/sql/transfer.ts";
+import { columnsOf } from "../../../src/stores/sql/columns.ts";
 import { amount } from "../../support/amount.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
@@ -61,9 +61,8 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
 test("every column of the tables is carried", () => {
   const names = (table: typeof dbqTasks | typeof dbqAttempts) =>
     Object.values(getTableColumns(table)).map(({ name }) => name);
-  const carried = (columns: string) => columns.split(/,\s*/);
-  expect(carried(movedColumns.dbq_tasks).sort()).toEqual(names(dbqTasks).sort());
-  expect(carried(movedColumns.dbq_attempts).sort()).toEqual(names(dbqAttempts).sort());
+  expect([...columnsOf("dbq_tasks")].sort()).toEqual(names(dbqTasks).sort());
+  expect([...columnsOf("dbq_attempts")].sort()).toEqual(names(dbqAttempts).sort());
 });
 
 const databases = [

@@ -3,21 +3,24 @@ import { describe, expect, it } from "vitest";
 import * as rows from "../../../src/stores/sql/rows.ts";
 
 const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-const names = (columns: string) => columns.split(",").map((name) => camel(name.trim()));
+const names = (columns: readonly string[]) => columns.map(camel);
 
 /** Columns that hold text; the others hold numbers. */
 const texts = new Set(
-  names(`func, args, kwargs, result, error, status, queue_name, worker_id, request_id, unique_key, meta, progress_note,
-    outcome, error_name, error_message, error_stack, host, boot_id, pid_namespace, process_start`),
+  names([
+    ...["func", "args", "kwargs", "result", "error", "status", "queue_name", "worker_id", "request_id"],
+    ...["unique_key", "meta", "progress_note", "outcome", "error_name", "error_message", "error_stack"],
+    ...["host", "boot_id", "pid_namespace", "process_start"],
+  ]),
 );
 
 const sample = (name: string, i: number) => (texts.has(name) ? `text ${i}` : i + 1);
 
 describe("columns and their reader", () => {
-  it.each<[what: string, columns: string, read: (row: rows.Row) => object]>([
+  it.each<[what: string, columns: readonly string[], read: (row: rows.Row) => object]>([
     ["a task", rows.taskColumns, rows.toTaskRecord],
-    ["what is held", rows.taskVersionColumns, rows.toTaskVersion],
-    ["a standing", rows.taskStateColumns, rows.toTaskState],
+    ["a task's version", rows.taskVersionColumns, rows.toTaskVersion],
+    ["a task's state", rows.taskStateColumns, rows.toTaskState],
     ["an attempt", rows.attemptColumns, rows.toStoredAttempt],
   ])("%s", (_, columns, read) => {
     const row = names(columns).map(sample);
@@ -31,9 +34,9 @@ describe("columns and their reader", () => {
 
   it("nothing stays null, and is not a zero", () => {
     const task = rows.toTaskRecord(names(rows.taskColumns).map(() => null));
-    for (const name of names(
-      "wait_until, started_at, finished_at, timeout, progress, result, error, worker_id",
-    ))
+    for (const name of names([
+      ...["wait_until", "started_at", "finished_at", "timeout", "progress", "result", "error", "worker_id"],
+    ]))
       expect(task).toHaveProperty(name, null);
     expect(rows.toStoredAttempt(names(rows.attemptColumns).map(() => null)).startedAt).toBeNull();
   });
