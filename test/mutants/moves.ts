@@ -92,8 +92,8 @@ export const moveFaults: readonly Mutant[] = [
     name: "move-looks-at-generations-alone",
     why: "A priority or a time that was set by plain SQL during the copy is the old one in the new database.",
     in: "versions.dbq_tasks",
-    find: "namesOf(`generation_id, status, updated_at, func, queue_name, priority, max_retries, retry_count, wait_until, timeout`)",
-    replace: 'namesOf("generation_id, status, updated_at")',
+    find: "[$$$all]",
+    replace: '["generation_id", "status", "updated_at"]',
     caughtBy: meanwhile(
       "a change by plain SQL that leaves the generation and the time alone is carried over",
     ),

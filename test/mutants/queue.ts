@@ -13,9 +13,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "key-of-a-scheduled-task-is-free",
     why: "An enqueue with the key of a task that waits fails with an error, instead of giving its id.",
-    in: "unfinished",
-    find: `"status in ('pending', 'scheduled', 'running')"`,
-    replace: `"status in ('pending', 'running')"`,
+    in: "isUnfinished",
+    find: "isIn(unfinishedStatuses)",
+    replace: 'isIn(["pending", "running"])',
     caughtBy: onFile(
       "insert > a pending, scheduled or running task holds its unique key, and its id is the answer",
     ),
