@@ -1,4 +1,4 @@
-/** What cases begin with: tasks and workers with the values that matter, and defaults for the rest. */
+/** Builders for the cases: tasks, workers, claims and outcomes, with defaults for what a case does not name. */
 import assert from "node:assert/strict";
 import type { AttemptRecord, ClaimRequest, NewTask, NewWorker, Outcome, Store } from "../../src/store.ts";
 import { type TaskRecord, type TaskStatus, taskStatuses } from "../../src/task.ts";
@@ -23,7 +23,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
   };
 }
 
-/** A worker on a host that is not this one, so that nobody here can tell whether it lives. */
+/** A worker on another host: this process cannot observe whether it is alive. */
 export function newWorker(id = "w1", changes: Partial<NewWorker> = {}): NewWorker {
   return {
     id,
@@ -43,14 +43,14 @@ export function claimBy(workerId = "w1", changes: Partial<ClaimRequest> = {}): C
   return { workerId, queueNames: ["default"], funcs: ["resize"], limit: 10, ...changes };
 }
 
-/** Inserts tasks none of which is a duplicate; their ids. */
+/** Inserts tasks and returns their ids; fails when one of them is a duplicate. */
 export async function insert(store: Store, ...changes: Partial<NewTask>[]): Promise<number[]> {
   const inserted = await store.insert(changes.map(newTask), "report");
   assert.ok(inserted.every(({ duplicate }) => !duplicate));
   return inserted.map(({ id }) => id);
 }
 
-/** Inserts one task; its id. */
+/** Inserts one task and returns its id. */
 export async function insertOne(store: Store, changes: Partial<NewTask> = {}): Promise<number> {
   const [id] = await insert(store, changes);
   assert.ok(id !== undefined);
@@ -63,7 +63,7 @@ export async function recordOf(store: Store, id: number): Promise<TaskRecord> {
   return record;
 }
 
-/** Registers the worker if need be, and claims. */
+/** Claims, and registers the worker first when it is not registered. */
 export async function claim(store: Store, request: ClaimRequest = claimBy()): Promise<TaskRecord[]> {
   const known = await store.workers();
   if (!known.some(({ id }) => id === request.workerId)) await store.register(newWorker(request.workerId));
@@ -72,7 +72,7 @@ export async function claim(store: Store, request: ClaimRequest = claimBy()): Pr
   return claimed;
 }
 
-/** Inserts one task and claims it. Nothing else that it could claim may be pending: a case makes its running tasks first. */
+/** Inserts one task and claims it. The claim must find no other task, so a case makes its running tasks first. */
 export async function running(
   store: Store,
   changes: Partial<NewTask> = {},
@@ -99,7 +99,7 @@ export const failedAttempt: AttemptRecord = {
 
 export type OutcomeOf<K extends Outcome["kind"]> = Extract<Outcome, { kind: K }>;
 
-/** An outcome of each kind for the task as it was claimed. */
+/** Builds an outcome of each kind for a task as it was claimed. */
 export const outcomes = {
   completed: (task) => ({ ...ownerOf(task), kind: "completed", result: '{"bytes":123}' }),
   failed: (task) => ({ ...ownerOf(task), kind: "failed", error: errorText, attempt: failedAttempt }),
@@ -124,14 +124,14 @@ function ownerOf({ id, generationId, workerId, startedAt }: TaskRecord) {
   return { id, generationId, workerId, startedAt };
 }
 
-/** Settles, and claims nothing. */
+/** Settles outcomes without claiming. */
 export async function settle(store: Store, ...given: Outcome[]): Promise<boolean[]> {
   const { settled, claimed } = await store.settleAndClaim({ outcomes: given, claim: undefined });
   assert.deepEqual(claimed, []);
   return settled;
 }
 
-/** A task in this status, reached by the way that tasks go. */
+/** A task in this status, brought there by the store's own calls. */
 export async function taskIn(
   store: Store,
   status: TaskStatus,
@@ -152,7 +152,7 @@ export async function oneInEach(
   changes: Partial<NewTask> = {},
 ): Promise<Record<TaskStatus, TaskRecord>> {
   const made: Partial<Record<TaskStatus, TaskRecord>> = {};
-  // Pending last: what is pending would be claimed on the way of the others.
+  // Pending comes last: making the others claims tasks, and a pending one would be claimed too.
   for (const status of [...taskStatuses].reverse()) made[status] = await taskIn(store, status, changes);
   return made as Record<TaskStatus, TaskRecord>;
 }

@@ -1,74 +1,74 @@
-/** What a case of the suite is, and what it is given. Cases know no test runner, no dialect, and no driver. */
+/** What a case of the suite is, and its context. A case does not depend on a test runner, a dialect or a driver. */
 import type { MaybePromise, Store } from "../../src/store.ts";
-import { accounted } from "./generations.ts";
+import { checked } from "./generations.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What not every store has: a case that needs one is left out, with the reason, where it is lacking. */
+/** A capability that some stores lack. A case that needs it is left out there, and the reason is printed. */
 export type Need =
   | "several connections"
   | "restart"
   | "heartbeats"
   | "heartbeats on a thread"
-  | "hints between connections"
+  | "change notifications"
   | "an app's connection"
-  | "transactions whose end waits";
+  | "transactions that await their writes";
 
-/** A transaction of the app's own, begun and ended by hand. */
+/** A transaction of the app, begun and ended by hand. */
 export interface OpenTransaction {
-  /** What `store.within` takes. */
+  /** The argument for `store.within`. */
   handle: unknown;
   commit(): Promise<void>;
   rollback(): Promise<void>;
 }
 
-/** One database, empty and of one case alone. */
-export interface Place {
-  /** What `Kind.connect` takes, in any process. */
+/** An empty database for one case. */
+export interface TestDatabase {
+  /** The argument for `Kind.connect`, valid in any process. */
   readonly url: string;
-  /** Opens the store; again: one more connection to the same database. */
+  /** Opens a store. A second call opens another connection to the same database. */
   open(): Promise<Store>;
-  /** Runs SQL as anybody might, past the store; rows for a query. */
+  /** Runs SQL outside of the store, as any program could; returns the rows of a query. */
   sql(text: string): Promise<Row[]>;
-  /** SQL for `column` of times, `ms` earlier. */
+  /** An SQL expression: the time in `column` minus `ms` milliseconds. */
   earlier(column: string, ms: number): string;
   /** The app's own Drizzle database. Needs "an app's connection". */
   app(): AppDatabase;
-  /** Begins a transaction on a connection of its own. Needs "several connections". */
+  /** Begins a transaction on a separate connection. Needs "several connections". */
   begin(): Promise<OpenTransaction>;
   remove(): Promise<void>;
 }
 
-/** What all of Drizzle's databases and transactions have. */
+/** What Drizzle's databases and transactions have in common. */
 export interface AppDatabase {
   transaction<T>(fn: (tx: AppDatabase) => MaybePromise<T>): MaybePromise<T>;
 }
 
-/** One way to keep a queue, in the registry of `stores.ts`. */
+/** One kind of store in the registry of `stores.ts`. */
 export interface Kind {
   readonly name: string;
   /**
-   * The groups about which it differs from a kind that has the same statements: those that `npm run test:full` runs.
-   * Undefined: all. `npm run proof` runs every group.
+   * The groups that `npm run test:full` runs on this kind, because it differs there from a kind with the same SQL.
+   * Undefined: all groups. `npm run proof` runs every group.
    */
   readonly concerns?: readonly GroupName[];
-  /** Why it has not what some cases need. */
+  /** For each missing capability, the reason. */
   readonly lacks: Partial<Record<Need, string>>;
-  make(): Promise<Place>;
-  /** Opens the store at a place's `url`; what it makes for that, its `close` ends. */
+  make(): Promise<TestDatabase>;
+  /** Opens a store at the `url` of a test database. Its `close` also ends the connections that this call opened. */
   connect(url: string): Promise<Store>;
-  /** After the last place: ends what places shared. */
+  /** Ends what the test databases shared; called after the last one. */
   end?(): Promise<void>;
 }
 
 export interface Context {
   readonly kind: Kind;
-  readonly place: Place;
-  /** The store, with every call's changes and generations accounted for (`generations.ts`). */
+  readonly database: TestDatabase;
+  /** A store that checks the changes and generations of every call (`generations.ts`). */
   readonly store: Store;
-  /** The same without the accounts: for calls that run at the same time. */
+  /** The same store without these checks, for concurrent calls. */
   readonly bare: Store;
-  /** One more connection, closed after the case. */
+  /** Opens another connection, which is closed after the case. */
   another(): Promise<Store>;
   sql(text: string): Promise<Row[]>;
 }
@@ -84,16 +84,16 @@ export type GroupName =
   | "raw SQL"
   | "get, list, count, idle, attempts"
   | "transaction and within"
-  | "turn: claim"
-  | "turn: settle"
-  | "standings and progress"
+  | "claim"
+  | "settle"
+  | "ownership and progress"
   | "cancel and retry"
   | "purge and prune"
   | "promote"
   | "workers: register, rescue, unregister"
   | "heartbeat"
   | "restart"
-  | "moving"
+  | "transfer"
   | "watch and diagnose"
   | "races between connections"
   | "contention between processes";
@@ -104,12 +104,12 @@ export interface Group {
   readonly cases: readonly Case[];
 }
 
-/** Why a case cannot run on this kind of store; undefined when it can. */
+/** The reason why a case does not apply to this kind of store; undefined when it applies. */
 export function reasonToLeaveOut({ needs = [] }: Case, { lacks }: Kind): string | undefined {
   return needs.map((need) => lacks[need]).find((reason) => reason !== undefined);
 }
 
-/** What will not be run on this kind of store, and why, in a line for each reason. */
+/** The cases that do not apply to this kind of store: one line for each reason. */
 export function leftOutOf(kind: Kind, suite: readonly Group[]): string[] {
   const reasons = suite.flatMap(({ cases }) => cases).map((one) => reasonToLeaveOut(one, kind));
   const counts = new Map<string, number>();
@@ -117,20 +117,20 @@ export function leftOutOf(kind: Kind, suite: readonly Group[]): string[] {
   return [...counts].map(([reason, count]) => `${kind.name}: ${count} cases do not apply: ${reason}`);
 }
 
-/** Runs one case on a database of its own. */
+/** Runs one case on an empty database. */
 export async function runCase(kind: Kind, { run }: Case): Promise<void> {
-  const place = await kind.make();
+  const database = await kind.make();
   const opened: Store[] = [];
   const open = async () => {
-    const store = await place.open();
+    const store = await database.open();
     opened.push(store);
     return store;
   };
   try {
     const bare = await open();
-    await run({ kind, place, bare, store: accounted(bare), another: open, sql: place.sql });
+    await run({ kind, database, bare, store: checked(bare), another: open, sql: database.sql });
   } finally {
     for (const store of opened) await store.close();
-    await place.remove();
+    await database.remove();
   }
 }

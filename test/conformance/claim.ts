@@ -14,19 +14,19 @@ import {
 } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
-/** The arguments of what is claimed, in the order of the claim. */
+/** Claims, and returns the tasks' arguments in the order of the claim. */
 async function claimedBy({ store }: Context, request: ClaimRequest): Promise<string[]> {
   return (await claim(store, request)).map(({ args }) => args);
 }
 
 export const claimGroup: Group = {
-  name: "turn: claim",
+  name: "claim",
   cases: [
     {
-      name: "gives the task as it now is: running, a generation on, under its worker",
-      run: async ({ place, sql, store }) => {
+      name: "a claim returns the task as it is stored: running, one generation later, with its worker's id",
+      run: async ({ database, sql, store }) => {
         const id = await insertOne(store, { args: "[1]", uniqueKey: "k", meta: '{"a":1}', timeout: 5 });
-        await sql(`update dbq_tasks set updated_at = ${place.earlier("updated_at", minute)}`);
+        await sql(`update dbq_tasks set updated_at = ${database.earlier("updated_at", minute)}`);
         const before = await recordOf(store, id);
         const [claimed] = await claim(store);
         assert.deepEqual(claimed, await recordOf(store, id));
@@ -38,7 +38,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "highest priority first, then oldest, and no more than the limit",
+      name: "a claim takes the highest priority first, then the oldest task, up to its limit",
       run: async (ctx) => {
         const priorities = [5, 9, -1, 9, 5];
         await insert(ctx.store, ...priorities.map((priority, i) => ({ priority, args: `[${i}]` })));
@@ -48,7 +48,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "the order holds across queues",
+      name: "a claim orders tasks by priority and age across queues",
       run: async (ctx) => {
         await insert(
           ctx.store,
@@ -64,7 +64,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "only functions that the worker knows, however many others come first",
+      name: "a claim takes only the functions that the worker knows, even behind many tasks of other functions",
       run: async (ctx) => {
         await insert(ctx.store, ...Array.from({ length: 30 }, () => ({ func: "unknown", priority: 9 })));
         await insert(ctx.store, { func: "b", args: "[1]" }, { func: "a", args: "[2]" });
@@ -77,7 +77,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "of hundreds of functions in several queues, in the order of all of them",
+      name: "a claim for 300 functions in several queues keeps the order of priority and age",
       run: async (ctx) => {
         const funcs = Array.from({ length: 300 }, (_, i) => `f${i}`);
         await insert(
@@ -94,7 +94,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "a row that no claim can take holds up no other, and no turn",
+      name: "a row that cannot be claimed does not block other tasks or the next claim",
       run: async (ctx) => {
         const [bent] = await insert(ctx.store, { args: "[0]", priority: 9 }, { args: "[1]" });
         await ctx.sql(`update dbq_tasks set generation_id = 9007199254740993 where id = ${bent}`);
@@ -107,7 +107,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "names are compared as they are written",
+      name: "a claim compares names of functions and queues byte for byte",
       run: async (ctx) => {
         await insert(ctx.store, { func: "Resize", args: "[1]" }, { func: "résize", args: "[2]" });
         await insert(ctx.store, { queueName: "DEFAULT", args: "[3]" }, { func: "resize ", args: "[4]" });
@@ -116,7 +116,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "what is scheduled, running or has ended is left",
+      name: "a claim leaves scheduled, running and finished tasks alone",
       run: async (ctx) => {
         const ended = await running(ctx.store);
         await ctx.store.settleAndClaim({ outcomes: [outcomes.completed(ended)], claim: undefined });
@@ -126,7 +126,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "settles and claims in one turn, each by itself",
+      name: "one call settles outcomes and claims tasks, and a refused outcome does not affect the rest",
       run: async ({ store }) => {
         const [a, b] = [await running(store), await running(store)];
         const next = await insertOne(store);
@@ -144,13 +144,13 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "a worker that is not registered settles, is told, and claims nothing",
+      name: "an unregistered worker can settle, claims nothing, and learns that it is not registered",
       run: async ({ store }) => {
         const task = await running(store);
         const waiting = await insertOne(store);
         const { settled, claimed, registered } = await store.settleAndClaim({
           outcomes: [outcomes.completed(task)],
-          claim: claimBy("nobody"),
+          claim: claimBy("unknown"),
         });
         assert.deepEqual(
           { settled, claimed, registered },
@@ -160,28 +160,28 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "says whether there may be more",
+      name: "a claim reports whether more tasks may be waiting",
       run: async ({ store }) => {
         await insert(store, {}, {}, {}, {}, { func: "b" });
         await store.register(newWorker());
-        const turn = async (limit: number, ...funcs: string[]) => {
+        const claimUpTo = async (limit: number, ...funcs: string[]) => {
           const { claimed, more } = await store.settleAndClaim({
             outcomes: [],
             claim: claimBy("w1", { limit, funcs }),
           });
           return [claimed.length, more];
         };
-        assert.deepEqual(await turn(2, "resize"), [2, true]);
-        // A store that went on where the last claim ended may have to look behind that place.
-        assert.equal((await turn(10, "resize"))[0], 2);
-        assert.deepEqual(await turn(10, "resize"), [0, false]);
+        assert.deepEqual(await claimUpTo(2, "resize"), [2, true]);
+        // A store that continues from its claim cursor may report more although only earlier rows are left.
+        assert.equal((await claimUpTo(10, "resize"))[0], 2);
+        assert.deepEqual(await claimUpTo(10, "resize"), [0, false]);
         await insert(store, {});
-        assert.deepEqual(await turn(10, "resize"), [1, false]);
-        assert.deepEqual(await turn(1, "resize", "b"), [1, true]);
+        assert.deepEqual(await claimUpTo(10, "resize"), [1, false]);
+        assert.deepEqual(await claimUpTo(1, "resize", "b"), [1, true]);
       },
     },
     {
-      name: "of those that a crash could end, no more than asked for, highest priority first",
+      name: "a claim takes at most the given number of crash-sensitive tasks, highest priority first",
       run: async ({ store }) => {
         const retried = await running(store);
         await settle(store, { ...outcomes.retry(retried), delay: 0 });
@@ -207,7 +207,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "what becomes pending before the last claim is not passed over",
+      name: "a claim finds tasks that became pending before the claim cursor",
       run: async ({ store }) => {
         const ids = await insert(store, ...Array.from({ length: 9 }, () => ({})));
         await store.register(newWorker());
@@ -227,7 +227,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "begins the progress anew",
+      name: "a claim resets the task's progress",
       run: async ({ store }) => {
         const task = await running(store);
         await store.progress([{ ...task, progress: 0.5, note: "half" }]);
@@ -239,7 +239,7 @@ export const claimGroup: Group = {
       },
     },
     {
-      name: "a task that another connection claimed is not claimed again",
+      name: "a claim does not take a task that another connection has claimed",
       needs: ["several connections"],
       run: async ({ store, another }) => {
         const other = await another();

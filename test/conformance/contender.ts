@@ -1,12 +1,12 @@
-/** A process of `contention.ts`: claims and settles as fast as it can until it is told to finish what there is. */
+/** A process of `contention.ts`: it claims and settles as fast as it can until it is asked to finish. */
 import type { Outcome, TaskVersion } from "../../src/store.ts";
 import { claimBy, newWorker, outcomes } from "./arrange.ts";
 import { kindNamed } from "./stores.ts";
 
-/** What it did, for the invariants. */
+/** What the process did; the case checks the invariants on it. */
 export interface Report {
   claimed: TaskVersion[];
-  /** Own outcomes that were not accepted. */
+  /** Outcomes of its own claims that were refused. */
   refused: TaskVersion[];
   errors: string[];
 }
@@ -17,12 +17,12 @@ const report: Report = { claimed: [], refused: [], errors: [] };
 let finishing = false;
 let served = false;
 
-const tell = (what: string) => process.send?.({ what, report });
+const send = (what: string) => process.send?.({ what, report });
 
 async function run(): Promise<void> {
   const store = await (await kindNamed(kindName)).connect(url);
   await store.register(newWorker(workerId));
-  tell("ready");
+  send("ready");
   let done: Outcome[] = [];
   for (;;) {
     const last = finishing;
@@ -36,10 +36,10 @@ async function run(): Promise<void> {
     done = claimed.map(outcomes.completed);
     if (!served && report.claimed.length >= Number(share)) {
       served = true;
-      tell("served");
+      send("served");
     }
     if (last && claimed.length === 0) break;
-    // A worker with nothing to do would wait for a hint; this one asks again.
+    // An idle worker would wait for a change notification; this process polls.
     await new Promise((resolve) => (claimed.length > 0 ? setImmediate(resolve) : setTimeout(resolve, 1)));
   }
   await store.unregister(workerId);
@@ -54,6 +54,6 @@ run()
     report.errors.push(error instanceof Error ? (error.stack ?? error.message) : String(error)),
   )
   .finally(() => {
-    tell("report");
+    send("report");
     process.disconnect();
   });

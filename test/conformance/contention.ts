@@ -1,4 +1,4 @@
-/** Several processes on one database: what only real contention shows. */
+/** Several processes on one database: tests what shows only under real contention. */
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -9,87 +9,96 @@ import { insert } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 import type { Report } from "./contender.ts";
 
-/** As `test/support/compiled.ts` has compiled it, where it has: under a loader it takes three times as long to come up. */
+/**
+ * Compiled by `test/support/compiled.ts` when it has run: under a TypeScript loader a process takes three times as long
+ * to start.
+ */
 const compiled = join(process.env.DBQ_COMPILED ?? "", "test/conformance/contender.js");
 const isCompiled = existsSync(compiled);
 const contender = isCompiled ? compiled : fileURLToPath(new URL("./contender.ts", import.meta.url));
 const execArgv = isCompiled ? [] : ["--import", "tsx"];
 const processes = 4;
-/** Tasks that each process must have got before nobody can be said to starve. */
+/** The number of tasks that each process must get before the test counts it as not starved. */
 const share = 40;
 const batch = 100;
 
 interface Contender {
   child: ChildProcess;
   ready: Promise<unknown>;
-  /** Resolves when it has claimed its share. */
+  /** Resolves when the process has claimed its share. */
   served: Promise<unknown>;
   report: Promise<Report>;
 }
 
-function start({ kind, place }: Context, workerId: string): Contender {
-  const child = fork(contender, [kind.name, place.url, workerId, String(share)], {
+function start({ kind, database }: Context, workerId: string): Contender {
+  const child = fork(contender, [kind.name, database.url, workerId, String(share)], {
     execArgv,
     serialization: "advanced",
   });
-  const told = new Map<string, (message: Report) => void>();
+  const resolvers = new Map<string, (message: Report) => void>();
   const failed: ((error: Error) => void)[] = [];
-  const hears = (what: string) =>
+  const messageOf = (what: string) =>
     new Promise<Report>((resolve, reject) => {
-      told.set(what, resolve);
+      resolvers.set(what, resolve);
       failed.push(reject);
     });
   let errors: readonly string[] = [];
   child.on("message", (message) => {
     const { what, report } = message as { what: string; report: Report };
     errors = report.errors;
-    told.get(what)?.(report);
+    resolvers.get(what)?.(report);
   });
   child.on("exit", (code) => {
     const error = new Error([`process ${workerId} ended with ${code}`, ...errors].join("\n"));
     for (const reject of failed) reject(error);
   });
-  const started = { child, ready: hears("ready"), served: hears("served"), report: hears("report") };
-  // Whoever waits for one of these hears of the others' end too.
+  const started = {
+    child,
+    ready: messageOf("ready"),
+    served: messageOf("served"),
+    report: messageOf("report"),
+  };
+  // A caller that awaits one of these also gets the rejection when the process exits early.
   for (const promise of [started.ready, started.served, started.report]) promise.catch(() => undefined);
   return started;
 }
 
-/** Goes on inserting, a batch after each look, until every process has had its share. */
+/** Keeps at least one batch of tasks pending until every process has had its share; returns how many it inserted. */
 async function feed({ bare }: Context, contenders: readonly Contender[]): Promise<number> {
-  let fed = 0;
-  let hungry = true;
+  let inserted = 0;
+  let starving = true;
   const served = Promise.all(contenders.map((one) => one.served)).finally(() => {
-    hungry = false;
+    starving = false;
   });
   served.catch(() => undefined);
-  while (hungry) {
+  while (starving) {
     const pending = (await bare.count({ status: ["pending"] })).reduce((sum, { count }) => sum + count, 0);
-    if (pending < batch) fed += (await insert(bare, ...Array.from({ length: batch }, () => ({})))).length;
+    if (pending < batch)
+      inserted += (await insert(bare, ...Array.from({ length: batch }, () => ({})))).length;
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   await served;
-  return fed;
+  return inserted;
 }
 
-async function ended({ child, report }: Contender): Promise<Report> {
+async function finish({ child, report }: Contender): Promise<Report> {
   child.send("finish");
-  const [told] = await Promise.all([report, once(child, "exit")]);
-  return told;
+  const [received] = await Promise.all([report, once(child, "exit")]);
+  return received;
 }
 
 export const contentionGroup: Group = {
   name: "contention between processes",
   cases: [
     {
-      name: "no generation is claimed twice, nobody starves, no lock is heard of, nothing is left",
+      name: "contending processes claim each generation once, none starves, none sees a lock error, and no task is left",
       needs: ["several connections"],
       run: async (ctx) => {
         const contenders = Array.from({ length: processes }, (_, i) => start(ctx, `w${i}`));
         try {
           await Promise.all(contenders.map(({ ready }) => ready));
-          const fed = await feed(ctx, contenders);
-          const reports = await Promise.all(contenders.map(ended));
+          const inserted = await feed(ctx, contenders);
+          const reports = await Promise.all(contenders.map(finish));
 
           assert.deepEqual(
             reports.flatMap(({ errors }) => errors),
@@ -98,14 +107,14 @@ export const contentionGroup: Group = {
           const claims = reports.flatMap(({ claimed }) => claimed);
           const keys = claims.map(({ id, generationId }) => `${id}:${generationId}`);
           assert.equal(new Set(keys).size, keys.length, "a generation was claimed twice");
-          assert.equal(claims.length, fed);
+          assert.equal(claims.length, inserted);
           assert.deepEqual(
             reports.flatMap(({ refused }) => refused),
             [],
           );
           const counts = await ctx.bare.count({});
           assert.deepEqual(counts, [
-            { queueName: "default", func: "resize", status: "completed", count: fed },
+            { queueName: "default", func: "resize", status: "completed", count: inserted },
           ]);
         } finally {
           for (const { child } of contenders) child.kill("SIGKILL");

@@ -1,6 +1,7 @@
 /**
- * A store whose every call is checked against the whole table, before and after: each change of a state adds exactly
- * one to the generation, what the call did not report as changed is as it was, and an error has changed nothing.
+ * A wrapper that compares the whole table before and after every call of a store. Each change of state adds exactly one
+ * to the generation; a task that the call did not report as changed is unchanged; a call that throws has changed
+ * nothing.
  */
 import assert from "node:assert/strict";
 import type { Store } from "../../src/store.ts";
@@ -8,22 +9,22 @@ import type { TaskRecord } from "../../src/task.ts";
 
 type Table = ReadonlyMap<number, TaskRecord>;
 
-/** What a call said that it did. */
-interface Account {
+/** The changes that a call reported. */
+interface Reported {
   added?: readonly number[];
-  /** For each task, how many states it moved on; or how many tasks moved by one, whichever they were. */
+  /** For each task, by how many generations it moved; or the number of tasks that moved by one. */
   moved?: ReadonlyMap<number, number> | number;
   removed?: number;
-  /** Progress may be noted, which is no change of a state. */
+  /** The call may have written progress, which is not a change of state. */
   noted?: boolean;
 }
 
-/** More tasks than any case but those of contention has. */
+/** More tasks than any case has, except for the cases of contention. */
 const everything = 1_000;
 
 async function tableOf(store: Store): Promise<Table> {
   const records = await store.list({}, everything, undefined);
-  assert.ok(records.length < everything, "too many tasks to account for: use ctx.bare");
+  assert.ok(records.length < everything, "too many tasks for the checking store: use ctx.bare");
   return new Map(records.map((record) => [record.id, record]));
 }
 
@@ -31,7 +32,7 @@ function withoutNotes({ progress, progressNote, updatedAt, ...rest }: TaskRecord
   return rest;
 }
 
-function checkMoves(before: Table, after: Table, { moved = 0, noted = false }: Account): void {
+function checkMoves(before: Table, after: Table, { moved = 0, noted = false }: Reported): void {
   let movedInAll = 0;
   for (const [id, was] of before) {
     const is = after.get(id);
@@ -41,15 +42,16 @@ function checkMoves(before: Table, after: Table, { moved = 0, noted = false }: A
     if (typeof moved === "number")
       assert.ok(steps === 0 || steps === 1, `task ${id} moved ${steps} generations`);
     else assert.equal(steps, moved.get(id) ?? 0, `generations that task ${id} moved`);
-    if (steps === 1) assert.notEqual(is.status, was.status, `task ${id}: a new generation is a new state`);
+    if (steps === 1)
+      assert.notEqual(is.status, was.status, `task ${id}: a new generation must come with a new status`);
     if (steps > 0) continue;
     if (noted) assert.deepEqual(withoutNotes(is), withoutNotes(was));
     else assert.deepEqual(is, was, `task ${id} changed without a new generation`);
   }
-  if (typeof moved === "number") assert.equal(movedInAll, moved, "how many tasks moved");
+  if (typeof moved === "number") assert.equal(movedInAll, moved, "number of tasks that moved");
 }
 
-function check(before: Table, after: Table, account: Account): void {
+function check(before: Table, after: Table, account: Reported): void {
   const added = [...after.keys()].filter((id) => !before.has(id)).sort((a, b) => a - b);
   assert.deepEqual(
     added,
@@ -58,13 +60,13 @@ function check(before: Table, after: Table, account: Account): void {
   );
   for (const id of added) assert.equal(after.get(id)?.generationId, 1, "a new task's generation");
   const removed = [...before.keys()].filter((id) => !after.has(id));
-  assert.equal(removed.length, account.removed ?? 0, "how many tasks were deleted");
+  assert.equal(removed.length, account.removed ?? 0, "number of tasks that were deleted");
   checkMoves(before, after, account);
 }
 
-/** The store, each call of which fails when it did not do exactly what it says. */
-export function accounted(store: Store): Store {
-  async function account<T>(call: () => Promise<T>, of: (result: T) => Account = () => ({})): Promise<T> {
+/** Wraps a store: each call fails when it changed anything else than it reported. */
+export function checked(store: Store): Store {
+  async function account<T>(call: () => Promise<T>, of: (result: T) => Reported = () => ({})): Promise<T> {
     const before = await tableOf(store);
     let result: T;
     try {
@@ -76,7 +78,7 @@ export function accounted(store: Store): Store {
     check(before, await tableOf(store), of(result));
     return result;
   }
-  const one = (result: { record: TaskRecord; changed: boolean } | undefined): Account => ({
+  const one = (result: { record: TaskRecord; changed: boolean } | undefined): Reported => ({
     moved: new Map(result ? [[result.record.id, result.changed ? 1 : 0]] : []),
   });
 

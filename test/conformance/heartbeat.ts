@@ -9,7 +9,7 @@ export async function beatOf({ store }: Context, workerId = "w1"): Promise<numbe
   return found.beat;
 }
 
-/** Deletes a worker's row, as one does who takes it for dead and is killed before freeing its tasks. */
+/** Deletes a worker's row, as a rescuer does that is killed before it has freed the tasks. */
 export async function forget(ctx: Context, workerId: string): Promise<void> {
   await ctx.sql(`delete from dbq_workers where id = '${workerId}'`);
 }
@@ -18,12 +18,14 @@ export const heartbeatGroup: Group = {
   name: "heartbeat",
   cases: [
     {
-      name: "a beat is one more, of that worker alone, at this moment",
+      name: "heartbeat adds one to the worker's counter and sets its time, for that worker alone",
       run: async (ctx) => {
         await ctx.store.register(newWorker("w1"));
         await ctx.store.register(newWorker("w2"));
         const [mine, others] = [await beatOf(ctx), await beatOf(ctx, "w2")];
-        await ctx.sql(`update dbq_workers set heartbeat_at = ${ctx.place.earlier("heartbeat_at", 60_000)}`);
+        await ctx.sql(
+          `update dbq_workers set heartbeat_at = ${ctx.database.earlier("heartbeat_at", 60_000)}`,
+        );
         assert.equal(await ctx.store.heartbeat("w1"), true);
         assert.deepEqual([await beatOf(ctx), await beatOf(ctx, "w2")], [mine + 1, others]);
         const [young, old] = (await ctx.store.workers()).map(({ heartbeatAge }) => heartbeatAge < 30_000);
@@ -31,60 +33,63 @@ export const heartbeatGroup: Group = {
       },
     },
     {
-      name: "a beat of a worker whose row is gone says so, and makes none",
+      name: "heartbeat returns false for a worker whose row is gone, and does not create one",
       run: async (ctx) => {
         assert.equal(await ctx.store.heartbeat("w1"), false);
         assert.deepEqual(await ctx.store.workers(), []);
       },
     },
     {
-      name: "a heartbeat is a new beat, until it is stopped",
+      name: "keepAlive sends heartbeats until it is stopped",
       needs: ["heartbeats"],
       run: async (ctx) => {
         await ctx.store.register(newWorker());
         const first = await beatOf(ctx);
         const stop = await ctx.store.keepAlive("w1", 20, () => undefined);
-        await eventually("a beat", async () => (await beatOf(ctx)) >= first + 2);
+        await eventually("two heartbeats", async () => (await beatOf(ctx)) >= first + 2);
         await stop();
         const last = await beatOf(ctx);
-        // A heartbeat beside it shows that time enough has passed for one more.
+        // The heartbeats of a second worker show that enough time has passed for one more.
         await ctx.store.register(newWorker("w2"));
         const others = await beatOf(ctx, "w2");
         const stopOther = await ctx.store.keepAlive("w2", 20, () => undefined);
-        await eventually("others' beats", async () => (await beatOf(ctx, "w2")) >= others + 3);
+        await eventually(
+          "three heartbeats of the other worker",
+          async () => (await beatOf(ctx, "w2")) >= others + 3,
+        );
         await stopOther();
         assert.equal(await beatOf(ctx), last);
       },
     },
     {
-      name: "a heartbeat goes on while the event loop is blocked",
+      name: "keepAlive sends heartbeats while the event loop is blocked",
       needs: ["heartbeats", "heartbeats on a thread"],
       run: async (ctx) => {
         await ctx.store.register(newWorker());
         const first = await beatOf(ctx);
         const stop = await ctx.store.keepAlive("w1", 20, () => undefined);
-        await eventually("the first beat", async () => (await beatOf(ctx)) > first);
-        // Nothing of this process's own can run between a block and the look after it.
+        await eventually("the first heartbeat", async () => (await beatOf(ctx)) > first);
+        // Nothing else in this process can run between the busy loop and the read after it.
         const beatsWhileBlocked = async (ms: number) => {
           const before = await beatOf(ctx);
           const end = performance.now() + ms;
           while (performance.now() < end);
           return (await beatOf(ctx)) > before;
         };
-        // A machine that is busy may give the thread no time in the first.
+        // A busy machine may give the thread no time during the first block.
         const beaten = (await beatsWhileBlocked(200)) || (await beatsWhileBlocked(2_000));
         await stop();
         assert.ok(beaten);
       },
     },
     {
-      name: "a heartbeat tells when the worker's row is gone",
+      name: "keepAlive reports that the worker's row is gone",
       needs: ["heartbeats"],
       run: async (ctx) => {
         await ctx.store.register(newWorker());
         let stop = async () => {};
         await new Promise<void>((resolve, reject) => {
-          const lost = setTimeout(() => reject(new Error("it was never told")), 20_000);
+          const lost = setTimeout(() => reject(new Error("keepAlive did not report it")), 20_000);
           ctx.store
             .keepAlive("w1", 20, () => {
               clearTimeout(lost);

@@ -6,12 +6,12 @@ import type { Context, Group } from "./case.ts";
 
 const idsOf = (inserted: readonly { id: number }[]) => inserted.map(({ id }) => id);
 
-/** The ids that are in the table, oldest first. */
+/** The ids in the table, oldest first. */
 async function idsIn({ store }: Context): Promise<number[]> {
   return idsOf(await store.list({}, 100, undefined)).reverse();
 }
 
-/** An insert that must be refused; what it was refused with. */
+/** Runs an insert that must be refused, and returns its error. */
 async function refused({ store }: Context, tasks: readonly NewTask[], refuse: readonly boolean[]) {
   let error: unknown;
   await store.insert(tasks, { refuse }).catch((thrown: unknown) => {
@@ -21,7 +21,7 @@ async function refused({ store }: Context, tasks: readonly NewTask[], refuse: re
   return error;
 }
 
-/** Text that databases are known to change or refuse, as JSON carries it. */
+/** JSON text that databases are known to change or refuse. */
 const hardTexts = [
   JSON.stringify(["\u0000", "\ud800", "\udfff"]),
   JSON.stringify(["😀 – “ß” \u2028 \r\n\t\\ ' \" ` ; -- %s $1 :name"]),
@@ -34,7 +34,7 @@ export const insertGroup: Group = {
   name: "insert",
   cases: [
     {
-      name: "stores what it is given, and defaults for the rest",
+      name: "insert stores the given values, and the defaults for the others",
       run: async ({ store }) => {
         const given = newTask({
           func: "näme 1",
@@ -72,11 +72,11 @@ export const insertGroup: Group = {
           progressNote: null,
         });
         assert.equal(updatedAt, createdAt);
-        assert.ok(Math.abs(Date.now() - createdAt) < minute, "the time is that of now, in milliseconds");
+        assert.ok(Math.abs(Date.now() - createdAt) < minute, "createdAt is the current time in milliseconds");
       },
     },
     {
-      name: "answers in order, with ids that grow",
+      name: "insert returns the answers in the order of the tasks, with ascending ids",
       run: async (ctx) => {
         const tasks = Array.from({ length: 50 }, (_, i) => newTask({ args: `[${i}]` }));
         const ids = idsOf(await ctx.store.insert(tasks, "report"));
@@ -85,7 +85,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "takes thousands at once, each with its own answer",
+      name: "insert takes thousands of tasks at once and answers each of them",
       run: async ({ bare }) => {
         await insertOne(bare, { uniqueKey: "k2000" });
         const tasks = Array.from({ length: 3_000 }, (_, i) =>
@@ -107,14 +107,14 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "of nothing gives nothing",
+      name: "insert of no tasks returns an empty array",
       run: async ({ store }) => {
         assert.deepEqual(await store.insert([], "report"), []);
         assert.deepEqual(await store.insert([], { refuse: [] }), []);
       },
     },
     {
-      name: "gives back every text as it was, byte for byte",
+      name: "insert keeps every text byte for byte",
       run: async ({ store }) => {
         for (const text of hardTexts) {
           const id = await insertOne(store, { args: text, kwargs: text, meta: text });
@@ -124,7 +124,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "keeps the largest numbers that options allow",
+      name: "insert keeps the largest numbers that the options allow",
       run: async ({ store }) => {
         const waitUntil = Date.UTC(9999, 0, 1);
         const largest = { priority: 2_147_483_647, maxRetries: 2_147_483_647, timeout: 4e15, waitUntil };
@@ -138,7 +138,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "a moment to come, or a delay, makes a task scheduled",
+      name: "a waitUntil in the future, or a delay, makes a task scheduled",
       run: async ({ store }) => {
         const waitUntil = Date.now() + 10 * minute + 7;
         const [at, after] = await insert(store, { waitUntil }, { delay: minute });
@@ -147,18 +147,18 @@ export const insertGroup: Group = {
         const delayed = await recordOf(store, after as number);
         assert.equal(delayed.status, "scheduled");
         const wait = (delayed.waitUntil ?? 0) - delayed.createdAt;
-        assert.ok(Math.abs(wait - minute) < 1_000, `waits ${wait} ms from the database's now`);
+        assert.ok(Math.abs(wait - minute) < 1_000, `waits ${wait} ms from the database's current time`);
       },
     },
     {
-      name: "a moment that has passed, or no delay, leaves a task pending",
+      name: "a waitUntil in the past, or a delay of 0, leaves a task pending",
       run: async ({ store }) => {
         const ids = await insert(store, { waitUntil: Date.now() - minute }, { waitUntil: 0 }, { delay: 0 });
         for (const id of ids) assert.equal((await recordOf(store, id)).status, "pending");
       },
     },
     {
-      name: "an id is never given to another task",
+      name: "the id of a deleted task is not used again",
       run: async ({ store }) => {
         const ids = await insert(store, {}, {});
         assert.equal((await store.purge({ includeRunning: true }, 10, 0)).purged, 2);
@@ -166,7 +166,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "a pending, scheduled or running task holds its unique key, and its id is the answer",
+      name: "a pending, scheduled or running task holds its unique key, and an insert with that key returns its id",
       run: async (ctx) => {
         for (const status of ["running", "scheduled", "pending"] as const) {
           const { id } = await taskIn(ctx.store, status, { uniqueKey: `k-${status}` });
@@ -177,7 +177,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "a task that has ended holds no key",
+      name: "a finished task does not hold its unique key",
       run: async ({ store }) => {
         for (const status of ["completed", "failed", "cancelled"] as const) {
           const { id } = await taskIn(store, status, { uniqueKey: "k" });
@@ -188,7 +188,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "two of one call with one key are one task; keys that differ in case are two",
+      name: "two tasks of one insert with the same key become one task; keys that differ in case or spaces do not collide",
       run: async (ctx) => {
         const keys = ["k", "k", "K", "k ", "ķ", null, null];
         const inserted = await ctx.store.insert(
@@ -204,7 +204,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "a duplicate that is refused names the holder, and nothing of the call is written",
+      name: "a refused duplicate names the task that holds the key, and the insert writes nothing",
       run: async (ctx) => {
         const holder = await insertOne(ctx.store, { uniqueKey: "k" });
         const tasks = [newTask(), newTask({ uniqueKey: "new" }), newTask({ uniqueKey: "k" })];
@@ -213,7 +213,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "two of one call, of which the later must not be a duplicate, are refused both",
+      name: "an insert writes nothing when its second task repeats the key of its first and must not be a duplicate",
       run: async (ctx) => {
         const tasks = [newTask({ uniqueKey: "k" }), newTask({ uniqueKey: "k" })];
         assert.equal((await refused(ctx, tasks, [false, true])).taskId, undefined);
@@ -221,7 +221,7 @@ export const insertGroup: Group = {
       },
     },
     {
-      name: "refuses only those that must not be duplicates",
+      name: "insert refuses only the duplicates that the caller asked to refuse",
       run: async ({ store }) => {
         const holder = await insertOne(store, { uniqueKey: "k" });
         const tasks = [newTask({ uniqueKey: "k" }), newTask({ uniqueKey: "free" })];

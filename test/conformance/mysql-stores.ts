@@ -27,7 +27,7 @@ const dialect: ServerDialect = {
   earlier: (column, ms) => `${column} - interval ${ms * 1_000} microsecond`,
 };
 
-/** With settings that some apps give it. */
+/** With settings that some apps use. */
 const mysql2: Driver = (uri) => {
   const pool = createPool({ uri, supportBigNumbers: true, bigNumberStrings: true, namedPlaceholders: true });
   pool.on("connection", (connection) => connection.query(`set time_zone = '${elsewhere}'`));
@@ -35,7 +35,9 @@ const mysql2: Driver = (uri) => {
 };
 
 const migrate = true;
-const lacks = { "hints between connections": "MySQL tells nobody of a commit: workers poll" } as const;
+const lacks = {
+  "change notifications": "MySQL does not notify connections of a commit: workers poll",
+} as const;
 
 const server = (
   name: string,
@@ -56,9 +58,9 @@ export const mysqlVariants: readonly Kind[] = [
   server(
     "MySQL, optimistic",
     { strategy: "optimistic" },
-    { concerns: ["turn: claim", "races between connections", "contention between processes"] },
+    { concerns: ["claim", "races between connections", "contention between processes"] },
   ),
-  // Its connections are known, so that dbq opens its own, as it does by a URL.
+  // dbq recognises these connections, and so opens a pool of its own, as it does for a URL.
   server(
     "MySQL, an app's database over mysql2",
     {},

@@ -24,7 +24,7 @@ function cancels(status: TaskStatus): Case {
         attempts.map(({ outcome, generationId }) => ({ outcome, generationId })),
         status === "running" ? [{ outcome: "cancelled", generationId: task.generationId }] : [],
       );
-      assert.ok(await insertOne(store, { uniqueKey: "k" }), "its key is free");
+      assert.ok(await insertOne(store, { uniqueKey: "k" }), "the key of the cancelled task is free");
       if (status === "running") assert.deepEqual(await settle(store, outcomes.completed(task)), [false]);
     },
   };
@@ -43,7 +43,7 @@ function leaves(status: TaskStatus): Case {
 
 function retries(status: TaskStatus): Case {
   return {
-    name: `retry makes a ${status} task pending now, with nothing charged`,
+    name: `retry makes a ${status} task pending at once, with a retry count of 0`,
     run: async ({ store }) => {
       const task = await taskIn(store, status, { uniqueKey: "k", args: "[1]" });
       const operated = await store.retry(task.id);
@@ -68,7 +68,7 @@ function retries(status: TaskStatus): Case {
         },
       );
       const again = await store.insert([{ ...task, delay: null, waitUntil: null }], "report");
-      assert.deepEqual(again, [{ id: task.id, duplicate: true }], "it holds its key again");
+      assert.deepEqual(again, [{ id: task.id, duplicate: true }], "the retried task holds its key again");
     },
   };
 }
@@ -89,14 +89,14 @@ export const operateGroup: Group = {
       },
     },
     {
-      name: "neither finds a task that does not exist",
+      name: "cancel and retry return undefined for a task that does not exist",
       run: async ({ store }) => {
         assert.equal(await store.cancel(999_999, why), undefined);
         assert.equal(await store.retry(999_999), undefined);
       },
     },
     {
-      name: "retry forgets the charges and keeps the attempts",
+      name: "retry resets the retry count and keeps the attempts",
       run: async ({ store }) => {
         const task = await running(store);
         await settle(store, outcomes.retry(task));
@@ -106,7 +106,7 @@ export const operateGroup: Group = {
       },
     },
     {
-      name: "retry of a task whose key another one holds is refused, and changes nothing",
+      name: "retry of a task whose key is taken is refused, and changes nothing",
       run: async ({ store }) => {
         const ended = await taskIn(store, "failed", { uniqueKey: "k" });
         const holder = await insertOne(store, { uniqueKey: "k", delay: minute });
@@ -121,7 +121,7 @@ export const operateGroup: Group = {
       },
     },
     {
-      name: "a cancelled task keeps what it failed with only as its reason",
+      name: "the reason of a cancel replaces the error of an earlier attempt",
       run: async ({ store }) => {
         const task = await running(store);
         await settle(store, outcomes.retry(task));

@@ -1,7 +1,7 @@
 /**
- * The plans that Postgres makes of the statements which run all the time: beside any number of finished tasks and of tasks
- * for others, each finds its rows by an index and looks at few more than it wants: with statistics of the tables and
- * without, planned for what is asked and for anything that might be, now or while the tables were empty.
+ * The plans of Postgres for the statements that run all the time. Each statement must find its rows by an index and
+ * read few more rows than it needs, beside any number of finished tasks and of tasks for other workers. Tested with and
+ * without table statistics, with custom and generic plans, and with plans made while the tables were empty.
  */
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -16,13 +16,16 @@ import { type Asked, type Plan, type PlanMode, planOf, plansMadeBefore, recorded
 
 const many = 20_000;
 const few = 200;
-/** Of fewer, Postgres rather reads them all than look for a hundred. */
+/** With fewer rows, Postgres prefers to read the whole table over a hundred index lookups. */
 const attempts = 5 * many;
 
-/** That would look at it meanwhile. A change of a table's settings lets all plans be made anew: it comes first. */
+/**
+ * Autovacuum would analyse the tables during the test. This comes first, because a change of a table's settings
+ * discards all plans.
+ */
 const unattended = "alter table dbq_tasks set (autovacuum_enabled = off)";
 
-/** What a queue has that has been in use for a while, and that other workers are behind with. */
+/** The content of a queue that has been in use for a while, with a backlog for other workers. */
 const filling = `
   insert into dbq_tasks (func, args, status, generation_id, finished_at)
     select 'resize', '["${"a".repeat(200)}"]', 'completed', 3, now() from generate_series(1, ${many});
@@ -37,7 +40,7 @@ const filling = `
 let schema: Schema;
 let store: Store;
 
-/** The plans of all that a use of the store asks of the tables of tasks and attempts. */
+/** The plans of all statements that `use` runs on the tables of tasks and attempts. */
 async function plansOf(mode: PlanMode, use: (store: Store) => Promise<unknown>): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const asked of await recorded(schema.client, () => use(store)))
@@ -45,7 +48,7 @@ async function plansOf(mode: PlanMode, use: (store: Store) => Promise<unknown>):
   return plans;
 }
 
-/** The ids of some finished tasks, and of one that does not exist. */
+/** The ids of three finished tasks, and of one that does not exist. */
 const some = [1, 2, 3, 999_999];
 
 async function firstRunning() {
@@ -54,7 +57,7 @@ async function firstRunning() {
   return task;
 }
 
-/** What runs for each task, or all the time while there is none; the index that it is for. */
+/** The statements that run for each task, or while a worker is idle, and the index that each should use. */
 const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise<unknown>][] = [
   ["claim", /dbq_tasks_claim/, (s) => claim(s)],
   [
@@ -62,7 +65,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise
     /dbq_tasks_claim/,
     (s) => claim(s, claimBy("w1", { funcs: ["resize", "x", "y"] })),
   ],
-  ["claim of what nobody has enqueued", /dbq_tasks_claim/, (s) => claim(s, claimBy("w1", { funcs: ["x"] }))],
+  ["claim of a function without tasks", /dbq_tasks_claim/, (s) => claim(s, claimBy("w1", { funcs: ["x"] }))],
   ["completed", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.completed(await firstRunning()))],
   ["failed", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.failed(await firstRunning()))],
   ["retry", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.retry(await firstRunning()))],
@@ -75,7 +78,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise
   ["expired", /dbq_tasks_finished/, (s) => s.prune({ completed: 0, failed: 0, cancelled: 0 }, 10)],
   ["nothing expired", /dbq_tasks_finished/, (s) => s.prune({ completed: 1e9, failed: 0, cancelled: 0 }, 10)],
   ["heldBy", /dbq_tasks_running/, (s) => s.heldBy("w1")],
-  ["held by nobody", /dbq_tasks_running/, (s) => s.heldBy("nobody")],
+  ["held by an unknown worker", /dbq_tasks_running/, (s) => s.heldBy("nobody")],
   ["orphans", /dbq_tasks_running/, (s) => s.rescueOrphans(1_000_000)],
   ["busy", /dbq_tasks_(claim|running)/, (s) => s.idle(["default"])],
   ["idle", /dbq_tasks_running/, (s) => s.idle(["nowhere"])],
@@ -94,13 +97,13 @@ async function promoteDue(s: Store) {
   return await s.promote(10);
 }
 
-/** Of 60,000 rows: some times what the statements want, which is no more than 50. */
+/** Of 60,000 rows: a multiple of the at most 50 rows that the statements need. */
 const mostRows = 1_000;
 const mostPages = 1_000;
 
 const server = await postgresServer();
 
-describe.skipIf(isMissing(server)).each([false, true])("Postgres, analysed: %s", (analysed) => {
+describe.skipIf(isMissing(server)).each([false, true])("Postgres with statistics: %s", (analysed) => {
   beforeAll(async () => {
     schema = await newSchema();
     store = await openPostgres(schema.url, { migrate: true });
@@ -116,7 +119,7 @@ describe.skipIf(isMissing(server)).each([false, true])("Postgres, analysed: %s",
     it.each(hot)("%s finds its rows by an index", async (_, index, use) => {
       const plans = await plansOf(mode, use);
       expect(plans.flatMap(({ indexes }) => indexes).join()).toMatch(index);
-      // Without statistics it may go through all of a partial index.
+      // Without statistics, a statement may read a whole partial index.
       for (const plan of plans) expectFew(plan, analysed ? mostRows : many + mostRows);
     });
   });
@@ -128,7 +131,7 @@ function expectFew({ text, scanned, rows, pages }: Plan, most: number): void {
   expect.soft(pages, text).toBeLessThan(mostPages);
 }
 
-/** A connection with what the store's own ones are set to, on the same schema. */
+/** A connection with the store's own settings, on the same schema. */
 async function connected({ url }: Schema): Promise<Client> {
   const server = readServerUrl(url, { port: 5432, user: "postgres" });
   const client = new Client({ ...configOf(server, "own"), ...server.hosts[0] });
@@ -137,7 +140,7 @@ async function connected({ url }: Schema): Promise<Client> {
 }
 
 describe.skipIf(isMissing(server)).each(["skip-locked", "optimistic"] as const)(
-  "Postgres, %s, planned while the tables were empty",
+  "Postgres, %s, with plans made while the tables were empty",
   (strategy) => {
     const asked = new Map<string, Asked[]>();
     const plans = new Map<string, Plan>();
@@ -160,7 +163,7 @@ describe.skipIf(isMissing(server)).each(["skip-locked", "optimistic"] as const)(
       await empty.drop();
     });
 
-    it.each(hot)("%s finds its rows by an index, when the tables have been filled", (name) => {
+    it.each(hot)("%s finds its rows by an index after the tables were filled", (name) => {
       const own = (asked.get(name) ?? []).flatMap(({ text }) => plans.get(text) ?? []);
       expect(own.length).toBeGreaterThan(0);
       for (const plan of own) expectFew(plan, mostRows);

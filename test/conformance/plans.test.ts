@@ -1,6 +1,6 @@
 /**
- * The plans of the statements that run all the time, on a database that nobody has analysed: each finds its rows by the
- * index that was made for it, in the order that it wants, and beside any number of finished tasks.
+ * SQLite's plans for the statements that run all the time, on a database without statistics: each finds its rows by the
+ * index made for it, in the order that it needs, beside any number of finished tasks.
  */
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -19,7 +19,7 @@ import {
   settle,
 } from "./arrange.ts";
 
-/** A connection that remembers the text of what runs on it. */
+/** A connection that records the text of each statement. */
 class Recording extends Database {
   readonly texts: string[] = [];
 
@@ -36,7 +36,7 @@ class Recording extends Database {
   }) as Database.Database["prepare"];
 }
 
-/** A statement, and how SQLite runs it: one line for each table that it goes through. */
+/** A statement, and SQLite's plan for it: one line for each table that it reads. */
 interface Plan {
   text: string;
   steps: string[];
@@ -50,13 +50,13 @@ async function opened(): Promise<{ client: Recording; store: Store }> {
 }
 
 function planOf(client: Database.Database, text: string): Plan {
-  // Unbound, as they are prepared: a plan must not need to know what it will be asked.
+  // The parameters stay unbound, as in a prepared statement: the plan must not depend on their values.
   const nothing = [...text.matchAll(/\?/g)].map(() => null);
   const rows = client.prepare<unknown[], { detail: string }>(`explain query plan ${text}`).all(...nothing);
   return { text, steps: rows.map(({ detail }) => detail) };
 }
 
-/** The plans of all that runs on a connection while `use` does; the tables are first filled by `fill`. */
+/** The plans of all statements that `use` runs, on tables that `fill` has filled. */
 async function plansOf(use: (store: Store) => Promise<unknown>, analyse = false): Promise<Plan[]> {
   const { client, store } = await opened();
   await fill(store);
@@ -68,7 +68,7 @@ async function plansOf(use: (store: Store) => Promise<unknown>, analyse = false)
   return texts.map((text) => planOf(client, text));
 }
 
-/** Mostly finished tasks, as a queue that has been in use has, and some of each other kind. */
+/** Mostly finished tasks, as in a queue that has been in use, and some in each other status. */
 async function fill(store: Store): Promise<void> {
   await insert(store, ...Array.from({ length: 300 }, () => ({})));
   const claimed = await claim(store, claimBy("w1", { limit: 300 }));
@@ -80,11 +80,11 @@ async function fill(store: Store): Promise<void> {
 const searches = (index: string) => new RegExp(`^SEARCH dbq_tasks USING (COVERING )?INDEX ${index}\\b`);
 const byId = /^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid=\?\)( LEFT-JOIN)?$/;
 
-/** Every statement that runs for each task, or all the time while there is none. */
+/** The statements that run for each task, or while a worker is idle. */
 const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Store) => Promise<unknown>][] = [
   ["claimable", /order by priority desc, id limit/, searches("dbq_tasks_claim"), (s) => claim(s)],
   [
-    "claimable, of several functions",
+    "claim of several functions",
     /order by priority desc, id limit/,
     searches("dbq_tasks_claim"),
     (s) => claim(s, claimBy("w1", { funcs: ["resize", "other", "third"] })),
@@ -153,16 +153,16 @@ async function noted(store: Store) {
 
 async function promoteDue(store: Store) {
   const [id] = await insert(store, { delay: 1 });
-  // Due by the database's own clock, which this waits for.
+  // Due by the database's clock, so the test waits for that.
   while ((await recordOf(store, id as number)).status === "scheduled") await store.promote(10);
 }
 
-describe.each([false, true])("analysed: %s", (analyse) => {
+describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
   it.each(hot)("%s finds its rows by the index that was made for it", async (_, which, how, use) => {
     const plans = (await plansOf(use, analyse)).filter(({ text }) => which.test(text));
     expect(plans).toHaveLength(1);
     const [{ text, steps }] = plans as [Plan];
-    // SQLite reads a bare parameter while it plans, and so plans anew whenever it is bound: 25 µs instead of 4.
+    // SQLite plans a statement again each time a bare `limit ?` is bound: 25 µs instead of 4.
     expect(text).not.toMatch(/limit \?(?! \+)/);
     const ofTasks = steps.filter((step) => step.includes("dbq_tasks"));
     expect(ofTasks.length).toBeGreaterThan(0);
@@ -170,14 +170,14 @@ describe.each([false, true])("analysed: %s", (analyse) => {
     expect(steps.join("\n")).not.toMatch(/TEMP B-TREE/);
   });
 
-  it("idle is two looks into indexes of what is unfinished", async () => {
+  it("idle reads two indexes of unfinished tasks", async () => {
     const plans = await plansOf((store) => store.idle(["default"]), analyse);
     const steps = plans.flatMap(({ steps }) => steps).filter((step) => step.includes("dbq_tasks"));
     expect(steps).toHaveLength(2);
     for (const step of steps) expect(step).toMatch(/INDEX dbq_tasks_(claim|running)\b/);
   });
 
-  it("a page of the list is read from its end, or by the index of its filter", async () => {
+  it("list reads a page from the end of the table, or by the index of its filter", async () => {
     const [page] = await plansOf((store) => store.list({}, 50, 100), analyse);
     expect(page?.steps).toEqual([
       expect.stringMatching(/^SEARCH dbq_tasks USING INTEGER PRIMARY KEY \(rowid</),
@@ -186,7 +186,7 @@ describe.each([false, true])("analysed: %s", (analyse) => {
     expect(request?.steps).toEqual([expect.stringMatching(searches("dbq_tasks_request"))]);
   });
 
-  it("no statement of a worker's life goes through a whole table of tasks or attempts", async () => {
+  it("no statement that a worker runs scans the whole table of tasks or attempts", async () => {
     const plans = await plansOf(async (store) => {
       await store.register(newWorker("w9"));
       await running(store, { func: "one", queueName: "other" }, "w9");

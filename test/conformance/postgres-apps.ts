@@ -1,4 +1,4 @@
-/** The stores on Postgres that an app's own Drizzle database leads to, over each driver. */
+/** The stores on Postgres over an app's own Drizzle database, one for each driver. */
 import { PGlite } from "@electric-sql/pglite";
 import { drizzle as overPglite } from "drizzle-orm/pglite";
 import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
@@ -8,7 +8,7 @@ import type { AppDatabase, Kind, Row } from "./case.ts";
 import { nodePostgres, postgresDialect } from "./postgres-stores.ts";
 import { type Driver, emptied, onDatabaseOf, type ServerKind, serverKind } from "./server-stores.ts";
 
-/** With settings that some apps give it. */
+/** With settings that some apps use. */
 const postgresJs: Driver = (url) => {
   const client = postgres(url, { types: { bigint: postgres.BigInt }, transform: postgres.camel });
   return { db: overPostgresJs(client), end: () => client.end() };
@@ -25,7 +25,7 @@ const app = (name: string, driver: Driver, more: Partial<ServerKind>) =>
     ...more,
   });
 
-// ---- in the process --------------------------------------------------------------------------
+// ---- PGlite, in the process --------------------------------------------------------------------
 
 function missing(what: string): () => never {
   return () => {
@@ -42,14 +42,14 @@ function pglite(): Kind {
   const connect = () => openPostgresDatabase(overPglite(start()), { migrate });
   return {
     name: "Postgres, an app's database over PGlite",
-    // It is asked as postgres.js is, and takes some seconds to start.
-    concerns: ["insert", "transaction and within", "turn: claim", "turn: settle"],
+    // dbq uses it like postgres.js, and it takes some seconds to start.
+    concerns: ["insert", "transaction and within", "claim", "settle"],
     lacks: {
       "several connections": "a PGlite is one connection",
       restart: "a database in memory ends with its process",
-      heartbeats: "a database that one process alone can open needs no proof of life",
-      "transactions whose end waits":
-        "PGlite ends a transaction by itself: what is not awaited may come after",
+      heartbeats: "only one process can open this database, so its workers need no heartbeats",
+      "transactions that await their writes":
+        "PGlite ends a transaction by itself: a write that is not awaited may come after its end",
     },
     connect,
     make: async () => {
@@ -71,24 +71,17 @@ function pglite(): Kind {
 }
 
 export const postgresApps: readonly Kind[] = [
-  // Its connections are known, so that dbq opens its own, as it does by a URL.
+  // dbq recognises these connections, and so opens a pool of its own, as it does for a URL.
   app("node-postgres", nodePostgres, {
     concerns: ["transaction and within", "heartbeat", "watch and diagnose"],
   }),
   app("postgres.js", postgresJs, {
-    concerns: [
-      "insert",
-      "transaction and within",
-      "turn: claim",
-      "turn: settle",
-      "heartbeat",
-      "watch and diagnose",
-    ],
+    concerns: ["insert", "transaction and within", "claim", "settle", "heartbeat", "watch and diagnose"],
     lacks: {
-      "hints between connections": "what is asked over postgres.js listens to nobody: workers poll",
+      "change notifications": "a store over postgres.js has no connection that can LISTEN: workers poll",
       "heartbeats on a thread": "no other thread can use the app's connections",
-      "transactions whose end waits":
-        "postgres.js ends a transaction by itself: what is not awaited may come after",
+      "transactions that await their writes":
+        "postgres.js ends a transaction by itself: a write that is not awaited may come after its end",
     },
   }),
   pglite(),

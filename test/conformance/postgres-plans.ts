@@ -1,16 +1,16 @@
-/** How Postgres runs what a store asks it: the statements as they are prepared, and their plans whatever they are asked. */
+/** Records the statements that a store runs on Postgres, and reads their plans, for given or for any parameters. */
 import { Client, escapeLiteral } from "pg";
 
-/** Those that grow. */
+/** The tables that grow. */
 const tables = /\bdbq_(tasks|attempts)\b/;
 
-/** One statement that ran, with what it was given. */
+/** A statement that ran, and its parameters. */
 export interface Asked {
   text: string;
   values: readonly unknown[];
 }
 
-/** A node of a plan, as EXPLAIN writes it in JSON: the parts that are read here. */
+/** The parts of a plan node that are read here, as EXPLAIN (FORMAT JSON) writes them. */
 interface PlanNode {
   "Node Type": string;
   "Relation Name"?: string;
@@ -23,20 +23,20 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** What became of one statement. */
+/** What the plan of one statement reads. */
 export interface Plan {
   text: string;
-  /** The indexes that it goes through. */
+  /** The indexes that it uses. */
   indexes: string[];
-  /** The tables that it reads from their beginning. */
+  /** The tables that it scans sequentially. */
   scanned: string[];
-  /** Rows of tables that it looked at. */
+  /** The number of table rows that it reads. */
   rows: number;
-  /** Pages of 8 KiB that it looked at. */
+  /** The number of 8 KiB pages that it reads. */
   pages: number;
 }
 
-/** What runs on any connection of node-postgres but `own` while `use` does, each text once. */
+/** The statements that run on any node-postgres connection except `own` while `use` runs, each text once. */
 export async function recorded(own: Client, use: () => Promise<unknown>): Promise<Asked[]> {
   const asked = new Map<string, Asked>();
   const { query } = Client.prototype;
@@ -53,10 +53,10 @@ export async function recorded(own: Client, use: () => Promise<unknown>): Promis
   return [...asked.values()].filter(({ text }) => tables.test(text));
 }
 
-/** A plan for these parameters, or one for any: Postgres makes the first kind until the second looks no worse. */
+/** A plan for these parameters, or a generic one: Postgres makes custom plans until the generic one looks no worse. */
 export type PlanMode = "force_custom_plan" | "force_generic_plan";
 
-/** Runs the statement once more, and undoes it. */
+/** Runs the statement again and rolls it back. */
 export async function planOf(client: Client, mode: PlanMode, asked: Asked): Promise<Plan> {
   await client.query(`begin; set local plan_cache_mode = ${mode}; prepare plan_of as ${asked.text}`);
   try {
@@ -67,8 +67,8 @@ export async function planOf(client: Client, mode: PlanMode, asked: Asked): Prom
 }
 
 /**
- * The plans of statements that a connection prepared, and used once, before `fill`, as a worker's do that was there first;
- * what they do is undone.
+ * The plans of statements that a connection prepared and ran once before `fill`, as those of a worker that was running
+ * then. Their changes are rolled back.
  */
 export async function plansMadeBefore(
   client: Client,
@@ -96,7 +96,7 @@ async function explained(client: Client, name: string, asked: Asked): Promise<Pl
   return summary(asked.text, rows[0]?.["QUERY PLAN"][0].Plan as PlanNode);
 }
 
-/** The parameters, as EXECUTE wants them. */
+/** The parameters, as EXECUTE takes them. */
 function given({ values }: Asked): string {
   const literals = values.map((value) => (value === null ? "null" : escapeLiteral(String(value))));
   return literals.length === 0 ? "" : `(${literals.join(", ")})`;

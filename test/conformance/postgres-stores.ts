@@ -1,4 +1,4 @@
-/** The stores on Postgres that have connections of their own. */
+/** The stores on Postgres that open their own connections. */
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool, types } from "pg";
 import { openPostgres } from "../../src/stores/postgres/store.ts";
@@ -16,7 +16,7 @@ export const postgresDialect: ServerDialect = {
 
 const bigint = 20;
 
-/** What an app may have, with settings that some give it. */
+/** An app's database, with settings that some apps use. */
 export const nodePostgres: Driver = (url) => {
   const getTypeParser: typeof types.getTypeParser = (type, format) =>
     type === bigint ? BigInt : types.getTypeParser(type, format);
@@ -44,14 +44,14 @@ export const postgresVariants: readonly Kind[] = [
   server(
     "Postgres, optimistic",
     { strategy: "optimistic" },
-    { concerns: ["turn: claim", "races between connections", "contention between processes"] },
+    { concerns: ["claim", "races between connections", "contention between processes"] },
   ),
   server(
     "Postgres, without sessions",
     { sessions: false },
     {
-      lacks: { "hints between connections": "nobody listens without a session: workers poll" },
-      concerns: ["insert", "transaction and within", "turn: claim", "heartbeat", "watch and diagnose"],
+      lacks: { "change notifications": "LISTEN needs a session: workers poll" },
+      concerns: ["insert", "transaction and within", "claim", "heartbeat", "watch and diagnose"],
     },
   ),
 ];

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { claim, insert, insertOne, minute, recordOf, taskIn } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
-/** Makes scheduled tasks look as though they had waited `ms` longer. */
+/** Moves the due time of scheduled tasks `ms` into the past. */
 async function pass(ctx: Context, ms: number, ...ids: number[]): Promise<void> {
-  const sooner = ctx.place.earlier("wait_until", ms);
+  const sooner = ctx.database.earlier("wait_until", ms);
   const which = ids.length === 0 ? "1 = 1" : `id in (${ids.join(", ")})`;
   await ctx.sql(`update dbq_tasks set wait_until = ${sooner} where wait_until is not null and ${which}`);
 }
@@ -13,7 +13,7 @@ export const promoteGroup: Group = {
   name: "promote",
   cases: [
     {
-      name: "makes due tasks pending, and leaves the others",
+      name: "promote makes due tasks pending, and leaves the others scheduled",
       run: async (ctx) => {
         const [due, later] = await insert(ctx.store, { delay: minute }, { delay: 10 * minute });
         await pass(ctx, 2 * minute);
@@ -31,7 +31,7 @@ export const promoteGroup: Group = {
       },
     },
     {
-      name: "tells how long it is until the next one",
+      name: "promote returns the time until the next task is due",
       run: async (ctx) => {
         assert.deepEqual(await ctx.store.promote(10), { promoted: 0, nextDue: undefined });
         await taskIn(ctx.store, "pending");
@@ -46,7 +46,7 @@ export const promoteGroup: Group = {
       },
     },
     {
-      name: "takes at most its limit, the longest due first, and says that more are due",
+      name: "promote takes at most its limit, the longest due first, and reports when more are due",
       run: async (ctx) => {
         const waits = [3, 1, 4, 2].map((minutes) => ({ delay: minutes * minute, args: `[${minutes}]` }));
         await insert(ctx.store, ...waits);
@@ -62,7 +62,7 @@ export const promoteGroup: Group = {
       },
     },
     {
-      name: "leaves a due task alone that is scheduled no more",
+      name: "promote ignores a due task that has been cancelled or retried",
       run: async (ctx) => {
         const [cancelled, retried] = (await insert(ctx.store, { delay: minute }, { delay: minute })) as [
           number,

@@ -13,12 +13,12 @@ async function purged({ store }: Context, filter: Partial<PurgeFilter>, limit = 
   return (await store.purge({ includeRunning: false, ...filter }, limit, 0)).purged;
 }
 
-/** The same retention for all that has ended. */
+/** The same retention for each finished status. */
 const keep = (ms: number) => ({ completed: ms, failed: ms, cancelled: ms });
 
-/** Makes tasks look as though they had ended `ms` sooner. */
+/** Moves the end of finished tasks `ms` into the past. */
 async function age(ctx: Context, ms: number, ids: readonly number[]): Promise<void> {
-  const finished = ctx.place.earlier("finished_at", ms);
+  const finished = ctx.database.earlier("finished_at", ms);
   await ctx.sql(`update dbq_tasks set finished_at = ${finished} where id in (${ids.join(", ")})`);
 }
 
@@ -37,7 +37,7 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "purge deletes running tasks when told to, and what they come to is refused",
+      name: "purge deletes running tasks when asked to, and their outcomes are refused",
       run: async (ctx) => {
         const { id, generationId, workerId, startedAt } = await taskIn(ctx.store, "running");
         assert.equal(await purged(ctx, { includeRunning: true }), 1);
@@ -51,7 +51,7 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "purge takes what its filters name",
+      name: "purge deletes the tasks that its filters name, and no others",
       run: async (ctx) => {
         const [a, b, c, d] = await insert(
           ctx.store,
@@ -69,7 +69,7 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "purge looks at no more than its limit at a time, and says where to go on",
+      name: "purge reads at most its limit of tasks at a time, and returns where to continue",
       run: async (ctx) => {
         const ids = await insert(ctx.store, { func: "a" }, { func: "b" }, { func: "b" }, { func: "a" }, {});
         const [, second, third, fourth, fifth] = ids as [number, number, number, number, number];
@@ -82,7 +82,7 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "prune deletes what ended longer ago than its status is kept, with its attempts",
+      name: "prune deletes tasks that ended longer ago than their status is kept, with their attempts",
       run: async (ctx) => {
         const old = await oneInEach(ctx.store);
         const young = await taskIn(ctx.store, "completed", { func: "young" });
@@ -103,7 +103,7 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "prune keeps for ever what is kept for ever",
+      name: "prune keeps tasks of a status with infinite retention",
       run: async (ctx) => {
         const { completed, failed } = await oneInEach(ctx.store);
         await age(ctx, 1_000 * minute, [completed.id, failed.id]);
@@ -113,7 +113,7 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "prune keeps as long as a number of milliseconds can say",
+      name: "prune accepts the longest retention that milliseconds can express",
       run: async (ctx) => {
         const { id } = await taskIn(ctx.store, "completed");
         await age(ctx, 1_000 * minute, [id]);

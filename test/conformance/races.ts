@@ -1,4 +1,7 @@
-/** Calls of several connections at the same time. Each case ends in one invariant: one winner for each generation, and no error. */
+/**
+ * Concurrent calls on several connections. Each case ends in one invariant: one winner for each generation, and no
+ * error.
+ */
 import assert from "node:assert/strict";
 import { DuplicateTaskError } from "../../src/errors.ts";
 import type { Outcome, Store } from "../../src/store.ts";
@@ -9,14 +12,14 @@ import type { Case, Context, Group } from "./case.ts";
 const rivals = 4;
 const many = 60;
 
-/** As many connections as there are rivals, the first of them the case's own. */
+/** One connection for each rival; the first is the case's own. */
 async function connections({ bare, another }: Context): Promise<Store[]> {
   const opened = [bare];
   while (opened.length < rivals) opened.push(await another());
   return opened;
 }
 
-/** Tasks that `w1` runs. */
+/** Inserts tasks and claims them for `w1`. */
 async function held(store: Store, changes: Parameters<typeof newTask>[0] = {}): Promise<TaskRecord[]> {
   await insert(store, ...Array.from({ length: many }, () => changes));
   return await claim(store, claimBy("w1", { limit: many }));
@@ -26,12 +29,12 @@ async function table(store: Store): Promise<Map<number, TaskRecord>> {
   return new Map((await store.list({}, 1_000, undefined)).map((record) => [record.id, record]));
 }
 
-/** For calls before and after another one: no driver is then always first. */
+/** Half of the calls go before a rival's call and half after it, so that no driver is always first. */
 const halvesOf = <T>(items: readonly T[]): [T[], T[]] => [items.slice(0, many / 2), items.slice(many / 2)];
 
 const countTrue = (values: readonly boolean[]) => values.filter(Boolean).length;
 
-/** Claims by turns of a few until nothing is left; all that this store claimed. */
+/** Claims and settles a few tasks at a time until none is left; returns all that this store claimed. */
 async function drain(store: Store, workerId: string): Promise<TaskRecord[]> {
   await store.register(newWorker(workerId));
   const all: TaskRecord[] = [];
@@ -41,7 +44,7 @@ async function drain(store: Store, workerId: string): Promise<TaskRecord[]> {
       outcomes: done,
       claim: claimBy(workerId, { limit: 7 }),
     });
-    assert.ok(settled.every(Boolean), "nobody else settles what this worker holds");
+    assert.ok(settled.every(Boolean), "only this worker settles the tasks that it holds");
     all.push(...claimed);
     if (claimed.length === 0) return all;
     done = claimed.map(outcomes.completed);
@@ -50,7 +53,7 @@ async function drain(store: Store, workerId: string): Promise<TaskRecord[]> {
 
 const cases: Case[] = [
   {
-    name: "each task is claimed by one of them, once, and all are",
+    name: "four connections claim every task, each exactly once",
     run: async (ctx) => {
       const stores = await connections(ctx);
       await insert(ctx.bare, ...Array.from({ length: 4 * many }, (_, i) => ({ priority: i % 3 })));
@@ -63,7 +66,7 @@ const cases: Case[] = [
     },
   },
   {
-    name: "of a settle and a cancel one is accepted, and is what the row says",
+    name: "when a settle and a cancel race, one is accepted and the row shows that one",
     run: async (ctx) => {
       const [settling, cancelling] = (await connections(ctx)) as [Store, Store];
       const tasks = await held(ctx.bare);
@@ -73,7 +76,7 @@ const cases: Case[] = [
             () => settle(settling, outcomes.completed(task)).then(([accepted]) => ({ settled: accepted })),
             () => cancelling.cancel(task.id, "{}").then((answer) => ({ cancelled: answer?.changed })),
           ];
-          // Each of them is first for half of the tasks.
+          // Settle goes first for half of the tasks, cancel for the other half.
           const answers = await Promise.all((i % 2 === 0 ? calls : calls.reverse()).map((call) => call()));
           return Object.assign({ settled: undefined, cancelled: undefined }, ...answers);
         }),
@@ -88,11 +91,11 @@ const cases: Case[] = [
     },
   },
   {
-    name: "of many settles of one generation one is accepted",
+    name: "when several connections settle one generation, one settle is accepted",
     run: async (ctx) => {
       const stores = await connections(ctx);
       const tasks = await held(ctx.bare);
-      // In opposite orders, which is how transactions come to wait for each other.
+      // In opposite orders, which makes transactions wait for each other.
       const settled = await Promise.all(
         stores.map(async (store, i) => {
           const order = i % 2 === 0 ? tasks : [...tasks].reverse();
@@ -109,11 +112,11 @@ const cases: Case[] = [
     },
   },
   {
-    name: "a due task is promoted by one of them",
+    name: "when several connections promote, each due task is promoted once",
     run: async (ctx) => {
       const stores = await connections(ctx);
       await insert(ctx.bare, ...Array.from({ length: many }, () => ({ delay: minute })));
-      await ctx.sql(`update dbq_tasks set wait_until = ${ctx.place.earlier("wait_until", 2 * minute)}`);
+      await ctx.sql(`update dbq_tasks set wait_until = ${ctx.database.earlier("wait_until", 2 * minute)}`);
       const promoted = await Promise.all(stores.map((store) => store.promote(many)));
       assert.equal(
         promoted.reduce((sum, answer) => sum + answer.promoted, 0),
@@ -124,7 +127,7 @@ const cases: Case[] = [
     },
   },
   {
-    name: "a dead worker is rescued by one of them, while it settles late",
+    name: "when several connections rescue a worker that settles late, each task has one outcome",
     run: async (ctx) => {
       const [late, ...rescuers] = (await connections(ctx)) as [Store, ...Store[]];
       const tasks = await held(ctx.bare);
@@ -145,7 +148,7 @@ const cases: Case[] = [
     },
   },
   {
-    name: "a unique key has one holder, whoever asks first, and everybody is told the same id",
+    name: "when several connections insert one unique key, all get the same id and one created the task",
     run: async (ctx) => {
       const stores = await connections(ctx);
       const asked = stores.flatMap((store) =>
@@ -158,7 +161,7 @@ const cases: Case[] = [
     },
   },
   {
-    name: "of keys that are asked for in opposite orders each has one holder",
+    name: "when connections insert unique keys in opposite orders, each key has one holder",
     run: async (ctx) => {
       const stores = await connections(ctx);
       const keys = Array.from({ length: 10 }, (_, i) => `k${i}`);
@@ -182,7 +185,7 @@ const cases: Case[] = [
     },
   },
   {
-    name: "of a retry and an insert with one key one holds it",
+    name: "when a retry and an insert want one key, one of them holds it",
     run: async (ctx) => {
       const [retrying, inserting] = (await connections(ctx)) as [Store, Store];
       const tasks = await held(ctx.bare);
@@ -211,7 +214,7 @@ const cases: Case[] = [
     },
   },
   {
-    name: "a purge takes no task that somebody has claimed",
+    name: "a purge does not delete a task that another connection has claimed",
     run: async (ctx) => {
       const [purging, claiming] = (await connections(ctx)) as [Store, Store];
       await insert(ctx.bare, ...Array.from({ length: many }, () => ({})));

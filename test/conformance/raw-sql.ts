@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { claim, claimBy, insert, insertOne, minute, newTask, recordOf } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
-/** The columns that are promised to other programs; the order is that of the promise. */
+/** The columns that are promised to other programs, in the order of the promise. */
 const promised = [
   ...[
     "id",
@@ -20,7 +20,7 @@ const promised = [
   ...["worker_id", "started_at", "finished_at", "request_id", "unique_key", "meta"],
 ];
 
-/** Runs an INSERT; the id of the new task. */
+/** Runs an INSERT and returns the id of the new task. */
 async function inserted({ sql, store }: Context, text: string): Promise<number> {
   await sql(text);
   const [newest] = await store.list({}, 1, undefined);
@@ -32,7 +32,7 @@ export const rawSqlGroup: Group = {
   name: "raw SQL",
   cases: [
     {
-      name: "an INSERT of a function and its arguments is an enqueue, with every default",
+      name: "an INSERT of a function and its arguments is an enqueue with all defaults",
       run: async (ctx) => {
         const id = await inserted(
           ctx,
@@ -42,7 +42,7 @@ export const rawSqlGroup: Group = {
         const raw = await recordOf(ctx.store, id);
         const { id: _, createdAt, updatedAt, ...rest } = raw;
         const { id: __, createdAt: ___, updatedAt: ____, ...expected } = same;
-        assert.deepEqual(rest, expected, "as though the store had written it");
+        assert.deepEqual(rest, expected, "the row equals one that the store wrote");
         assert.ok(Math.abs(same.createdAt - createdAt) < minute && updatedAt === createdAt);
         assert.deepEqual(
           [raw.kwargs, raw.meta, raw.priority, raw.queueName, raw.maxRetries, raw.generationId],
@@ -53,14 +53,14 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "an INSERT of a function alone calls it without arguments",
+      name: "an INSERT without arguments calls the function without arguments",
       run: async (ctx) => {
         const id = await inserted(ctx, "insert into dbq_tasks (func) values ('resize')");
         assert.equal((await recordOf(ctx.store, id)).args, "[]");
       },
     },
     {
-      name: "the promised columns are there, under their names",
+      name: "the table has all promised columns",
       run: async (ctx) => {
         await insertOne(ctx.store);
         const [row] = await ctx.sql("select * from dbq_tasks");
@@ -72,7 +72,7 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "every promised column that an enqueue may set can be set",
+      name: "an INSERT can set every promised column that belongs to an enqueue",
       run: async (ctx) => {
         const id = await inserted(
           ctx,
@@ -89,7 +89,7 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "the database itself refuses a second unfinished task with one key",
+      name: "the database refuses a second unfinished task with the same unique key",
       run: async (ctx) => {
         const text = "insert into dbq_tasks (func, unique_key) values ('resize', 'k')";
         const id = await inserted(ctx, text);
@@ -100,12 +100,12 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "a row that is pending before its time is claimed when it is due",
+      name: "a pending row with a wait_until in the future is claimed when it is due",
       run: async (ctx) => {
         const id = await insertOne(ctx.store, { delay: minute });
         await ctx.sql(`update dbq_tasks set status = 'pending' where id = ${id}`);
         assert.deepEqual(await claim(ctx.store), []);
-        await ctx.sql(`update dbq_tasks set wait_until = ${ctx.place.earlier("wait_until", 2 * minute)}`);
+        await ctx.sql(`update dbq_tasks set wait_until = ${ctx.database.earlier("wait_until", 2 * minute)}`);
         assert.deepEqual(
           (await claim(ctx.store)).map((record) => record.id),
           [id],
@@ -113,7 +113,7 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "a row that is written as scheduled is promoted when it is due, or at once without a moment",
+      name: "a scheduled row is promoted when it is due, or at once without a wait_until",
       run: async (ctx) => {
         const later = await insertOne(ctx.store, { delay: minute });
         const id = await inserted(ctx, "insert into dbq_tasks (func, status) values ('resize', 'scheduled')");
@@ -125,10 +125,10 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "rows without a moment are promoted within the limit, like those that are due",
+      name: "scheduled rows without a wait_until count towards the limit of a promote",
       run: async (ctx) => {
         await insert(ctx.store, ...Array.from({ length: 3 }, () => ({ delay: minute })));
-        await ctx.sql(`update dbq_tasks set wait_until = ${ctx.place.earlier("wait_until", 2 * minute)}`);
+        await ctx.sql(`update dbq_tasks set wait_until = ${ctx.database.earlier("wait_until", 2 * minute)}`);
         for (let i = 0; i < 3; i += 1)
           await ctx.sql("insert into dbq_tasks (func, status) values ('resize', 'scheduled')");
         assert.deepEqual(await ctx.store.promote(4), { promoted: 4, nextDue: 0 });
@@ -136,13 +136,13 @@ export const rawSqlGroup: Group = {
       },
     },
     {
-      name: "a row whose JSON is no JSON hides no other, in lists, counts and claims",
+      name: "a row with malformed JSON does not hide other rows from lists, counts and claims",
       run: async (ctx) => {
         const bad = await inserted(
           ctx,
           "insert into dbq_tasks (func, args, meta) values ('resize', '{not', '{not')",
         ).catch(() => undefined);
-        if (bad === undefined) return; // a database that checks JSON by itself
+        if (bad === undefined) return; // This database checks JSON itself.
         const good = await insertOne(ctx.store, { meta: '{"k":1}' });
         assert.equal((await ctx.store.list({ meta: { k: 1 } }, 10, undefined))[0]?.id, good);
         assert.equal((await ctx.store.count({ meta: { k: 1 } }))[0]?.count, 1);

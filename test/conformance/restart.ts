@@ -3,7 +3,7 @@ import type { Store } from "../../src/store.ts";
 import { insertOne, newWorker, oneInEach, outcomes, recordOf, settle } from "./arrange.ts";
 import type { Group } from "./case.ts";
 
-/** All that a store says of its tasks, attempts and workers. */
+/** Everything that a store returns about its tasks, attempts and workers. */
 async function contentsOf(store: Store) {
   const tasks = await store.list({}, 100, undefined);
   const attempts = await Promise.all(tasks.map(({ id }) => store.attempts(id)));
@@ -15,7 +15,7 @@ export const restartGroup: Group = {
   name: "restart",
   cases: [
     {
-      name: "all is as it was after everybody has closed and one opens again",
+      name: "tasks, attempts and workers are unchanged after all connections have closed and one opens again",
       needs: ["restart"],
       run: async ({ store, another }) => {
         const { running } = await oneInEach(store, { meta: '{"a":1}', requestId: "r" });
@@ -31,7 +31,7 @@ export const restartGroup: Group = {
       },
     },
     {
-      name: "ids and generations go on where they were",
+      name: "a reopened database does not use the id of a deleted task again",
       needs: ["restart"],
       run: async ({ store, another }) => {
         const last = await insertOne(store);

@@ -1,24 +1,24 @@
-/** The suite, given to the test runner. */
+/** Registers the suite with the test runner. */
 import { afterAll, describe, it } from "vitest";
 import { proofOf } from "../support/amount.ts";
 import { isMissing, type Server } from "../support/server.ts";
 import { type Group, type Kind, leftOutOf, reasonToLeaveOut, runCase } from "./case.ts";
 import { suite } from "./suite.ts";
 
-// Milliseconds: several processes on a machine that is busy.
+// Milliseconds, for several processes on a busy machine.
 const timeout = 120_000;
 
-/** The groups of the suite that this kind runs. */
+/** The groups of the suite that run on this kind. */
 function groupsFor({ name, concerns }: Kind): readonly Group[] {
   if (concerns === undefined) return suite;
   const sample = proofOf(suite, (group) => `${name}: ${group.name}`);
-  // A small sample may hold none.
+  // A small sample may contain none of them.
   const groups = sample.length > 0 ? sample : suite.filter((group) => concerns.includes(group.name));
   console.log(`${name}: ${groups.length} of ${suite.length} groups; npm run proof runs all`);
   return groups;
 }
 
-/** The cases on each of these kinds; a line for what is left out. */
+/** Runs the cases on each of these kinds; prints a line for each reason why cases are left out. */
 export function runSuite(kinds: readonly Kind[]): void {
   describe.each(kinds)("$name", (kind) => {
     const groups = groupsFor(kind);
@@ -34,7 +34,7 @@ export function runSuite(kinds: readonly Kind[]): void {
   });
 }
 
-/** The same where there is a server. Here, the time is not that of any server's: nothing may depend on it. */
+/** Runs the cases on the kinds of a server. The time zone differs from any server's: no result may depend on it. */
 export function runSuiteOn(server: Server, kinds: readonly Kind[]): void {
   process.env.TZ = "America/St_Johns";
   if (!isMissing(server)) runSuite(kinds);

@@ -1,16 +1,16 @@
-/** What the stores on servers have in common: one place for all cases of a kind, emptied before each. */
+/** What the stores on servers share: one database for all cases of a kind, emptied before each case. */
 import type { Store } from "../../src/store.ts";
-import type { AppDatabase, GroupName, Kind, Need, OpenTransaction, Place, Row } from "./case.ts";
+import type { AppDatabase, GroupName, Kind, Need, OpenTransaction, Row, TestDatabase } from "./case.ts";
 
-/** Tables of its own on a server, as `test/support/` makes them. */
+/** A schema or database on a server, as `test/support/` creates it. */
 export interface Home {
   readonly url: string;
-  /** Runs SQL on a connection of its own, several statements at once too. */
+  /** Runs SQL on a separate connection; several statements at once are allowed. */
   sql(text: string): Promise<Row[]>;
   drop(): Promise<void>;
 }
 
-/** An app's way to the database: Drizzle over a driver, with connections of its own. */
+/** An app's Drizzle database over a driver, on separate connections. */
 export type Driver = (url: string) => { db: object; end(): Promise<void> };
 
 export interface ServerKind {
@@ -23,10 +23,10 @@ export interface ServerKind {
 
 export interface ServerDialect {
   newHome(): Promise<Home>;
-  earlier: Place["earlier"];
+  earlier: TestDatabase["earlier"];
 }
 
-/** A DELETE takes 1 ms, where TRUNCATE waits 60 ms for the disk, and the migrations would take longer still. */
+/** A DELETE takes 1 ms; TRUNCATE waits 60 ms for the disk, and running the migrations again takes longer still. */
 export const emptied = "delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks";
 
 export function serverKind(dialect: ServerDialect, { driver, ...kind }: ServerKind): Kind {
@@ -49,8 +49,8 @@ export function serverKind(dialect: ServerDialect, { driver, ...kind }: ServerKi
   };
 }
 
-/** What an app does beside the store, until the place is removed. */
-function appOf(driver: Driver, url: string): Pick<Place, "app" | "begin" | "remove"> {
+/** An app's connections beside the store, until the test database is removed. */
+function appOf(driver: Driver, url: string): Pick<TestDatabase, "app" | "begin" | "remove"> {
   const ends: (() => Promise<unknown>)[] = [];
   let app: AppDatabase | undefined;
   const open = () => {
@@ -65,7 +65,7 @@ function appOf(driver: Driver, url: string): Pick<Place, "app" | "begin" | "remo
     },
     begin: async () => {
       const transaction = await begun(open());
-      // Before its connections, which would wait for it.
+      // Ends before its connections, which would wait for it.
       ends.unshift(() => transaction.rollback());
       return transaction;
     },
@@ -75,7 +75,7 @@ function appOf(driver: Driver, url: string): Pick<Place, "app" | "begin" | "remo
   };
 }
 
-/** A transaction that ends when it is told to. */
+/** Begins a transaction that ends on request. */
 function begun(db: AppDatabase): Promise<OpenTransaction> {
   class Undone extends Error {}
   return new Promise((resolve, reject) => {
@@ -102,7 +102,7 @@ function begun(db: AppDatabase): Promise<OpenTransaction> {
   });
 }
 
-/** A store on the app's own database, whose connections end with it. */
+/** A store on the app's own database; closing it ends the app's connections. */
 export async function onDatabaseOf(
   driver: Driver,
   url: string,

@@ -15,7 +15,7 @@ import {
 } from "./arrange.ts";
 import type { Case, Group } from "./case.ts";
 
-/** What an accepted outcome of each kind makes of the claimed task; times are checked apart. */
+/** The claimed task after an accepted outcome of each kind. Times are checked separately. */
 const leaves: Readonly<Record<OutcomeKind, Partial<TaskRecord>>> = {
   completed: { status: "completed", result: '{"bytes":123}', error: null },
   failed: { status: "failed", result: null, error: errorText },
@@ -36,7 +36,7 @@ function withoutTimes({ updatedAt, finishedAt, waitUntil, ...rest }: TaskRecord)
 
 function accepted(kind: OutcomeKind): Case {
   return {
-    name: `${kind} is accepted once, and is what the row then says`,
+    name: `${kind} is accepted once, and the row shows it`,
     run: async ({ store }) => {
       const task = await running(store, { uniqueKey: "k", requestId: "r" });
       const outcome: Outcome = outcomes[kind](task);
@@ -58,7 +58,7 @@ function accepted(kind: OutcomeKind): Case {
 
 function refused(kind: OutcomeKind): Case {
   return {
-    name: `${kind} of a stale generation changes nothing, and leaves no attempt`,
+    name: `${kind} of a stale generation changes nothing and records no attempt`,
     run: async ({ store }) => {
       const task = await running(store);
       for (const generationId of [task.generationId - 1, task.generationId + 1, 0]) {
@@ -73,12 +73,12 @@ function refused(kind: OutcomeKind): Case {
 }
 
 export const settleGroup: Group = {
-  name: "turn: settle",
+  name: "settle",
   cases: [
     ...kinds.map(accepted),
     ...kinds.map(refused),
     {
-      name: "each of many is answered in its place, the same task twice too",
+      name: "settle answers each of many outcomes in its position, also two for the same task",
       run: async ({ store }) => {
         const [a, b, c] = [await running(store), await running(store), await running(store)];
         const gone = { ...b, generationId: 1 };
@@ -97,7 +97,7 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "of two outcomes of one kind for one task the first is accepted",
+      name: "of two outcomes of one kind for one task, the first is accepted",
       run: async ({ store }) => {
         for (const kind of kinds) {
           const [task, other] = [await running(store, { func: kind }), await running(store, { func: kind })];
@@ -108,14 +108,14 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "nothing to settle and nothing to claim is nothing",
+      name: "a call with nothing to settle and nothing to claim returns nothing",
       run: async ({ store }) => {
         const { settled, claimed } = await store.settleAndClaim({ outcomes: [], claim: undefined });
         assert.deepEqual({ settled, claimed }, { settled: [], claimed: [] });
       },
     },
     {
-      name: "a result may be absent, and comes back byte for byte",
+      name: "a result may be absent, and is kept byte for byte",
       run: async ({ store }) => {
         for (const result of [null, "null", '""', JSON.stringify(["\u0000\ud800😀", 10.5, "10.5"])]) {
           const task = await running(store);
@@ -125,7 +125,7 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "an attempt keeps what is known: a timeout, an error without a stack, long text",
+      name: "an attempt keeps a timeout, an error without a stack, and long text",
       run: async ({ store }) => {
         const task = await running(store);
         const attempt = {
@@ -140,7 +140,7 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "an error's text may hold what is no character: the attempt is kept, and so is the rest of the text",
+      name: "an attempt is kept when its error text contains invalid characters, with the rest of the text",
       run: async ({ store }) => {
         const task = await running(store);
         const text = "one\u0000two\ud800three";
@@ -152,7 +152,7 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "a task that fails, is retried and completes keeps its count and loses its error",
+      name: "a task that fails, is retried and completes keeps its retry count and loses its error",
       run: async ({ store }) => {
         const first = await running(store);
         await settle(store, { ...outcomes.retry(first), delay: 0 });
@@ -168,7 +168,7 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "a snooze and a hand-back leave the last error, and charge nothing",
+      name: "a snooze and a hand-back keep the last error and do not charge a retry",
       run: async ({ store }) => {
         const first = await running(store);
         await settle(store, { ...outcomes.retry(first), delay: 0 });
@@ -183,7 +183,7 @@ export const settleGroup: Group = {
       },
     },
     {
-      name: "a unique key stays held through a retry, a snooze and a hand-back",
+      name: "a task keeps its unique key through a retry, a snooze and a hand-back",
       run: async ({ store }) => {
         for (const kind of ["retry", "snoozed", "interrupted"] as const) {
           const task = await running(store, { uniqueKey: kind, func: kind });

@@ -7,11 +7,11 @@ import { sql } from "drizzle-orm";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
 import { openSqlite, openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
-import type { AppDatabase, Kind, Place, Row } from "./case.ts";
+import type { AppDatabase, Kind, Row, TestDatabase } from "./case.ts";
 
 const options = { migrate: true, synchronous: "full" } as const;
 
-// ---- what all of SQLite has in common --------------------------------------------------------
+// ---- shared by all stores on SQLite ------------------------------------------------------------
 
 const earlier = (column: string, ms: number) => `${column} - ${ms}`;
 
@@ -22,7 +22,7 @@ function run(client: Database.Database, text: string): Row[] {
   return [];
 }
 
-/** An app's database, whose transactions may write from the start, as an app with a queue should have them. */
+/** An app's database whose transactions begin IMMEDIATE, as an app with a queue should have them. */
 function appDatabase(client: Database.Database): AppDatabase {
   const db = drizzle(client);
   const immediate = { behavior: "immediate" } as const;
@@ -78,9 +78,9 @@ const sqliteFile: Kind = {
 // ---- memory ----------------------------------------------------------------------------------
 
 const alone = {
-  "several connections": "nobody else can open a database in memory",
+  "several connections": "no other connection can open a database in memory",
   restart: "a database in memory ends with its connection",
-  heartbeats: "a database that one process alone can open needs no proof of life",
+  heartbeats: "only one process can open this database, so its workers need no heartbeats",
 } as const;
 
 const inMemory = {
@@ -92,9 +92,9 @@ const inMemory = {
 
 const sqliteMemory: Kind = {
   name: "SQLite, :memory:",
-  lacks: { ...alone, "an app's connection": "the connection is dbq's own" },
+  lacks: { ...alone, "an app's connection": "dbq opened the connection, so no app has it" },
   connect: (path) => openSqlite(path, options),
-  make: async (): Promise<Place> => {
+  make: async (): Promise<TestDatabase> => {
     let opened: Store | undefined;
     return {
       ...inMemory,
@@ -120,7 +120,7 @@ const sqliteAppMemory: Kind = {
   name: "SQLite, an app's database in memory",
   lacks: alone,
   connect: () => openSqliteDatabase(drizzle(new Database(":memory:")), options),
-  make: async (): Promise<Place> => {
+  make: async (): Promise<TestDatabase> => {
     const client = new Database(":memory:");
     return {
       ...inMemory,

@@ -1,16 +1,16 @@
-/** Transactions in cases: one text for drivers that answer at once and for those that answer later. */
+/** Transactions in cases: one source text for synchronous and for asynchronous drivers. */
 import type { MaybePromise, Store, StoreTransaction } from "../../src/store.ts";
 import type { AppDatabase } from "./case.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; `got` fixes it.
+// biome-ignore lint/suspicious/noExplicitAny: the value of a step depends on the step; `got` narrows it.
 export type Steps<T> = Generator<unknown, T, any>;
 
-/** One step: what it gives, or what its promise gives. */
+/** Yields one step and returns its value, or its promise's. */
 export function* got<T>(value: MaybePromise<T>): Generator<MaybePromise<T>, T, T> {
   return yield value;
 }
 
-/** Runs steps to their end: at once when every one of them answers at once. */
+/** Runs the steps to the end; synchronously when no step returns a promise. */
 export function take<T>(steps: Steps<T>): MaybePromise<T> {
   const onwards = (next: IteratorResult<unknown, T>): MaybePromise<T> => {
     let current = next;
@@ -29,7 +29,7 @@ export function take<T>(steps: Steps<T>): MaybePromise<T> {
   return onwards(steps.next());
 }
 
-/** A transaction of the store's. */
+/** Runs steps in a transaction that the store opens. */
 export function transaction<T>(
   store: Store,
   steps: (inside: StoreTransaction, tx: AppDatabase) => Steps<T>,
@@ -37,7 +37,7 @@ export function transaction<T>(
   return store.transaction((tx) => take(steps(store.within(tx), tx as AppDatabase)));
 }
 
-/** A transaction of the app's own, and `store` inside it. */
+/** Runs steps in a transaction that the app opens, with `store.within` it. */
 export async function appTransaction<T>(
   app: AppDatabase,
   store: Store,
@@ -46,7 +46,7 @@ export async function appTransaction<T>(
   return await app.transaction((tx) => take(steps(store.within(tx), tx)));
 }
 
-/** Inside of another transaction: a savepoint. */
+/** Runs steps in a nested transaction: a savepoint. */
 export function* savepoint<T>(
   tx: AppDatabase,
   store: Store,

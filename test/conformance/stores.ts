@@ -1,7 +1,7 @@
-/** The registry of stores: the suite runs every case on each of them. One more database is one more entry. */
+/** The registry of stores: the suite runs every case on each of them. A new database is one more entry. */
 import type { Kind } from "./case.ts";
 
-/** By how their names begin. A process of one of them loads no other's drivers. */
+/** By the beginning of their names. A process that tests one of them does not load the others' drivers. */
 const registry: readonly [begins: string, load: () => Promise<readonly Kind[]>][] = [
   ["SQLite", async () => (await import("./sqlite-stores.ts")).sqliteStores],
   ["Postgres, an app's", async () => (await import("./postgres-apps.ts")).postgresApps],
@@ -9,7 +9,10 @@ const registry: readonly [begins: string, load: () => Promise<readonly Kind[]>][
   ["MySQL", async () => (await import("./mysql-stores.ts")).mysqlStores],
 ];
 
-/** The kind of this name, for another process of the same case. @throws Error when there is none */
+/**
+ * Finds a kind by its name, for another process of the same case.
+ * @throws Error when no kind has this name
+ */
 export async function kindNamed(name = ""): Promise<Kind> {
   const [, load] = registry.find(([begins]) => name.startsWith(begins)) ?? [];
   const found = (await load?.())?.find((kind) => kind.name === name);

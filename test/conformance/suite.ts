@@ -1,20 +1,20 @@
-/** All the cases: what every store must do, in the order in which a new store is best made to. */
+/** All groups of cases, in the order in which to make a new store pass them. */
 
 import type { Group } from "./case.ts";
 import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
-import { lookGroup } from "./look.ts";
-import { movingGroup } from "./moving.ts";
 import { operateGroup } from "./operate.ts";
+import { ownershipGroup } from "./ownership.ts";
 import { promoteGroup } from "./promote.ts";
 import { purgeGroup } from "./purge.ts";
 import { racesGroup } from "./races.ts";
 import { rawSqlGroup } from "./raw-sql.ts";
+import { readGroup } from "./read.ts";
 import { restartGroup } from "./restart.ts";
 import { settleGroup } from "./settle.ts";
-import { standingsGroup } from "./standings.ts";
+import { transferGroup } from "./transfer.ts";
 import { watchGroup } from "./watch.ts";
 import { withinGroup } from "./within.ts";
 import { workersGroup } from "./workers.ts";
@@ -22,18 +22,18 @@ import { workersGroup } from "./workers.ts";
 export const suite: readonly Group[] = [
   insertGroup,
   rawSqlGroup,
-  lookGroup,
+  readGroup,
   withinGroup,
   claimGroup,
   settleGroup,
-  standingsGroup,
+  ownershipGroup,
   operateGroup,
   purgeGroup,
   promoteGroup,
   workersGroup,
   heartbeatGroup,
   restartGroup,
-  movingGroup,
+  transferGroup,
   watchGroup,
   racesGroup,
   contentionGroup,

@@ -3,7 +3,7 @@ import { claim, claimBy, insert, insertOne, outcomes } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 import { eventually } from "./signals.ts";
 
-/** Counts the hints that it is given. */
+/** Counts its change notifications. */
 class Listener {
   calls = 0;
   readonly stop: () => void;
@@ -15,11 +15,11 @@ class Listener {
   }
 }
 
-/** Has another connection write until the listener has been called. */
-async function hinted(ctx: Context, calls: () => number): Promise<void> {
+/** Writes on another connection until the listener has been called. */
+async function notified(ctx: Context, calls: () => number): Promise<void> {
   const other = await ctx.another();
   const before = calls();
-  await eventually("a hint", async () => {
+  await eventually("a change notification", async () => {
     if (calls() === before) await insertOne(other);
     return calls() > before;
   });
@@ -29,28 +29,28 @@ export const watchGroup: Group = {
   name: "watch and diagnose",
   cases: [
     {
-      name: "a commit of another connection is hinted at, to each listener",
-      needs: ["several connections", "hints between connections"],
+      name: "a commit on another connection notifies each listener",
+      needs: ["several connections", "change notifications"],
       run: async (ctx) => {
         const listeners = [new Listener(ctx), new Listener(ctx)];
-        await hinted(ctx, () => Math.min(...listeners.map(({ calls }) => calls)));
+        await notified(ctx, () => Math.min(...listeners.map(({ calls }) => calls)));
         for (const { stop } of listeners) stop();
       },
     },
     {
-      name: "a settle of another connection is hinted at",
-      needs: ["several connections", "hints between connections"],
+      name: "a settle on another connection notifies a listener",
+      needs: ["several connections", "change notifications"],
       run: async (ctx) => {
         const other = await ctx.another();
         await insert(ctx.bare, ...Array.from({ length: 50 }, () => ({})));
         const claimed = await claim(ctx.bare, claimBy("w1", { limit: 50 }));
         const listener = new Listener(ctx);
-        // Once it hears of inserts, it hears.
-        await hinted(ctx, () => listener.calls);
+        // One notification of an insert shows that the listener is connected.
+        await notified(ctx, () => listener.calls);
         const before = listener.calls;
-        await eventually("a hint", async () => {
+        await eventually("a change notification", async () => {
           const next = claimed.pop();
-          // With a claim, as a worker settles.
+          // Together with a claim, as a worker settles.
           if (next)
             await other.settleAndClaim({
               outcomes: [outcomes.completed(next)],
@@ -62,24 +62,24 @@ export const watchGroup: Group = {
       },
     },
     {
-      name: "a listener that has stopped is called no more; another one goes on",
-      needs: ["several connections", "hints between connections"],
+      name: "a stopped listener is not called again, and the others still are",
+      needs: ["several connections", "change notifications"],
       run: async (ctx) => {
         const [stopped, going] = [new Listener(ctx), new Listener(ctx)];
-        await hinted(ctx, () => going.calls);
+        await notified(ctx, () => going.calls);
         stopped.stop();
         stopped.stop();
         const before = stopped.calls;
-        await hinted(ctx, () => going.calls);
+        await notified(ctx, () => going.calls);
         assert.equal(stopped.calls, before);
         going.stop();
         const later = new Listener(ctx);
-        await hinted(ctx, () => later.calls);
+        await notified(ctx, () => later.calls);
         later.stop();
       },
     },
     {
-      name: "watching what nobody else can write does no harm",
+      name: "watch on a database that no other connection can write returns a stop function, and inserts still work",
       run: async ({ bare }) => {
         const stop = bare.watch(() => undefined);
         assert.ok(await insertOne(bare));
@@ -87,7 +87,7 @@ export const watchGroup: Group = {
       },
     },
     {
-      name: "a diagnosis is a list of facts, each named once",
+      name: "diagnose returns facts with distinct names",
       run: async ({ store }) => {
         const facts = await store.diagnose();
         assert.ok(facts.length > 0);

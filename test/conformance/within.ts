@@ -11,7 +11,7 @@ async function countIn({ store }: Context): Promise<number> {
   return (await store.list({}, 100, undefined)).length;
 }
 
-/** What a call threw, whether at once or by its promise. */
+/** The error of a call, thrown or rejected. */
 async function thrownBy(call: () => unknown): Promise<unknown> {
   try {
     await call();
@@ -23,7 +23,9 @@ async function thrownBy(call: () => unknown): Promise<unknown> {
 
 const one = [newTask()];
 
-/** An insert and a settle that nobody awaits, in a transaction that is rolled back at once, and in one that commits. */
+/**
+ * Runs an insert and a settle without awaiting them, in a transaction that rolls back at once and in one that commits.
+ */
 async function endsWithIts(
   store: Store,
   inTransaction: (fn: (tx: unknown) => Promise<unknown>) => Promise<unknown>,
@@ -54,7 +56,7 @@ export const withinGroup: Group = {
   name: "transaction and within",
   cases: [
     {
-      name: "what is inserted in a transaction is there after its commit, and gives its value",
+      name: "a task inserted in a transaction is pending after the commit",
       run: async (ctx) => {
         const id = await transaction(ctx.store, function* (inside) {
           const [first] = yield* got(inside.insert([newTask({ args: "[1]" })], "report"));
@@ -65,7 +67,7 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "an error rolls back and comes out as it is",
+      name: "an error rolls the transaction back and reaches the caller unchanged",
       run: async (ctx) => {
         const undo = new Undo();
         const undone = transaction(ctx.store, function* (inside) {
@@ -89,7 +91,7 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "sees its own duplicates; one that is refused leaves the transaction usable and nothing of itself",
+      name: "a transaction sees its own duplicates, and stays usable after a refused one, which writes nothing",
       run: async (ctx) => {
         await transaction(ctx.store, function* (inside) {
           const [first] = yield* got(inside.insert([newTask({ uniqueKey: "k" })], "report"));
@@ -97,7 +99,7 @@ export const withinGroup: Group = {
           assert.deepEqual(again, { id: first?.id, duplicate: true });
           try {
             yield* got(inside.insert([newTask(), newTask({ uniqueKey: "k" })], { refuse: [false, true] }));
-            assert.fail("it was not refused");
+            assert.fail("the duplicate was accepted");
           } catch (error) {
             assert.ok(error instanceof DuplicateTaskError);
             assert.equal(error.taskId, first?.id);
@@ -108,7 +110,7 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "settles: for good when it commits, not at all when it is rolled back",
+      name: "a settle takes effect when its transaction commits, and not when it rolls back",
       run: async ({ store }) => {
         const task = await running(store);
         const settle = function* (inside: StoreTransaction) {
@@ -128,7 +130,7 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "a stale generation settles nothing, and the transaction goes on",
+      name: "a settle of a stale generation changes nothing, and the transaction continues",
       run: async ({ store }) => {
         const task = await running(store);
         const stale = { ...task, generationId: task.generationId - 1 };
@@ -143,7 +145,7 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "a savepoint that is rolled back takes its tasks with it, and no others",
+      name: "rolling back a savepoint removes its tasks and no others",
       run: async ({ store }) => {
         await transaction(store, function* (inside, tx) {
           yield* got(inside.insert([newTask({ args: '["outer"]' })], "report"));
@@ -164,7 +166,7 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "used after its transaction has ended it throws, and writes nothing",
+      name: "a call after the end of its transaction throws and writes nothing",
       run: async (ctx) => {
         const task = await running(ctx.store);
         const bound: StoreTransaction[] = [];
@@ -185,21 +187,21 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "what is not awaited ends with its transaction: committed with it, or undone",
+      name: "a write that is not awaited commits or rolls back with its transaction",
       run: async ({ bare: store }) => {
         if (!store.synchronous) await endsWithIts(store, (fn) => store.transaction(fn));
       },
     },
     {
-      name: "what is not awaited ends with the app's own transaction, too",
-      needs: ["an app's connection", "transactions whose end waits"],
-      run: async ({ bare: store, place }) => {
-        const app = place.app();
+      name: "a write that is not awaited commits or rolls back with the app's own transaction",
+      needs: ["an app's connection", "transactions that await their writes"],
+      run: async ({ bare: store, database }) => {
+        const app = database.app();
         if (!store.synchronous) await endsWithIts(store, async (fn) => await app.transaction(fn));
       },
     },
     {
-      name: "nor is anything of a chain that goes on while its transaction ends",
+      name: "writes that continue while their transaction ends are refused, and nothing of them is kept",
       run: async ({ bare: store }) => {
         if (store.synchronous) return;
         let chain: Promise<unknown> | undefined;
@@ -215,9 +217,9 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "what is not awaited in a savepoint ends with the transaction around it",
-      needs: ["an app's connection", "transactions whose end waits"],
-      run: async ({ bare: store, place }) => {
+      name: "a write that is not awaited in a savepoint ends with the outer transaction",
+      needs: ["an app's connection", "transactions that await their writes"],
+      run: async ({ bare: store, database }) => {
         if (store.synchronous) return;
         let inner: Promise<unknown> | undefined;
         const undone = async (outer: AppDatabase) => {
@@ -231,13 +233,13 @@ export const withinGroup: Group = {
           });
           throw new Undo();
         };
-        assert.ok((await thrownBy(() => place.app().transaction(undone))) instanceof Undo);
+        assert.ok((await thrownBy(() => database.app().transaction(undone))) instanceof Undo);
         await inner;
         assert.deepEqual(await store.list({}, 10, undefined), []);
       },
     },
     {
-      name: "takes no other things for transactions",
+      name: "within refuses a value that is not a transaction",
       run: async ({ store }) => {
         for (const other of [undefined, null, 1, "tx", {}, { run: () => undefined }, () => undefined]) {
           assert.ok(
@@ -248,29 +250,29 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "takes the app's own transaction, and the app's plain database",
+      name: "within takes the app's own transaction, and the app's plain database",
       needs: ["an app's connection"],
       run: async (ctx) => {
-        const { place, store } = ctx;
-        const undone = appTransaction(place.app(), store, function* (inside) {
+        const { database, store } = ctx;
+        const undone = appTransaction(database.app(), store, function* (inside) {
           yield* got(inside.insert(one, "report"));
           throw new Undo();
         });
         assert.ok((await thrownBy(() => undone)) instanceof Undo);
         assert.equal(await countIn(ctx), 0);
-        await appTransaction(place.app(), store, function* (inside) {
+        await appTransaction(database.app(), store, function* (inside) {
           yield* got(inside.insert(one, "report"));
         });
-        await store.within(place.app()).insert(one, "report");
+        await store.within(database.app()).insert(one, "report");
         assert.equal(await countIn(ctx), 2);
       },
     },
     {
-      name: "times that are written on the app's connections are of the database's clock, and in no zone",
+      name: "times written on the app's connections come from the database's clock, free of time zones",
       needs: ["an app's connection"],
-      run: async ({ place, store }) => {
+      run: async ({ database, store }) => {
         const task = await running(store);
-        const [id] = await appTransaction(place.app(), store, function* (inside) {
+        const [id] = await appTransaction(database.app(), store, function* (inside) {
           assert.equal(yield* got(inside.settle(outcomes.completed(task))), true);
           const inserted = yield* got(inside.insert([newTask({ delay: 10 * minute })], "report"));
           return inserted.map((each) => each.id);
@@ -283,11 +285,11 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "nobody sees or claims the row before the commit",
+      name: "other connections neither see nor claim a task before the commit",
       needs: ["several connections"],
-      run: async ({ place, store }) => {
+      run: async ({ database, store }) => {
         const seen = await insertOne(store);
-        const open = await place.begin();
+        const open = await database.begin();
         const [inside] = await store.within(open.handle).insert(one, "report");
         const { id } = inside as { id: number };
         assert.deepEqual(await store.get([id]), []);
@@ -300,12 +302,12 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "a key that another one took after the app's transaction began is a duplicate there too",
+      name: "a key that another connection took after the app's transaction began is a duplicate in it",
       needs: ["several connections"],
-      run: async ({ place, bare }) => {
-        // Where one transaction at a time writes, nobody can take it meanwhile.
+      run: async ({ database, bare }) => {
+        // Where only one transaction writes at a time, no other connection can take the key meanwhile.
         if (bare.synchronous) return;
-        const open = await place.begin();
+        const open = await database.begin();
         const inside = bare.within(open.handle);
         await inside.insert([newTask({ uniqueKey: "mine" })], "report");
         const holder = await insertOne(bare, { uniqueKey: "k" });
@@ -317,13 +319,13 @@ export const withinGroup: Group = {
       },
     },
     {
-      name: "a write waits for another's transaction, off the thread, and is not lost",
+      name: "a write waits for another connection's transaction without blocking the thread, and is not lost",
       needs: ["several connections"],
-      run: async ({ place, bare }) => {
-        const open = await place.begin();
+      run: async ({ database, bare }) => {
+        const open = await database.begin();
         const [undone] = await bare.within(open.handle).insert([newTask({ uniqueKey: "k" })], "report");
         const waiting = bare.insert([newTask({ uniqueKey: "k" })], "report");
-        // Only a thread that is free gets to the rollback.
+        // The rollback runs only if the waiting insert leaves the thread free.
         await new Promise((resolve) => setTimeout(resolve));
         await open.rollback();
         const [inserted] = await waiting;

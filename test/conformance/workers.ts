@@ -16,16 +16,18 @@ import { beatOf, forget } from "./heartbeat.ts";
 
 const idsOf = async ({ store }: Context) => (await store.workers()).map(({ id }) => id);
 
-/** Makes a running task look as though it had begun `ms` sooner. */
+/** Moves the start of a running task `ms` into the past. */
 async function began(ctx: Context, ms: number, { id }: TaskRecord): Promise<void> {
-  await ctx.sql(`update dbq_tasks set started_at = ${ctx.place.earlier("started_at", ms)} where id = ${id}`);
+  await ctx.sql(
+    `update dbq_tasks set started_at = ${ctx.database.earlier("started_at", ms)} where id = ${id}`,
+  );
 }
 
 export const workersGroup: Group = {
   name: "workers: register, rescue, unregister",
   cases: [
     {
-      name: "a registered worker is listed as it said it was, oldest first",
+      name: "workers lists each worker with the values that it registered, oldest first",
       run: async (ctx) => {
         const given = newWorker("w1", {
           queueNames: ["a", 'b"ü'],
@@ -37,20 +39,20 @@ export const workersGroup: Group = {
           processStart: "12345",
         });
         await ctx.store.register(given);
-        const [{ startedAt, heartbeatAt, heartbeatAge, beat, ...said }, ...others] =
+        const [{ startedAt, heartbeatAt, heartbeatAge, beat, ...registered }, ...others] =
           (await ctx.store.workers()) as [Awaited<ReturnType<typeof ctx.store.workers>>[number]];
-        assert.deepEqual(said, { ...given, sessionLives: null });
+        assert.deepEqual(registered, { ...given, sessionLives: null });
         assert.equal(others.length, 0);
         assert.equal(heartbeatAt, startedAt);
         assert.ok(Math.abs(Date.now() - startedAt) < minute && heartbeatAge < minute);
         assert.ok(Number.isSafeInteger(beat));
-        await ctx.sql(`update dbq_workers set started_at = ${ctx.place.earlier("started_at", minute)}`);
+        await ctx.sql(`update dbq_workers set started_at = ${ctx.database.earlier("started_at", minute)}`);
         await ctx.store.register(newWorker("a-younger"));
         assert.deepEqual(await idsOf(ctx), ["w1", "a-younger"]);
       },
     },
     {
-      name: "unregister hands back what the worker holds, uncharged, and nothing of others",
+      name: "unregister hands back the worker's tasks without a charge, and no tasks of others",
       run: async (ctx) => {
         const others = await running(ctx.store, {}, "w2");
         const [a, b] = [await running(ctx.store), await running(ctx.store)];
@@ -97,7 +99,7 @@ export const workersGroup: Group = {
       },
     },
     {
-      name: "a task that kills each worker fails after its retries",
+      name: "a task that kills each of its workers fails after its retries",
       run: async (ctx) => {
         const { id } = await running(ctx.store, { maxRetries: 2 });
         for (let crash = 1; crash <= 2; crash += 1) {
@@ -114,13 +116,13 @@ export const workersGroup: Group = {
       },
     },
     {
-      name: "rescue of a worker that has beaten since, or is gone, does nothing",
+      name: "rescue does nothing for a worker that has sent a heartbeat since, or is gone",
       run: async (ctx) => {
         const task = await running(ctx.store);
         const beat = await beatOf(ctx);
         await ctx.sql("update dbq_workers set beat = beat + 1 where id = 'w1'");
         assert.equal(await ctx.store.rescue("w1", beat), 0);
-        assert.equal(await ctx.store.rescue("nobody", 1), 0);
+        assert.equal(await ctx.store.rescue("unknown", 1), 0);
         assert.deepEqual(await recordOf(ctx.store, task.id), task);
         assert.deepEqual(await idsOf(ctx), ["w1"]);
         assert.equal(await ctx.store.rescue("w1", beat + 1), 1);
@@ -128,7 +130,7 @@ export const workersGroup: Group = {
       },
     },
     {
-      name: "rescue frees what the dead worker ran, and nothing else",
+      name: "rescue frees the dead worker's running tasks, and nothing else",
       run: async (ctx) => {
         const others = await running(ctx.store, {}, "w2");
         const ended = await running(ctx.store);
@@ -142,7 +144,7 @@ export const workersGroup: Group = {
       },
     },
     {
-      name: "orphans of workers that do not exist are freed when they are old enough",
+      name: "rescueOrphans frees running tasks of workers that do not exist, once they are old enough",
       run: async (ctx) => {
         const [old, young, kept] = [
           await running(ctx.store),
@@ -163,10 +165,13 @@ export const workersGroup: Group = {
       },
     },
     {
-      name: "a task that somebody else set running, under no worker at all, is an orphan too",
+      name: "rescueOrphans frees a task that raw SQL set to running without a worker",
       run: async (ctx) => {
         const id = await insertOne(ctx.store, { maxRetries: 0 });
-        const [now, old] = [ctx.place.earlier("updated_at", 0), ctx.place.earlier("updated_at", minute)];
+        const [now, old] = [
+          ctx.database.earlier("updated_at", 0),
+          ctx.database.earlier("updated_at", minute),
+        ];
         await ctx.sql(`update dbq_tasks set status = 'running', updated_at = ${now} where id = ${id}`);
         assert.equal(await ctx.store.rescueOrphans(30_000), 0);
         await ctx.sql(`update dbq_tasks set updated_at = ${old} where id = ${id}`);
@@ -175,7 +180,7 @@ export const workersGroup: Group = {
       },
     },
     {
-      name: "a worker that was rescued may register again under its name, and is not taken for its former self",
+      name: "a rescued worker may register again under its id, and a late rescue of its former registration does nothing",
       run: async (ctx) => {
         await ctx.store.register(newWorker());
         const former = await beatOf(ctx);
@@ -185,7 +190,7 @@ export const workersGroup: Group = {
         assert.deepEqual([without.claimed, without.registered], [[], false]);
         await ctx.store.register(newWorker());
         assert.equal((await claim(ctx.store)).length, 1);
-        assert.equal(await ctx.store.rescue("w1", former), 0, "a late rescue of its former self");
+        assert.equal(await ctx.store.rescue("w1", former), 0, "a late rescue of the former registration");
       },
     },
   ],

@@ -67,7 +67,7 @@ export const aheadFaults: readonly Mutant[] = [
     replace: "`or crash_sensitive is not null)`",
     caughtBy: {
       file: "test/conformance/postgres.test.ts",
-      test: "'Postgres' > turn: claim > of those that a crash could end, no more than asked for, highest priority first",
+      test: "'Postgres' > claim > a claim takes at most the given number of crash-sensitive tasks, highest priority first",
     },
   },
   {
@@ -94,7 +94,7 @@ export const aheadFaults: readonly Mutant[] = [
     replace: "part(sql`id < 0 and priority > ${head}`, $all)",
     caughtBy: {
       file: "test/conformance/postgres.test.ts",
-      test: "'Postgres' > turn: claim > what becomes pending before the last claim is not passed over",
+      test: "'Postgres' > claim > a claim finds tasks that became pending before the claim cursor",
     },
   },
   {

@@ -9,7 +9,7 @@ const onFile = (test: string) => ({
 });
 
 const stale = (kind: string) =>
-  onFile(`turn: settle > ${kind} of a stale generation changes nothing, and leaves no attempt`);
+  onFile(`settle > ${kind} of a stale generation changes nothing and records no attempt`);
 
 /** A state change that does not name the generation. */
 const unfenced = `((set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
@@ -114,7 +114,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "claimOperations.claim",
     find: "won[i]",
     replace: "won.length > i",
-    caughtBy: onFile("turn: claim > a row that no claim can take holds up no other, and no turn"),
+    caughtBy: onFile("claim > a row that cannot be claimed does not block other tasks or the next claim"),
   },
   {
     name: "completions-ignore-row-count",
@@ -158,7 +158,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "return (yield* settle([outcome]))[0] === true;",
     replace: "return (yield* settle([outcome])).length > 0;",
     caughtBy: onFile(
-      "transaction and within > a stale generation settles nothing, and the transaction goes on",
+      "transaction and within > a settle of a stale generation changes nothing, and the transaction continues",
     ),
   },
   {
@@ -167,7 +167,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "probes.probe",
     find: "`and (wait_until is null or wait_until <= ${d.now(p)})`",
     replace: "",
-    caughtBy: onFile("raw SQL > a row that is pending before its time is claimed when it is due"),
+    caughtBy: onFile("raw SQL > a pending row with a wait_until in the future is claimed when it is due"),
   },
   {
     name: "claim-ignores-priority",
@@ -175,7 +175,9 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "probes",
     find: "`order by ${order} ${d.atMost(p.limit)}`",
     replace: "`order by id ${d.atMost(p.limit)}`",
-    caughtBy: onFile("turn: claim > highest priority first, then oldest, and no more than the limit"),
+    caughtBy: onFile(
+      "claim > a claim takes the highest priority first, then the oldest task, up to its limit",
+    ),
   },
   {
     name: "claim-by-an-unregistered-worker",
@@ -183,7 +185,9 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "claimOperations.settleAndClaim",
     find: "...none, registered: false",
     replace: "...none, claimed: yield* claim(seen ?? [], request.workerId, 1)",
-    caughtBy: onFile("turn: claim > a worker that is not registered settles, is told, and claims nothing"),
+    caughtBy: onFile(
+      "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
+    ),
   },
   {
     name: "claim-never-says-more",
@@ -191,7 +195,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "claimOperations.settleAndClaim",
     find: "read.length === request.limit || won.length < read.length",
     replace: "read.length > request.limit",
-    caughtBy: onFile("turn: claim > says whether there may be more"),
+    caughtBy: onFile("claim > a claim reports whether more tasks may be waiting"),
   },
   {
     name: "retry-is-not-charged",
@@ -199,7 +203,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "claimOperations.changeBy",
     find: "charge: 1",
     replace: "charge: 0",
-    caughtBy: onFile("turn: settle > retry is accepted once, and is what the row then says"),
+    caughtBy: onFile("settle > retry is accepted once, and the row shows it"),
   },
   {
     name: "snooze-is-charged",
@@ -207,7 +211,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "claimOperations.snoozed.charge",
     find: "charge: 0",
     replace: "charge: 1",
-    caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
+    caughtBy: onFile("settle > a snooze and a hand-back keep the last error and do not charge a retry"),
   },
   {
     name: "interruption-is-charged",
@@ -226,7 +230,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "statements.release",
     find: "`error = coalesce(${d.json(p.error)}, error)`",
     replace: "`error = ${d.json(p.error)}`",
-    caughtBy: onFile("turn: settle > a snooze and a hand-back leave the last error, and charge nothing"),
+    caughtBy: onFile("settle > a snooze and a hand-back keep the last error and do not charge a retry"),
   },
   {
     name: "completed-task-keeps-its-error",
@@ -235,7 +239,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "`result = ${d.json(p.result)}, error = null,`",
     replace: "`result = ${d.json(p.result)},`",
     caughtBy: onFile(
-      "turn: settle > a task that fails, is retried and completes keeps its count and loses its error",
+      "settle > a task that fails, is retried and completes keeps its retry count and loses its error",
     ),
   },
   {
@@ -244,7 +248,7 @@ export const claimAndSettle: readonly Mutant[] = [
     in: "statements.reset",
     find: "`error = null, retry_count = 0,`",
     replace: "`error = null,`",
-    caughtBy: onFile("cancel and retry > retry forgets the charges and keeps the attempts"),
+    caughtBy: onFile("cancel and retry > retry resets the retry count and keeps the attempts"),
   },
   {
     name: "progress-ignores-generation",
@@ -253,7 +257,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: '`where ${held(d, p)} ${still("running")}`',
     replace: '`where dbq_tasks.id = ${p.id} ${still("running")}`',
     caughtBy: onFile(
-      "standings and progress > progress of a stale generation, or of what no longer runs, is not noted",
+      "ownership and progress > progress of a stale generation, or of a task that does not run, is ignored",
     ),
   },
   {

@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 
 const plan = (statement: string) => ({
   file: "test/conformance/plans.test.ts",
-  test: `analysed: false > ${statement} finds its rows by the index that was made for it`,
+  test: `SQLite with statistics: false > ${statement} finds its rows by the index that was made for it`,
 });
 const inQueue = (file: string, test: string) => ({ file: `test/queue/${file}.test.ts`, test });
 

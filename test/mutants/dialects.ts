@@ -14,7 +14,7 @@ const onPostgres = (test: string) => ({
 });
 const plannedEarly = (what: string) => ({
   file: "test/conformance/plans-postgres.full.test.ts",
-  test: `Postgres, skip-locked, planned while the tables were empty > ${what} finds its rows by an index, when the tables have been filled`,
+  test: `Postgres, skip-locked, with plans made while the tables were empty > ${what} finds its rows by an index after the tables were filled`,
 });
 const onMysql = (test: string) => ({
   file: "test/conformance/mysql.full.test.ts",
@@ -113,7 +113,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "`from seen, asking group by`",
     replace: "`from seen group by`",
     caughtBy: onPostgres(
-      "turn: claim > a worker that is not registered settles, is told, and claims nothing",
+      "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
     ),
   },
   {
@@ -168,7 +168,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "steps.ids",
     find: "integersIn(await $rows)",
     replace: "integersIn(await $rows).reverse()",
-    caughtBy: onPostgres("insert > answers in order, with ids that grow"),
+    caughtBy: onPostgres("insert > insert returns the answers in the order of the tasks, with ascending ids"),
   },
   {
     name: "conflict-aborts-the-apps-transaction",
@@ -187,7 +187,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: '`case when ${refused("meta::text")} then false else coalesce(${is}, false) end`',
     replace: "`coalesce(${is}, false)`",
     caughtBy: onPostgres(
-      "get, list, count, idle, attempts > a filter of meta passes over what is no text, and takes no harm from it",
+      "get, list, count, idle, attempts > a meta filter skips values that it cannot compare, without an error",
     ),
   },
   {
@@ -272,7 +272,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "steps.ids",
     find: "ids.push(...(await $rows))",
     replace: "ids.unshift(...(await $rows))",
-    caughtBy: onMysql("insert > takes thousands at once, each with its own answer"),
+    caughtBy: onMysql("insert > insert takes thousands of tasks at once and answers each of them"),
   },
   {
     name: "names-are-compared-by-the-collation",
@@ -280,7 +280,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "base.same",
     find: "` and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`",
     replace: "",
-    caughtBy: onMysql("turn: claim > names are compared as they are written"),
+    caughtBy: onMysql("claim > a claim compares names of functions and queues byte for byte"),
   },
   {
     name: "row-that-no-update-finds-is-claimed",
@@ -288,7 +288,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "steps.changes",
     find: "changed === there.length",
     replace: "changed >= 0",
-    caughtBy: onMysql("turn: claim > a row that no claim can take holds up no other, and no turn"),
+    caughtBy: onMysql("claim > a row that cannot be claimed does not block other tasks or the next claim"),
   },
   {
     name: "results-of-a-turn-are-one-packet",
@@ -308,7 +308,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: 'shared: sql.raw("lock in share mode")',
     replace: 'shared: sql.raw("")',
     caughtBy: onMysql(
-      "transaction and within > a key that another one took after the app's transaction began is a duplicate there too",
+      "transaction and within > a key that another connection took after the app's transaction began is a duplicate in it",
     ),
   },
   {
@@ -334,7 +334,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "if (scopes.some(({ ended }) => ended)) throw endedTransaction();",
     replace: "",
     caughtBy: onMysql(
-      "transaction and within > used after its transaction has ended it throws, and writes nothing",
+      "transaction and within > a call after the end of its transaction throws and writes nothing",
     ),
   },
 ];

@@ -8,7 +8,8 @@ const stalled = cli("move-stalled.full");
 const ofCommits = (test: string) =>
   stalled(`a move on MySQL, where DDL ends the transaction in which the mark was looked at > ${test}`);
 
-const deleted = "moving > what is moved is not deleted in the old database any more";
+const deleted =
+  "transfer > a frozen source refuses to delete tasks once it is being closed or has been moved";
 
 export const moveFaults: readonly Mutant[] = [
   // ---- a move that stood still ---------------------------------------------------------------
@@ -106,7 +107,7 @@ export const moveFaults: readonly Mutant[] = [
     replace: "[$$$rest]",
     caughtBy: {
       file: "test/conformance/sqlite.test.ts",
-      test: "'SQLite, a file' > moving > a stamp is another one after a change by hand, of what counts",
+      test: "'SQLite, a file' > transfer > a row's version changes when SQL changes any column that the move carries over",
     },
   },
 

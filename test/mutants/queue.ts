@@ -17,7 +17,7 @@ export const queueFaults: readonly Mutant[] = [
     find: "isIn(unfinishedStatuses)",
     replace: 'isIn(["pending", "running"])',
     caughtBy: onFile(
-      "insert > a pending, scheduled or running task holds its unique key, and its id is the answer",
+      "insert > a pending, scheduled or running task holds its unique key, and an insert with that key returns its id",
     ),
   },
   {
@@ -46,7 +46,7 @@ export const queueFaults: readonly Mutant[] = [
     find: 'if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);',
     replace: "",
     caughtBy: onFile(
-      "insert > a duplicate that is refused names the holder, and nothing of the call is written",
+      "insert > a refused duplicate names the task that holds the key, and the insert writes nothing",
     ),
   },
   {
@@ -88,7 +88,7 @@ export const queueFaults: readonly Mutant[] = [
     in: "newRow",
     find: "`> ${now} then 'scheduled' else 'pending' end`",
     replace: "`> ${now} then 'pending' else 'pending' end`",
-    caughtBy: onFile("insert > a moment to come, or a delay, makes a task scheduled"),
+    caughtBy: onFile("insert > a waitUntil in the future, or a delay, makes a task scheduled"),
   },
   {
     name: "await-misses-a-purge",
@@ -229,7 +229,7 @@ export const queueFaults: readonly Mutant[] = [
     find: "`and id < ${after}`",
     replace: "`and id < ${after} - 1`",
     caughtBy: onFile(
-      "get, list, count, idle, attempts > list is newest first, in pages that neither skip nor repeat",
+      "get, list, count, idle, attempts > list returns the newest first, in pages that neither skip nor repeat a task",
     ),
   },
   {
@@ -239,7 +239,7 @@ export const queueFaults: readonly Mutant[] = [
     find: "`order by id desc limit ${limit}`",
     replace: "`order by id desc limit ${limit} * 1000`",
     caughtBy: onFile(
-      "get, list, count, idle, attempts > list is newest first, in pages that neither skip nor repeat",
+      "get, list, count, idle, attempts > list returns the newest first, in pages that neither skip nor repeat a task",
     ),
   },
 ];

@@ -104,7 +104,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "Execution.#inRounds",
     find: "!seen.has(params[i]?.id) && seen.add(params[i]?.id)",
     replace: "seen.add(params[i]?.id)",
-    caughtBy: onPostgres("turn: settle > of two outcomes of one kind for one task the first is accepted"),
+    caughtBy: onPostgres("settle > of two outcomes of one kind for one task, the first is accepted"),
   },
   {
     name: "nul-is-sent",
@@ -113,7 +113,7 @@ export const serverFaults: readonly Mutant[] = [
     find: 'return value.replace(/[\\0\\ud800-\\udfff]/gu, "\\ufffd");',
     replace: "return value;",
     caughtBy: onPostgres(
-      "turn: settle > an error's text may hold what is no character: the attempt is kept, and so is the rest of the text",
+      "settle > an attempt is kept when its error text contains invalid characters, with the rest of the text",
     ),
   },
   {
@@ -159,7 +159,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "if (scope) await end(scope);",
     replace: "",
     caughtBy: onPostgres(
-      "transaction and within > what is not awaited ends with the app's own transaction, too",
+      "transaction and within > a write that is not awaited commits or rolls back with the app's own transaction",
     ),
   },
   {

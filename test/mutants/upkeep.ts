@@ -21,7 +21,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "statements.deadWorker",
     find: "`where id = ${p.workerId} and beat = ${p.beat} ${d.locked}`",
     replace: "`where id = ${p.workerId} ${d.locked}`",
-    caughtBy: workers("rescue of a worker that has beaten since, or is gone, does nothing"),
+    caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
   },
   {
     name: "rescue-ignores-the-row-count",
@@ -29,7 +29,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.rescue",
     find: "if ((yield* rows(s.deadWorker, { workerId, beat })).length === 0) return 0;",
     replace: "if ((yield* rows(s.deadWorker, { workerId, beat })).length < 0) return 0;",
-    caughtBy: workers("rescue of a worker that has beaten since, or is gone, does nothing"),
+    caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
   },
   {
     name: "rescue-frees-everybodys-tasks",
@@ -37,7 +37,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "statements.heldBy",
     find: "`where status = 'running' and worker_id = ${p.workerId}`",
     replace: "`where status = 'running' and ${p.workerId} is not null`",
-    caughtBy: workers("rescue frees what the dead worker ran, and nothing else"),
+    caughtBy: workers("rescue frees the dead worker's running tasks, and nothing else"),
   },
   {
     name: "crash-is-not-charged",
@@ -69,7 +69,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.chargeCrash",
     find: "if (freed) yield* record([{ ...task, attempt }]);",
     replace: "",
-    caughtBy: workers("a task that kills each worker fails after its retries"),
+    caughtBy: workers("a task that kills each of its workers fails after its retries"),
   },
   {
     name: "unregister-hands-nothing-back",
@@ -77,7 +77,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.unregister",
     find: "yield* rows(s.heldBy, { workerId })",
     replace: "(yield* rows(s.heldBy, { workerId })).slice(0, 0)",
-    caughtBy: workers("unregister hands back what the worker holds, uncharged, and nothing of others"),
+    caughtBy: workers("unregister hands back the worker's tasks without a charge, and no tasks of others"),
   },
   {
     name: "unregister-charges",
@@ -85,7 +85,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.unregister",
     find: "charge: 0",
     replace: "charge: 1",
-    caughtBy: workers("unregister hands back what the worker holds, uncharged, and nothing of others"),
+    caughtBy: workers("unregister hands back the worker's tasks without a charge, and no tasks of others"),
   },
   {
     name: "register-begins-at-the-same-beat",
@@ -94,7 +94,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "Math.floor(Math.random() * 2 ** 31)",
     replace: "1",
     caughtBy: workers(
-      "a worker that was rescued may register again under its name, and is not taken for its former self",
+      "a rescued worker may register again under its id, and a late rescue of its former registration does nothing",
     ),
   },
   {
@@ -103,7 +103,9 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "statements.orphans",
     find: "`coalesce(started_at, updated_at) < ${before(p, p.age)}`",
     replace: "`coalesce(started_at, updated_at) <= ${d.now(p)} and ${d.integer(p.age)} > 0`",
-    caughtBy: workers("orphans of workers that do not exist are freed when they are old enough"),
+    caughtBy: workers(
+      "rescueOrphans frees running tasks of workers that do not exist, once they are old enough",
+    ),
   },
   {
     name: "orphans-of-living-workers",
@@ -111,7 +113,9 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "statements.orphans",
     find: "`and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)`",
     replace: "",
-    caughtBy: workers("orphans of workers that do not exist are freed when they are old enough"),
+    caughtBy: workers(
+      "rescueOrphans frees running tasks of workers that do not exist, once they are old enough",
+    ),
   },
   {
     name: "lost-row-is-not-noticed",
@@ -119,7 +123,9 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.beat",
     find: "(yield* count(s.beat, { workerId })) > 0",
     replace: "(yield* count(s.beat, { workerId })) >= 0",
-    caughtBy: onFile("heartbeat > a beat of a worker whose row is gone says so, and makes none"),
+    caughtBy: onFile(
+      "heartbeat > heartbeat returns false for a worker whose row is gone, and does not create one",
+    ),
   },
   {
     name: "heartbeat-on-the-event-loop",
@@ -127,7 +133,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "sqliteStore.keepAlive",
     find: "path === undefined",
     replace: "path === undefined || every > 0",
-    caughtBy: onFile("heartbeat > a heartbeat goes on while the event loop is blocked"),
+    caughtBy: onFile("heartbeat > keepAlive sends heartbeats while the event loop is blocked"),
   },
   {
     name: "heartbeat-does-not-tell-a-loss",
@@ -237,7 +243,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "statements.due",
     find: "`where status = 'scheduled' and wait_until <= ${d.now(p)}`",
     replace: "`where status = 'scheduled' and wait_until > 0`",
-    caughtBy: onFile("promote > makes due tasks pending, and leaves the others"),
+    caughtBy: onFile("promote > promote makes due tasks pending, and leaves the others scheduled"),
   },
   {
     name: "prune-ignores-the-retention",
@@ -246,7 +252,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "`finished_at < ${before(p, p.age)}`",
     replace: "`finished_at <= ${d.now(p)} and ${d.integer(p.age)} >= 0`",
     caughtBy: onFile(
-      "purge and prune > prune deletes what ended longer ago than its status is kept, with its attempts",
+      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts",
     ),
   },
   {
@@ -256,7 +262,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "yield* count(s.deleteAttempts, { ids });",
     replace: "",
     caughtBy: onFile(
-      "purge and prune > prune deletes what ended longer ago than its status is kept, with its attempts",
+      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts",
     ),
   },
   {

@@ -3,7 +3,7 @@ import type { TaskFilter } from "../../src/store.ts";
 import { insert, minute, oneInEach, outcomes, running, settle, taskIn } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
-/** The names of the functions that a filter finds, newest first. */
+/** The function names of the tasks that a filter finds, newest first. */
 async function found({ store }: Context, filter: TaskFilter, limit = 100, after?: number): Promise<string[]> {
   return (await store.list(filter, limit, after)).map(({ func }) => func);
 }
@@ -22,11 +22,11 @@ const metas: readonly [func: string, meta: string][] = [
   ["nullText", '{"k":"null"}'],
 ];
 
-export const lookGroup: Group = {
+export const readGroup: Group = {
   name: "get, list, count, idle, attempts",
   cases: [
     {
-      name: "get gives those that exist, each once",
+      name: "get returns each existing task once",
       run: async ({ store }) => {
         const [a, b] = (await insert(store, {}, {}, {})) as [number, number, number];
         const got = await store.get([b, 999_999, a, a]);
@@ -39,7 +39,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "list is newest first, in pages that neither skip nor repeat",
+      name: "list returns the newest first, in pages that neither skip nor repeat a task",
       run: async ({ store }) => {
         const ids = await insert(store, ...Array.from({ length: 7 }, () => ({})));
         const pages: number[][] = [];
@@ -49,7 +49,7 @@ export const lookGroup: Group = {
           if (page.length === 0) break;
           pages.push(page);
           after = page.at(-1);
-          // A task that comes meanwhile is newer than any page to come.
+          // A task that is inserted between two pages is newer than the pages that follow.
           await insert(store, {});
         }
         assert.deepEqual(pages.flat(), [...ids].reverse());
@@ -60,7 +60,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "each filter finds what it names, and together they all hold",
+      name: "each filter finds the tasks that it names, and filters combine with AND",
       run: async (ctx) => {
         await insert(
           ctx.store,
@@ -84,7 +84,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "filters, counts and idle compare names as they are written",
+      name: "filters, counts and idle compare names byte for byte",
       run: async (ctx) => {
         const { store } = ctx;
         await insert(
@@ -106,7 +106,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "a filter of meta compares value and type, at the top level alone",
+      name: "a meta filter compares value and type, at the top level only",
       run: async (ctx) => {
         await insert(ctx.store, ...metas.map(([func, meta]) => ({ func, meta })));
         const expected: [string | number | boolean | null, string[]][] = [
@@ -125,7 +125,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "a filter of meta takes any key and any text, and several keys",
+      name: "a meta filter takes any key and any text, and several keys",
       run: async (ctx) => {
         const keys = ["a.b", "$", 'q"uote', "it's", "ü", " ", "[0]", "%"];
         await insert(
@@ -139,7 +139,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "a filter of meta passes over what is no text, and takes no harm from it",
+      name: "a meta filter skips values that it cannot compare, without an error",
       run: async (ctx) => {
         const metas = [
           '{"k":"\\u0000"}',
@@ -160,7 +160,7 @@ export const lookGroup: Group = {
       },
     },
     {
-      name: "count groups by queue, function and status, under the same filters",
+      name: "count groups by queue, function and status, and takes the same filters as list",
       run: async ({ store }) => {
         await oneInEach(store);
         await insert(store, { func: "a" }, { func: "a" }, { func: "a", queueName: "q", requestId: "r" });
@@ -176,11 +176,11 @@ export const lookGroup: Group = {
         assert.deepEqual(await store.count({ requestId: "r", status: ["pending"] }), [
           { queueName: "q", func: "a", status: "pending", count: 1 },
         ]);
-        assert.deepEqual(await store.count({ func: "nobody" }), []);
+        assert.deepEqual(await store.count({ func: "unknown" }), []);
       },
     },
     {
-      name: "idle is when nothing of these queues is pending or running",
+      name: "idle is true when these queues have no pending and no running task",
       run: async ({ store }) => {
         assert.equal(await store.idle(["default"]), true);
         const task = await running(store);
@@ -188,13 +188,13 @@ export const lookGroup: Group = {
         assert.equal(await store.idle(["other", "default"]), false);
         assert.equal(await store.idle(["other"]), true);
         await settle(store, outcomes.retry(task));
-        assert.equal(await store.idle(["default"]), true, "what is scheduled does not count");
+        assert.equal(await store.idle(["default"]), true, "a scheduled task does not count");
         await insert(store, {});
         assert.equal(await store.idle(["default"]), false);
       },
     },
     {
-      name: "attempts are those of one task, oldest first, with what was known of them",
+      name: "attempts returns one task's attempts, oldest first, with worker, times and error",
       run: async ({ store }) => {
         const first = await running(store);
         await settle(store, outcomes.retry(first));

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { oneInEach, outcomes, recordOf, running, settle, taskIn } from "./arrange.ts";
 import type { Group } from "./case.ts";
 
-export const standingsGroup: Group = {
-  name: "standings and progress",
+export const ownershipGroup: Group = {
+  name: "ownership and progress",
   cases: [
     {
-      name: "standings are the status and generation of those that exist",
+      name: "taskStates returns the status and generation of the tasks that exist",
       run: async ({ store }) => {
         const records = Object.values(await oneInEach(store));
         const asked = [...records.map(({ id }) => id), 999_999];
-        const standings = await store.taskStates(asked);
+        const states = await store.taskStates(asked);
         assert.deepEqual(
-          standings.sort((a, b) => a.id - b.id),
+          states.sort((a, b) => a.id - b.id),
           records
             .map(({ id, generationId, status }) => ({ id, generationId, status }))
             .sort((a, b) => a.id - b.id),
@@ -21,7 +21,7 @@ export const standingsGroup: Group = {
       },
     },
     {
-      name: "of some tasks those that have ended, as they are, and those that do not exist",
+      name: "findEnded returns the finished tasks, and the ids that do not exist",
       run: async ({ store }) => {
         const records = await oneInEach(store);
         const asked = [999_999, ...Object.values(records).map(({ id }) => id), 777_777];
@@ -35,18 +35,18 @@ export const standingsGroup: Group = {
       },
     },
     {
-      name: "what a worker holds is what runs under its name, by the generation of its claim",
+      name: "heldBy returns the worker's running tasks with the generation of their claim",
       run: async ({ store }) => {
         const { running: mine } = await oneInEach(store);
         assert.ok(mine.workerId);
         assert.deepEqual(await store.heldBy(mine.workerId), [
           { id: mine.id, generationId: mine.generationId },
         ]);
-        assert.deepEqual(await store.heldBy("nobody"), []);
+        assert.deepEqual(await store.heldBy("unknown"), []);
       },
     },
     {
-      name: "standings of thousands at once",
+      name: "taskStates takes thousands of ids at once",
       run: async ({ store }) => {
         const { id } = await taskIn(store, "pending");
         const asked = Array.from({ length: 20_000 }, (_, i) => id + i);
@@ -54,7 +54,7 @@ export const standingsGroup: Group = {
       },
     },
     {
-      name: "progress is noted on running tasks, the last note counts, and is no change of state",
+      name: "the last progress of a running task is stored, and is not a change of state",
       run: async ({ store }) => {
         const [a, b] = [await running(store), await running(store)];
         await store.progress([
@@ -72,7 +72,7 @@ export const standingsGroup: Group = {
       },
     },
     {
-      name: "any number can be noted, and a note may hold what is no character",
+      name: "progress may be any number, and its note may contain invalid characters",
       run: async ({ store }) => {
         const task = await running(store);
         for (const progress of [1 / 3, 1e300, -5e-324, 2 ** 53]) {
@@ -84,7 +84,7 @@ export const standingsGroup: Group = {
       },
     },
     {
-      name: "progress of a stale generation, or of what no longer runs, is not noted",
+      name: "progress of a stale generation, or of a task that does not run, is ignored",
       run: async ({ store }) => {
         const task = await running(store);
         await store.progress([{ ...task, generationId: task.generationId - 1, progress: 1, note: null }]);
