@@ -1,9 +1,10 @@
 /**
- * Packs the package and installs it into an empty project with npm, peers from the registry: it installs, the README's
- * quickstart prints what the README says, and the command is on the path. `npm test` does the rest without a network.
+ * Packs the package and installs it into an empty project with npm, peers from the registry: it installs without a database
+ * driver, the README's quickstart prints what the README says, and the command is on the path. `npm run test:full` does the
+ * rest without a network.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,8 +16,17 @@ try {
   npm(root, "pack", "--silent", "--pack-destination", folder);
   const { name, version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   npm(folder, "init", "--yes", "--silent");
-  const packages = ["drizzle-orm", "better-sqlite3", "tsx"].map(asHere);
-  npm(folder, "install", "--ignore-scripts", `./${name}-${version}.tgz`, ...packages);
+  npm(
+    folder,
+    "install",
+    "--ignore-scripts",
+    `./${name}-${version}.tgz`,
+    ...["drizzle-orm", "tsx"].map(asHere),
+  );
+  for (const driver of ["better-sqlite3", "pg", "mysql2"])
+    if (existsSync(join(folder, "node_modules", driver)))
+      throw new Error(`npm installed ${driver}, an optional peer`);
+  npm(folder, "install", "--ignore-scripts", asHere("better-sqlite3"));
   // To compile the driver takes minutes, and `npm ci` has done it.
   const built = "node_modules/better-sqlite3/build";
   cpSync(join(root, built), join(folder, built), { recursive: true });

@@ -107,7 +107,7 @@ export class PayloadTooLargeError extends DbqError {
   }
 }
 
-/** The task did not end within the time limit of the await. The task itself is not affected: await it again, or cancel it. */
+/** The task did not end within the await's time limit. The task is not affected: await it again, or cancel it. */
 export class AwaitTimeoutError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "AwaitTimeoutError";
@@ -168,7 +168,7 @@ export class TaskRunningError extends DbqError {
   }
 }
 
-/** A column of a task's row does not hold valid JSON, or holds JSON of another shape. Another program wrote that row. */
+/** A row that another program wrote has a column that is not the JSON it should be. */
 export class TaskCorruptError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "TaskCorruptError";
@@ -177,7 +177,7 @@ export class TaskCorruptError extends DbqError {
   }
 }
 
-/** The callback of a synchronous transaction is async, or the transaction was used after its end. Nothing was written. */
+/** A synchronous transaction has an async callback, or was used after its end. Nothing was written. */
 export class AsyncTransactionError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "AsyncTransactionError";
@@ -186,7 +186,7 @@ export class AsyncTransactionError extends DbqError {
   }
 }
 
-/** The task has a newer generation (it was cancelled, or rescued after a pause): the database ignores this attempt from now on. */
+/** The task has a newer generation (it was cancelled or rescued): the database refuses this attempt's outcome. */
 export class LostGenerationError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "LostGenerationError";

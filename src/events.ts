@@ -35,7 +35,7 @@ function textOf(error: unknown): string {
   }
 }
 
-/** A control character as an escape. `JSON.stringify` leaves C1 controls and DEL as they are, but some terminals obey those. */
+/** A control character as an escape. `JSON.stringify` keeps C1 controls and DEL, which some terminals obey. */
 function escaped(control: string): string {
   const json = JSON.stringify(control).slice(1, -1);
   return json === control ? `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}` : json;

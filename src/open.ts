@@ -1,4 +1,4 @@
-/** Opening queues, and the default one. Drivers are loaded here, when a queue opens, and nowhere else. */
+/** Opens queues and keeps the default one. A database's driver is loaded here, when a queue opens, and nowhere else. */
 
 import { show } from "./base/options/durations.ts";
 import {
@@ -15,13 +15,14 @@ import { Queue } from "./queue/queue.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
 
-/** A path, a `sqlite:`, `postgres:` or `mysql:` URL, `":memory:"`, or the app's own Drizzle database object. */
+/** A path, a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL, `":memory:"`, or the app's own Drizzle database object. */
 export type QueueTarget = string | object;
 
 /**
- * Opens the queue in a database; creates the file and the tables where they are missing.
+ * Opens the queue in a database. Creates the file and the tables when they are missing.
  * @param target @default process.env.DBQ_URL ?? "dbq.db"
- * @throws DatabaseError that says what is wrong with the database; TypeError for wrong options
+ * @throws DatabaseError when the database cannot be used, and why; TypeError for a wrong option, or when the database's
+ * driver is not installed
  */
 export async function openQueue(
   target: QueueTarget = process.env.DBQ_URL ?? "dbq.db",
@@ -33,20 +34,19 @@ export async function openQueue(
 
 async function openStore(target: unknown, options: ReadQueueOptions): Promise<Store> {
   if (typeof target === "string") return await openTarget(target, options);
-  if (typeof target !== "object" || target === null) {
-    throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
-  }
   if (isOf(target, "PgDatabase"))
     return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, options);
   if (isOf(target, "MySqlDatabase"))
     return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, options);
-  return await (await import("./stores/sqlite/store.ts")).openSqliteDatabase(target, options);
+  if (isOf(target, "BaseSQLiteDatabase")) return await (await sqlite()).openSqliteDatabase(target, options);
+  throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
 }
 
 const entityKind = Symbol.for("drizzle:entityKind");
 
-/** Whether it is one of Drizzle's databases: it knows its classes by these names, and so do copies of it. */
-function isOf(target: object, kind: string): boolean {
+/** Whether `target` is a Drizzle database of this kind. Drizzle names its classes so that copies of it work together. */
+function isOf(target: unknown, kind: string): target is object {
+  if (typeof target !== "object" || target === null) return false;
   for (let above = Object.getPrototypeOf(target); above !== null; above = Object.getPrototypeOf(above))
     if (above.constructor?.[entityKind] === kind) return true;
   return false;
@@ -60,19 +60,15 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
   switch (scheme) {
     case undefined:
     case "sqlite":
-      return await (await import("./stores/sqlite/store.ts")).openSqlite(sqlitePath(target), options);
+      return await (await sqlite()).openSqlite(sqlitePath(target), options);
     case "postgres":
     case "postgresql":
-      return await (await driver(() => import("./stores/postgres/store.ts"), "pg")).openPostgres(
-        target,
-        options,
-      );
+      await checkInstalled("pg");
+      return await (await import("./stores/postgres/store.ts")).openPostgres(target, options);
     case "mysql":
     case "mariadb":
-      return await (await driver(() => import("./stores/mysql/store.ts"), "mysql2")).openMysql(
-        target,
-        options,
-      );
+      await checkInstalled("mysql2");
+      return await (await import("./stores/mysql/store.ts")).openMysql(target, options);
     default:
       throw new TypeError(
         `openQueue: there is no store for ${scheme}: URLs; there are sqlite:, postgres:, mysql: and mariadb:`,
@@ -80,24 +76,28 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
   }
 }
 
-/** Two letters at least: "C:" begins a path on Windows. */
+/** The scheme of a URL, of at least two letters: on Windows "C:" begins a path. */
 function schemeOf(target: string): string | undefined {
   if (target === ":memory:") return undefined;
   return /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
 }
 
-/** @throws TypeError when the package is missing that the app has to install beside dbq */
-async function driver<T>(load: () => Promise<T>, name: string): Promise<T> {
+async function sqlite() {
+  await checkInstalled("better-sqlite3");
+  return await import("./stores/sqlite/store.ts");
+}
+
+/** Drivers are optional peers: an app installs those of its databases. @throws TypeError when this one is missing */
+async function checkInstalled(name: string): Promise<void> {
   try {
     await import(name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new TypeError(`openQueue: the package "${name}" is missing: npm install ${name}`, { cause: error });
   }
-  return await load();
 }
 
-/** @throws TypeError for a URL that names no file */
+/** The path in a `sqlite:` URL; a path as it is. @throws TypeError when the URL has none */
 function sqlitePath(target: string): string {
   if (schemeOf(target) === undefined) return target;
   const path = target
@@ -114,35 +114,38 @@ const defaults = processGlobal<{ queue: Promise<Queue> | undefined }>("defaults"
   queue: undefined,
 }));
 
-/** Makes `queue` what `enqueueTask`, `awaitTaskCompletion` and `awaitTaskResult` use; `undefined`: opened anew on next use. */
+/**
+ * Makes `queue` the default: `enqueueTask`, `awaitTaskCompletion` and `awaitTaskResult` use it. After `undefined`, their next
+ * use opens a new default queue.
+ */
 export function setDefaultQueue(queue: Queue | undefined): void {
   if (queue !== undefined) internalsOf(queue);
   defaults.queue = queue && Promise.resolve(queue);
 }
 
-/** The default queue: the one that was set, or one that is opened now by `openQueue()`. @throws as `openQueue` */
+/** The default queue: the one that was set, or else one that this call opens with `openQueue()`. @throws as `openQueue` */
 export function getDefaultQueue(): Promise<Queue> {
   if (defaults.queue) return defaults.queue;
   const opening = openQueue();
   defaults.queue = opening;
-  // A failure is not remembered: the next use tries again.
+  // After a failure the next use tries again.
   opening.catch(() => {
     if (defaults.queue === opening) defaults.queue = undefined;
   });
   return opening;
 }
 
-/** `Queue.enqueueTask` of the default queue. */
+/** `Queue.enqueueTask` on the default queue. */
 export async function enqueueTask<F extends AnyFunction>(
   fn: F,
   ...args: Parameters<F>
 ): Promise<TaskId<Awaited<ReturnType<F>>>> {
-  // Encoded now: what happens to the arguments while the queue opens does not matter.
+  // Encode now: the caller may change the arguments while the queue opens.
   const prepared = prepare(fn, args);
   return (await internalsOf(await getDefaultQueue()).enqueue(prepared)) as TaskId<Awaited<ReturnType<F>>>;
 }
 
-/** `Queue.awaitTaskCompletion` of the default queue. */
+/** `Queue.awaitTaskCompletion` on the default queue. */
 export async function awaitTaskCompletion<R = unknown>(
   id: TaskId<R> | number,
   options?: AwaitOptions,
@@ -150,7 +153,7 @@ export async function awaitTaskCompletion<R = unknown>(
   return await (await getDefaultQueue()).awaitTaskCompletion<R>(id, options);
 }
 
-/** `Queue.awaitTaskResult` of the default queue. */
+/** `Queue.awaitTaskResult` on the default queue. */
 export async function awaitTaskResult<R = unknown>(
   id: TaskId<R> | number,
   options?: AwaitOptions,

@@ -26,7 +26,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const installation = new Installation();
 
 beforeAll(() => {
-  installation.install(["typescript", "tsx", "drizzle-kit", "@types/node", "@types/better-sqlite3"]);
+  const tools = ["typescript", "tsx", "drizzle-kit", "@types/node"];
+  installation.install([...tools, "better-sqlite3", "@types/better-sqlite3"]);
 });
 afterAll(() => installation.remove());
 
@@ -94,18 +95,22 @@ test.for(Object.entries(resolutions))(
   },
 );
 
-test("its declarations have no errors of their own", () => {
+/** What the compiler says of `app`, of dbq's declarations, and of a file with an error, which it has to find. */
+function errorsOfDeclarations(installed: Installation): string[] {
   const options = { module: "nodenext", skipLibCheck: false, noEmit: true };
   const files = { "app.ts": app, "broken.ts": "export const n: number = '';", "tasks.ts": tasks };
-  const project = installation.project(
+  const project = installed.project(
     "declarations",
     { type: "module" },
     { ...files, "tsconfig.json": tsconfig(options) },
   );
-  const { output } = project.try(join(installation.folder, "node_modules/typescript/bin/tsc"), "-p", ".");
+  const { output } = project.try(join(installed.folder, "node_modules/typescript/bin/tsc"), "-p", ".");
   // Drizzle's declarations do not pass without the drivers of all its databases.
-  const errors = output.split("\n").filter((line) => /error TS/.test(line) && !/drizzle-orm/.test(line));
-  expect(errors).toEqual([expect.stringMatching(/^broken\.ts/)]);
+  return output.split("\n").filter((line) => /error TS/.test(line) && !/drizzle-orm/.test(line));
+}
+
+test("its declarations have no errors of their own", () => {
+  expect(errorsOfDeclarations(installation)).toEqual([expect.stringMatching(/^broken\.ts/)]);
 });
 
 test("compiles and runs in a CommonJS project, whose require() loads the ES modules", () => {
@@ -179,17 +184,18 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
   expect([postgres.sort(), mysql.sort()]).toEqual([tables, tables]);
 });
 
-describe("without the drivers of servers", () => {
-  const targets = ["app.db", "postgres://ada@127.0.0.1:1/app", "mysql://ada@127.0.0.1:1/app"];
-  const refused = (name: string) =>
-    `TypeError: openQueue: the package "${name}" is missing: npm install ${name}`;
+const targets = ["app.db", "postgres://ada@127.0.0.1:1/app", "mysql://ada@127.0.0.1:1/app"];
+const missing = (name: string) =>
+  `TypeError: openQueue: the package "${name}" is missing: npm install ${name}`;
+const unreachable = expect.stringMatching(/^DatabaseError: 127\.0\.0\.1:1: connect ECONNREFUSED/);
 
+describe("without the drivers of servers", () => {
   test.for(["module", "commonjs"])(
     "an app of type %s works on a file, and says what a server needs",
     (type) => {
       const project = installation.project(`drivers-${type}`, { type }, { "app.ts": opener });
       const run = () => JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts", ...targets));
-      expect(run()).toEqual(["0 failed", refused("pg"), refused("mysql2")]);
+      expect(run()).toEqual(["0 failed", missing("pg"), missing("mysql2")]);
     },
   );
 
@@ -197,8 +203,39 @@ describe("without the drivers of servers", () => {
     for (const name of ["pg", "mysql2"]) installation.add(name);
     const project = installation.project("drivers", { type: "module" }, { "app.ts": opener });
     const outcomes = JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts", ...targets));
-    const unreachable = expect.stringMatching(/^DatabaseError: 127\.0\.0\.1:1: connect ECONNREFUSED/);
     expect(outcomes).toEqual(["0 failed", unreachable, unreachable]);
+  });
+});
+
+describe("with the driver of Postgres alone", () => {
+  let postgresOnly: Installation;
+  beforeAll(() => {
+    postgresOnly = installation.copy(["typescript", "tsx", "@types/node", "pg"]);
+  });
+  afterAll(() => postgresOnly.remove());
+
+  test("its declarations have no errors of their own", () => {
+    expect(existsSync(join(postgresOnly.folder, "node_modules/better-sqlite3"))).toBe(false);
+    expect(errorsOfDeclarations(postgresOnly)).toEqual([expect.stringMatching(/^broken\.ts/)]);
+  });
+
+  test.for(["module", "commonjs"])(
+    "an app of type %s connects to Postgres, and says what a file or its own SQLite database needs",
+    (type) => {
+      const project = postgresOnly.project(`drivers-${type}`, { type }, { "app.ts": opener });
+      const outcomes = project.command("tsx", "dist/cli.mjs", "app.ts", ...targets, "drizzle");
+      const sqlite = missing("better-sqlite3");
+      expect(JSON.parse(outcomes)).toEqual([sqlite, unreachable, missing("mysql2"), sqlite]);
+    },
+  );
+
+  test("its command runs, and says what a file needs", () => {
+    const file = join(postgresOnly.package, postgresOnly.manifest().bin.dbq ?? "");
+    const project = postgresOnly.project("command", {}, {});
+    expect(project.node(file, "--help")).toMatch(/worker/);
+    const { status, output } = project.try(file, "migrate", "--db", join(project.folder, "dbq.db"));
+    expect(output).toContain(missing("better-sqlite3").replace("TypeError: ", ""));
+    expect(status).not.toBe(0);
   });
 });
 

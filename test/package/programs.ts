@@ -190,15 +190,16 @@ console.log(JSON.stringify({
 }));
 `;
 
-/** Opens what it is told to, and prints what became of it. */
+/** Opens each target that it is given (`drizzle`: a Drizzle database on SQLite), and prints the outcome. */
 export const opener = `
+import { drizzle } from "drizzle-orm/sqlite-proxy";
 import { openQueue } from "dbq-ts";
 
 async function main() {
   const outcomes: string[] = [];
   for (const target of process.argv.slice(2)) {
     try {
-      const queue = await openQueue(target);
+      const queue = await openQueue(target === "drizzle" ? drizzle(async () => ({ rows: [] })) : target);
       outcomes.push((await queue.countTasks()).failed + " failed");
       await queue.close();
     } catch (error) {

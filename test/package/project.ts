@@ -28,6 +28,18 @@ export class Installation {
   install(tools: readonly string[]): void {
     mkdirSync(this.package, { recursive: true });
     execFileSync("tar", ["-xzf", this.#pack(), "-C", this.package, "--strip-components", "1"]);
+    this.#link(tools);
+  }
+
+  /** The same package in a folder of its own, with these packages instead. */
+  copy(tools: readonly string[]): Installation {
+    const copy = new Installation();
+    cpSync(this.package, copy.package, { recursive: true });
+    copy.#link(tools);
+    return copy;
+  }
+
+  #link(tools: readonly string[]): void {
     const { dependencies, peerDependencies, peerDependenciesMeta } = this.manifest();
     const peers = Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional);
     for (const name of [...Object.keys(dependencies), ...peers, ...tools]) this.add(name);
