@@ -120,12 +120,15 @@ export function percentile(values: readonly number[], part: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? 0;
 }
 
-/** p50, p99 and max of durations in milliseconds; `most` for the last two. */
-export function spread(
-  name: string,
-  values: readonly number[],
-  most: { p99?: number; max?: number } = {},
-): Figure[] {
+/** What percentiles of durations must not exceed, in milliseconds. */
+export interface Limits {
+  p50?: number;
+  p99?: number;
+  max?: number;
+}
+
+/** p50, p99 and max of durations in milliseconds. */
+export function spread(name: string, values: readonly number[], most: Limits = {}): Figure[] {
   const figure = (what: string, value: number, limit?: number): Figure => ({
     name: `${name} ${what}`,
     value,
@@ -133,7 +136,7 @@ export function spread(
     ...(limit === undefined ? {} : { most: limit }),
   });
   return [
-    figure("p50", percentile(values, 0.5)),
+    figure("p50", percentile(values, 0.5), most.p50),
     figure("p99", percentile(values, 0.99), most.p99),
     figure("max", percentile(values, 1), most.max),
   ];

@@ -16,6 +16,7 @@ import { recovery } from "./scenarios/recovery.ts";
 import { replaced } from "./scenarios/replaced.ts";
 import { restarted } from "./scenarios/restarted.ts";
 import { soak } from "./scenarios/soak.ts";
+import { steadyKills } from "./scenarios/steady-kills.ts";
 import { strategies } from "./scenarios/strategies.ts";
 import { terminated } from "./scenarios/terminated.ts";
 import { terms } from "./scenarios/terms.ts";
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   terms,
   poison,
   recovery,
+  steadyKills,
   leases,
   sessions,
   soak,

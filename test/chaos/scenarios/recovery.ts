@@ -1,16 +1,15 @@
 /** Workers are killed beside a large backlog: what they ran starts in another process before anything of it. */
-import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../../fixtures/scene.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
-import { isCrash, pidOf } from "../crowd.ts";
-import { type History, historyOf } from "../history.ts";
+import { historyOf } from "../history.ts";
 import { openRaw } from "../place/place.ts";
 import { processOf } from "../promises/finder.ts";
+import { recoveries } from "../recoveries.ts";
 import { stopAll } from "../rest.ts";
-import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+import type { Scenario, Trial } from "../scenario.ts";
 
 const workers = 5;
 const concurrency = 5;
@@ -61,7 +60,7 @@ export const recovery: Scenario = {
     return [
       { name: "kills", value: killed.size },
       { name: "pending all the time, at least", value: pending },
-      ...recoveries(history, killed),
+      ...recoveries(history, killed, { p99: 1_000, max: 2_000 }),
     ];
   },
 };
@@ -86,24 +85,4 @@ async function restarted({ database, queue }: Scene, killed: ReadonlyMap<number,
   const isHeld = async () => (await queue.listWorkers()).some(({ pid }) => killed.has(pid));
   const end = performance.now() + patience;
   while (performance.now() < end && ((await isHeld()) || (await raw.all(waits)).length > 0)) await sleep(20);
-}
-
-function recoveries({ moves, entries }: History, killed: ReadonlyMap<number, number>): Figure[] {
-  const cutOff = moves.filter((move) => isCrash(move) && killed.has(pidOf(move)));
-  // On a server it may be claimed and handed back in between, by a worker that had no slot for it in time.
-  const starts = cutOff.map((move) =>
-    entries.find(
-      ({ what, task, generation = 0 }) =>
-        what === "start" && task === move.task && generation > (move.generation ?? 0),
-    ),
-  );
-  const stuck = cutOff.filter((_, n) => starts[n] === undefined);
-  deepStrictEqual(stuck, [], "each task that was cut off has started anew");
-  const took = cutOff.map((move, n) => (starts[n]?.at ?? 0) - (killed.get(pidOf(move)) ?? 0));
-  const freed = cutOff.map((move) => move.at - (killed.get(pidOf(move)) ?? 0));
-  return [
-    { name: "attempts cut off", value: cutOff.length },
-    ...spread("from kill to freed", freed),
-    ...spread("from kill to start", took, { p99: 1_000, max: 2_000 }),
-  ];
 }

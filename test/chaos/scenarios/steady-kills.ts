@@ -1,0 +1,138 @@
+/** Six workers run a steady load of short tasks; one of them is killed and replaced every 600 ms. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Child, Scene } from "../../fixtures/scene.ts";
+import { chore } from "../../fixtures/tasks.ts";
+import { audit } from "../audit.ts";
+import { demand } from "../checker.ts";
+import { type History, historyOf } from "../history.ts";
+import { processOf } from "../promises/finder.ts";
+import { recoveries } from "../recoveries.ts";
+import { comeToRest, stopAll } from "../rest.ts";
+import type { Scenario, Trial } from "../scenario.ts";
+
+const workers = 6;
+const concurrency = 10;
+
+/** Milliseconds between two kills, on average: 100 in a minute. */
+const pause = 600;
+
+/** Tasks that are enqueued at once, and the milliseconds between: 100 a second, 15 of which run at any time. */
+const batch = 10;
+const batchEvery = 100;
+
+/** Milliseconds that tasks take. Four of five are short. */
+const durations = { short: [5, 100], long: [100, 1_000] } as const;
+
+export const steadyKills: Scenario = {
+  name: "steady-kills",
+  about: "Six workers under a steady load are killed 100 times a minute: what they ran starts elsewhere.",
+  unit: "kills",
+  amounts: { test: 5, chaos: 20 },
+  async run(trial) {
+    const { scene, amount } = trial;
+    await audit(scene.database);
+    const crew = new Crew(scene);
+    await crew.start();
+    const load = new Load(trial);
+    await sleep(1_000);
+    const begun = performance.now();
+    for (let kills = 1; kills <= amount; kills += 1) {
+      const due = begun + pause * (kills - trial.random());
+      await sleep(Math.max(0, due - performance.now()));
+      await crew.killOne(trial.random);
+      trial.progress(kills);
+    }
+    await sleep(1_000);
+    await load.stop();
+    await comeToRest(scene);
+    await crew.stop();
+    const history = await historyOf(scene);
+    demand(history, { mayDie: (worker) => crew.killed.has(processOf(worker)) });
+    return [
+      { name: "kills", value: crew.killed.size },
+      { name: "tasks", value: load.enqueued },
+      { name: "lost", value: load.enqueued - completedIn(history), most: 0 },
+      { name: "finished twice", value: finishedTwice(history), most: 0 },
+      ...recoveries(history, crew.killed, { p50: 500, p99: 1_000 }),
+    ];
+  },
+};
+
+/** The worker processes. A killed one is replaced at once, and its successor may be killed when it is ready. */
+class Crew {
+  /** When each killed process was sent its signal, by process id. */
+  readonly killed = new Map<number, number>();
+  readonly #scene: Scene;
+  readonly #ready: Child[] = [];
+  readonly #starting = new Set<Promise<void>>();
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+  }
+
+  async start(): Promise<void> {
+    for (let n = 0; n < workers; n += 1) this.#startOne();
+    await Promise.all(this.#starting);
+  }
+
+  #startOne(): void {
+    const started: Promise<void> = this.#scene.worker({ concurrency }).then((child) => {
+      this.#ready.push(child);
+      this.#starting.delete(started);
+    });
+    this.#starting.add(started);
+  }
+
+  async killOne(random: () => number): Promise<void> {
+    while (this.#ready.length === 0) await Promise.race(this.#starting);
+    const [victim] = this.#ready.splice(Math.floor(this.#ready.length * random()), 1) as [Child];
+    this.killed.set(victim.pid, Date.now());
+    victim.signal("SIGKILL");
+    this.#startOne();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#starting);
+    await stopAll(this.#ready);
+  }
+}
+
+/** Enqueues the same number of tasks every 100 ms until it is stopped. */
+class Load {
+  enqueued = 0;
+  readonly #trial: Trial;
+  readonly #done: Promise<void>;
+  #stopped = false;
+
+  constructor(trial: Trial) {
+    this.#trial = trial;
+    this.#done = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    const begun = performance.now();
+    for (let n = 1; !this.#stopped; n += 1) {
+      const calls = Array.from({ length: batch }, () => [chore, this.#duration(), "return"] as const);
+      this.enqueued += (await this.#trial.scene.queue.enqueueTasks(calls)).length;
+      await sleep(Math.max(0, begun + n * batchEvery - performance.now()));
+    }
+  }
+
+  #duration(): number {
+    const { random } = this.#trial;
+    const [least, most] = random() < 0.8 ? durations.short : durations.long;
+    return Math.floor(least + (most - least) * random());
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#done;
+  }
+}
+
+const completedIn = ({ tasks }: History) => tasks.filter(({ status }) => status === "completed").length;
+
+function finishedTwice({ moves }: History): number {
+  const finished = moves.filter(({ status }) => status === "completed").map(({ task }) => task);
+  return finished.length - new Set(finished).size;
+}
