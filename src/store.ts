@@ -294,9 +294,10 @@ export interface WorkerStore {
   /**
    * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has no
    * retry left. Does nothing when the worker has sent a heartbeat since `beat` was read. Tasks that another transaction
-   * has locked are left for the next call, and the worker's row with them. Returns the number of tasks freed.
+   * has locked are left for the next call, and the worker's row with them. Returns the number of tasks freed; "busy" when
+   * another transaction has locked the worker's row, most likely to rescue it.
    */
-  rescue(workerId: string, beat: number): Promise<number>;
+  rescue(workerId: string, beat: number): Promise<number | "busy">;
 
   /** Frees, as `rescue` does, the tasks that have run for more than `age` milliseconds under a worker that has no row. */
   rescueOrphans(age: number): Promise<number>;

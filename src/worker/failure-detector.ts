@@ -1,52 +1,70 @@
 /** Decides which workers are dead. */
 import { processGlobal } from "../base/runtime/process-globals.ts";
-import { livenessOf } from "../base/runtime/process-identity.ts";
+import { isVisible, livenessOf } from "../base/runtime/process-identity.ts";
 import type { WorkerRecord } from "../store.ts";
 
-/** Milliseconds between sweeps. A death that can be seen is seen at the next one; the promise is one second. */
+/** Milliseconds between sweeps. Where a sweep is the first to see a death, its tasks have to run within a second of it. */
 export const sweepEvery = 400;
 
-/** What a suspect has to beat in, once it is known that it can: its heartbeat tries every 20 ms, on a server every 100 at most. */
+/**
+ * Milliseconds in which a suspect has to send a heartbeat, from the moment when writes are known to succeed: a heartbeat that
+ * fails is tried again after 20 ms, on a server after 100 at most.
+ */
 const confirmTimeout = { silent: 200, sessionEnded: 300 };
 
-/** The workers of this thread that have not stopped: whoever reads this is alive, and so are they. */
+/** The ids of the workers of this thread that have not stopped. They are alive, since this thread runs. */
 export const living = processGlobal("living", () => new Set<string>());
 
-/** What was last seen of a worker. Times are on the clock of the one who looks. */
+/** The last heartbeat that was seen of a worker. Times are on this process's monotonic clock. */
 interface Observation {
   beat: number;
-  /** Whether it was seen to come, and not only to be there. */
+  /** Whether an earlier sweep saw another heartbeat, so that this one came in between. */
   came: boolean;
-  /** When it beat: it has stood still since. */
+  /** When the heartbeat was sent, as far as is known. */
   since: number;
-  /** Since when it is known that it could beat if it lived. */
+  /** Since when writes are known to succeed, so that a living worker could have sent a heartbeat. */
   couldBeatSince: number | undefined;
 }
 
 /**
- * Tells which workers are dead: by their process where it can be seen, else by their heartbeat.
+ * Decides which workers are dead: by their process where this process can see it, else by their heartbeat.
  *
- * A heartbeat is judged by how long this process has seen it stand still, on a clock that never jumps; its age by the
- * database's clock only shortens the wait, by what cannot be wrong by much. Stillness makes a suspect, not a corpse: while
- * somebody holds the write lock, or the machine sleeps, nobody can beat. So a write has to succeed first, and a suspect
- * who does not beat within `lastChance` of it is dead. On a server, the end of a worker's session makes a suspect at once.
+ * The time since a heartbeat is measured on this process's monotonic clock; the age by the database's clock only shortens
+ * the wait, by an amount that a clock jump cannot falsify. A silent worker is suspected, not yet declared dead: while
+ * another transaction has the write lock, or while the machine sleeps, no worker can send a heartbeat. So a write has to
+ * succeed first, and a suspect that sends no heartbeat within `confirmTimeout` of it is dead. On a server, a worker is
+ * suspected as soon as its session has ended.
  */
 export class FailureDetector {
   readonly #now: () => number;
   readonly #seen = new Map<string, Observation>();
   #lastLook = Number.NEGATIVE_INFINITY;
   #nextLook = Number.POSITIVE_INFINITY;
+  /** The workers that the last look found alive, and whose processes this one can see. */
+  #visible: WorkerRecord[] = [];
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** Milliseconds from the last look until the next one may tell more. */
+  /** Milliseconds from the last look until the next one may decide more. */
   get nextLook(): number {
     return this.#nextLook;
   }
 
-  /** `write`: makes a write of no consequence, and resolves when it has happened. */
+  /** The number of other processes that `aProcessEnded` looks at. */
+  get visible(): number {
+    return this.#visible.length;
+  }
+
+  /** Whether one of the visible processes has ended since the last look. True once for each. */
+  aProcessEnded(): boolean {
+    const before = this.#visible.length;
+    this.#visible = this.#visible.filter((worker) => livenessOf(worker) !== "dead");
+    return this.#visible.length < before;
+  }
+
+  /** `write`: makes a write without effect, and resolves when it has succeeded. */
   async findDead(workers: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<WorkerRecord[]> {
     for (const id of this.#seen.keys())
       if (!workers.some((worker) => worker.id === id)) this.#seen.delete(id);
@@ -55,6 +73,7 @@ export class FailureDetector {
     const silent = others.filter((worker) => this.#isSilent(worker));
     this.#lastLook = this.#now();
     const dead = others.filter((worker) => livenessOf(worker) === "dead" || this.#isConfirmed(worker));
+    this.#visible = others.filter((worker) => isVisible(worker) && !dead.includes(worker));
     const suspects = silent.filter((worker) => !dead.includes(worker));
     if (suspects.length > 0) await this.#suspect(suspects, write);
     return dead;
@@ -62,11 +81,11 @@ export class FailureDetector {
 
   #isSilent(worker: WorkerRecord): boolean {
     const seen = this.#observe(worker);
-    // It held a lock that ends with its session: unless it comes back, its process is dead.
+    // It held a lock that ends with its session: unless it connects again, its process is dead.
     if (worker.sessionLives === false) return true;
     const still = this.#now() - seen.since;
-    // A living worker beats every third of its lease: half a lease of stillness has missed one. A beat that was seen to
-    // come is not that old, whatever a clock says that was stepped since.
+    // A living worker sends a heartbeat every third of its lease, so half a lease of silence has missed one. A heartbeat
+    // that came between two looks is not that old, even if the clock has been stepped since.
     const old = !seen.came && worker.heartbeatAge >= worker.lease;
     const needed = old ? worker.lease / 2 : worker.lease;
     if (still >= needed) return true;
@@ -74,7 +93,7 @@ export class FailureDetector {
     return false;
   }
 
-  /** A beat that is new came after the look before this one; how much after, the database's clock says. */
+  /** A new heartbeat was sent after the look before this one; the database's clock says how long after. */
   #observe({ id, beat, heartbeatAge }: WorkerRecord): Observation {
     const known = this.#seen.get(id);
     if (known?.beat === beat) return known;

@@ -1,19 +1,36 @@
-/** What keeps a queue healthy, done by every worker: dead workers' tasks freed, due tasks promoted, old ones pruned. */
-
-import type { Retention, Store } from "../store.ts";
+/** The background work of every worker: it rescues the tasks of dead workers, promotes due tasks and prunes old ones. */
+import type { Retention, Store, WorkerRecord } from "../store.ts";
 import { FailureDetector, living, sweepEvery } from "./failure-detector.ts";
-import { PeriodicJob } from "./periodic-job.ts";
+import { type Job, PeriodicJob } from "./periodic-job.ts";
 
-/** While there is no other worker. One that comes is heard of; should that hint be lost, this is how late. */
+/** Milliseconds between sweeps while there is no other worker. A change notification tells of a new one sooner. */
 const sweepAloneEvery = 2_000;
-/** Of a look that was due before it ended. */
+/** The least number of milliseconds between sweeps, when the failure detector asks for one at once. */
 const shortestSleep = 20;
+/** Milliseconds until the next sweep when another process was rescuing a dead worker: it may be killed meanwhile. */
+const busySweepAfter = 100;
+/**
+ * Dead workers that one process rescues at once. One after the other, the next sweep waited for all of them; more would
+ * take the connections of the pool from the claims.
+ */
+const rescuesAtOnce = 2;
+
+/**
+ * Milliseconds between looks whether a visible process has ended, and by how much more for each process: a look at one
+ * takes 15 µs, so the looks take less than 1 % of a core.
+ *
+ * There is no such look for the sessions of workers on other hosts: it would be a query of `pg_locks` ten times a second
+ * from each worker, idle or not. The sweeps of several processes come at different moments, and the end of a session has
+ * to be confirmed for 300 ms anyway.
+ */
+const processesEvery = { least: 100, each: 2 };
+
 const orphansEvery = 5_000;
 const pruneEvery = 30_000;
-/** No timer runs longer: a clock that jumps, or a hint that is lost, costs at most this. */
+/** No timer runs longer: after a clock jump or a lost notification the next run is at most this late. */
 const longestSleep = 60_000;
 
-/** Rows in one transaction of upkeep: others wait that long at most. */
+/** Tasks that one transaction promotes or prunes: other transactions wait that long at most. */
 const promoteBatch = 500;
 const pruneBatch = 500;
 
@@ -28,83 +45,144 @@ export interface MaintenanceHost {
   report(error: unknown, where: string): void;
 }
 
+/** Runs a list of jobs. A capability adds its own to the built-in ones. */
 export class Maintenance {
   readonly #host: MaintenanceHost;
-  readonly #failureDetector: FailureDetector;
   readonly #jobs: PeriodicJob[];
   readonly #promotion: PeriodicJob;
   readonly #sweeping: PeriodicJob;
 
-  constructor(host: MaintenanceHost) {
+  /** @param jobs run beside the built-in ones, from the start of the worker to its stop */
+  constructor(host: MaintenanceHost, jobs: readonly Job[] = []) {
     this.#host = host;
     living.add(host.workerId);
-    this.#failureDetector = new FailureDetector();
-    this.#promotion = this.#job("promoting due tasks", () => this.#promote());
-    this.#sweeping = this.#job("looking for dead workers", () => this.#sweep());
+    const periodic = (job: Job) => new PeriodicJob(job, (error, name) => host.report(error, name));
+    const detector = new FailureDetector();
+    const processes = periodic(new ProcessWatch(detector, () => this.#sweeping.now()));
+    this.#sweeping = periodic(new Sweep(host, detector, () => processes.within(processesEvery.least)));
+    this.#promotion = periodic(promotion(host));
     this.#jobs = [
       this.#sweeping,
+      processes,
       this.#promotion,
-      this.#job("looking for orphaned tasks", () => this.#rescueOrphans()),
-      this.#job("pruning finished tasks", () => this.#prune()),
+      ...[orphanRescue(host), pruning(host), ...jobs].map(periodic),
     ];
   }
 
-  #job(name: string, run: () => Promise<number>): PeriodicJob {
-    return new PeriodicJob(run, (error) => this.#host.report(error, name));
-  }
-
   start(): void {
-    for (const chore of this.#jobs) chore.start();
+    for (const job of this.#jobs) job.start();
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#jobs.map((chore) => chore.stop()));
+    await Promise.all(this.#jobs.map((job) => job.stop()));
     living.delete(this.#host.workerId);
   }
 
-  /** A task was put off: it may be due sooner than the next one known. */
+  /** A task was scheduled: it may be due sooner than the next one known. */
   lookForDue(): void {
     this.#promotion.now();
   }
 
-  /** Something was written elsewhere: a task may be put off, and a worker may have come. */
+  /** Another process has written: it may have scheduled a task, or registered a worker. */
   lookAround(): void {
     this.lookForDue();
     this.#sweeping.within(sweepEvery);
   }
+}
 
-  async #sweep(): Promise<number> {
+/** Finds dead workers and rescues their tasks. */
+class Sweep implements Job {
+  readonly name = "looking for dead workers";
+  readonly #host: MaintenanceHost;
+  readonly #detector: FailureDetector;
+  readonly #onSwept: () => void;
+
+  constructor(host: MaintenanceHost, detector: FailureDetector, onSwept: () => void) {
+    this.#host = host;
+    this.#detector = detector;
+    this.#onSwept = onSwept;
+  }
+
+  async run(): Promise<number> {
     const { store, workerId } = this.#host;
     const workers = await store.workers();
-    for (const { id, beat } of await this.#failureDetector.findDead(workers, () =>
-      store.heartbeat(workerId),
-    )) {
-      this.#freed(id, await store.rescue(id, beat));
-    }
+    const dead = await this.#detector.findDead(workers, () => store.heartbeat(workerId));
+    this.#onSwept();
     const usual = workers.some(({ id }) => !living.has(id)) ? sweepEvery : sweepAloneEvery;
-    return Math.max(shortestSleep, Math.min(usual, this.#failureDetector.nextLook));
+    const busy = await this.#rescueAll(dead);
+    const longest = busy ? busySweepAfter : usual;
+    return Math.max(shortestSleep, Math.min(longest, this.#detector.nextLook));
   }
 
-  async #rescueOrphans(): Promise<number> {
-    const { store, lease } = this.#host;
-    this.#freed("unknown", await store.rescueOrphans(lease));
-    return orphansEvery;
+  /** @returns whether another process is rescuing one of them */
+  async #rescueAll(dead: readonly WorkerRecord[]): Promise<boolean> {
+    const left = [...dead];
+    let busy = false;
+    const rescueSome = async () => {
+      for (let next = left.shift(); next; next = left.shift()) if (await this.#rescue(next)) busy = true;
+    };
+    await Promise.all(Array.from({ length: rescuesAtOnce }, rescueSome));
+    return busy;
   }
 
-  #freed(workerId: string, tasks: number): void {
-    if (tasks === 0) return;
-    this.#host.onRescued(workerId, tasks);
-    this.#host.onWork();
-  }
-
-  async #promote(): Promise<number> {
-    const { promoted, nextDue } = await this.#host.store.promote(promoteBatch);
-    if (promoted > 0) this.#host.onWork();
-    return Math.min(nextDue ?? longestSleep, longestSleep);
-  }
-
-  async #prune(): Promise<number> {
-    const removed = await this.#host.store.prune(this.#host.retention, pruneBatch);
-    return removed < pruneBatch ? pruneEvery : 0;
+  /** Never throws: the other dead workers are rescued all the same. */
+  async #rescue({ id, beat }: WorkerRecord): Promise<boolean> {
+    try {
+      const freed = await this.#host.store.rescue(id, beat);
+      if (freed === "busy") return true;
+      announce(this.#host, id, freed);
+    } catch (error) {
+      this.#host.report(error, this.name);
+    }
+    return false;
   }
 }
+
+/** Asks for a sweep when a process of this host has ended that the last sweep saw. Asks no database. */
+class ProcessWatch implements Job {
+  readonly name = "watching the processes of workers";
+  readonly #detector: FailureDetector;
+  readonly #onEnd: () => void;
+
+  constructor(detector: FailureDetector, onEnd: () => void) {
+    this.#detector = detector;
+    this.#onEnd = onEnd;
+  }
+
+  async run(): Promise<number> {
+    if (this.#detector.aProcessEnded()) this.#onEnd();
+    const { visible } = this.#detector;
+    return visible === 0 ? longestSleep : Math.max(processesEvery.least, processesEvery.each * visible);
+  }
+}
+
+const orphanRescue = (host: MaintenanceHost): Job => ({
+  name: "looking for orphaned tasks",
+  async run() {
+    announce(host, "unknown", await host.store.rescueOrphans(host.lease));
+    return orphansEvery;
+  },
+});
+
+function announce(host: MaintenanceHost, workerId: string, tasks: number): void {
+  if (tasks === 0) return;
+  host.onRescued(workerId, tasks);
+  host.onWork();
+}
+
+const promotion = (host: MaintenanceHost): Job => ({
+  name: "promoting due tasks",
+  async run() {
+    const { promoted, nextDue } = await host.store.promote(promoteBatch);
+    if (promoted > 0) host.onWork();
+    return Math.min(nextDue ?? longestSleep, longestSleep);
+  },
+});
+
+const pruning = ({ store, retention }: MaintenanceHost): Job => ({
+  name: "pruning finished tasks",
+  async run() {
+    const removed = await store.prune(retention, pruneBatch);
+    return removed < pruneBatch ? pruneEvery : 0;
+  },
+});

@@ -1,10 +1,20 @@
-/** Work that a worker repeats: one run at a time, and each run says when the next one is due. */
 import { inRootContext } from "../base/runtime/root-context.ts";
 
-/** Something done again and again, one run at a time: the run says when the next one is due. */
+/** Milliseconds until the next run after one that threw. */
+const afterFailure = 1_000;
+
+/** Periodic background work. */
+export interface Job {
+  /** Names it in error reports, such as "promoting due tasks". */
+  readonly name: string;
+  /** @returns milliseconds until the next run */
+  run(): Promise<number>;
+}
+
+/** Runs a job again and again, one run at a time. A run that throws is reported, and the next one comes a second later. */
 export class PeriodicJob {
-  readonly #run: () => Promise<number>;
-  readonly #report: (error: unknown) => void;
+  readonly #job: Job;
+  readonly #report: (error: unknown, where: string) => void;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #again = false;
@@ -14,8 +24,8 @@ export class PeriodicJob {
   /** When the next run is due, on the clock of `performance.now()`. */
   #due = 0;
 
-  constructor(run: () => Promise<number>, report: (error: unknown) => void) {
-    this.#run = run;
+  constructor(job: Job, report: (error: unknown, where: string) => void) {
+    this.#job = job;
     this.#report = report;
   }
 
@@ -24,13 +34,14 @@ export class PeriodicJob {
     this.now();
   }
 
+  /** Resolves when the run that is under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#running;
   }
 
-  /** Runs in this tick's end, or once more after the run that is under way. */
+  /** Runs at the end of this tick, or once more after the run that is under way. */
   now(): void {
     if (this.#stopped) return;
     if (this.#running) {
@@ -43,7 +54,7 @@ export class PeriodicJob {
     );
   }
 
-  /** Runs within this many milliseconds, after the run that is under way. */
+  /** Runs within this many milliseconds, counted from the end of the run that is under way. */
   within(delay: number): void {
     this.#longest = Math.min(this.#longest, delay);
     if (!this.#stopped && !this.#running && this.#due > performance.now() + delay) this.#runIn(delay);
@@ -58,11 +69,11 @@ export class PeriodicJob {
   async #once(): Promise<void> {
     this.#again = false;
     this.#longest = Number.POSITIVE_INFINITY;
-    let next = 1_000;
+    let next = afterFailure;
     try {
-      if (!this.#stopped) next = await this.#run();
+      if (!this.#stopped) next = await this.#job.run();
     } catch (error) {
-      this.#report(error);
+      this.#report(error, this.#job.name);
     }
     this.#running = undefined;
     if (this.#stopped) return;

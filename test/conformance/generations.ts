@@ -145,7 +145,7 @@ export function checked(store: Store): Store {
     rescue: (workerId, beat) =>
       account(
         () => store.rescue(workerId, beat),
-        (moved) => ({ moved }),
+        (moved) => ({ moved: moved === "busy" ? 0 : moved }),
       ),
     rescueOrphans: (age) =>
       account(

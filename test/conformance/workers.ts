@@ -3,6 +3,7 @@ import type { TaskRecord } from "../../src/task.ts";
 import {
   claim,
   claimBy,
+  insert,
   insertOne,
   minute,
   newWorker,
@@ -113,6 +114,39 @@ export const workersGroup: Group = {
         const { status, generationId } = await recordOf(ctx.store, id);
         assert.deepEqual({ status, generationId }, { status: "failed", generationId: 7 });
         assert.equal((await ctx.store.attempts(id)).length, 3);
+      },
+    },
+    {
+      name: "rescue frees many tasks, each by its own retries, and records an attempt of each",
+      run: async (ctx) => {
+        const given = Array.from({ length: 40 }, (_, n) => ({ maxRetries: n % 3 }));
+        const ids = await insert(ctx.store, ...given);
+        await ctx.store.register(newWorker());
+        const tasks = await claim(ctx.store, claimBy("w1", { limit: 100 }));
+        assert.equal(tasks.length, ids.length);
+        const [lost] = tasks.splice(20, 1) as [TaskRecord];
+        await ctx.store.cancel(lost.id, "{}");
+        assert.equal(await ctx.store.rescue("w1", await beatOf(ctx)), tasks.length);
+        for (const task of tasks) {
+          const again = task.maxRetries > 0;
+          const now = await recordOf(ctx.store, task.id);
+          const { status, retryCount, generationId } = now;
+          assert.deepEqual(
+            { status, retryCount, generationId },
+            {
+              status: again ? "pending" : "failed",
+              retryCount: again ? 1 : 0,
+              generationId: task.generationId + 1,
+            },
+          );
+          const [attempt, ...others] = await ctx.store.attempts(task.id);
+          assert.deepEqual(
+            [attempt?.outcome, attempt?.generationId, others.length],
+            ["crashed", task.generationId, 0],
+          );
+        }
+        assert.equal((await recordOf(ctx.store, lost.id)).status, "cancelled");
+        assert.deepEqual(await idsOf(ctx), []);
       },
     },
     {

@@ -22,11 +22,7 @@ export function thisProcess(): ProcessIdentity {
 
 /** Whether the process behind a row of `dbq_workers` has ended, as far as it can be seen from this one. */
 export function livenessOf(other: ProcessIdentity): Liveness {
-  const here = thisProcess();
-  // Another boot id is another machine of the same name, or this one before a reboot: it cannot be told which.
-  const visible =
-    other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace;
-  if (!visible) return "unknown";
+  if (!isVisible(other)) return "unknown";
   const status = statusOf(other.pid);
   // No status: no such process, or a /proc that hides those of other users.
   if (status === undefined) return exists(other.pid) ? "unknown" : "dead";
@@ -34,6 +30,13 @@ export function livenessOf(other: ProcessIdentity): Liveness {
   if (status.state === "Z" || status.state === "X") return "dead";
   // Stopped (SIGSTOP, a debugger) or hung is alive here; its heartbeat decides.
   return other.processStart !== null && other.processStart !== status.start ? "dead" : "unknown";
+}
+
+/** Whether this process can see the other one, if that lives. */
+export function isVisible(other: ProcessIdentity): boolean {
+  const here = thisProcess();
+  // Another boot id is another machine of the same name, or this one before a reboot: it cannot be told which.
+  return other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace;
 }
 
 function exists(pid: number): boolean {

@@ -17,6 +17,12 @@ export interface ClaimCursor {
 const allEvery = 250;
 const allRarely = 5_000;
 
+/**
+ * Milliseconds between looks at all while tasks become pending that the heads may have passed, such as those of a dead
+ * worker: twice as long as one takes, but at least this.
+ */
+const rewoundEvery = 50;
+
 /** Milliseconds on the server. Where a look at all takes longer, it waits for its time even when there was too little. */
 const costly = 20;
 
@@ -36,6 +42,8 @@ export interface Look {
   leaves: boolean;
   /** Milliseconds that it took on the server. */
   took: number;
+  /** How often the cursors had been rewound when it began. */
+  rewinds: number;
 }
 
 export class ClaimCursors {
@@ -45,11 +53,18 @@ export class ClaimCursors {
   #took = 0;
   #lastTook = 0;
   #wasFull = false;
+  /** How often the cursors had been rewound when the last look at all began. */
+  #rewinds = 0;
 
-  /** Whether the next look may begin at the heads. */
-  get may(): boolean {
+  /**
+   * Whether the next look may begin at the heads. `rewinds`: how often tasks have become pending that the heads may have
+   * passed.
+   */
+  may(rewinds: number): boolean {
+    const since = performance.now() - this.#lookedAtAll;
+    if (rewinds !== this.#rewinds && since >= Math.max(rewoundEvery, 2 * this.#took)) return false;
     const pause = Math.min(Math.max(allEvery, 10 * this.#took), allRarely);
-    return (this.#wasFull || this.#isCostly) && performance.now() - this.#lookedAtAll < pause;
+    return (this.#wasFull || this.#isCostly) && since < pause;
   }
 
   get #isCostly(): boolean {
@@ -61,10 +76,11 @@ export class ClaimCursors {
   }
 
   /** `last`: of each key, what was claimed last. True: there may be more behind the heads, and now is the time to look. */
-  note({ fromHeads, full, leaves, took }: Look, last: ReadonlyMap<string, ClaimCursor>): boolean {
+  note({ fromHeads, full, leaves, took, rewinds }: Look, last: ReadonlyMap<string, ClaimCursor>): boolean {
     this.#wasFull = full;
     if (!fromHeads) {
       this.#lookedAtAll = performance.now();
+      this.#rewinds = rewinds;
       this.#took = Math.min(took, this.#lastTook);
       this.#lastTook = took;
     }

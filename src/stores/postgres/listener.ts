@@ -15,6 +15,9 @@ const proofEvery = 10_000;
 /** Between notes, while there is always something to tell: a NOTIFY takes a lock that all others wait for. */
 const pause = 2;
 
+/** Ends a payload: claim cursors may have passed tasks that became pending. */
+const rewindMark = "!";
+
 export const notifyText = (parameter: number) => `select pg_notify('${channel}', $${parameter})`;
 
 export class PostgresListener {
@@ -30,6 +33,8 @@ export class PostgresListener {
   #closed = false;
   #telling = false;
   #toTell = false;
+  #rewinds = false;
+  onRewind: () => void = () => undefined;
 
   constructor(pool: ServerPool) {
     this.#pool = pool;
@@ -49,9 +54,7 @@ export class PostgresListener {
       this.#client = client;
       client.on("end", () => this.#listenLater(client));
       client.on("error", () => this.#listenLater(client));
-      client.on("notification", ({ payload }) => {
-        if (payload !== this.#own) this.#call();
-      });
+      client.on("notification", ({ payload = "" }) => this.#notified(payload));
       await client.query(`listen ${channel}`);
       keeping(client, false);
       this.#retryAfter = firstRetry;
@@ -62,6 +65,13 @@ export class PostgresListener {
     } catch {
       this.#listenLater(this.#client);
     }
+  }
+
+  #notified(payload: string): void {
+    if (payload.startsWith(this.#own)) return;
+    // First: a listener claims at once.
+    if (payload.endsWith(rewindMark)) this.onRewind();
+    this.#call();
   }
 
   #call(): void {
@@ -92,8 +102,9 @@ export class PostgresListener {
   }
 
   /** Tells the others, once for all that is committed until it has been told. */
-  notify(): void {
+  notify(rewind: boolean): void {
     this.#toTell = true;
+    this.#rewinds ||= rewind;
     if (this.#telling) return;
     this.#telling = true;
     setImmediate(() => void this.#tellAll());
@@ -101,13 +112,14 @@ export class PostgresListener {
 
   async #tellAll(): Promise<void> {
     while (this.#toTell && !this.#closed) {
-      this.#toTell = false;
-      const note = (connection: Connection) => connection.query(notifyText(1), [this.#own], "dbq_notify");
+      const payload = this.#rewinds ? this.#own + rewindMark : this.#own;
+      [this.#toTell, this.#rewinds] = [false, false];
+      const note = (connection: Connection) => connection.query(notifyText(1), [payload], "dbq_notify");
       await this.#pool.use(note, () => true).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
     this.#telling = false;
-    if (this.#toTell && !this.#closed) this.notify();
+    if (this.#toTell && !this.#closed) this.notify(false);
   }
 
   async close(): Promise<void> {

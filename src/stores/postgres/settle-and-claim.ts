@@ -112,6 +112,7 @@ export function oneStatementOperations(
 ): Operations {
   /** For each set of queues and functions that is looked for: a look for some says nothing of where others are. */
   const headsOf = memoizeByKey((_pairs: string) => new ClaimCursors());
+  let rewinds = 0;
   const headParams = (heads: ClaimCursors, pairs: Pairs, fromHeads: boolean) =>
     pairs.map((pair, i) => {
       const { priority, id } = heads.of(keyOf(...pair), fromHeads);
@@ -130,8 +131,9 @@ export function oneStatementOperations(
       .map(({ id, generationId, result }) => ({ id, generationId, result }))
       .sort((a, b) => a.id - b.id);
     const { workerId, limit, crashSensitive = limit } = claim;
+    const seenRewinds = rewinds;
     const heads = headsOf(JSON.stringify(pairs));
-    const fromHeads = heads.may;
+    const fromHeads = heads.may(rewinds);
     const params = Object.assign(
       { items: JSON.stringify(list), workerId, limit, crashSensitive },
       probeParams(pairs),
@@ -151,7 +153,10 @@ export function oneStatementOperations(
       claimed.map((task) => [keyOf(task.queueName, task.func), task]),
     );
     return () => {
-      const behind = heads.note({ fromHeads, full: seen === limit, leaves, took }, last);
+      const behind = heads.note(
+        { fromHeads, full: seen === limit, leaves, took, rewinds: seenRewinds },
+        last,
+      );
       return {
         settled: completed.map(({ id }) => ids.has(String(id))),
         claimed,
@@ -177,7 +182,10 @@ export function oneStatementOperations(
     return { ...claimed(), settled };
   }
 
-  return { ...ops, turn };
+  const rewind = () => {
+    rewinds += 1;
+  };
+  return { ...ops, turn, rewind };
 }
 
 /** The rows are those after the claim. */

@@ -84,7 +84,8 @@ export async function transacted<T>(asked: Queryable, fn: (inside: Queryable) =>
 
 /** What tells other processes that something was committed. */
 export interface Notifier {
-  notify(): void;
+  /** `rewind`: their claim cursors may have passed tasks that became pending. */
+  notify(rewind: boolean): void;
   /** For a statement that tells what it does by itself; undefined when others were told just now: they are told later. */
   payload(): string | undefined;
 }
@@ -96,6 +97,8 @@ export class Execution {
   readonly #teller: Notifier | undefined;
   /** Whether something was changed that somebody may be waiting for, and has not been told. */
   changed = false;
+  /** Whether claim cursors may have passed tasks that became pending. */
+  rewinds = false;
   #inTransaction: boolean;
   /** Whether what is under way may have happened, should its answer not come. */
   undecided = false;
@@ -141,6 +144,9 @@ export class Execution {
         return await this.atomically(step.op, step.awaited);
       case "tell":
         return this.#noting(undefined);
+      case "rewind":
+        this.rewinds = true;
+        return undefined;
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
         return (await this.asked.query(sql, params.map(storable))).rows;
@@ -226,6 +232,8 @@ export class ServerRunner implements Runner {
   readonly #steps: ServerSteps;
   /** Told when something was committed that somebody may be waiting for. */
   notifier: Notifier | undefined;
+  /** Called when tasks became pending that the claim cursors of this queue may have passed. */
+  onRewind: () => void = () => undefined;
   #closed = false;
 
   constructor(pool: Pool, steps: ServerSteps) {
@@ -239,6 +247,13 @@ export class ServerRunner implements Runner {
 
   readonly write = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
     this.#retrying((execution, tries) => execution.atomically(() => op(tries)), repeat);
+
+  #committed(
+    { changed, rewinds }: Pick<Execution, "changed" | "rewinds"> = { changed: false, rewinds: false },
+  ) {
+    if (rewinds) this.onRewind();
+    if (changed || rewinds) this.notifier?.notify(rewinds);
+  }
 
   /** Something that is no operation. A server that cannot be reached is not waited for, one that cannot now is. */
   ask<T>(fn: (asked: Queryable) => Promise<T>): Promise<T> {
@@ -264,7 +279,7 @@ export class ServerRunner implements Runner {
         execution = new Execution(connection, this.#steps, false, this.notifier);
         return act(execution, tries);
       }, this.#isSpoilt);
-      if ((execution as Execution | undefined)?.changed) this.notifier?.notify();
+      this.#committed(execution);
       return result;
     };
     const givesUp: Naming = (error, ends) => {

@@ -33,6 +33,8 @@ export interface ServerOptions {
 /** Hears of what others tell, too. */
 export interface Listener extends Notifier {
   add(listener: () => void): () => void;
+  /** Called when another process says that claim cursors may have passed tasks that became pending. */
+  onRewind: () => void;
   close(): Promise<void>;
 }
 
@@ -121,6 +123,8 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
   const ops = kind.operations[strategy]();
   const { notifier } = reach;
   runner.notifier = notifier;
+  runner.onRewind = ops.rewind;
+  if (notifier) notifier.onRewind = ops.rewind;
 
   return {
     ...methodsOver(runner, ops),
@@ -133,7 +137,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     within: (tx) => inTransaction(kind, ops, tx),
     transaction: async (fn) => {
       const result = await runTransaction(runner, kind.steps, reach, fn);
-      notifier?.notify();
+      notifier?.notify(false);
       return result;
     },
     keepAlive: async (workerId, every, onLost) => {

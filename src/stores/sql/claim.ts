@@ -8,7 +8,7 @@ import type {
 } from "../../store.ts";
 import { isCrashSensitive, type TaskRecord } from "../../task.ts";
 import type { Dialect } from "./dialect.ts";
-import { changes, type Program, rows, transaction } from "./program.ts";
+import { changes, type Program, rewindCursors, rows, transaction } from "./program.ts";
 import { claimable as claimableOf, probeNames } from "./queries.ts";
 import { type Row, toClaimed, toTaskVersion } from "./rows.ts";
 import type { Params, Statement, Statements } from "./statements.ts";
@@ -145,6 +145,7 @@ export function claimOperations(d: Dialect, s: Statements) {
       for (const [i, { at }] of some.entries()) settled[at] = accepted[i] === true;
     }
     yield* record(outcomes.filter((outcome, i) => settled[i] && "attempt" in outcome) as Recorded[]);
+    if (outcomes.some(({ kind }, i) => kind === "interrupted" && settled[i])) yield* rewindCursors();
     return settled;
   }
 

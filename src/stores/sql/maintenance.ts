@@ -1,12 +1,11 @@
-/** The operations of upkeep: due tasks promoted, old ones pruned, workers registered, dead ones' tasks freed. */
+/** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import type { AttemptRecord, NewWorker, Retention, TaskVersion, WorkerRecord } from "../../store.ts";
-import type { TaskRecord } from "../../task.ts";
-import { changes, count, type Program, rows } from "./program.ts";
+import { changes, count, type Program, rewindCursors, rows } from "./program.ts";
 import { type Row, toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import { transitions } from "./transitions.ts";
 
-const crashed = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
+const crashOf = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
   const name = "WorkerCrashed";
   const message = `worker ${workerId ?? "unknown"} died, or lost its lease, while it ran this`;
   return {
@@ -15,12 +14,12 @@ const crashed = (workerId: string | null): { error: string; attempt: AttemptReco
   };
 };
 
-/** Milliseconds: more than there has been of time that databases count, and a date that they all know. */
+/** Milliseconds, about 127 years: older than any task, and every database can subtract it from now. */
 const longestAge = 4e12;
 
-/** @param remove deletes tasks by their rows' ids, with their attempts. */
+/** @param remove deletes tasks by the ids of these rows, with their attempts */
 export function maintenanceOperations(s: Statements, remove: (found: readonly Row[]) => Program<number>) {
-  const { finish, release, record } = transitions(s);
+  const { failAll, releaseAll, record } = transitions(s);
 
   function* promote(limit: number): Program<number> {
     const due = yield* rows(s.due, { limit });
@@ -45,36 +44,38 @@ export function maintenanceOperations(s: Statements, remove: (found: readonly Ro
     return removed;
   }
 
-  /** A crash is a failed attempt, so that a task which kills its workers ends; its retry waits for nothing. */
-  function* chargeCrash(task: TaskRecord): Program<boolean> {
-    const { error, attempt } = crashed(task.workerId);
-    const freed =
-      task.retryCount < task.maxRetries
-        ? yield* release(task, "pending", { charge: 1, delay: null, error })
-        : yield* finish(task, "failed", null, error);
-    if (freed) yield* record([{ ...task, attempt }]);
-    return freed;
-  }
-
+  /**
+   * Charges a crash to each of these tasks. The number of statements does not depend on how many tasks there are: with
+   * two statements for each, a rescue under load took 1.2 s (p90), and all other rescues waited for it.
+   * A crash is a failed attempt, so a task that kills its workers ends as `failed`; its retry has no backoff.
+   */
   function* chargeCrashes(found: readonly Row[]): Program<number> {
-    let freed = 0;
-    for (const row of found) if (yield* chargeCrash(toTaskRecord(row))) freed += 1;
-    return freed;
+    const crashes = found.map(toTaskRecord).map((task) => ({ ...task, ...crashOf(task.workerId) }));
+    const again = crashes.filter(({ retryCount, maxRetries }) => retryCount < maxRetries);
+    const last = crashes.filter((task) => !again.includes(task));
+    const released = yield* releaseAll(again.map((task) => ({ ...task, charge: 1 })));
+    const failed = yield* failAll(last);
+    const charged = [...again.filter((_, i) => released[i]), ...last.filter((_, i) => failed[i])];
+    yield* record(charged);
+    if (released.includes(true)) yield* rewindCursors();
+    return charged.length;
   }
 
   /**
-   * A row that somebody else holds is passed over: to wait for it would keep the tasks of all workers that are dead. Then
-   * the worker's row stays, so that the next look finds it dead again.
+   * The worker's row is locked, unless another transaction has it: most likely that of another rescue, for which all
+   * rescuers would wait in line. Tasks that another transaction has locked are left out too. The worker's row then stays,
+   * so that the next sweep finds it dead again.
    */
-  function* rescue(workerId: string, beat: number): Program<number> {
-    if ((yield* rows(s.deadWorker, { workerId, beat })).length === 0) return 0;
-    const free = yield* rows(s.heldByDead, { workerId });
+  function* rescue(workerId: string, beat: number): Program<number | "busy"> {
+    if ((yield* rows(s.lockDeadWorker, { workerId, beat })).length === 0)
+      return (yield* rows(s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0;
+    const free = yield* rows(s.lockHeldBy, { workerId });
     const freed = yield* chargeCrashes(free);
     if (!(yield* holdsOthers(workerId, free))) yield* count(s.removeWorker, { workerId });
     return freed;
   }
 
-  /** Not whether it holds any: there may be a row that no UPDATE finds. */
+  /** Does not ask whether the worker holds any task: there may be a row that no UPDATE finds. */
   function* holdsOthers(workerId: string, than: readonly Row[]): Program<boolean> {
     const known = new Set(than.map((row) => toTaskRecord(row).id));
     return (yield* rows(s.heldBy, { workerId })).some((row) => !known.has(toTaskRecord(row).id));
@@ -85,26 +86,27 @@ export function maintenanceOperations(s: Statements, remove: (found: readonly Ro
   }
 
   function* unregister(workerId: string): Program<number> {
-    let handedBack = 0;
-    for (const row of yield* rows(s.heldBy, { workerId })) {
-      if (yield* release(toTaskRecord(row), "pending", { charge: 0, delay: null, error: null }))
-        handedBack += 1;
-    }
+    const held = (yield* rows(s.heldBy, { workerId })).map(toTaskRecord);
+    const released = yield* releaseAll(
+      held.map(({ id, generationId }) => ({ id, generationId, charge: 0, error: null })),
+    );
     yield* count(s.removeWorker, { workerId });
+    const handedBack = released.filter(Boolean).length;
+    if (handedBack > 0) yield* rewindCursors();
     return handedBack;
   }
 
-  /** False: the worker's row is gone, others think it dead. */
+  /** False when the worker's row is gone: another process has rescued its tasks. */
   function* beat(workerId: string): Program<boolean> {
     return (yield* count(s.beat, { workerId })) > 0;
   }
 
-  /** For a worker whose thread does not beat: no session shows that it lives. */
+  /** The heartbeat of a worker without a heartbeat thread: it has no session of its own that could show that it lives. */
   function* beatWithoutSession(workerId: string): Program<boolean> {
     return (yield* count(s.beatInSession, { workerId, session: null })) > 0;
   }
 
-  /** The first beat is any number: a worker that registers anew is not taken for its former self by a late rescue. */
+  /** The first beat is random, so that a late rescue of the former registration does not match the new one. */
   function* register({ queueNames, ...worker }: NewWorker): Program<void> {
     const beat = Math.floor(Math.random() * 2 ** 31);
     yield* count(s.register, { ...worker, beat, queueNames: JSON.stringify(queueNames) });

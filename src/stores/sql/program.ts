@@ -19,6 +19,7 @@ export type Step =
   | { want: "count"; query: Statement; params: Params }
   | { want: "changes"; query: Statement; params: readonly Params[] }
   | { want: "tell" }
+  | { want: "rewind" }
   | { want: "transaction"; op: () => Program<unknown>; awaited: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
@@ -54,6 +55,11 @@ export function* changes(query: Statement, items: readonly Params[]): Program<bo
 /** What looks like a question has changed something that somebody may be waiting for. */
 export function* notifyChange(): Program<void> {
   yield { want: "tell" };
+}
+
+/** Tasks became pending that claim cursors may have passed: makes the next claim of each worker look from the start. */
+export function* rewindCursors(): Program<void> {
+  yield { want: "rewind" };
 }
 
 /**

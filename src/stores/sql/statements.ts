@@ -218,13 +218,19 @@ export function statements(d: Dialect) {
     removeWorker: (p) => sql`
       delete from dbq_workers where id = ${p.workerId}`,
 
-    /** Fenced: a worker that has beaten since it was looked at is alive. Nor can it claim until this transaction ends. */
-    deadWorker: (p) => sql`
-      select 1 from dbq_workers where id = ${p.workerId} and beat = ${p.beat} ${d.locked}`,
+    /**
+     * No row when the worker has beaten since it was looked at, or when another transaction has its row. While this
+     * transaction has it, the worker cannot claim.
+     */
+    lockDeadWorker: (p) => sql`
+      select 1 from dbq_workers where id = ${p.workerId} and beat = ${p.beat} ${d.skipLocked}`,
+
+    unlockedDeadWorker: (p) => sql`
+      select 1 from dbq_workers where id = ${p.workerId} and beat = ${p.beat}`,
 
     heldBy,
 
-    heldByDead: (p) => sql`${heldBy(p)} ${d.skipLocked}`,
+    lockHeldBy: (p) => sql`${heldBy(p)} ${d.skipLocked}`,
 
     orphans: (p) => sql`
       select ${columns.task} from dbq_tasks

@@ -167,6 +167,8 @@ export function operations(d: Dialect) {
   return {
     ...claimOperations(d, s),
     ...maintenanceOperations(s, remove),
+    /** Makes the next claim look from the start of the index, where claims remember how far they came. */
+    rewind(): void {},
     statements: s,
     moving: transferOperations(d),
     insert,

@@ -1,14 +1,13 @@
 /** The state changes that several operations share. Each names the generation it read; false: somebody else was first. */
 import type { AttemptRecord, TaskVersion } from "../../store.ts";
 import type { FinishedStatus } from "../../task.ts";
-import { count, insertedIds, type Program } from "./program.ts";
+import { changes, count, insertedIds, type Program } from "./program.ts";
 import type { Statements } from "./statements.ts";
 
 export interface Release {
   /** Retries charged. */
   charge: 0 | 1;
-  /** Milliseconds; null: at once. */
-  delay: number | null;
+  /** The reason; null leaves the one that the task has. */
   error: string | null;
 }
 
@@ -31,9 +30,24 @@ export function transitions(s: Statements) {
       return (yield* count(s.finish, { id, generationId, status, result, error })) > 0;
     },
 
-    *release(held: TaskVersion, status: "pending" | "scheduled", how: Release): Program<boolean> {
-      const { id, generationId } = held;
-      return (yield* count(s.release, { id, generationId, status, ...how })) > 0;
+    /** Finishes tasks that ran as `failed`: one statement on a server, however many they are. */
+    *failAll(held: readonly (TaskVersion & { error: string })[]): Program<boolean[]> {
+      return yield* changes(
+        s.finish,
+        held.map(({ id, generationId, error }) => ({
+          ...{ id, generationId, status: "failed" satisfies FinishedStatus, result: null, error },
+        })),
+      );
+    },
+
+    /** Makes tasks that ran pending at once: one statement on a server, however many they are. */
+    *releaseAll(held: readonly (TaskVersion & Release)[]): Program<boolean[]> {
+      return yield* changes(
+        s.release,
+        held.map(({ id, generationId, charge, error }) => ({
+          ...{ id, generationId, status: "pending", charge, delay: null, error },
+        })),
+      );
     },
 
     /** Keeps attempts that did not end well. */

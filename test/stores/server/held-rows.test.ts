@@ -82,6 +82,20 @@ for (const { name, strategy, server, newPlace } of cases)
       expect(await store.attempts(held.id)).toHaveLength(1);
     });
 
+    it("a rescue of a worker whose row another transaction has locked frees nothing, and says so at once", async () => {
+      const { store } = place;
+      const task = await running(store);
+      const beat = await beatOf("w1");
+      await place.say("begin");
+      await place.say("select id from dbq_workers where id = 'w1' for update");
+      expect(await store.rescue("w1", beat)).toBe("busy");
+      expect(await store.rescue("w1", beat - 1)).toBe(0);
+      expect(await statuses(task)).toEqual(["running"]);
+      await place.say("rollback");
+      expect(await store.rescue("w1", beat)).toBe(1);
+      expect(await statuses(task)).toEqual(["pending"]);
+    });
+
     it("a worker that wakes while a task of its is held keeps that one", async () => {
       const { store } = place;
       const [held, free] = [await running(store), await running(store)];

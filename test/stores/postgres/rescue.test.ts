@@ -1,0 +1,140 @@
+/** A rescue on Postgres: how many statements it takes, and how soon other processes see the tasks that it frees. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Store } from "../../../src/store.ts";
+import type { TaskRecord } from "../../../src/task.ts";
+import { claim, claimBy, insert, newWorker, outcomes } from "../../conformance/arrange.ts";
+import { emptied } from "../../conformance/server-stores.ts";
+import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
+import { deferred } from "../../support/queue.ts";
+import { isMissing } from "../../support/server.ts";
+import { afterAnswers, openedPostgres } from "../server/stores.ts";
+
+const server = await postgresServer();
+let schema: Schema;
+
+beforeAll(async () => {
+  if (isMissing(server)) return;
+  schema = await newSchema();
+});
+afterAll(() => schema?.drop());
+
+/** BEGIN, COMMIT, the NOTIFY, and the statements of the operation. */
+const most = { rescue: 10, unregister: 6, rescueOrphans: 7 };
+
+describe.skipIf(isMissing(server))("on Postgres", () => {
+  let store: Store;
+  beforeEach(async () => {
+    store = await openedPostgres(schema.url);
+    await schema.client.query(emptied);
+  });
+
+  const ways: Record<keyof typeof most, () => Promise<number | "busy">> = {
+    rescue: async () => store.rescue("w1", (await store.workers())[0]?.beat ?? -1),
+    unregister: () => store.unregister("w1"),
+    rescueOrphans: async () => {
+      await schema.client.query("delete from dbq_workers; update dbq_tasks set started_at = '2020-01-01'");
+      return await store.rescueOrphans(1_000);
+    },
+  };
+
+  it.each(Object.keys(ways) as (keyof typeof ways)[])(
+    "%s frees 100 tasks in as many statements as 2",
+    async (way) => {
+      const texts: string[] = [];
+      const counts: number[] = [];
+      afterAnswers(({ text }) => {
+        texts.push(text);
+      });
+      for (const tasks of [2, 100]) {
+        await schema.client.query(emptied);
+        // Every other one has no retry left.
+        await insert(store, ...Array.from({ length: tasks }, (_, n) => ({ maxRetries: n % 2 })));
+        await claim(store, claimBy("w1", { limit: tasks }));
+        texts.length = 0;
+        expect(await ways[way]()).toBe(tasks);
+        counts.push(texts.filter((text) => /dbq_tasks|dbq_attempts|dbq_workers/.test(text)).length);
+      }
+      expect(counts[1]).toBe(counts[0]);
+      expect(counts[1]).toBeLessThanOrEqual(most[way]);
+    },
+  );
+
+  describe("a busy worker, whose claims go on from where the last one ended, takes at its next claim", () => {
+    const few = { limit: 3 };
+    const next = async (from: Store) => (await claim(from, claimBy("w2", few))).map(({ id }) => id);
+
+    /** A worker `w1` that runs the three oldest tasks, and another process, whose claims have passed them. */
+    async function passed() {
+      const ids = await insert(store, ...Array.from({ length: 12 }, () => ({})));
+      const tasks = await claim(store, claimBy("w1", few));
+      expect(tasks.map(({ id }) => id)).toEqual(ids.slice(0, 3));
+      const other = await openedPostgres(schema.url);
+      await other.register(newWorker("w2"));
+      const listens = deferred();
+      let onNote = listens.resolve;
+      onTestFinished(other.watch(() => onNote()));
+      await listens.promise;
+      // Time stands still: no quarter of a second passes, after which all is looked at anyway.
+      vi.useFakeTimers({ toFake: ["performance"] });
+      onTestFinished(() => {
+        vi.useRealTimers();
+      });
+      expect(await next(other)).toEqual(ids.slice(3, 6));
+      const noted = deferred();
+      onNote = noted.resolve;
+      return { ids, tasks, other, noted: noted.promise };
+    }
+
+    it("what another process rescued 50 ms ago", async () => {
+      const { ids, other, noted } = await passed();
+      const dead = (await store.workers()).find(({ id }) => id === "w1");
+      expect(await store.rescue("w1", dead?.beat ?? -1)).toBe(3);
+      await noted;
+      vi.advanceTimersByTime(50);
+      expect(await next(other)).toEqual(ids.slice(0, 3));
+    });
+
+    it("what another process handed back 50 ms ago", async () => {
+      const { ids, tasks, other, noted } = await passed();
+      const handedBack = tasks.map((task: TaskRecord) => outcomes.interrupted(task));
+      await store.settleAndClaim({ outcomes: handedBack, claim: undefined });
+      await noted;
+      vi.advanceTimersByTime(50);
+      expect(await next(other)).toEqual(ids.slice(0, 3));
+    });
+
+    it("what its own process rescued 50 ms ago", async () => {
+      const { ids, other } = await passed();
+      const dead = (await other.workers()).find(({ id }) => id === "w1");
+      expect(await other.rescue("w1", dead?.beat ?? -1)).toBe(3);
+      vi.advanceTimersByTime(50);
+      expect(await next(other)).toEqual(ids.slice(0, 3));
+    });
+  });
+
+  it("an enqueue elsewhere leaves the claims of a busy worker where they are", async () => {
+    const ids = await insert(store, ...Array.from({ length: 12 }, () => ({})));
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const other = await openedPostgres(schema.url);
+    await other.register(newWorker("w2"));
+    const heard = deferred();
+    const listens = deferred();
+    let onNote = listens.resolve;
+    onTestFinished(other.watch(() => onNote()));
+    await listens.promise;
+    onNote = heard.resolve;
+    const take = async () => (await claim(other, claimBy("w2", { limit: 3 }))).map(({ id }) => id);
+    expect(await take()).toEqual(ids.slice(0, 3));
+    // As a row that anybody has made pending again without a word.
+    await schema.client.query(
+      `update dbq_tasks set status = 'pending', worker_id = null where id = ${ids[0]}`,
+    );
+    await insert(store, {});
+    await heard.promise;
+    vi.advanceTimersByTime(50);
+    expect(await take()).toEqual(ids.slice(3, 6));
+  });
+});
