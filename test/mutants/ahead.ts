@@ -74,7 +74,7 @@ export const aheadFaults: readonly Mutant[] = [
     name: "looks-at-the-heads-for-ever",
     why: "A retry waits until everything that was enqueued after it has been claimed.",
     in: "ClaimCursors.may",
-    find: "(this.#wasFull || this.#isCostly) && performance.now() - this.#lookedAtAll < pause",
+    find: "(this.#wasFull || this.#isCostly) && since < pause",
     replace: "(this.#wasFull || this.#isCostly)",
     caughtBy: ofHeads("four times a second all is looked at"),
   },

@@ -127,8 +127,8 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "commits-are-not-told",
     why: "What one process enqueues, another one begins at its next poll.",
-    in: "ServerRunner.#retrying",
-    find: "if ((execution as Execution | undefined)?.changed) this.notifier?.notify();",
+    in: "ServerRunner.#committed",
+    find: "if (changed || rewinds) this.notifier?.notify(rewinds);",
     replace: "",
     caughtBy: ofRun("others are told > of what was changed, once, when it is committed"),
   },

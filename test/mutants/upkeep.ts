@@ -8,6 +8,19 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > ${test}`,
 });
 const workers = (test: string) => onFile(`workers: register, rescue, unregister > ${test}`);
+const sweeps = (test: string) => ({ file: "test/worker/sweep.test.ts", test });
+const onPostgres = (test: string) => ({
+  file: "test/stores/postgres/rescue.test.ts",
+  test: `on Postgres > ${test}`,
+});
+const beforeTheRest = (test: string) =>
+  onPostgres(
+    `a busy worker, whose claims have passed the tasks of another one, claims before the rest of its backlog > ${test}`,
+  );
+const onServers = (test: string) => ({
+  file: "test/stores/server/held-rows.test.ts",
+  test: `on Postgres, skip-locked > ${test}`,
+});
 const deaths = (test: string) => ({ file: "test/worker/maintenance.test.ts", test });
 const hosts = (test: string) => ({
   file: "test/base/runtime/process-identity.test.ts",
@@ -18,17 +31,17 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "rescue-ignores-the-beat",
     why: "A worker that has beaten since it was looked at loses its tasks, and they run twice.",
-    in: "statements.deadWorker",
-    find: "`where id = ${p.workerId} and beat = ${p.beat} ${d.locked}`",
-    replace: "`where id = ${p.workerId} ${d.locked}`",
+    in: "statements.lockDeadWorker",
+    find: "`where id = ${p.workerId} and beat = ${p.beat} ${d.skipLocked}`",
+    replace: "`where id = ${p.workerId} ${d.skipLocked}`",
     caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
   },
   {
     name: "rescue-ignores-the-row-count",
     why: "Each worker that saw the dead one charges its tasks once more.",
     in: "maintenanceOperations.rescue",
-    find: "if ((yield* rows(s.deadWorker, { workerId, beat })).length === 0) return 0;",
-    replace: "if ((yield* rows(s.deadWorker, { workerId, beat })).length < 0) return 0;",
+    find: "(yield* rows(s.lockDeadWorker, { workerId, beat })).length === 0",
+    replace: "(yield* rows(s.lockDeadWorker, { workerId, beat })).length < 0",
     caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
   },
   {
@@ -42,7 +55,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-is-not-charged",
     why: "A task that kills its process kills one worker after another, for ever.",
-    in: "maintenanceOperations.chargeCrash",
+    in: "maintenanceOperations.chargeCrashes",
     find: "charge: 1",
     replace: "charge: 0",
     caughtBy: workers("rescue charges a retry and makes the task pending at once"),
@@ -50,24 +63,24 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-is-put-off",
     why: "A task whose worker died waits for a backoff, beyond the promised second.",
-    in: "maintenanceOperations.chargeCrash",
-    find: 'release(task, "pending", { charge: 1, delay: null, error })',
-    replace: 'release(task, "scheduled", { charge: 1, delay: 1_000, error })',
+    in: "transitions.releaseAll",
+    find: '{ id, generationId, status: "pending", charge, delay: null, error }',
+    replace: '{ id, generationId, status: "scheduled", charge, delay: 1_000, error }',
     caughtBy: workers("rescue charges a retry and makes the task pending at once"),
   },
   {
     name: "crash-gets-one-retry-more",
     why: "A poison task kills one worker more than its max_retries allow.",
-    in: "maintenanceOperations.chargeCrash",
-    find: "task.retryCount < task.maxRetries",
-    replace: "task.retryCount <= task.maxRetries",
+    in: "maintenanceOperations.chargeCrashes",
+    find: "retryCount < maxRetries",
+    replace: "retryCount <= maxRetries",
     caughtBy: workers("rescue fails a task that has no retries left"),
   },
   {
     name: "crash-leaves-no-attempt",
     why: "Nobody can see which worker died of a task, and how often.",
-    in: "maintenanceOperations.chargeCrash",
-    find: "if (freed) yield* record([{ ...task, attempt }]);",
+    in: "maintenanceOperations.chargeCrashes",
+    find: "yield* record(charged);",
     replace: "",
     caughtBy: workers("a task that kills each of its workers fails after its retries"),
   },
@@ -231,8 +244,8 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "promoted-tasks-wake-nobody",
     why: "A delayed task runs when the next poll happens to come, not when it is due.",
-    in: "Maintenance.#promote",
-    find: "if (promoted > 0) this.#host.onWork();",
+    in: "promotion.run",
+    find: "if (promoted > 0) host.onWork();",
     replace: "",
     caughtBy: { file: "test/worker/several-workers.test.ts", test: "what one promotes, the other runs" },
     hangs: true,
@@ -275,5 +288,130 @@ export const upkeepFaults: readonly Mutant[] = [
       file: "test/model/found.test.ts",
       test: "a clock that is stepped forwards takes no worker that beats for dead",
     },
+  },
+  {
+    name: "rescue-takes-a-statement-for-each-task",
+    why: "Under load, what a dead worker ran starts seconds late: each of its tasks is freed and recorded by itself.",
+    in: "maintenanceOperations.chargeCrashes",
+    find: "yield* record(charged);",
+    replace: "for (const task of charged) yield* record([task]);",
+    caughtBy: onPostgres("rescue frees 100 tasks in as many statements as 2"),
+  },
+  {
+    name: "unregister-takes-a-statement-for-each-task",
+    why: "A worker that stops under load holds its tasks for as long as it takes to hand each back by itself.",
+    in: "maintenanceOperations.unregister",
+    find: "yield* count(s.removeWorker, { workerId });",
+    replace:
+      "for (const task of held) yield* releaseAll([{ ...task, charge: 0, error: null }]); yield* count(s.removeWorker, { workerId });",
+    caughtBy: onPostgres("unregister frees 100 tasks in as many statements as 2"),
+  },
+  {
+    name: "rescue-waits-for-another-rescue",
+    why: "All survivors wait in line for the row of the same dead worker, and rescue no other one meanwhile.",
+    in: "statements.lockDeadWorker",
+    find: "d.skipLocked",
+    replace: "d.locked",
+    caughtBy: onServers(
+      "a rescue of a worker whose row another transaction has locked frees nothing, and says so at once",
+    ),
+    hangs: true,
+  },
+  {
+    name: "rescue-takes-busy-for-done",
+    why: "When the process that rescues a dead worker is killed as well, the tasks wait for the next usual sweep.",
+    in: "maintenanceOperations.rescue",
+    find: '"busy"',
+    replace: "0",
+    caughtBy: onServers(
+      "a rescue of a worker whose row another transaction has locked frees nothing, and says so at once",
+    ),
+  },
+  {
+    name: "busy-workers-are-looked-at-as-usual",
+    why: "A dead worker whose rescuer is killed waits for the next usual sweep.",
+    in: "Sweep.run",
+    find: "busy ? busySweepAfter : usual",
+    replace: "usual",
+    caughtBy: sweeps("a dead worker that another process is rescuing is looked at again after 100 ms"),
+  },
+  {
+    name: "dead-workers-are-rescued-one-by-one",
+    why: "Under load, the next sweep waits for the rescues of all that were dead in this one.",
+    find: "const rescuesAtOnce = 2;",
+    replace: "const rescuesAtOnce = 1;",
+    caughtBy: sweeps("two dead workers are rescued at once, and the third when one of them is"),
+  },
+  {
+    name: "a-failed-rescue-keeps-the-others",
+    why: "While the rescue of one dead worker fails, the tasks of all others stay where they are.",
+    in: "Sweep.#rescue",
+    find: "this.#host.report(error, this.name);",
+    replace: "throw error;",
+    caughtBy: sweeps("a rescue that fails is reported, and the other dead workers are rescued all the same"),
+  },
+  {
+    name: "processes-are-not-watched",
+    why: "What a killed process ran waits for the next sweep, up to 400 ms.",
+    in: "ProcessWatch.run",
+    find: "if (this.#detector.aProcessEnded()) this.#onEnd();",
+    replace: "",
+    caughtBy: sweeps("the end of another worker's process on this host starts a sweep within 100 ms"),
+  },
+  {
+    name: "added-jobs-do-not-run",
+    why: "A capability's background work never happens.",
+    in: "Maintenance.constructor",
+    find: "[orphanRescue(host), pruning(host), ...jobs]",
+    replace: "[orphanRescue(host), pruning(host)]",
+    caughtBy: sweeps("a job that is added runs at the start, then after each delay that it returned"),
+  },
+  {
+    name: "freed-tasks-rewind-no-cursor",
+    why: "On Postgres, busy workers pass over a dead worker's tasks until they next look at all of the index.",
+    in: "maintenanceOperations.chargeCrashes",
+    find: "if (released.includes(true)) yield* rewindCursors();",
+    replace: "",
+    caughtBy: beforeTheRest("what another process rescued"),
+  },
+  {
+    name: "handed-back-tasks-rewind-no-cursor",
+    why: "On Postgres, busy workers pass over what a stopping worker handed back until they next look at all of the index.",
+    in: "settle",
+    find: 'if (outcomes.some(({ kind }, i) => kind === "interrupted" && settled[i])) yield* rewindCursors();',
+    replace: "",
+    caughtBy: beforeTheRest("what another process handed back"),
+  },
+  {
+    name: "unregistered-tasks-rewind-no-cursor",
+    why: "On Postgres, busy workers pass over what a worker held at its end until they next look at all of the index.",
+    in: "maintenanceOperations.unregister",
+    find: "if (handedBack > 0) yield* rewindCursors();",
+    replace: "",
+    caughtBy: beforeTheRest("what another process handed back when it stopped"),
+  },
+  {
+    name: "own-rewinds-are-not-heard",
+    why: "On Postgres, the process that rescues tasks passes over them itself.",
+    in: "ServerRunner.#committed",
+    find: "if (rewinds) this.onRewind();",
+    replace: "",
+    caughtBy: beforeTheRest("what its own process rescued, at its next claim"),
+  },
+  {
+    name: "rewinds-of-others-are-not-heard",
+    why: "On Postgres, only the process that rescued tasks starts them soon, if it has slots.",
+    in: "PostgresListener.#notified",
+    find: "if (payload.endsWith(rewindMark)) this.onRewind();",
+    replace: "",
+    caughtBy: beforeTheRest("what another process rescued"),
+  },
+  {
+    name: "every-note-rewinds",
+    why: "On Postgres, each enqueue elsewhere makes busy workers look at all of the index.",
+    in: "PostgresListener.#notified",
+    find: "if (payload.endsWith(rewindMark)) this.onRewind();",
+    replace: "this.onRewind();",
+    caughtBy: onPostgres("an enqueue elsewhere leaves the claims of a busy worker where they are"),
   },
 ];

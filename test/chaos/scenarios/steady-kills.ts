@@ -27,7 +27,7 @@ export const steadyKills: Scenario = {
   name: "steady-kills",
   about: "Six workers under a steady load are killed 100 times a minute: what they ran starts elsewhere.",
   unit: "kills",
-  amounts: { test: 5, chaos: 20 },
+  amounts: { test: 5, sample: 20, chaos: 100 },
   async run(trial) {
     const { scene, amount } = trial;
     await audit(scene.database);
