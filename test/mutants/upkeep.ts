@@ -321,7 +321,7 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "rescue-takes-busy-for-done",
     why: "When the process that rescues a dead worker is killed as well, the tasks wait for the next usual sweep.",
     in: "maintenanceOperations.rescue",
-    find: '"busy"',
+    find: '(yield* rows(s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0',
     replace: "0",
     caughtBy: onServers(
       "a rescue of a worker whose row another transaction has locked frees nothing, and says so at once",

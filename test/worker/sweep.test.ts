@@ -93,11 +93,14 @@ test("two dead workers are rescued at once, and the third when one of them is", 
       return 1;
     },
   });
+  // The maintenance stops when its rescues have ended.
+  onTestFinished(() => {
+    for (const { resolve } of [first, second]) resolve();
+  });
   expect(rescued()).toEqual(["w1", "w2"]);
   second.resolve();
   await turns();
   expect(rescued()).toEqual(["w1", "w2", "w3"]);
-  first.resolve();
 });
 
 test("a rescue that fails is reported, and the other dead workers are rescued all the same", async () => {
