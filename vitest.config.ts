@@ -10,7 +10,7 @@ const generating = [
   "test/model/**/*.test.ts",
   "test/conformance/*{variants,apps}*.test.ts",
   "test/worker/hostile*.test.ts",
-  "test/**/move-broken-off*.test.ts",
+  "test/features/transfer/interrupted*.test.ts",
 ];
 
 /** What each tier runs. `DBQ_TIER` names it; without a name it is `full`, so that any file can be run by its path. */

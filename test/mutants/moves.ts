@@ -2,11 +2,14 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const cli = (file: string) => (test: string) => ({ file: `test/entries/cli/${file}.test.ts`, test });
-const meanwhile = cli("move-meanwhile.full");
-const stalled = cli("move-stalled.full");
+const transfer = (file: string) => (test: string) => ({
+  file: `test/features/transfer/${file}.full.test.ts`,
+  test,
+});
+const foreignWrites = transfer("foreign-writes");
+const takenOver = transfer("taken-over");
 const ofCommits = (test: string) =>
-  stalled(`a move on MySQL, where DDL ends the transaction in which the mark was looked at > ${test}`);
+  takenOver(`freezing on MySQL, where DDL ends the transaction that read the state > ${test}`);
 
 const deleted =
   "transfer > a frozen source refuses to delete tasks once it is being closed or has been moved";
@@ -19,16 +22,18 @@ export const moveFaults: readonly Mutant[] = [
     in: "transferOperations.fenced",
     find: "if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;",
     replace: "if ((yield* rows(isMarked)).length === 0) return false;",
-    caughtBy: stalled("a move on 'SQLite' > who was stopped opens no database that has been moved meanwhile"),
+    caughtBy: takenOver(
+      "a move on 'SQLite' > an aborted run does not unfreeze a database that another run has moved",
+    ),
   },
   {
     name: "overtaken-move-goes-on-without-a-seal",
     why: "A move that came too late is told that the new database has tasks of its own, which are those of the other move.",
     in: "Move.#prepare",
-    find: "if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();",
-    replace: "await transfer.freeze(this.#run);",
-    caughtBy: stalled(
-      "a move on 'SQLite' > who comes too late to seal a new database does not close it to its apps",
+    find: "await asOwner(this.#to.freeze(this.#run));",
+    replace: "await this.#to.freeze(this.#run);",
+    caughtBy: takenOver(
+      "a move on 'SQLite' > a late run does not freeze a database that another move has completed",
     ),
   },
   {
@@ -37,7 +42,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "sealed",
     find: `"state in ('preparing', 'filling', 'closing', 'moved') and door = 0"`,
     replace: '"door = 0"',
-    caughtBy: ofCommits("a seal that comes when the next move has ended refuses nobody"),
+    caughtBy: ofCommits("a freeze that takes effect after the next move has completed refuses no write"),
   },
   {
     name: "mysql-seals-share-their-triggers",
@@ -45,7 +50,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "mysqlMoving.freeze",
     find: '`_${run.replaceAll("-", "")}`',
     replace: "",
-    caughtBy: ofCommits("what takes a seal off leaves that of the next run"),
+    caughtBy: ofCommits("an unfreeze leaves the triggers of the next run in place"),
   },
   {
     name: "mysql-seal-reads-an-old-mark",
@@ -53,7 +58,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "refuses",
     find: "` lock in share mode;`",
     replace: "`;`",
-    caughtBy: ofCommits("a transaction that began before is refused like any other"),
+    caughtBy: ofCommits("a transaction that began before the freeze is refused, too"),
   },
   {
     name: "failed-reopening-is-passed-over",
@@ -61,7 +66,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "Move.#reopen",
     find: "throw new DatabaseError($$$args);",
     replace: "void new DatabaseError($$$args);",
-    caughtBy: meanwhile("where the old database cannot be opened again, whoever stopped the move is told so"),
+    caughtBy: foreignWrites("an aborted move reports that it could not unfreeze the old database"),
   },
 
   // ---- what others do meanwhile --------------------------------------------------------------
@@ -71,7 +76,9 @@ export const moveFaults: readonly Mutant[] = [
     in: "sqliteMoving.freeze",
     find: '[refuses(refusal, "delete", "dbq_tasks")]',
     replace: "[]",
-    caughtBy: meanwhile("a purge that was acknowledged is not undone, however late it came"),
+    caughtBy: foreignWrites(
+      "a purge during the last changes is refused, so an acknowledged purge is never undone",
+    ),
   },
   {
     name: "postgres-deletes-while-closing",
@@ -95,9 +102,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "versions.dbq_tasks",
     find: "[$$$all]",
     replace: '["generation_id", "status", "updated_at"]',
-    caughtBy: meanwhile(
-      "a change by plain SQL that leaves the generation and the time alone is carried over",
-    ),
+    caughtBy: foreignWrites("a change by plain SQL is copied, even without a new generation or time"),
   },
   {
     name: "move-overlooks-lengths",
@@ -118,7 +123,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "transferOperations.stamps",
     find: "yield* refuseIds(table)",
     replace: "yield* each([])",
-    caughtBy: meanwhile("a task whose id is beyond 2^53 is named, not left behind"),
+    caughtBy: foreignWrites("a task whose id is beyond 2^53 ends the move with an error that names it"),
   },
   {
     name: "move-counts-nothing-at-its-end",
@@ -126,7 +131,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "Move.#compareSizes",
     find: "if (old === now) continue;",
     replace: "if (old >= now) continue;",
-    caughtBy: meanwhile("a task whose id is beyond 2^53 is named, not left behind"),
+    caughtBy: foreignWrites("a task whose id is beyond 2^53 ends the move with an error that names it"),
   },
 
   // ---- what those are told who are refused ---------------------------------------------------
@@ -136,7 +141,9 @@ export const moveFaults: readonly Mutant[] = [
     in: "refuses",
     find: "`${quoted(refusal)}`",
     replace: "`(select refusal from dbq_move)`",
-    caughtBy: meanwhile("a sealed file can be read by any SQLite, and says what its move said last"),
+    caughtBy: foreignWrites(
+      "any SQLite version can read a frozen file, and its error is that of the latest run",
+    ),
   },
   {
     name: "mysql-refusal-in-the-database-s-characters",
@@ -144,7 +151,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "refuses",
     find: "`varchar(128) character set utf8mb4`",
     replace: "`varchar(128)`",
-    caughtBy: meanwhile("on MySQL, whatever the database's character set is"),
+    caughtBy: foreignWrites("on MySQL, a frozen database gives its error in any character set"),
   },
   {
     name: "postgres-refusal-with-the-writer-s-rights",
@@ -152,6 +159,8 @@ export const moveFaults: readonly Mutant[] = [
     in: "refuse",
     find: "` security definer`",
     replace: "",
-    caughtBy: meanwhile("on Postgres, who may not read the mark, nor forge it"),
+    caughtBy: foreignWrites(
+      "on Postgres, a role without rights to dbq_move gets the error and cannot forge the state",
+    ),
   },
 ];

@@ -1,173 +1,176 @@
-/** Copies rows from one store to another until both have the same, a bounded number of bytes at a time. */
+/** Copies rows from one store to another until both have the same, with a bounded number of bytes in memory. */
 import { DatabaseError } from "../../errors.ts";
 import type { MovedRow, MovedTable, RowVersion, TransferStore } from "../../store.ts";
 
-/** Rows that are looked at together. */
+/** Row versions that are compared at a time. */
 const pageRows = 5_000;
-/** Rows, and bytes of their texts, that are carried together; a row that is larger goes by itself. */
+/** Rows, and bytes of their texts, that are copied at a time; a larger row is copied alone. */
 const chunk = { rows: 1_000, bytes: 4 * 1_048_576 };
-/** Where a table begins: any database takes this number, and below it there are no ids but those that were made up. */
-const beforeAll = -9_000_000_000_000_000_000;
-/** Beyond so many rows that cannot be kept, something else is wrong. */
-const mostUnkept = 100;
+/** Where a table begins. Each database takes this number; only ids made up by hand are below it. */
+const belowAllIds = -9_000_000_000_000_000_000;
+/** With more rejected rows than this, the fault is not in the rows. */
+const mostRejected = 100;
 
-/** A row that the new database does not keep as it is. */
-export interface UnkeptRow {
+/** A row that the new database cannot store unchanged. */
+export interface RejectedRow {
   table: MovedTable;
   id: number;
   problem: string;
 }
 
-/** What a round over a table came to. */
-export interface Tally {
-  /** Rows of the old database. */
-  rows: number;
-  /** Rows that were written to the new one. */
+/** What a round over a table has done. */
+export interface RoundResult {
+  /** Rows that were written to the new database. */
   written: number;
-  /** Rows that it had and the old one has not. */
+  /** Rows that were deleted from it, since the old one does not have them. */
   removed: number;
+}
+
+export interface RoundOptions {
+  /** Compares the contents of rows whose versions are equal, too. */
+  compareContents: boolean;
+  /**
+   * Copies unfinished tasks with unique keys, too. While apps write to the old database, a key may move from one task to
+   * another between two reads, and the new database would refuse it as a duplicate.
+   */
+  withUniqueKeys: boolean;
 }
 
 export interface CopyHost {
   source: TransferStore;
   target: TransferStore;
+  /** The id of this run of the move: the target refuses the writes of any other run. */
   run: string;
-  /** So many more rows are as they are to be. */
+  /** Reports that so many more rows are equal in both databases. */
   onRows(rows: number): void;
-  /** Throws when it is not to go on. */
-  check(): void;
+  throwIfAborted(): void;
 }
 
-/** Of both databases, the rows with ids up to `until`. */
+/** The row versions of both databases with ids up to `until`. */
 interface Page {
-  wanted: RowVersion[];
-  there: Map<number, string>;
+  source: RowVersion[];
+  /** By id. */
+  target: ReadonlyMap<number, string>;
   until: number;
 }
 
 export class Copier {
   readonly #host: CopyHost;
-  readonly unkept: UnkeptRow[] = [];
+  readonly rejected: RejectedRow[] = [];
 
   constructor(host: CopyHost) {
     this.#host = host;
   }
 
-  /**
-   * Makes the new database's table what the old one's is.
-   * @param whole also compares the contents of rows that seem to be the same
-   * @param keyed also carries unfinished tasks with unique keys: two of them cannot have the same, as they seem to while
-   *   the old database is written to
-   */
-  async round(table: MovedTable, { whole, keyed }: { whole: boolean; keyed: boolean }): Promise<Tally> {
-    const tally: Tally = { rows: 0, written: 0, removed: 0 };
-    for (let after = beforeAll; after < Number.MAX_SAFE_INTEGER; ) {
-      const { wanted, there, until } = await this.#page(table, after);
-      const ids = new Set(wanted.map(({ id }) => id));
-      const removed = [...there.keys()].filter((id) => !ids.has(id));
-      if (removed.length > 0) await this.#put(table, [], removed);
-      const changed = wanted.filter((stamp) => whole || there.get(stamp.id) !== stamp.version);
-      const carried = changed.filter((stamp) => keyed || !stamp.keyed);
-      this.#host.onRows(wanted.length - carried.length);
-      for (const some of chunks(carried)) tally.written += await this.#carry(table, some, there);
-      tally.rows += wanted.length;
-      tally.removed += removed.length;
-      after = until;
+  /** Makes the new database's table equal to the old one's. */
+  async round(table: MovedTable, options: RoundOptions): Promise<RoundResult> {
+    const result = { written: 0, removed: 0 };
+    for (let after = belowAllIds; after < Number.MAX_SAFE_INTEGER; ) {
+      const page = await this.#page(table, after);
+      result.removed += await this.#removeDeleted(table, page);
+      const changed = changedRows(page, options);
+      this.#host.onRows(page.source.length - changed.length);
+      for (const some of chunks(changed)) result.written += await this.#copy(table, some, page.target);
+      after = page.until;
     }
-    return tally;
+    return result;
   }
 
-  /** As far as a page of either database reaches, so that neither has more rows in it than that. */
+  /** Ends where the shorter page of the two databases ends, so that it is complete in both. */
   async #page(table: MovedTable, after: number): Promise<Page> {
     const { source, target } = this.#host;
     const pages = await Promise.all([
       source.rowVersions(table, after, pageRows),
       target.rowVersions(table, after, pageRows),
     ]);
-    const until = Math.min(
-      ...pages.map((page) =>
-        page.length < pageRows ? Number.MAX_SAFE_INTEGER : (page.at(-1) as RowVersion).id,
-      ),
-    );
-    const [wanted, there] = pages.map((page) => page.filter(({ id }) => id <= until)) as [
+    const until = Math.min(...pages.map(endOf));
+    const [wanted, present] = pages.map((page) => page.filter(({ id }) => id <= until)) as [
       RowVersion[],
       RowVersion[],
     ];
-    return { wanted, there: new Map(there.map(({ id, version }) => [id, version])), until };
+    return { source: wanted, target: new Map(present.map(({ id, version }) => [id, version])), until };
   }
 
-  /** @returns how many rows were written */
-  async #carry(
+  /** Deletes the rows that the old database does not have. @returns their number */
+  async #removeDeleted(table: MovedTable, { source, target }: Page): Promise<number> {
+    const ids = new Set(source.map(({ id }) => id));
+    const deleted = [...target.keys()].filter((id) => !ids.has(id));
+    if (deleted.length > 0) await this.#write(table, [], deleted);
+    return deleted.length;
+  }
+
+  /** @param present rows of the new database, by id @returns how many rows were written */
+  async #copy(
     table: MovedTable,
-    stamps: readonly RowVersion[],
-    there: ReadonlyMap<number, string>,
+    versions: readonly RowVersion[],
+    present: ReadonlyMap<number, string>,
   ): Promise<number> {
-    const { source, target, check, onRows } = this.#host;
-    // Two databases that answer at once leave the event loop no turn: nor a signal, nor whoever else is in the process.
+    const { source, target, throwIfAborted, onRows } = this.#host;
+    // Two synchronous drivers never yield to the event loop: signals, and all else in the process, would wait.
     await new Promise((resolve) => setImmediate(resolve));
-    check();
+    throwIfAborted();
     const rows = await source.read(
       table,
-      stamps.map(({ id }) => id),
+      versions.map(({ id }) => id),
     );
-    const known = rows.map(([id]) => id).filter((id) => there.has(id));
-    const before = byId(known.length === 0 ? [] : await target.read(table, known));
-    const different = rows.filter((row) => !isKept(row, before.get(row[0])));
-    await this.#write(table, different, new Set(known));
-    onRows(stamps.length);
+    const replaced = rows.map(([id]) => id).filter((id) => present.has(id));
+    const before = byId(replaced.length === 0 ? [] : await target.read(table, replaced));
+    const different = rows.filter((row) => !isStored(row, before.get(row[0])));
+    await this.#store(table, different, new Set(replaced));
+    onRows(versions.length);
     return different.length;
   }
 
-  /** Where the new database refuses some rows, it is found out which, and the others are written. */
-  async #write(table: MovedTable, rows: readonly MovedRow[], known: ReadonlySet<number>): Promise<void> {
+  /** Writes rows and reads them back. If the new database refuses some, halves the batch until they are found. */
+  async #store(table: MovedTable, rows: readonly MovedRow[], present: ReadonlySet<number>): Promise<void> {
     if (rows.length === 0) return;
     const ids = rows.map(([id]) => id);
-    const replaced = ids.filter((id) => known.has(id));
-    const refusal = await refusalOf(() => this.#put(table, rows.filter(isCarried), replaced));
-    // This throws after an error that is no row's fault.
+    const replaced = ids.filter((id) => present.has(id));
+    const refusal = await refusalOf(() => this.#write(table, rows.filter(isCopyable), replaced));
+    // After an error that no row has caused, such as a lost connection, this read throws it again.
     const now = byId(await this.#host.target.read(table, ids));
-    const left = rows.filter((row) => !isKept(row, now.get(row[0])));
-    if (refusal === undefined || left.length === 1) this.#note(table, left, refusal);
-    else for (const half of halves(left)) await this.#write(table, half, new Set(now.keys()));
+    const left = rows.filter((row) => !isStored(row, now.get(row[0])));
+    if (refusal === undefined || left.length === 1) this.#reject(table, left, refusal);
+    else for (const half of halves(left)) await this.#store(table, half, new Set(now.keys()));
   }
 
-  #note(table: MovedTable, rows: readonly MovedRow[], refusal: DatabaseError | undefined): void {
-    const otherwise = (row: MovedRow) =>
-      isCarried(row)
-        ? "the new database keeps something else"
-        : "it has a number or a text that cannot be carried over";
+  #reject(table: MovedTable, rows: readonly MovedRow[], refusal: DatabaseError | undefined): void {
+    const reasonFor = (row: MovedRow) =>
+      isCopyable(row)
+        ? "the new database stores another value"
+        : "it has a number or a text that cannot be copied";
     for (const row of rows)
-      this.unkept.push({ table, id: row[0], problem: refusal?.message ?? otherwise(row) });
-    if (this.unkept.length > mostUnkept) throw new UnkeptRowsError(this.unkept);
+      this.rejected.push({ table, id: row[0], problem: refusal?.message ?? reasonFor(row) });
+    if (this.rejected.length > mostRejected) throw new RejectedRowsError(this.rejected);
   }
 
-  async #put(table: MovedTable, rows: readonly MovedRow[], removed: readonly number[]): Promise<void> {
+  async #write(table: MovedTable, rows: readonly MovedRow[], removed: readonly number[]): Promise<void> {
     const { target, run } = this.#host;
     if (!(await target.write(run, table, rows, removed))) throw new MoveTakenOverError();
   }
 }
 
-/** Another process went on with this move, or ended it. */
+/** Another process has taken this move over. */
 export class MoveTakenOverError extends DatabaseError {
   constructor() {
-    super("another process goes on with this move, or has ended it");
+    super("another process has continued this move, or has completed it");
   }
 }
 
-export class UnkeptRowsError extends DatabaseError {
-  constructor(unkept: readonly UnkeptRow[]) {
-    const told = unkept.slice(0, 5).map(({ table, id, problem }) => `${table} ${id}: ${problem}`);
-    const more = unkept.length > told.length ? [`and ${unkept.length - told.length} more`] : [];
+export class RejectedRowsError extends DatabaseError {
+  constructor(rejected: readonly RejectedRow[]) {
+    const shown = rejected.slice(0, 5).map(({ table, id, problem }) => `${table} ${id}: ${problem}`);
+    const more = rejected.length > shown.length ? [`and ${rejected.length - shown.length} more`] : [];
     super(
-      `rows that the new database does not keep as they are: ${[...told, ...more].join("; ")}: change or delete them, and move again`,
+      `the new database cannot store these rows unchanged: ${[...shown, ...more].join("; ")}: change or delete them, and move again`,
     );
   }
 }
 
-/** What the database said against it. */
-async function refusalOf(act: () => Promise<void>): Promise<DatabaseError | undefined> {
+/** The error by which the database refuses a write. */
+async function refusalOf(write: () => Promise<void>): Promise<DatabaseError | undefined> {
   try {
-    await act();
+    await write();
     return undefined;
   } catch (error) {
     if (!(error instanceof DatabaseError) || error instanceof MoveTakenOverError) throw error;
@@ -175,16 +178,29 @@ async function refusalOf(act: () => Promise<void>): Promise<DatabaseError | unde
   }
 }
 
-function* chunks(stamps: readonly RowVersion[]): Generator<RowVersion[]> {
+function endOf(page: readonly RowVersion[]): number {
+  return page.length < pageRows ? Number.MAX_SAFE_INTEGER : (page.at(-1) as RowVersion).id;
+}
+
+function changedRows(
+  { source, target }: Page,
+  { compareContents, withUniqueKeys }: RoundOptions,
+): RowVersion[] {
+  return source
+    .filter(({ id, version }) => compareContents || target.get(id) !== version)
+    .filter(({ keyed }) => withUniqueKeys || !keyed);
+}
+
+function* chunks(versions: readonly RowVersion[]): Generator<RowVersion[]> {
   let some: RowVersion[] = [];
   let bytes = 0;
-  for (const stamp of stamps) {
-    if (some.length === chunk.rows || (some.length > 0 && bytes + stamp.bytes > chunk.bytes)) {
+  for (const version of versions) {
+    if (some.length === chunk.rows || (some.length > 0 && bytes + version.bytes > chunk.bytes)) {
       yield some;
       [some, bytes] = [[], 0];
     }
-    some.push(stamp);
-    bytes += stamp.bytes;
+    some.push(version);
+    bytes += version.bytes;
   }
   if (some.length > 0) yield some;
 }
@@ -196,13 +212,13 @@ function halves<T>(items: readonly T[]): T[][] {
 
 const byId = (rows: readonly MovedRow[]) => new Map(rows.map((row) => [row[0], row]));
 
-const isCarried = (row: MovedRow): boolean => row.every((value) => value !== undefined);
+const isCopyable = (row: MovedRow): boolean => row.every((value) => value !== undefined);
 
-/** Servers keep no NUL in a text. */
-function isKept(row: MovedRow, kept: MovedRow | undefined): boolean {
-  if (kept === undefined || !isCarried(row)) return false;
+/** Servers cannot store NUL in a text: dbq replaces it by U+FFFD, at an enqueue too. */
+function isStored(row: MovedRow, stored: MovedRow | undefined): boolean {
+  if (stored === undefined || !isCopyable(row)) return false;
   return row.every((value, i) => {
-    const now = kept[i];
+    const now = stored[i];
     return value === now || (typeof value === "string" && value.replaceAll("\0", "\ufffd") === now);
   });
 }

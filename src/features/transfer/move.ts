@@ -1,62 +1,63 @@
 /**
- * Moves a queue to another database, task by task, with its ids.
+ * Moves a queue to another database: every task and attempt, with its id.
  *
- *     old database   copying ─────▶ closing ─────▶ moved            it refuses who writes from `closing` on
- *     new database   preparing ─▶ filling ──────────────▶ filled    it does so until `filled`
+ *     old database   copying ─────▶ closing ─────▶ moved            frozen from `closing` on
+ *     new database   preparing ─▶ filling ──────────────▶ filled    frozen until `filled`
  *
- * While `copying`, the old database may be written to: a round over all of it brings what is new and what has changed.
- * Then it is sealed, a last round brings the rest, and when all is there it is `moved`. So at no moment are there two
- * databases that take tasks, and whoever begins again, wherever it was broken off, compares what is there and goes on.
+ * In `copying`, apps may still write to the old database: each round copies the rows that are new or have changed. Then the
+ * old database is frozen, a last round copies the rest, and the move is done. So there are never two databases that take
+ * tasks. A later run compares the rows of both databases and continues, wherever an earlier run was interrupted.
  */
 import { randomUUID } from "node:crypto";
 import { callable, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { DatabaseError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Store } from "../../store.ts";
-import { movedTables, type TransferPhase, type TransferState } from "../../store.ts";
-import { Copier, MoveTakenOverError, UnkeptRowsError } from "./copy.ts";
-import { freeOfWorkers, refuseWork } from "./workers.ts";
+import { movedTables, type TransferPhase, type TransferState, type TransferStore } from "../../store.ts";
+import { Copier, MoveTakenOverError, RejectedRowsError } from "./copy.ts";
+import { type NamedStore, refuseRunningWork, rescueTasksOfDeadWorkers } from "./workers.ts";
 
-/** Rows that are few enough for the old database to take nothing while they are carried. */
-const few = 1_000;
-/** Rounds before it is sealed, however much is written to it meanwhile. */
+/** A round that wrote at most so many rows is followed by the last one: copying as many again takes well below a second. */
+const fewRows = 1_000;
+/** Rounds before the old database is frozen, however many rows apps write meanwhile. */
 const mostRounds = 5;
 
 export interface MoveOptions {
-  /** What messages call the two, those among them that the old database gives from then on. @default "the old database", "the new database" */
+  /** How messages name the databases, the error that the old one gives from then on among them. @default "the old database", "the new database" */
   names?: { from?: string; to?: string };
-  /** Gives up: the old database takes tasks again, and the next move goes on. Without effect once all is carried over. */
+  /** Stops the move: the old database takes tasks again, and the next move continues. Without effect once all is copied. */
   signal?: AbortSignal;
   onProgress?: (progress: MoveProgress) => void;
 }
 
 export interface MoveProgress {
-  /** `closing`: the old database takes no more tasks, the last changes follow. */
+  /** `closing`: the old database takes no more tasks, and the last changes are copied. */
   state: "copying" | "closing";
-  /** Each goes over all rows, and copies those that are missing or other. */
+  /** Counts from 1. A round compares all rows, and copies those that are missing or differ. */
   round: number;
-  /** Tasks and attempts. */
+  /** Rows: tasks and attempts. */
   done: number;
   total: number;
 }
 
 export interface Moved {
-  /** What the new database now has. */
+  /** Tasks in the new database. */
   tasks: number;
+  /** Attempts in the new database. */
   attempts: number;
-  /** Rows that were written to it, and rows of an earlier try that were removed from it, by this call. */
+  /** Rows that this call wrote to the new database. */
   written: number;
+  /** Rows of an earlier run that this call deleted from the new database. */
   removed: number;
-  /** Whether it went on with a move that was broken off, or that had ended. */
+  /** Whether this call continued a move that was interrupted, or found one that had completed. */
   resumed: boolean;
 }
 
 /**
- * Carries all tasks and attempts of one queue over to the database of another, which must have none, and makes the old
- * database refuse whoever still writes to it. Called again after it was broken off, it goes on.
- * @throws DatabaseError when workers run on one of them, when the new one has tasks of its own, or does not keep a row as
- *   it is; `signal.reason`. Until all is moved, the old database then takes tasks as before, if the message says no other.
+ * Moves all tasks and attempts of one queue to the database of another queue, which must have no tasks. The old database
+ * refuses all writes from then on. After an interruption, the same call continues the move.
+ * @throws DatabaseError when a worker runs on one of the databases, when the new one has tasks of its own, or cannot store a
+ *   row unchanged; `signal.reason`. The old database then takes tasks as before, unless the message says otherwise.
  */
 export async function moveQueue(from: Queue, to: Queue, options?: MoveOptions): Promise<Moved> {
   const read = readOptions<MoveOptions>(options, "moveQueue", {
@@ -75,14 +76,16 @@ function text(value: unknown, name: string): string {
   throw wrong(name, "a string", value);
 }
 
-interface Side {
-  name: string;
-  store: Store;
+/** Each write names the run that makes it. `false`: another run has taken the move over. */
+async function asOwner(write: Promise<boolean>): Promise<void> {
+  if (!(await write)) throw new MoveTakenOverError();
 }
 
 class Move {
-  readonly #source: Side;
-  readonly #target: Side;
+  readonly #source: NamedStore;
+  readonly #target: NamedStore;
+  readonly #from: TransferStore;
+  readonly #to: TransferStore;
   readonly #options: MoveOptions;
   #moveId: string = randomUUID();
   #run: string = randomUUID();
@@ -90,215 +93,209 @@ class Move {
   #round = 0;
   readonly #changed = { written: 0, removed: 0 };
 
-  constructor(source: Side, target: Side, options: MoveOptions) {
-    this.#source = source;
-    this.#target = target;
+  constructor(source: NamedStore, target: NamedStore, options: MoveOptions) {
+    [this.#source, this.#target] = [source, target];
+    [this.#from, this.#to] = [source.store.transfer, target.store.transfer];
     this.#options = options;
   }
 
   async run(): Promise<Moved> {
-    const old = await this.#source.store.transfer.state();
-    if (!(await this.#hasMoved(old))) {
-      await this.#begin(old);
+    const before = await this.#from.state();
+    if (!(await this.#isCopied(before))) {
+      await this.#begin(before);
       await this.#copy();
       await this.#close();
     }
     return await this.#open();
   }
 
+  readonly #throwIfAborted = (): void => this.#options.signal?.throwIfAborted();
+
+  /** The state of this run in one of the databases. */
+  #stateIn(phase: TransferPhase): TransferState {
+    const [source, target] = [this.#source.name, this.#target.name];
+    const isSource = phase === "copying";
+    const refusal = isSource
+      ? `this queue moves to ${target}: this database takes no more tasks`
+      : `the tasks of ${source} are being moved to this database: run "dbq move" until it has completed`;
+    const other = isSource ? target : source;
+    return { moveId: this.#moveId, run: this.#run, phase, other, refusal };
+  }
+
   // ---- begin ---------------------------------------------------------------------------------
 
-  /** Whether all is carried over already. @throws DatabaseError when the old database cannot be moved */
-  async #hasMoved(old: TransferState | undefined): Promise<boolean> {
+  /** Whether an earlier run has copied everything. @throws DatabaseError when the old database cannot be moved */
+  async #isCopied(state: TransferState | undefined): Promise<boolean> {
     const { name } = this.#source;
-    if (old?.phase === "preparing" || old?.phase === "filling")
-      throw new DatabaseError(`${name}: a move from ${old.other} to here has not ended: end that one first`);
-    if (old?.phase !== "moved") return false;
-    const now = await this.#target.store.transfer.state();
-    if (now?.run !== old.run || now.phase === "moved")
-      throw new DatabaseError(`${name}: its tasks have been moved to ${old.other} before`);
-    this.#run = now.run;
+    if (state?.phase === "preparing" || state?.phase === "filling")
+      throw new DatabaseError(
+        `${name}: a move from ${state.other} to this database has not completed: complete that move first`,
+      );
+    if (state?.phase !== "moved") return false;
+    const there = await this.#to.state();
+    if (there?.run !== state.run || there.phase === "moved")
+      throw new DatabaseError(`${name}: its tasks have already been moved to ${state.other}`);
+    this.#run = there.run;
     this.#resumed = true;
     return true;
   }
 
-  /** From here on nobody else goes on with this move, and nobody but it writes to the new database. */
-  async #begin(old: TransferState | undefined): Promise<void> {
-    const { transfer } = this.#source.store;
-    const wasBegun = old?.phase === "copying" || old?.phase === "closing";
-    if (old && wasBegun) this.#moveId = old.moveId;
-    else await freeOfWorkers(this.#source, this.#check);
-    const mine = this.#mark("copying");
-    if (!(await transfer.setState(mine, old))) throw new MoveTakenOverError();
-    if (wasBegun) {
-      if (!(await transfer.unfreeze(this.#run))) throw new MoveTakenOverError();
-      await freeOfWorkers(this.#source, this.#check);
+  /** Takes the move over from every other run, and freezes the new database. */
+  async #begin(before: TransferState | undefined): Promise<void> {
+    const isInterrupted = before?.phase === "copying" || before?.phase === "closing";
+    if (isInterrupted) this.#moveId = before.moveId;
+    else await rescueTasksOfDeadWorkers(this.#source, this.#throwIfAborted);
+    const mine = this.#stateIn("copying");
+    await asOwner(this.#from.setState(mine, before));
+    if (isInterrupted) {
+      await asOwner(this.#from.unfreeze(this.#run));
+      await rescueTasksOfDeadWorkers(this.#source, this.#throwIfAborted);
     }
-    const now = await this.#target.store.transfer.state();
-    this.#resumed = now?.moveId === this.#moveId && now.phase === "filling";
-    if (now && this.#resumed) await this.#goOn(now);
-    else await this.#prepare(now).catch((error) => this.#giveUp(error, old, mine));
+    const there = await this.#to.state();
+    this.#resumed = there?.moveId === this.#moveId && there.phase === "filling";
+    if (there && this.#resumed) await asOwner(this.#to.setState({ ...there, run: this.#run }, there));
+    else await this.#prepare(there).catch((error) => this.#undoBegin(error, before, mine));
   }
 
-  async #goOn(now: TransferState): Promise<void> {
-    if (!(await this.#target.store.transfer.setState({ ...now, run: this.#run }, now)))
-      throw new MoveTakenOverError();
-  }
-
-  async #giveUp(error: unknown, old: TransferState | undefined, mine: TransferState): Promise<never> {
-    await this.#source.store.transfer.setState(old?.phase === "closing" ? mine : old, mine);
+  async #undoBegin(error: unknown, before: TransferState | undefined, mine: TransferState): Promise<never> {
+    await this.#from.setState(before?.phase === "closing" ? mine : before, mine);
     throw error;
   }
 
-  /** Seals the new database, which has to be empty. */
-  async #prepare(now: TransferState | undefined): Promise<void> {
-    const { transfer } = this.#target.store;
-    if (now?.run === this.#run)
+  /** Freezes the new database, which must be empty. */
+  async #prepare(before: TransferState | undefined): Promise<void> {
+    if (before?.run === this.#run)
       throw new DatabaseError(`${this.#source.name} and ${this.#target.name} are the same database`);
-    await this.#refuseTasks(now);
-    await freeOfWorkers(this.#target, this.#check);
-    if (!(await transfer.setState(this.#mark("preparing"), now))) throw new MoveTakenOverError();
+    await this.#refuseTasksInTarget(before);
+    await rescueTasksOfDeadWorkers(this.#target, this.#throwIfAborted);
+    await asOwner(this.#to.setState(this.#stateIn("preparing"), before));
     try {
-      if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();
-      // What came before it was sealed.
-      await this.#refuseTasks(now);
-      await refuseWork(this.#target);
+      await asOwner(this.#to.freeze(this.#run));
+      // A task or a worker may have come just before the freeze.
+      await this.#refuseTasksInTarget(before);
+      await refuseRunningWork(this.#target);
     } catch (error) {
-      await this.#restore(now);
+      await this.#undoPrepare(before);
       throw error;
     }
-    if (!(await transfer.advance(this.#run, "preparing", "filling"))) throw new MoveTakenOverError();
+    await asOwner(this.#to.advance(this.#run, "preparing", "filling"));
   }
 
-  /** The new database is as it was. */
-  async #restore(before: TransferState | undefined): Promise<void> {
-    const { transfer } = this.#target.store;
-    if (!(await transfer.advance(this.#run, "preparing", "preparing"))) return;
-    const mine = this.#mark("preparing");
-    if (before && before.phase !== "filled" && before.phase !== "copying") {
-      // It was sealed, and is again, with what it said then.
-      if (await transfer.setState(before, mine)) await transfer.freeze(before.run);
-    } else if (await transfer.unfreeze(this.#run)) await transfer.setState(before, mine);
+  /** Restores the new database's earlier state; if it was frozen, it is frozen again with its earlier error message. */
+  async #undoPrepare(before: TransferState | undefined): Promise<void> {
+    if (!(await this.#to.advance(this.#run, "preparing", "preparing"))) return;
+    const mine = this.#stateIn("preparing");
+    const wasFrozen = before !== undefined && before.phase !== "filled" && before.phase !== "copying";
+    if (!wasFrozen) {
+      if (await this.#to.unfreeze(this.#run)) await this.#to.setState(before, mine);
+    } else if (await this.#to.setState(before, mine)) await this.#to.freeze(before.run);
   }
 
-  async #refuseTasks(before: TransferState | undefined): Promise<void> {
-    const { name, store } = this.#target;
-    const tasks = await store.transfer.size("dbq_tasks");
+  async #refuseTasksInTarget(before: TransferState | undefined): Promise<void> {
+    const tasks = await this.#to.size("dbq_tasks");
     if (tasks === 0) return;
-    const theirs =
-      before?.phase === "filling" ? `of a move from ${before.other} that has not ended` : "of its own";
+    const whose =
+      before?.phase === "filling" ? `of a move from ${before.other} that has not completed` : "of its own";
     throw new DatabaseError(
-      `${name}: it has ${tasks} tasks ${theirs}: tasks keep their ids, so move them to a database that has none`,
+      `${this.#target.name}: it has ${tasks} ${tasks === 1 ? "task" : "tasks"} ${whose}: moved tasks keep their ids, so the new database must have no tasks`,
     );
   }
-
-  #mark(state: TransferPhase): TransferState {
-    const { name } = this.#source;
-    const isSource = state === "copying";
-    const refusal = isSource
-      ? `this queue moves to ${this.#target.name}: nothing is written here any more`
-      : `the tasks of ${name} are being moved to here: run "dbq move" to its end`;
-    return {
-      moveId: this.#moveId,
-      run: this.#run,
-      phase: state,
-      other: isSource ? this.#target.name : name,
-      refusal,
-    };
-  }
-
-  readonly #check = (): void => this.#options.signal?.throwIfAborted();
 
   // ---- copy ----------------------------------------------------------------------------------
 
   async #copy(): Promise<void> {
-    for (let written = few + 1; written > few && this.#round < mostRounds; )
-      written = await this.#copyOnce("copying");
+    for (let written = fewRows + 1; written > fewRows && this.#round < mostRounds; )
+      written = await this.#copyRound("copying");
   }
 
-  /** @returns how many rows were written @throws UnkeptRowsError */
-  async #copyOnce(state: "copying" | "closing"): Promise<number> {
-    const [source, target] = [this.#source.store.transfer, this.#target.store.transfer];
+  /** @returns how many rows were written @throws RejectedRowsError */
+  async #copyRound(state: "copying" | "closing"): Promise<number> {
     this.#round += 1;
-    const [tasks, attempts] = [await source.size("dbq_tasks"), await source.size("dbq_attempts")];
-    const progress = { state, round: this.#round, done: 0, total: tasks + attempts };
-    const onRows = (rows: number) => {
-      progress.done += rows;
-      this.#options.onProgress?.({ ...progress, total: Math.max(progress.total, progress.done) });
-    };
-    const copier = new Copier({ source, target, run: this.#run, onRows, check: this.#check });
-    // What a try before this one has left is compared as a whole: meanwhile anybody may have changed anything.
-    const how = { whole: this.#round === 1, keyed: state === "closing" };
+    const copier = new Copier({
+      source: this.#from,
+      target: this.#to,
+      run: this.#run,
+      onRows: await this.#progressOf(state),
+      throwIfAborted: this.#throwIfAborted,
+    });
+    // The first round finds the rows of an earlier run: SQL may have changed them since without a new version.
+    const how = { compareContents: this.#round === 1, withUniqueKeys: state === "closing" };
     const before = this.#changed.written;
     for (const table of movedTables) {
       const { written, removed } = await copier.round(table, how);
       this.#changed.written += written;
       this.#changed.removed += removed;
     }
-    if (copier.unkept.length > 0) throw new UnkeptRowsError(copier.unkept);
+    if (copier.rejected.length > 0) throw new RejectedRowsError(copier.rejected);
     return this.#changed.written - before;
+  }
+
+  /** A function that adds up rows and reports them. */
+  async #progressOf(state: "copying" | "closing"): Promise<(rows: number) => void> {
+    const [tasks, attempts] = [await this.#from.size("dbq_tasks"), await this.#from.size("dbq_attempts")];
+    const progress = { state, round: this.#round, done: 0, total: tasks + attempts };
+    return (rows) => {
+      progress.done += rows;
+      this.#options.onProgress?.({ ...progress, total: Math.max(progress.total, progress.done) });
+    };
   }
 
   // ---- close ---------------------------------------------------------------------------------
 
-  /** From here on the old database takes nothing; when something fails, it does again, unless it has been `moved` by then. */
+  /** Freezes the old database and copies the rest. When that fails, the old database takes tasks again. */
   async #close(): Promise<void> {
-    const { transfer } = this.#source.store;
-    if (!(await transfer.advance(this.#run, "copying", "closing"))) throw new MoveTakenOverError();
+    await asOwner(this.#from.advance(this.#run, "copying", "closing"));
     try {
-      if (!(await transfer.freeze(this.#run))) throw new MoveTakenOverError();
-      await refuseWork(this.#source);
-      if (!(await this.#target.store.transfer.removeKeyedTasks(this.#run))) throw new MoveTakenOverError();
-      await this.#copyOnce("closing");
+      await asOwner(this.#from.freeze(this.#run));
+      await refuseRunningWork(this.#source);
+      await asOwner(this.#to.removeKeyedTasks(this.#run));
+      await this.#copyRound("closing");
       await this.#compareSizes();
-      await this.#carryIds();
-      this.#check();
-      if (!(await transfer.advance(this.#run, "closing", "moved"))) throw new MoveTakenOverError();
+      await this.#copyLastIds();
+      this.#throwIfAborted();
+      await asOwner(this.#from.advance(this.#run, "closing", "moved"));
     } catch (error) {
       await this.#reopen(error);
       throw error;
     }
   }
 
-  /** The old database takes tasks again, unless the move is another process's by now. @throws DatabaseError: it may not */
+  /** Unfreezes the old database, unless another run has the move. @throws DatabaseError when it may still be frozen */
   async #reopen(reason: unknown): Promise<void> {
-    const { name, store } = this.#source;
     try {
-      if (await store.transfer.advance(this.#run, "closing", "copying"))
-        await store.transfer.unfreeze(this.#run);
+      if (await this.#from.advance(this.#run, "closing", "copying")) await this.#from.unfreeze(this.#run);
     } catch (error) {
-      // What the signal says may be that all is as it was.
+      // The signal's own reason may say that the old database is unchanged, which is now wrong.
       const why = this.#options.signal?.aborted ? "the move was stopped" : messageOf(reason);
       throw new DatabaseError(
-        `${why}; and ${name} may still refuse tasks, as it could not be opened again (${messageOf(error)}): move again`,
+        `${why}; ${this.#source.name} may still refuse tasks, since it could not be unfrozen (${messageOf(error)}): move again`,
         { cause: reason },
       );
     }
   }
 
-  /** What no round has seen is not left behind. */
+  /** Finds rows that no round has read: their ids are outside the range of the pages. */
   async #compareSizes(): Promise<void> {
-    const [from, to] = [this.#source, this.#target];
     for (const table of movedTables) {
-      const [old, now] = [await from.store.transfer.size(table), await to.store.transfer.size(table)];
+      const [old, now] = [await this.#from.size(table), await this.#to.size(table)];
       if (old === now) continue;
-      throw new DatabaseError(`${table}: ${from.name} has ${old} rows, ${to.name} ${now}: look for odd ids`);
+      throw new DatabaseError(
+        `${table}: ${this.#source.name} has ${old} rows, ${this.#target.name} ${now}: look for ids beyond 2^53`,
+      );
     }
   }
 
-  /** An id that was given once, if only to a task that is gone, is not given again. */
-  async #carryIds(): Promise<void> {
-    const [source, target] = [this.#source.store.transfer, this.#target.store.transfer];
-    for (const table of movedTables) await target.setLastId(table, await source.lastId(table));
+  /** No id is given twice, even if its task was deleted. */
+  async #copyLastIds(): Promise<void> {
+    for (const table of movedTables) await this.#to.setLastId(table, await this.#from.lastId(table));
   }
 
-  /** The new database takes tasks and workers. */
+  /** Unfreezes the new database: from here on it takes tasks and workers. */
   async #open(): Promise<Moved> {
-    const { transfer } = this.#target.store;
-    const [tasks, attempts] = [await transfer.size("dbq_tasks"), await transfer.size("dbq_attempts")];
-    if ((await transfer.state())?.phase === "filling") {
-      await transfer.unfreeze(this.#run);
-      await transfer.advance(this.#run, "filling", "filled");
+    const [tasks, attempts] = [await this.#to.size("dbq_tasks"), await this.#to.size("dbq_attempts")];
+    if ((await this.#to.state())?.phase === "filling") {
+      await this.#to.unfreeze(this.#run);
+      await this.#to.advance(this.#run, "filling", "filled");
     }
     return { tasks, attempts, ...this.#changed, resumed: this.#resumed };
   }

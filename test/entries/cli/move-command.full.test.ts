@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type Moved, remoteTask, type Task } from "../../../src/index.ts";
+import { differences, makeQueue } from "../../features/transfer/moved-rows.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
@@ -21,7 +22,6 @@ import {
   startDbq,
   startWorker,
 } from "./dbq.ts";
-import { differences, makeQueue } from "./moved-rows.ts";
 
 const task = remoteTask<() => Promise<void>>("f");
 const noPostgres = isMissing(await postgresServer());
@@ -46,10 +46,10 @@ test("says what it has done; then the old database says where the tasks are", as
   const refused = await dbq(folder, ["enqueue", "f", "--db", "dbq.db"]);
   expect(refused).toMatchObject({ code: 1, out: "" });
   expect(refused.err).toMatch(
-    /^error: dbq\.db: this queue moves to new\.db: nothing is written here any more/,
+    /^error: dbq\.db: this queue moves to new\.db: this database takes no more tasks/,
   );
   expect(await dbq(folder, ["enqueue", "f", "--db", "new.db"])).toMatchObject({ code: 0, out: "24\n" });
-  const problem = "problem: move: this queue moves to new.db: nothing is written here any more";
+  const problem = "problem: move: this queue moves to new.db: this database takes no more tasks";
   expect((await dbq(folder, ["doctor", "--db", "dbq.db"])).out).toContain(problem);
   expect((await dbq(folder, ["doctor", "--db", "new.db"])).out).not.toContain("problem: move");
   // A script may say it again.
@@ -57,7 +57,7 @@ test("says what it has done; then the old database says where the tasks are", as
   expect(again).toMatchObject({ tasks: 21, written: 0, resumed: true, from: "dbq.db", to: "new.db" });
   const elsewhere = await dbq(folder, ["move", "--db", "dbq.db", "--to", "third.db"]);
   expect(elsewhere.code).toBe(1);
-  expect(elsewhere.err).toBe("error: dbq.db: its tasks have been moved to new.db before\n");
+  expect(elsewhere.err).toBe("error: dbq.db: its tasks have already been moved to new.db\n");
 });
 
 test("a database that it cannot be moved to is named, and the old one goes on", async () => {
@@ -67,7 +67,7 @@ test("a database that it cannot be moved to is named, and the old one goes on", 
   await other.enqueueTask(task);
   symlinkSync(join(folder, "dbq.db"), join(folder, "same.db"));
   const refusals: [string, string][] = [
-    ["other.db", "other.db: it has 1 tasks of its own: tasks keep their ids"],
+    ["other.db", "other.db: it has 1 task of its own: moved tasks keep their ids"],
     ["same.db", "dbq.db and same.db are the same database"],
     ["nowhere/new.db", "its folder does not exist"],
   ];
@@ -137,7 +137,7 @@ test("of tasks that have been moved, nobody is told that no worker takes them", 
   expect(await dbqJson(folder, ["stats"])).toMatchObject({ untaken: [{ func: "f" }], sealed: null });
 
   expect(await dbq(folder, move)).toMatchObject({ code: 0 });
-  const refusal = "this queue moves to new.db: nothing is written here any more";
+  const refusal = "this queue moves to new.db: this database takes no more tasks";
   for (const state of ["moved", "closing"]) {
     client.prepare("update dbq_move set state = ?").run(state);
     const doctor = await dbq(folder, ["doctor", "--json"]);
@@ -183,7 +183,9 @@ test.each(["copying", "closing"])("killed while %s, it goes on when it is said a
   const killed = await start(folder, node, [...args, "dbq.db", "new.db", state]).ended;
   expect(killed).toMatchObject({ signal: "SIGKILL", err: "" });
   const early = await dbq(folder, ["enqueue", "f", "--db", "new.db"]);
-  expect(early.err).toContain('the tasks of dbq.db are being moved to here: run "dbq move" to its end');
+  expect(early.err).toContain(
+    'the tasks of dbq.db are being moved to this database: run "dbq move" until it has completed',
+  );
   expect(await dbq(folder, ["enqueue", "f", "--db", "dbq.db"])).toMatchObject({
     code: state === "copying" ? 0 : 1,
   });

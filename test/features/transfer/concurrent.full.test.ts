@@ -1,5 +1,4 @@
-/** What others do while a queue is moved. */
-
+/** Workers, apps and other moves that act while a queue is moved. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type MoveProgress, moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
@@ -16,7 +15,7 @@ async function filledQueue(tasks: number): Promise<{ path: string; queue: Queue 
   return { path, queue: await temporaryQueue({}, path) };
 }
 
-test("a worker that comes while it is copied ends the move, and nothing is closed to it", async () => {
+test("a worker that registers during the copy ends the move and keeps working", async () => {
   const { queue: old } = await filledQueue(20);
   const next = await temporaryQueue();
   const { store } = internalsOf(old);
@@ -31,13 +30,13 @@ test("a worker that comes while it is copied ends the move, and nothing is close
   expect(await store.heartbeat("w1")).toBe(true);
   await store.register(newWorker("w2"));
   await old.enqueueTask(task);
-  await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
+  await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to this database");
   for (const id of ["w1", "w2"]) await store.unregister(id);
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 21, resumed: true });
   await sameTasks(old, next);
 });
 
-test("a task that comes to the new database before it is sealed is kept", async () => {
+test("a task enqueued to the new database just before the freeze is kept", async () => {
   const { queue: old } = await filledQueue(20);
   const next = await temporaryQueue();
   const { transfer } = internalsOf(next).store;
@@ -46,7 +45,7 @@ test("a task that comes to the new database before it is sealed is kept", async 
     await next.enqueueTask(task);
     return await freeze(run);
   };
-  await expect(moveQueue(old, next)).rejects.toThrow("the new database: it has 1 tasks of its own");
+  await expect(moveQueue(old, next)).rejects.toThrow("the new database: it has 1 task of its own");
   transfer.freeze = freeze;
   expect(await next.countTasks()).toMatchObject({ pending: 1 });
   await next.enqueueTask(task);
@@ -55,7 +54,7 @@ test("a task that comes to the new database before it is sealed is kept", async 
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 21, resumed: false });
 });
 
-test("a database that had a seal has it again, with its own words, when nothing is moved there", async () => {
+test("a failed move restores the earlier freeze of the new database and its error message", async () => {
   const { queue: old } = await filledQueue(20);
   const next = await temporaryQueue();
   const { transfer } = internalsOf(next).store;
@@ -66,7 +65,7 @@ test("a database that had a seal has it again, with its own words, when nothing 
   transfer.freeze = async (run) => {
     if (run === "r") return await freeze(run);
     await freeze(run);
-    await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to here");
+    await expect(next.enqueueTask(task)).rejects.toThrow("are being moved to this database");
     throw new Error("no permission");
   };
   await expect(moveQueue(old, next)).rejects.toThrow("no permission");
@@ -74,7 +73,7 @@ test("a database that had a seal has it again, with its own words, when nothing 
   await expect(next.enqueueTask(task)).rejects.toThrow("all went to x");
 });
 
-test("aborted at any of its steps it rejects with the reason, and the old database takes tasks", async () => {
+test("a move aborted at any step rejects with the reason, and the old database takes tasks", async () => {
   const { queue: old } = await filledQueue(2_500);
   const next = await temporaryQueue();
   const steps: MoveProgress["state"][] = [];
@@ -89,7 +88,7 @@ test("aborted at any of its steps it rejects with the reason, and the old databa
     };
     const moved = await moveQueue(old, next, { onProgress, signal: aborter.signal }).catch((e: Error) => e);
     if (seen < stop) break;
-    // The last step is over when it is told.
+    // The last step has ended when its progress is reported.
     if (!(moved instanceof Error)) break;
     expect(moved.message).toBe("enough");
     await old.enqueueTask(task);
@@ -99,7 +98,7 @@ test("aborted at any of its steps it rejects with the reason, and the old databa
   await expect(old.enqueueTask(task)).rejects.toThrow("this queue moves to");
 });
 
-test("what was purged after it was copied is not there, more than a page of it", async () => {
+test("tasks purged after they were copied are removed from the new database, over several pages", async () => {
   const { queue: old } = await filledQueue(0);
   const next = await temporaryQueue();
   const entries = Array.from({ length: 5_300 }, (_, i) => [i % 53 === 0 ? task : remoteTask("old")] as const);
@@ -115,15 +114,14 @@ test("what was purged after it was copied is not there, more than a page of it",
   await sameTasks(old, next);
 });
 
-test("of two that move the same at the same time, all arrives and nothing twice", async () => {
+test("three concurrent moves of one queue copy every task once", async () => {
   for (let round = 0; round < 5; round += 1) {
     const { path, queue: old } = await filledQueue(1_200);
     const next = await temporaryQueue();
     const others = await Promise.all([openQueue(path), openQueue(path)]);
     const ended = await Promise.allSettled([moveQueue(old, next), ...others.map((o) => moveQueue(o, next))]);
     const failed = ended.flatMap((each) => (each.status === "rejected" ? [each.reason as Error] : []));
-    for (const { message } of failed)
-      expect(message).toMatch(/another (process|move)|are the same|of a move from/);
+    for (const { message } of failed) expect(message).toMatch(/another process|are the same|of a move from/);
     await Promise.all(others.map((queue) => queue.close()));
     await moveQueue(old, next);
     await sameTasks(old, next);

@@ -1,4 +1,4 @@
-/** What is done to a database by hand, or by an app without dbq, before a queue is moved and while it is. */
+/** Writes by plain SQL, or by an app, before a queue is moved and while it is; and the errors that a frozen database gives. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -21,7 +21,7 @@ async function filled(tasks: number) {
   return { path, old, app: await temporaryQueue({}, path), next: await temporaryQueue(), client };
 }
 
-/** Once, when all is done of this state for the first time. */
+/** Calls `act` once, when the first round in this state has copied everything. */
 function when(state: MoveProgress["state"], act: () => void) {
   let done = false;
   return (progress: MoveProgress) => {
@@ -31,7 +31,7 @@ function when(state: MoveProgress["state"], act: () => void) {
   };
 }
 
-test("a purge that was acknowledged is not undone, however late it came", async () => {
+test("a purge during the last changes is refused, so an acknowledged purge is never undone", async () => {
   const { old, app, next } = await filled(10);
   let purging: Promise<unknown> | undefined;
   const onProgress = when("closing", () => {
@@ -42,7 +42,7 @@ test("a purge that was acknowledged is not undone, however late it came", async 
   expect((await next.countTasks()).pending).toBe(10);
 });
 
-test("a change by plain SQL that leaves the generation and the time alone is carried over", async () => {
+test("a change by plain SQL is copied, even without a new generation or time", async () => {
   const { old, next, client } = await filled(10);
   const changes = `update dbq_tasks set priority = 9, wait_until = 99999999999999 where id = 3;
     update dbq_tasks set args = '["new"]' where id = 4`;
@@ -53,12 +53,12 @@ test("a change by plain SQL that leaves the generation and the time alone is car
   expect(now).toEqual(there);
 });
 
-test("a task whose id is beyond 2^53 is named, not left behind", async () => {
+test("a task whose id is beyond 2^53 ends the move with an error that names it", async () => {
   const { old, app, next, client } = await filled(1);
   client.exec("insert into dbq_tasks (id, func) values (9007199254740993, 'f')");
   await expect(moveQueue(old, next)).rejects.toThrow("dbq_tasks 9007199254740993: an id beyond 2^53");
   client.exec("delete from dbq_tasks where id > 1");
-  // Below what any page begins with.
+  // Below the first page.
   client.exec("insert into dbq_tasks (id, func) values (-9223372036854775807, 'f')");
   await expect(moveQueue(old, next)).rejects.toThrow(
     "dbq_tasks: the old database has 2 rows, the new database 1",
@@ -69,25 +69,25 @@ test("a task whose id is beyond 2^53 is named, not left behind", async () => {
   expect(await next.enqueueTask(task)).toBe(2);
 });
 
-test("where the old database cannot be opened again, whoever stopped the move is told so", async () => {
+test("an aborted move reports that it could not unfreeze the old database", async () => {
   const { old, app, next } = await filled(1);
   const { transfer } = internalsOf(old).store;
   const { unfreeze } = transfer;
   transfer.unfreeze = () => Promise.reject(new Error("a report reads the table"));
   const aborter = new AbortController();
-  const onProgress = when("closing", () => aborter.abort(new Error("stopped, and all is as it was")));
+  const onProgress = when("closing", () => aborter.abort(new Error("stopped, and nothing has changed")));
   await expect(moveQueue(old, next, { onProgress, signal: aborter.signal })).rejects.toThrow(
-    "the move was stopped; and the old database may still refuse tasks, as it could not be opened again (a report reads the table): move again",
+    "the move was stopped; the old database may still refuse tasks, since it could not be unfrozen (a report reads the table): move again",
   );
   await expect(app.enqueueTask(task)).rejects.toThrow("this queue moves to");
   transfer.unfreeze = unfreeze;
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 1, resumed: true });
 });
 
-// ---- who is refused, and what he is told ------------------------------------------------------
+// ---- the errors of a frozen database -----------------------------------------------------------
 
-/** Before 3.47 (October 2024) RAISE takes a literal and no expression: with such a trigger, no table of the file opens. */
-test("a sealed file can be read by any SQLite, and says what its move said last", async (context) => {
+/** SQLite before 3.47 (October 2024) takes no expression in RAISE: a trigger with one makes the whole file unreadable. */
+test("any SQLite version can read a frozen file, and its error is that of the latest run", async (context) => {
   const { path, old, app, next, client } = await filled(1);
   client.exec("create table theirs (name text); insert into theirs values ('kept')");
   const stop = new AbortController();
@@ -96,18 +96,18 @@ test("a sealed file can be read by any SQLite, and says what its move said last"
     moveQueue(old, next, { names: { to: "x" }, onProgress, signal: stop.signal }),
   ).rejects.toThrow();
   await moveQueue(old, next, { names: { to: "the 'new' one" } });
-  await expect(app.enqueueTask(task)).rejects.toThrow("this queue moves to the 'new' one: nothing is");
+  await expect(app.enqueueTask(task)).rejects.toThrow("this queue moves to the 'new' one: this database");
   const texts = client.prepare("select sql from sqlite_master where type = 'trigger'").pluck().all();
   expect(texts).toHaveLength(4);
   for (const text of texts) expect(text).toMatch(/raise\(abort, '/);
   const script = "import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())";
   const run = spawnSync("python3", ["-c", script, path, "select name from theirs"], { encoding: "utf8" });
-  if (run.error) context.skip("there is no python3, which brings a SQLite of its own");
+  if (run.error) context.skip("python3, which has its own SQLite, is not installed");
   expect([run.stdout, run.stderr]).toEqual(["[('kept',)]\n", ""]);
 });
 
 test.skipIf(isMissing(await mysqlServer()))(
-  "on MySQL, whatever the database's character set is",
+  "on MySQL, a frozen database gives its error in any character set",
   async () => {
     const { name, url, client, drop } = await newDatabase();
     onTestFinished(drop);
@@ -119,7 +119,7 @@ test.skipIf(isMissing(await mysqlServer()))(
 );
 
 test.skipIf(isMissing(await postgresServer()))(
-  "on Postgres, who may not read the mark, nor forge it",
+  "on Postgres, a role without rights to dbq_move gets the error and cannot forge the state",
   async () => {
     const { name, url, client, drop } = await newSchema();
     onTestFinished(drop);
@@ -132,7 +132,7 @@ test.skipIf(isMissing(await postgresServer()))(
     await moveQueue(old, await temporaryQueue());
     await client.query(`set role ${role}; create temp table dbq_move as select 1 as door`);
     onTestFinished(async () => void (await client.query("reset role")));
-    // Without it in the path, what is temporary is looked at first.
+    // While the schema is not in the search path, temporary tables come first.
     for (const path of [name, "public"]) {
       await client.query(`set search_path = ${path}`);
       for (const text of [

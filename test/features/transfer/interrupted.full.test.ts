@@ -1,6 +1,6 @@
 /**
- * A move may be broken off at any moment, as by `kill -9`: the next one goes on, and then all is there as it is in the old
- * database, nothing twice, and no moment had two databases that take tasks.
+ * A move may die at any moment, as by `kill -9`. The next one continues it: then the new database has every row of the old
+ * one, once, and at no moment did both databases take tasks.
  */
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
@@ -18,10 +18,10 @@ import { lastIdOf, makeQueue, sameTasks } from "./moved-rows.ts";
 
 const task = remoteTask<() => Promise<void>>("f");
 const tasks = 40;
-/** Pending, with a key; completed, with the key that the pending one after it holds. */
+/** Ids of tasks: pending, with a key; completed, with the key of the next one; pending, with a key. */
 const holders = { first: 1, earlier: 13, later: 31 };
 
-/** A database, and what removes it. */
+/** A database, and how to remove it. */
 type Home = { url: string; drop(): Promise<void> };
 
 const file = async (): Promise<Home> => ({
@@ -50,7 +50,7 @@ async function withQueues<T>(
   }
 }
 
-/** Makes the queue that is to be moved. */
+/** Fills the database that the test moves. */
 async function fill(url: string): Promise<void> {
   const path = join(temporaryFolder(), "filled.db");
   await makeQueue(path, tasks);
@@ -62,8 +62,8 @@ async function fill(url: string): Promise<void> {
 
 class Died extends Error {}
 
-/** A process that dies at one of its calls to either database, before or after that has done what it was asked. */
-class Fate {
+/** A process that dies at one of its calls to the two databases, before or after the call has taken effect. */
+class DyingProcess {
   readonly #dieAt: number;
   readonly #afterwards: boolean;
   #calls = 0;
@@ -77,7 +77,7 @@ class Fate {
     return this.#calls >= this.#dieAt;
   }
 
-  /** The dead do nothing: nor what they would do after an error. */
+  /** After its death the process calls nothing, not even what its error handlers would. */
   async #call(act: () => Promise<unknown>): Promise<unknown> {
     this.#calls += 1;
     if (this.#calls === this.#dieAt && this.#afterwards) await act();
@@ -85,7 +85,7 @@ class Fate {
     return await act();
   }
 
-  rules(queue: Queue): void {
+  control(queue: Queue): void {
     const { store } = internalsOf(queue);
     const moving = Object.entries(store.transfer).map(([name, method]) => [
       name,
@@ -96,16 +96,16 @@ class Fate {
   }
 }
 
-/** What may happen to the old database until somebody goes on. @returns whether it took it */
-async function changed(queue: Queue): Promise<boolean> {
+/** Changes the old database as apps may before the next move. @returns whether it took the changes */
+async function changeTasks(queue: Queue): Promise<boolean> {
   try {
-    // Keys go from one task to another, to a later one and to an earlier one.
+    // Keys move to a later task and to an earlier one.
     await queue.cancelTask(holders.first);
     await queue.enqueueTask(task.with({ uniqueKey: "key 0" }));
     await queue.cancelTask(holders.later);
     await queue.retryTask(holders.earlier);
     await queue.purgeTasks({ func: "func-3 é" });
-    // By hand, and against the rules.
+    // By plain SQL, without a new generation.
     await edit(queue, "update dbq_tasks set priority = 77 where id % 4 = 0");
     return true;
   } catch (error) {
@@ -114,7 +114,7 @@ async function changed(queue: Queue): Promise<boolean> {
   }
 }
 
-/** Whether the database takes a task; it is taken back. */
+/** Whether the database takes a task. Deletes it again. */
 async function takesTasks(queue: Queue): Promise<boolean> {
   await queue.purgeTasks({ func: "probe" });
   const taken = await queue.enqueueTask(remoteTask("probe")).then(
@@ -125,12 +125,16 @@ async function takesTasks(queue: Queue): Promise<boolean> {
   return taken;
 }
 
-/** @returns false when it came to its end before that call */
-async function goesOn(urls: readonly [string, string], call: number, afterwards: boolean): Promise<boolean> {
-  const fate = new Fate(call, afterwards);
+/** Kills a move at a call, then checks that the next move completes it. @returns false when the move has fewer calls */
+async function dieAndContinue(
+  urls: readonly [string, string],
+  call: number,
+  afterwards: boolean,
+): Promise<boolean> {
+  const dying = new DyingProcess(call, afterwards);
   await withQueues(urls, async (old, next) => {
-    for (const queue of [old, next]) fate.rules(queue);
-    // That the old database could not be opened again is said of an error which the dead meet there.
+    for (const queue of [old, next]) dying.control(queue);
+    // The move may report that it could not unfreeze the old database: the cause is then the death.
     await moveQueue(old, next).catch((error: Error) =>
       expect(
         [error, error.cause].some((each) => each instanceof Died),
@@ -138,12 +142,12 @@ async function goesOn(urls: readonly [string, string], call: number, afterwards:
       ).toBe(true),
     );
   });
-  if (!fate.died) return false;
+  if (!dying.died) return false;
   const place = `died ${afterwards ? "after" : "before"} call ${call}`;
   await withQueues(urls, async (old, next) => {
     const open = [await takesTasks(old), await takesTasks(next)];
     if (open[0] && open[1]) expect(await internalsOf(next).store.transfer.size("dbq_tasks"), place).toBe(0);
-    expect(await changed(old), place).toBe(open[0]);
+    expect(await changeTasks(old), place).toBe(open[0]);
   });
   await withQueues(urls, async (old, next) => {
     const moved = await moveQueue(old, next);
@@ -155,7 +159,7 @@ async function goesOn(urls: readonly [string, string], call: number, afterwards:
   return true;
 }
 
-/** On servers each run takes seconds: only `npm run proof` has them. */
+/** On servers each run takes seconds: only `npm run proof` tries them. */
 const missing = isProof && [await postgresServer(), await mysqlServer()].map(isMissing).includes(true);
 const onFiles = { name: "from SQLite to SQLite", homes: [file, file], left: false } as const;
 const onServers = [
@@ -164,12 +168,12 @@ const onServers = [
 ] as const;
 const ways = [onFiles, ...proofOf(onServers, ({ name }) => name)];
 
-/** From one call that is tried to the next: the proof tries each, or CI's sample of them. */
+/** Every so many calls are tried. The proof tries each, and CI a sample of them. */
 const step = isProof ? 1 : amount(16, 8, 8);
 
 describe.each(ways)("$name", ({ name, homes, left }) => {
   test.skipIf(left).each([false, true])(
-    "whichever call is its last (that one done: %s)",
+    "a move that dies at any of its calls is continued by the next one (call done: %s)",
     { timeout: 900_000 },
     async (done) => {
       let call = done ? 1 : Math.ceil(step / 2);
@@ -177,7 +181,7 @@ describe.each(ways)("$name", ({ name, homes, left }) => {
         if (isProof && !inSample(`${name}, ${done}, ${call}`)) continue;
         const [old, next] = [await homes[0](), await homes[1]()];
         await fill(old.url);
-        died = await goesOn([old.url, next.url], call, done);
+        died = await dieAndContinue([old.url, next.url], call, done);
         for (const { drop } of [old, next]) await drop();
       }
       expect(call).toBeGreaterThan(30);

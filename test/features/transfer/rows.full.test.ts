@@ -1,4 +1,4 @@
-/** All that a queue has arrives in another database, however it gets there. */
+/** Every row of a queue arrives unchanged in the other database. */
 import { join } from "node:path";
 import { getTableColumns } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -33,7 +33,9 @@ const file = async () => join(temporaryFolder(), "dbq.db");
 describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to SQLite", () => {
   const tasks = amount(500, 2_000, 100_000);
 
-  test("each task and attempt is what it was, and ids go on", { timeout: 900_000 }, async () => {
+  test("every task and attempt is unchanged, and new ids follow the last one", {
+    timeout: 900_000,
+  }, async () => {
     const places = [await file(), await schema(), await database(), await file()] as const;
     await makeQueue(places[0], tasks);
     let old: Queue = await temporaryQueue({}, places[0]);
@@ -58,7 +60,7 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
   });
 });
 
-test("every column of the tables is carried", () => {
+test("every column of the tables is copied", () => {
   const names = (table: typeof dbqTasks | typeof dbqAttempts) =>
     Object.values(getTableColumns(table)).map(({ name }) => name);
   expect([...columnsOf("dbq_tasks")].sort()).toEqual(names(dbqTasks).sort());
@@ -72,7 +74,7 @@ const databases = [
 ];
 
 describe.each(databases)("from $name, while tasks are enqueued", ({ place, missing }) => {
-  test.skipIf(missing)("those that were acknowledged arrive, the others were refused", async () => {
+  test.skipIf(missing)("acknowledged tasks are moved, and all others were refused", async () => {
     const url = await place();
     const [old, next] = [await temporaryQueue({}, url), await temporaryQueue()];
     await old.enqueueTasks(Array.from({ length: 1_500 }, () => [task] as const));
@@ -99,12 +101,12 @@ describe.each(databases)("from $name, while tasks are enqueued", ({ place, missi
   });
 });
 
-test("what the new database cannot keep is named, and the old one goes on", async () => {
+test("a row that the new database cannot store is named, and the old database takes tasks again", async () => {
   const [old, next] = [await temporaryQueue(), await temporaryQueue()];
   const ids = await old.enqueueTasks([[task], [task], [task]] as const);
   const { store } = internalsOf(next);
   const { write } = store.transfer;
-  // As a database does that has no room for a text, or that changes it.
+  // Like a database that refuses a text, and like one that changes it.
   store.transfer.write = async (run, table, rows, removed) =>
     await write(
       run,
@@ -120,32 +122,32 @@ test("what the new database cannot keep is named, and the old one goes on", asyn
       rows.map((row) => (row[0] === ids[1] ? [row[0], "other", ...row.slice(2)] : row)),
       removed,
     );
-  await expect(moveQueue(old, next)).rejects.toThrow("dbq_tasks 2: the new database keeps something else");
-  await expect(next.enqueueTask(task)).rejects.toThrow('run "dbq move" to its end');
+  await expect(moveQueue(old, next)).rejects.toThrow("dbq_tasks 2: the new database stores another value");
+  await expect(next.enqueueTask(task)).rejects.toThrow('run "dbq move" until it has completed');
   await old.enqueueTask(task);
   store.transfer.write = write;
   expect(await moveQueue(old, next)).toMatchObject({ tasks: 4, written: 2, resumed: true });
   await sameTasks(old, next);
 });
 
-test("no more is carried at once than memory has room for", async () => {
+test("a batch has at most 1,000 rows and 4 MiB", async () => {
   const [old, next] = [await temporaryQueue(), await temporaryQueue()];
   const large = remoteTask<(text: string) => Promise<void>>("large");
   await old.enqueueTasks(Array.from({ length: 6 }, () => [large, "é".repeat(500_000)] as const));
   await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));
   const { transfer } = internalsOf(next).store;
   const { write } = transfer;
-  const carried: number[] = [];
+  const batches: number[] = [];
   transfer.write = async (run, table, rows, removed) => {
-    carried.push(rows.length);
+    batches.push(rows.length);
     return await write(run, table, rows, removed);
   };
   await moveQueue(old, next);
-  // Of 4 MiB four fit; then the fifth and sixth, and 998 small ones.
-  expect(carried).toEqual([4, 1_000, 202]);
+  // Four large tasks fit into 4 MiB. The fifth and the sixth come with 998 small ones.
+  expect(batches).toEqual([4, 1_000, 202]);
 });
 
-test.skipIf(noServer[0])("corrupt JSON is named where a database has no room for it", async () => {
+test.skipIf(noServer[0])("a task with corrupt JSON is named when the new database refuses it", async () => {
   const path = await file();
   const [old, next] = [await temporaryQueue({}, path), await temporaryQueue({}, await schema())];
   await old.enqueueTasks(Array.from({ length: 1_200 }, () => [task] as const));

@@ -1,4 +1,4 @@
-/** Queues to move: with tasks in every status and of every oddity, and what tells whether two have the same. */
+/** Makes queues with tasks in every status and with unusual values, and compares two queues. */
 import { deepStrictEqual } from "node:assert/strict";
 import Database from "better-sqlite3";
 import { openQueue, type Queue } from "../../../src/index.ts";
@@ -8,7 +8,7 @@ import type { TaskRecord } from "../../../src/task.ts";
 const page = 1_000;
 
 /** JSON that a database, a driver or a parser might change. */
-const odd = [
+const unusualJson = [
   ...['"\\ud800"', '"\\u0000"', "9007199254740992", "9007199254740993", "-0", "1e400", '"10.5"', "0.1"],
   ...['"é 🎉 \\u2028"', '{"b" :[1, 2 ,3],"a": {}, "a":null}', '"\\\\"', "[[[[]]]]", '"%s $1 ? :a \' \\" `"'],
 ];
@@ -21,9 +21,12 @@ const columns = `id, func, args, kwargs, result, error, status, generation_id, c
 const attemptColumns =
   "task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name, error_message, error_stack";
 
-/** Where a task's values depend on its number alone. */
+/** The values of a task depend only on its number. */
 function taskRow(i: number): unknown[] {
-  const [json, status] = [odd[i % odd.length] as string, statuses[i % statuses.length] as string];
+  const [json, status] = [
+    unusualJson[i % unusualJson.length] as string,
+    statuses[i % statuses.length] as string,
+  ];
   const time = yearAgo + i * 977;
   const ended = ["completed", "failed", "cancelled"].includes(status);
   const often = <T>(every: number, value: T) => (i % every === 0 ? value : null);
@@ -48,10 +51,10 @@ function taskRow(i: number): unknown[] {
   ];
 }
 
-/** The ids of the last tasks are of tasks that are gone. */
-const gone = 3;
+/** The tasks with the largest ids are deleted: new ids must follow them all the same. */
+const deleted = 3;
 
-/** Makes a SQLite file with so many tasks; `gone` more were deleted. */
+/** Makes a SQLite file with so many tasks; `deleted` more have been deleted. */
 export async function makeQueue(path: string, tasks: number): Promise<void> {
   await (await openQueue(path)).close();
   const client = new Database(path);
@@ -61,7 +64,7 @@ export async function makeQueue(path: string, tasks: number): Promise<void> {
     `insert into dbq_attempts (${attemptColumns}) values (${marks(attemptColumns)})`,
   );
   client.transaction(() => {
-    for (let i = 0; i < tasks + gone; i += 1) {
+    for (let i = 0; i < tasks + deleted; i += 1) {
       task.run(...taskRow(i));
       if (i % 5 !== 3) continue;
       for (const outcome of ["failed", "crashed", "timeout"].slice(0, 1 + (i % 3)))
@@ -73,7 +76,7 @@ export async function makeQueue(path: string, tasks: number): Promise<void> {
 }
 
 /** The largest id that a queue of so many tasks has ever given. */
-export const lastIdOf = (tasks: number): number => tasks + gone;
+export const lastIdOf = (tasks: number): number => tasks + deleted;
 
 interface Page {
   tasks: TaskRecord[];
@@ -106,7 +109,7 @@ export async function sameTasks(expected: Queue, actual: Queue): Promise<number>
   return tasks;
 }
 
-/** Rows of one SQLite file that another has not, each column of them, whatever dbq itself makes of them. */
+/** Rows that only one of two SQLite files has, compared by SQL over all columns: dbq's own reading is not involved. */
 export function differences(a: string, b: string): unknown[] {
   const client = new Database(a);
   client.exec(`attach '${b}' as other`);
