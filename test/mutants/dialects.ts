@@ -208,7 +208,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "sql.raw(`'${first}'::bigint`)",
     replace: 'sql.raw("0::bigint")',
     caughtBy: {
-      file: "test/model/store-postgres.full.test.ts",
+      file: "test/stores/postgres/own-ids.test.ts",
       test: "a row that brings its own id > is claimed, whatever the id: -7",
     },
   },

@@ -1,6 +1,0 @@
-/** Invariant: that of kills.full.test.ts, on a server: what a killed process had begun there is undone, or as if it had lived. */
-import { postgresServer } from "../support/postgres.ts";
-import { kills } from "./scenarios/kills.ts";
-import { provesOn } from "./told.ts";
-
-provesOn(await postgresServer(), kills, 5);

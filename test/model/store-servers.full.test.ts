@@ -1,0 +1,28 @@
+/**
+ * Invariant: the store on a server is the queue that its interface describes, whichever way its claims are kept apart. What
+ * is called, steps of the server's clock and statements that fail, for good or for a moment, are drawn as for SQLite.
+ */
+import { describe } from "vitest";
+import { amount } from "../support/amount.ts";
+import { mysqlServer } from "../support/mysql.ts";
+import { postgresServer } from "../support/postgres.ts";
+import { isMissing } from "../support/server.ts";
+import { agreement } from "./agreement.ts";
+import { openRealMysql } from "./real-mysql.ts";
+import { openRealPostgres } from "./real-postgres.ts";
+
+const servers = [
+  { name: "Postgres", open: openRealPostgres, missing: isMissing(await postgresServer()) },
+  { name: "MySQL", open: openRealMysql, missing: isMissing(await mysqlServer()) },
+];
+
+describe.each(servers)("on $name", ({ name, open, missing }) => {
+  describe.skipIf(missing).each(["skip-locked", "optimistic"] as const)("%s", (strategy) => {
+    agreement(
+      `model of the store on ${name}, ${strategy}`,
+      () => open(strategy),
+      ["throws", "commit", "passes"],
+      amount(8, 8, 120),
+    );
+  });
+});
