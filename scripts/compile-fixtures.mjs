@@ -1,5 +1,5 @@
 /**
- * Compiles the programs of test/fixtures and test/chaos, and what they use, to plain JavaScript: under a loader that
+ * Compiles the programs of test/fixtures, test/chaos and test/queue, and what they use, to plain JavaScript: under a loader that
  * compiles them at each start, a process takes three times as long to come up, and chaos starts hundreds of them.
  */
 import { execFileSync } from "node:child_process";

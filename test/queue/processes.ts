@@ -1,12 +1,18 @@
 /** Other processes on the same database. */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Command } from "./child.ts";
 
-const child = fileURLToPath(new URL("./child.ts", import.meta.url));
-const withTypes = ["--import", "tsx"];
+/** Compiled for these tests, a process comes up in a third of the time (`scripts/compile-fixtures.mjs`). */
+const compiled = process.env.DBQ_COMPILED;
+const child =
+  compiled === undefined
+    ? fileURLToPath(new URL("./child.ts", import.meta.url))
+    : join(compiled, "test/queue/child.js");
+const execArgv = compiled === undefined ? ["--import", import.meta.resolve("tsx")] : [];
 
 /** A process that has loaded dbq and waits to be told to go. */
 export interface Waiting<T> {
@@ -20,7 +26,7 @@ export interface Waiting<T> {
 export type Answer<T> = { given: T } | { thrown: string };
 
 export function startProcess<T>(command: Command, ...args: string[]): Waiting<T> {
-  const started = fork(child, [command, ...args], { execArgv: withTypes });
+  const started = fork(child, [command, ...args], { execArgv });
   onTestFinished(() => void started.kill("SIGKILL"));
   const ready = once(started, "message");
   const go = async () => {
@@ -56,8 +62,7 @@ export async function runProcess(
   args: readonly string[],
   options: { cwd?: string; env?: NodeJS.ProcessEnv; uid?: number; gid?: number } = {},
 ): Promise<string> {
-  const loader = import.meta.resolve("tsx");
-  const started = spawn(process.execPath, ["--import", loader, child, command, ...args], {
+  const started = spawn(process.execPath, [...execArgv, child, command, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     ...options,
   });
