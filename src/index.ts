@@ -10,6 +10,8 @@ export type {
   StopOptions,
   WorkerOptions,
 } from "./base/options/options.ts";
+/** @internal The command line shows targets as errors do. */
+export { withoutPassword } from "./base/options/passwords.ts";
 export { defaultBackoff } from "./base/tasks/backoff.ts";
 export { CancelTask, SnoozeTask } from "./base/tasks/control-errors.ts";
 export {

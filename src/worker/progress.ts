@@ -19,9 +19,8 @@ export class ProgressNotes {
   /** Of several notes of one task in a moment, the last is kept. */
   add({ id, generationId }: TaskVersion, progress: number, note: string | null): void {
     if (this.#notes.size === 0) setTimeout(() => this.flush(), gatherFor).unref();
-    // Half of a surrogate pair is no character: each database would make something else of it.
-    const text = note?.replace(/[\ud800-\udfff]/gu, "\ufffd") ?? null;
-    this.#notes.set(id, { id, generationId, progress, note: text });
+    // Each database would store an unpaired surrogate as something else.
+    this.#notes.set(id, { id, generationId, progress, note: note?.toWellFormed() ?? null });
   }
 
   /**

@@ -86,8 +86,8 @@ export const connectionFaults: readonly Mutant[] = [
     name: "password-is-shown",
     why: "The database's password is in the log of whoever mistypes its URL.",
     in: "withoutPassword",
-    find: '$url.replace(/((?:^[^:/]*:|\\/)[^:/]*):.*@/s, "$1:***@")',
-    replace: "$url",
+    find: '$target.replace(/((?:^(?!sqlite:)|[/\\\\])[^/\\\\:]*):(?![/\\\\]).*@/is, "$1:***@")',
+    replace: "$target",
     caughtBy: ofUrl("no error of opening postgres://me:secret@db shows the password"),
   },
   {
@@ -236,8 +236,8 @@ export const connectionFaults: readonly Mutant[] = [
     name: "password-without-a-host-is-shown",
     why: "Who forgets the host of a URL finds the password in his log.",
     in: "withoutPassword",
-    find: '$url.replace(/^([a-z]+:\\/*(?:\\[[^\\]]*\\]|[^@/?#[])*?):(?!\\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")',
-    replace: "$url",
+    find: '$target.replace(/((?:^[\\s"\']*|\\b(?=\\w+:\\/))(?!sqlite:)[a-z]{2,}:\\/*(?:\\[[^\\]]*\\]|[^@/?#[])*?):(?!\\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")',
+    replace: "$target",
     caughtBy: inFile("stores/server/url")("no error of opening postgres://me:secret/app shows the password"),
   },
   {

@@ -110,8 +110,8 @@ export const serverFaults: readonly Mutant[] = [
     name: "nul-is-sent",
     why: "A task whose error holds a NUL can never be settled, and is tried for ever.",
     in: "storable",
-    find: 'return value.replace(/[\\0\\ud800-\\udfff]/gu, "\\ufffd");',
-    replace: "return value;",
+    find: 'text.replaceAll("\\0", "\\ufffd").toWellFormed()',
+    replace: "text",
     caughtBy: onPostgres(
       "settle > an attempt is kept when its error text contains invalid characters, with the rest of the text",
     ),

@@ -50,22 +50,18 @@ export function oneOf<const T extends string>(...allowed: T[]): Reader<T> {
   };
 }
 
-/** Text that each database can hold in an indexed column: no NUL, no half of a surrogate pair, 255 units at most. */
+/** Text that every database can store in an indexed column: no NUL, no unpaired surrogate, at most 255 UTF-16 units. */
 export const label: Reader<string> = (value, name) => {
   if (
     typeof value === "string" &&
     value !== "" &&
     value.length <= 255 &&
     !value.includes("\0") &&
-    isWellFormed(value)
+    value.isWellFormed()
   )
     return value;
   throw wrong(name, "a well-formed string of 1 to 255 characters without NUL", value);
 };
-
-function isWellFormed(text: string): boolean {
-  return !/\p{Surrogate}/u.test(text);
-}
 
 export function labels(value: unknown, name: string): readonly string[] {
   const list = Array.isArray(value) ? value : [value];

@@ -2,6 +2,7 @@
 import { inspect, types } from "node:util";
 import type { AttemptRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskError } from "../../task.ts";
+import { storable } from "./storable.ts";
 
 /** Characters kept; the rest is said to have been cut. */
 const longestMessage = 10_000;
@@ -77,11 +78,6 @@ export function failureOf(
   const errorStack = stack === undefined ? null : storable(stack);
   const attempt = { outcome, errorName: storable(name), errorMessage: storable(message), errorStack };
   return { error: JSON.stringify(described), attempt };
-}
-
-/** Text for a column that is not JSON: Postgres refuses NUL and halves of surrogate pairs there. */
-function storable(text: string): string {
-  return text.replace(/[\0\p{Surrogate}]/gu, "\u{fffd}");
 }
 
 /** `instanceof` that no thrown proxy can make throw. */

@@ -15,18 +15,9 @@ export interface CommonOptions {
   sessions: boolean;
 }
 
-/**
- * The target without the password that a URL may hold, whatever characters are in it. Where there is no @ (its host was
- * forgotten), what should be a port and is none is a password; not in the name of a file, which may have a colon. A
- * mistyped URL, or what libpq takes instead of one, is taken for a path, and shown in the same way.
- */
-export function shown(target: string): string {
-  return target
-    .replace(/^((?!sqlite:)[^/\\:]*):(?![/\\]).*@/is, "$1:…@")
-    .replace(/((?:^[^:/]*:|\/)[^:/]*):.*@/s, "$1:…@")
-    .replace(/(\b(?!sqlite:)[a-z]{2,}:\/+(?:\[[^\]]*\]|[^@/?#[])*?):(?!\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:…")
-    .replace(/([?&]password=)[^&]*/gi, "$1…")
-    .replace(/((?<![?&])\bpassword\s*=\s*).*/is, "$1…");
+/** A database target as messages show it: without its password. */
+export async function shown(target: string): Promise<string> {
+  return (await import("../../index.ts")).withoutPassword(target);
 }
 
 /**
@@ -50,7 +41,7 @@ export async function withExistingQueue<T>(
   if (file !== undefined && file !== "" && file !== ":memory:" && !existsSync(file)) {
     throw new CommandError(
       "NO_DATABASE",
-      `${shown(options.db)}: there is no such file (${shown(resolve(file))}): name the database with --db or DBQ_URL, or create it with "dbq migrate"`,
+      `${await shown(options.db)}: there is no such file (${await shown(resolve(file))}): name the database with --db or DBQ_URL, or create it with "dbq migrate"`,
     );
   }
   return await opened(options, false, use);

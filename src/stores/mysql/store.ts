@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { Store } from "../../store.ts";
 import { openDatabase, openUrl, type ServerDriver } from "../server/open.ts";
 import type { Queryable } from "../server/pool.ts";
-import { driverError, execute, integersIn, listOf, type ServerSteps, storable } from "../server/run.ts";
+import { driverError, execute, integersIn, listOf, type ServerSteps, toParameter } from "../server/run.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
 import { Compiler } from "../sql/compile.ts";
 import type { Dialect } from "../sql/dialect.ts";
@@ -129,7 +129,7 @@ const steps: ServerSteps = {
     const [into = "", row = ""] = text.split(/(?<=\svalues\s)/);
     const ids: number[] = [];
     for (const some of packets(params)) {
-      const values = some.flatMap((one) => names.map((name) => storable(one[name])));
+      const values = some.flatMap((one) => names.map((name) => toParameter(one[name])));
       ids.push(...(await insertedRows(asked, into + some.map(() => row).join(", "), values, some.length)));
     }
     return ids;

@@ -1,5 +1,6 @@
 /** On Postgres a turn of a worker is one statement: what has completed is settled, and as much is claimed, in one round trip. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
@@ -92,17 +93,7 @@ export function settleAndClaimStatements(ops: Operations, d: Dialect): (probes: 
       { id: itemOf("id"), generationId: itemOf("generationId"), result: itemOf("result") },
       many(sql`${p.items}`, itemColumns(["id", "generationId", "result"])),
     )} returning dbq_tasks.id`;
-  return memoizeByKey(settleAndClaimStatement(d, completing));
-}
-
-/** Makes something for each key once. */
-function memoizeByKey<K, V>(make: (key: K) => V): (key: K) => V {
-  const made = new Map<K, V>();
-  return (key) => {
-    const known = made.get(key) ?? make(key);
-    made.set(key, known);
-    return known;
-  };
+  return memoize(settleAndClaimStatement(d, completing));
 }
 
 /** The operations of one queue on Postgres, with turns in one statement. */
@@ -111,7 +102,7 @@ export function oneStatementOperations(
   statementFor: (probes: number) => Statement,
 ): Operations {
   /** For each set of queues and functions that is looked for: a look for some says nothing of where others are. */
-  const headsOf = memoizeByKey((_pairs: string) => new ClaimCursors());
+  const headsOf = memoize((_pairs: string) => new ClaimCursors());
   let rewinds = 0;
   const headParams = (heads: ClaimCursors, pairs: Pairs, fromHeads: boolean) =>
     pairs.map((pair, i) => {

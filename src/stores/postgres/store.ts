@@ -1,12 +1,13 @@
 /** The store on Postgres 13 and later, over node-postgres. */
 import { sql } from "drizzle-orm/sql/sql";
 import type { Client } from "pg";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { Store } from "../../store.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
 import { openDatabase, openUrl, type ServerDriver } from "../server/open.ts";
 import { driverError, execute, integersIn, listOf, type ServerSteps } from "../server/run.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
-import { type Compiled, Compiler, memoize } from "../sql/compile.ts";
+import { type Compiled, Compiler } from "../sql/compile.ts";
 import type { Dialect, ItemColumn } from "../sql/dialect.ts";
 import { operations } from "../sql/tasks.ts";
 import { configOf, connectPostgres, failureOf, isOne, settingsOf } from "./connection.ts";

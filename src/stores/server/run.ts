@@ -1,8 +1,10 @@
 /** Operations on a server: each step asked over a connection, and all of it again when the server could not. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { memoize } from "../../base/runtime/memoize.ts";
+import { storable } from "../../base/values/storable.ts";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../../errors.ts";
 import type { NewTask } from "../../store.ts";
-import { type Compiled, type Compiler, memoize } from "../sql/compile.ts";
+import type { Compiled, Compiler } from "../sql/compile.ts";
 import { type Program, runAsync, type Step } from "../sql/program.ts";
 import type { Params, Statement } from "../sql/statements.ts";
 import type { Runner } from "../sql/store-methods.ts";
@@ -49,22 +51,16 @@ const nameOf = memoize((_: Compiled) => {
 });
 
 export function execute(asked: Queryable, compiled: Compiled, params: Params) {
-  const values = compiled.names.map((parameter) => storable(params[parameter]));
+  const values = compiled.names.map((parameter) => toParameter(params[parameter]));
   return asked.query(compiled.text, values, nameOf(compiled));
 }
 
-/**
- * Servers keep no NUL and no half of a surrogate pair in a text. In JSON they are written as escapes; in a name or a note
- * they are no characters to keep.
- */
-export function storable(value: unknown): unknown {
-  if (typeof value !== "string") return value;
-  return value.replace(/[\0\ud800-\udfff]/gu, "\ufffd");
-}
+/** A parameter as a server can store it. */
+export const toParameter = (value: unknown): unknown => (typeof value === "string" ? storable(value) : value);
 
 /** The list of parameters of a change of many rows. */
 export function listOf(params: readonly Params[]): string {
-  return JSON.stringify(params, (_, value) => storable(value));
+  return JSON.stringify(params, (_, value) => toParameter(value));
 }
 
 /** In a transaction: the connection's own way to run one, or between BEGIN and COMMIT. */
@@ -149,7 +145,7 @@ export class Execution {
         return undefined;
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
-        return (await this.asked.query(sql, params.map(storable))).rows;
+        return (await this.asked.query(sql, params.map(toParameter))).rows;
       }
       case "rows":
         return (await execute(this.asked, compiler.compile(step.query), step.params)).rows;

@@ -1,4 +1,5 @@
-/** URLs of database servers: one or several hosts, tried in turn. */
+/** URLs of database servers, with one host or several. */
+import { withoutPassword } from "../../base/options/passwords.ts";
 
 export interface Host {
   host: string;
@@ -62,17 +63,6 @@ function readHost(text: string, url: string, defaultPort: number): Host {
     );
   // A folder is where a server has its socket; in a URL its slashes are written %2F.
   return { host: decodeURIComponent(host.replace(/^\[|\]$/g, "")) || "127.0.0.1", port: Number(port) };
-}
-
-/**
- * For messages: passwords never appear in an error or a log. Where there is no @, what should be a port and is none is a
- * password, and nobody knows where it ends. (The command line shows URLs in the same way: `src/entries/cli/database.ts`.)
- */
-export function withoutPassword(url: string): string {
-  return url
-    .replace(/((?:^[^:/]*:|\/)[^:/]*):.*@/s, "$1:***@")
-    .replace(/^([a-z]+:\/*(?:\[[^\]]*\]|[^@/?#[])*?):(?!\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")
-    .replace(/([?&]password=)[^&]*/gi, "$1***");
 }
 
 /** Where a server is, for messages. */

@@ -2,6 +2,7 @@
 import { CasingCache } from "drizzle-orm/casing";
 import { is } from "drizzle-orm/entity";
 import { Placeholder, type Query, type SQL, sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { Dialect } from "./dialect.ts";
 import { itemColumns, itemOf, oneRow, type Params, type Statement } from "./statements.ts";
 
@@ -62,16 +63,6 @@ export class Compiler {
     });
     return { text, names };
   }
-}
-
-/** Makes something of each statement once. */
-export function memoize<K extends object, V>(make: (key: K) => V): (key: K) => V {
-  const made = new WeakMap<K, V>();
-  return (key) => {
-    const known = made.get(key) ?? make(key);
-    made.set(key, known);
-    return known;
-  };
 }
 
 function overItems(statement: Statement, items: NonNullable<Dialect["items"]>): SQL {

@@ -1,5 +1,6 @@
 /** The questions whose text depends on what is asked: what may be claimed, lists, counts. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
 import { listed } from "./columns.ts";
 import type { Dialect } from "./dialect.ts";
@@ -16,13 +17,8 @@ export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
  * merges them as it reads, and stops at the limit. A row inserted from elsewhere may be pending before its time.
  */
 export function claimable(d: Dialect): (probes: number) => Statement {
-  const made = new Map<number, Statement>();
   const columns = listed(d, "dbq_tasks", candidateColumns);
-  return (count) => {
-    const statement = made.get(count) ?? probes(d, columns, count);
-    made.set(count, statement);
-    return statement;
-  };
+  return memoize((count: number) => probes(d, columns, count));
 }
 
 /** `columns`: with `id` and `priority`. */

@@ -2,8 +2,8 @@
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
+import { withoutPassword } from "../../base/options/passwords.ts";
 import { DatabaseError } from "../../errors.ts";
-import { withoutPassword } from "../server/url.ts";
 import { nativeTimeout, retryWhileBusy, toDatabaseError } from "./connection.ts";
 
 /** Older ones can lose commits when a WAL is reset under several connections (sqlite.org/wal.html, "The WAL-Reset Bug"). */
@@ -44,17 +44,12 @@ function checkNew(path: string): void {
   const hasFolder = existsSync(folder);
   if (keyword.test(hasFolder ? basename(path) : path) || (!hasFolder && address.test(path)))
     throw new TypeError(
-      `openQueue: ${masked(path)} looks like the URL of a server, and is none: one begins with postgres://, mysql:// or mariadb:// (a file of this name would have to be there before)`,
+      `openQueue: ${withoutPassword(path)} looks like the URL of a server, and is none: one begins with postgres://, mysql:// or mariadb:// (a file of this name would have to be there before)`,
     );
-  if (!hasFolder) throw new DatabaseError(`${masked(path)}: its folder does not exist: ${masked(folder)}`);
-}
-
-/** What follows `password=` may be quoted in any way: all of it is left out. */
-function masked(path: string): string {
-  return withoutPassword(path.replace(/((?:^|[/\\])[^/\\:]*):(?![/\\]).*@/s, "$1:***@")).replace(
-    /(\bpassword\s*=\s*).*/is,
-    "$1***",
-  );
+  if (!hasFolder)
+    throw new DatabaseError(
+      `${withoutPassword(path)}: its folder does not exist: ${withoutPassword(folder)}`,
+    );
 }
 
 /** On every connection, whichever of them it is that begins the WAL anew. */

@@ -20,6 +20,7 @@ export function addMigrate(program: Command): void {
 async function migrate(options: CommonOptions): Promise<void> {
   // Opening does it.
   await withQueue(options, async () => undefined);
-  if (options.json) json({ database: shown(options.db), upToDate: true });
-  else line(`${shown(options.db)}: its tables are up to date`);
+  const database = await shown(options.db);
+  if (options.json) json({ database, upToDate: true });
+  else line(`${database}: its tables are up to date`);
 }

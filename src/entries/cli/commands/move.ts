@@ -41,8 +41,8 @@ async function move(options: MoveCommandOptions): Promise<void> {
   ])
     if (/^(sqlite:)?:memory:$/i.test(target ?? ""))
       throw new UsageError(`${name}: a database in memory ends with this command, got "${target}"`);
-  if (from === to) throw new UsageError(`--from and --to are the same: ${shown(to)}`);
-  const signal = await stopSignal(shown(from));
+  if (from === to) throw new UsageError(`--from and --to are the same: ${await shown(to)}`);
+  const signal = await stopSignal(await shown(from));
   await withExistingQueue({ ...options, db: from }, (source) =>
     withQueue({ ...options, db: to }, (target) => carry(source, target, { ...options, from, signal })),
   );
@@ -53,7 +53,7 @@ async function carry(
   target: Queue,
   options: MoveCommandOptions & { from: string; signal: AbortSignal },
 ): Promise<void> {
-  const names = { from: shown(options.from), to: shown(options.to) };
+  const names = { from: await shown(options.from), to: await shown(options.to) };
   const bar = new ProgressBar("rows", options.json ?? false);
   const began = performance.now();
   const { moveQueue } = await import("../../../index.ts");

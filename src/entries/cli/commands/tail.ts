@@ -38,8 +38,9 @@ async function tail(options: TailOptions): Promise<void> {
     const { TaskFollower } = await import("../../../index.ts");
     const follower = new TaskFollower(queue, given({ func, queueName }));
     await follower.start();
-    if (json) jsonNote({ time: new Date(), event: "following", database: shown(options.db) });
-    else note(`following ${shown(options.db)}, Ctrl-C ends`);
+    const database = await shown(options.db);
+    if (json) jsonNote({ time: new Date(), event: "following", database });
+    else note(`following ${database}, Ctrl-C ends`);
     while (!stopped.signal.aborted && !outputClosed()) {
       for (const change of await follower.poll()) printChange(change, json);
       await sleep(interval, undefined, { signal: stopped.signal }).catch(() => undefined);
