@@ -1,18 +1,18 @@
-/** What a worker runs, and what is its own by the database: the two may come apart. */
+/** Claims and settles whose answer was lost: what they may have done, and how the worker finds out. */
 
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
 import type { Outcome, OutcomeKind, Store, TaskState } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
-/** Outcomes that the database was told, and did not say whether it took them: it may have. */
+/** Outcomes that were sent to the database without an answer: they may be settled. */
 const unanswered = new WeakMap<RunningAttempt, Outcome>();
 
 export function recordUnanswered(attempt: RunningAttempt, outcome: Outcome): void {
   unanswered.set(attempt, outcome);
 }
 
-/** What an attempt may have done to its task by itself, beside what was answered. */
+/** The outcome that may be settled already: by a call without an answer, or in the function's own transaction. */
 export function possibleOutcome(attempt: RunningAttempt): Outcome | undefined {
   return unanswered.get(attempt) ?? attempt.completedWithin;
 }
@@ -26,72 +26,74 @@ const statusesAfter: Readonly<Record<OutcomeKind, readonly TaskStatus[]>> = {
   interrupted: ["pending"],
 };
 
-/** The task moved on by a hand that was not this attempt's. */
-export function isLost(attempt: RunningAttempt, standing: TaskState | undefined): boolean {
-  const held = attempt.record.generationId;
-  if (standing?.generationId === held) return false;
-  const done = possibleOutcome(attempt);
-  if (!done || standing?.generationId !== held + 1) return true;
-  return !statusesAfter[done.kind].includes(standing.status);
+/** Whether the task was changed, and not by this attempt. `state`: undefined when the task does not exist any more. */
+export function isLost(attempt: RunningAttempt, state: TaskState | undefined): boolean {
+  const claimed = attempt.record.generationId;
+  if (state?.generationId === claimed) return false;
+  const possible = possibleOutcome(attempt);
+  if (!possible || state?.generationId !== claimed + 1) return true;
+  return !statusesAfter[possible.kind].includes(state.status);
 }
 
-/** What the signal of a task that was lost tells its handler. */
-export function lossReason({ id, generationId }: TaskRecord, standing: TaskState | undefined): Error {
-  return standing === undefined || standing.status === "cancelled"
+/** The reason of a lost task's abort signal. */
+export function lossReason({ id, generationId }: TaskRecord, state: TaskState | undefined): Error {
+  return state === undefined || state.status === "cancelled"
     ? new TaskCancelledError(id)
     : new LostGenerationError(id, generationId);
 }
 
-/** Milliseconds in which a claim that has no answer may still be committed, and those between looks for it. */
-const doubtful = 300_000;
-const between = 1_000;
+/** Milliseconds for which a claim without an answer may still be committed, and between two checks for it. */
+const doubtMs = 300_000;
+const checkEveryMs = 1_000;
 
 /**
- * A claim without an answer may have been made all the same, or be made yet: a server goes on with what it was asked though
- * nobody listens any more, and may be waiting for a disk or a lock. What the worker holds by it, and does not run, is handed
- * back: nobody else would ever free it.
+ * Finds tasks that the worker claimed without knowing it. A server may commit a claim after its answer was given up on,
+ * when it waited for a disk or a lock. Nobody runs or rescues such a task while this worker lives, so it is handed
+ * back.
  */
 export class UnknownClaims {
   readonly #store: Pick<Store, "heldBy" | "settleAndClaim">;
   readonly #workerId: string;
-  readonly #running: Iterable<RunningAttempt>;
-  #underWay = false;
+  readonly #owned: Iterable<RunningAttempt>;
+  /** Also after a claim that was never answered, until the next check. */
+  #claimUnderWay = false;
   #doubtUntil = Number.NEGATIVE_INFINITY;
-  #nextLook = 0;
+  #nextCheck = 0;
 
-  /** `running`: what the worker knows that it holds. */
+  /** `owned`: the attempts that the worker knows it owns. */
   constructor(
     store: Pick<Store, "heldBy" | "settleAndClaim">,
     workerId: string,
-    running: Iterable<RunningAttempt>,
+    owned: Iterable<RunningAttempt>,
   ) {
     this.#store = store;
     this.#workerId = workerId;
-    this.#running = running;
+    this.#owned = owned;
   }
 
-  /** A claim begins. One that is never answered is in doubt from the next look on. */
+  /** A claim begins. */
   begin(): void {
-    this.#underWay = true;
+    this.#claimUnderWay = true;
   }
 
+  /** The claim was answered. */
   answered(): void {
-    this.#underWay = false;
+    this.#claimUnderWay = false;
   }
 
-  /** To be called when no claim is under way. */
+  /** Hands back the tasks that the worker claimed without an answer. Call it only between claims. */
   async handBack(): Promise<void> {
     const now = performance.now();
-    if (this.#underWay) this.#doubtUntil = now + doubtful;
-    if (now > this.#doubtUntil || (!this.#underWay && now < this.#nextLook)) return;
-    const known = new Set(Array.from(this.#running, ({ record }) => `${record.id}:${record.generationId}`));
+    if (this.#claimUnderWay) this.#doubtUntil = now + doubtMs;
+    if (now > this.#doubtUntil || (!this.#claimUnderWay && now < this.#nextCheck)) return;
+    const known = new Set(Array.from(this.#owned, ({ record }) => `${record.id}:${record.generationId}`));
     const held = await this.#store.heldBy(this.#workerId);
     const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
     const outcomes = unknown.map(
       (task): Outcome => ({ ...task, workerId: this.#workerId, startedAt: null, kind: "interrupted" }),
     );
     if (outcomes.length > 0) await this.#store.settleAndClaim({ outcomes, claim: undefined });
-    this.#underWay = false;
-    this.#nextLook = now + between;
+    this.#claimUnderWay = false;
+    this.#nextCheck = now + checkEveryMs;
   }
 }

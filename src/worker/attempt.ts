@@ -1,6 +1,7 @@
 /**
  * One attempt to run a task: decode the arguments, call `beforeRun`, call the function through its executor, turn the
- * result into an outcome, and call `onSuccess` or `onFailure`. It always ends in one outcome, whatever the function does.
+ * result into an outcome, and call `onSuccess` or `onFailure`. It always ends in one outcome, whatever the function
+ * does.
  */
 
 import { longestWait, milliseconds } from "../base/options/durations.ts";
@@ -42,7 +43,8 @@ type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
 /**
  * The hot path creates nothing that most tasks do not need: AbortController, timer and `currentTask()` are created on
- * first use, and the only promise is the function's own (a promise costs about 0.5 µs while an AsyncLocalStorage is in use).
+ * first use, and the only promise is the function's own (a promise costs about 0.5 µs while an AsyncLocalStorage is in
+ * use).
  */
 export class RunningAttempt implements Execution {
   readonly record: TaskRecord;
@@ -105,7 +107,10 @@ export class RunningAttempt implements Execution {
     runAs(this, () => this.#start());
   }
 
-  /** The task was changed by another program. Aborts the signal; the slot is free once the function settles, or is abandoned. */
+  /**
+   * The task was changed by another program. Aborts the signal; the slot is free once the function settles, or is
+   * abandoned.
+   */
   lose(reason: unknown): void {
     if (this.#released || this.#phase === "finished") return;
     this.#released = "lost";
@@ -115,7 +120,9 @@ export class RunningAttempt implements Execution {
     else this.#timer = after(this.#executor.abortTimeoutMs, () => this.#finish(undefined));
   }
 
-  /** The worker stops. Aborts the signal and hands the task back at once, without waiting for the function or a hook. */
+  /**
+   * The worker stops. Aborts the signal and hands the task back at once, without waiting for the function or a hook.
+   */
   interrupt(): void {
     if (this.#released || this.#phase === "finished") return;
     this.#released = "interrupted";
@@ -183,7 +190,10 @@ export class RunningAttempt implements Execution {
     if (this.#phase === "calling") this.#executor.abort?.(this, reason);
   }
 
-  /** Only the first end counts: an abandoned function may settle later. Runs in the task's async context, and so do the hooks. */
+  /**
+   * Only the first end counts: an abandoned function may settle later. Runs in the task's async context, and so do the
+   * hooks.
+   */
   #onCallEnd(end: CallEnd): void {
     if (this.#phase === "called" || this.#phase === "finished") return;
     this.#phase = "called";

@@ -1,21 +1,21 @@
-/** A worker's listening for what other connections write. */
+/** A worker's subscription to the writes of other connections. */
 
-/** Milliseconds of work at hand after which it stops listening. */
+/** Milliseconds with work at hand after which the worker stops listening. */
 const pauseAfterMs = 20;
 
-/** Milliseconds between looks at what waits for its time, while it does not listen. */
-const lookEveryMs = 100;
+/** Milliseconds between two checks for due tasks and new workers while it does not listen. */
+const checkEveryMs = 100;
 
 /**
- * Listens while there is nothing to claim. A worker that has work at hand need not be told of more, and on SQLite its
- * own commits would bring it an event each: not to listen takes 8 % off a task in batches of ten.
+ * Listens while there is nothing to claim. A worker with work at hand needs no wake-ups, and on SQLite each of its own
+ * commits would cause one: not listening makes a task 8 % cheaper in batches of ten.
  */
 export class ChangeListener {
   readonly #watch: (listener: () => void) => () => void;
   readonly #onChange: () => void;
   #unwatch: (() => void) | undefined;
   #busySince: number | undefined;
-  #lastLook = 0;
+  #lastCheck = 0;
   #closed = false;
 
   constructor(watch: (listener: () => void) => () => void, onChange: () => void) {
@@ -23,18 +23,18 @@ export class ChangeListener {
     this.#onChange = onChange;
   }
 
-  /** There was more to claim than was claimed. */
+  /** A claim left tasks behind. */
   busy(): void {
     const now = performance.now();
     this.#busySince ??= now;
     if (now - this.#busySince < pauseAfterMs) return;
     this.#stopListening();
-    if (now - this.#lastLook < lookEveryMs) return;
-    this.#lastLook = now;
+    if (now - this.#lastCheck < checkEveryMs) return;
+    this.#lastCheck = now;
     this.#onChange();
   }
 
-  /** There is nothing more to claim; what came while it did not listen is looked for once. */
+  /** A claim left nothing behind. Listens again, and reports one change for those that it may have missed. */
   idle(): void {
     this.#busySince = undefined;
     if (this.#unwatch || this.#closed) return;

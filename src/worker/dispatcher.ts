@@ -1,24 +1,24 @@
 /**
- * The slots of a running worker. One turn: settle what has ended, claim for the slots that this freed, start what was
- * claimed; on a server quick tasks are claimed ahead of their slots, and run while the next turn is under way.
+ * Keeps the slots of a running worker filled. One cycle settles the attempts that have ended, claims tasks for the free
+ * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle.
  */
-import { EventEmitter } from "node:events";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { after } from "../base/runtime/timers.ts";
 import { definitionNamed, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
-import type { Outcome, Store } from "../store.ts";
+import type { ClaimRequest, Outcome, SettleAndClaimResult, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-results.ts";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
+import { CycleLoop } from "./cycle-loop.ts";
 import type { Executor } from "./executor.ts";
 import { OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
 
-/** What the dispatcher needs of its worker. */
+/** What the dispatcher needs from its worker. */
 export interface DispatcherHost {
   readonly store: Pick<
     Store,
@@ -33,54 +33,62 @@ export interface DispatcherHost {
   executorOf(definition: TaskDefinition): Executor;
   /** The names of the functions that the worker runs, as of now. */
   funcs(): readonly string[];
-  /** Others have taken the worker for dead, and deleted its row. */
+  /** Another process has declared this worker dead and deleted its row. */
   onDeclaredDead(): void;
-  /** It has claimed; `more`: there may be more than it had slots for. */
+  /** A claim was answered; `more`: there may be more tasks than it had slots for. */
   onClaim(more: boolean): void;
-  /** A task was put off: it may be due sooner than the next one known. */
+  /** A task became `scheduled`: it may be due before the next one that is known. */
   onScheduled(): void;
   reportStarted(record: TaskRecord): void;
-  /** Without an outcome, the task was lost. */
+  /** No outcome: the task was lost. */
   reportSettled(record: TaskRecord, outcome: Outcome | undefined): void;
   reportError(error: unknown, where: string): void;
 }
 
-/** Milliseconds that a turn waits for notes of progress to be written. */
+/** Milliseconds that a cycle waits until progress is written. */
 const progressFlushMs = 100;
+
+/**
+ * Milliseconds of backoff after a failed cycle: `base` doubled for each failure in a row, less up to half at random.
+ */
+const failureBackoff = { base: 50, most: 5_000 };
 
 export class Dispatcher {
   readonly #host: DispatcherHost;
   readonly #attemptHost: AttemptHost;
   readonly #progress: ProgressNotes;
+  readonly #loop: CycleLoop;
   /**
-   * From claim to settle. Not by id: a task that was taken away and claimed again has two attempts, until the first
-   * handler has settled.
+   * The attempts from claim to settle. Not by task id: a task that was lost and claimed again has two attempts until
+   * the function of the first one has settled.
    */
-  readonly #held = new Set<RunningAttempt>();
-  /** Of these the ones that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer(() => this.#prefetch.handedBack());
+  readonly #owned = new Set<RunningAttempt>();
+  /** The owned attempts that have no slot yet. */
+  readonly #prefetched = new PrefetchBuffer(() => this.#prefetch.pause());
   readonly #prefetch: PrefetchControl;
   readonly #unknownClaims: UnknownClaims;
   readonly ownership: OwnershipCheck;
-  readonly #cycles = new EventEmitter<{ end: [] }>().setMaxListeners(0);
-  #pending: PendingSettlement[] = [];
+  /**
+   * Only ever moves forward. `draining`: nothing is claimed, attempts may finish. `interrupted`: attempts are handed
+   * back.
+   */
+  #phase: "claiming" | "draining" | "interrupted" | "abandoned" = "claiming";
+  /** The outcomes that the next cycle settles. */
+  #ended: PendingSettlement[] = [];
+  /** How many outcomes the current cycle settles. */
   #settling = 0;
-  #claims = true;
+  /** False after a claim that left nothing behind, until a wake-up or the poll. */
   #mayHaveWork = true;
-  #scheduled = false;
-  #underWay = false;
-  #again = false;
-  #failures = 0;
-  #interrupted = false;
-  #abandoned = false;
+  /** Failed cycles since the last one that succeeded. */
+  #failedCycles = 0;
 
   constructor(host: DispatcherHost) {
     this.#host = host;
     const report = (error: unknown, where: string) => host.reportError(error, where);
     this.#progress = new ProgressNotes(host.store, report);
     this.#prefetch = new PrefetchControl(host.store.synchronous);
-    this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#held);
-    this.ownership = new OwnershipCheck(host.store, this.#held, report);
+    this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned);
+    this.ownership = new OwnershipCheck(host.store, this.#owned, report);
     this.#attemptHost = {
       store: host.store,
       context: host.context,
@@ -90,200 +98,190 @@ export class Dispatcher {
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,
     };
+    this.#loop = new CycleLoop({
+      run: () => this.#runCycle(),
+      isAnotherDue: (requested) => this.#ended.length > 0 || (requested && this.#phase === "claiming"),
+      onEnd: () => this.#fillSlots(),
+    });
   }
 
-  /** How many tasks are running, or have ended and are not settled yet. */
+  /** How many tasks run, or have ended and are not settled yet. */
   get inflight(): number {
-    return this.#held.size - this.#prefetched.length;
+    return this.#owned.size - this.#prefetched.length;
   }
 
-  /** What has ended holds no slot, unless its outcome cannot be written. */
-  #free(ended: number): number {
-    return this.#host.concurrency - this.inflight + (this.#failures > 0 ? 0 : ended);
-  }
+  // ---- what the worker asks for --------------------------------------------------------------
 
-  /** There may be something to claim. */
+  /** There may be a task to claim. */
   lookForWork(): void {
     this.#mayHaveWork = true;
-    if (this.#claims) this.#schedule();
+    if (this.#phase === "claiming") this.#loop.request();
   }
 
-  /** No claim is begun after this; what one under way brings is handed back. */
+  /** Begins no claim from now on, and hands back the tasks that a claim under way returns. */
   stopClaiming(): void {
-    this.#claims = false;
+    if (this.#phase === "claiming") this.#phase = "draining";
     this.#prefetched.handBack();
   }
 
-  /** Hands back what is running, without waiting for it. */
+  /** Hands back all running tasks without waiting for their functions. */
   interrupt(): void {
-    this.#interrupted = true;
-    for (const attempt of this.#held) attempt.interrupt();
+    if (this.#phase !== "abandoned") this.#phase = "interrupted";
+    for (const attempt of this.#owned) attempt.interrupt();
   }
 
-  /** Forgets what is running or not settled: the rows stay as they are, for whoever finds this worker gone. */
+  /** Gives up all owned tasks without a write: another worker rescues them once this one is gone. */
   abandon(): void {
-    this.#abandoned = true;
-    this.#pending = [];
+    this.#phase = "abandoned";
+    this.#ended = [];
     this.#prefetched.clear();
-    this.#held.clear();
-    this.#cycles.emit("end");
+    this.#owned.clear();
+    this.#loop.stop();
   }
 
-  /** Resolves when nothing runs, all that ran is settled, and no turn is under way. */
+  /** Resolves when no attempt runs, every outcome is settled and no cycle is under way; or after `abandon`. */
   async drained(): Promise<void> {
-    while (!this.#abandoned && (this.#held.size > 0 || this.#scheduled)) await this.cycleEnd();
+    while (!this.#isAbandoned() && (this.#owned.size > 0 || !this.#loop.isIdle)) await this.cycleEnd();
     this.ownership.stop();
     await this.#progressWritten();
   }
 
-  /** Resolves when the last notes are written, or at once when its tasks are given up on: nobody waits for notes about them. */
+  /** Resolves when the last progress is written; at once after `abandon`. */
   async #progressWritten(): Promise<void> {
-    if (this.#abandoned) return;
+    if (this.#isAbandoned()) return;
     let written = false;
     void this.#progress.flush().then(() => {
       written = true;
-      this.#cycles.emit("end");
+      this.#loop.notify();
     });
-    while (!this.#abandoned && !written) await this.cycleEnd();
+    while (!this.#isAbandoned() && !written) await this.cycleEnd();
   }
 
-  /** Resolves at the end of a turn, or after `limit` milliseconds. */
-  async cycleEnd(limit?: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = limit === undefined ? undefined : setTimeout(done, limit);
-      const turns = this.#cycles.once("end", done);
-      function done(): void {
-        clearTimeout(timer);
-        turns.off("end", done);
-        resolve();
-      }
-    });
+  /** Resolves at the end of a cycle, or after `limitMs` milliseconds. */
+  async cycleEnd(limitMs?: number): Promise<void> {
+    await this.#loop.cycleEnd(limitMs);
   }
 
-  // ---- turns ---------------------------------------------------------------------------------
-
-  /**
-   * A turn in the next phase of the event loop: what ends in this tick is settled in one transaction. What waits for a
-   * slot is started when the turn is under way, so that the database and the handlers work at the same time.
-   */
-  #schedule(): void {
-    this.#again = true;
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    inRootContext(() => setImmediate(() => this.#runCycle()));
+  #isAbandoned(): boolean {
+    return this.#phase === "abandoned";
   }
+
+  // ---- the cycle: settle, claim, start -------------------------------------------------------
 
   async #runCycle(): Promise<void> {
-    this.#again = false;
-    this.#underWay = true;
+    // Prefetched tasks start while the database works for this cycle.
     setImmediate(() => this.#fillSlots());
-    // After a failure one by one, and apart from the claim: a row that the database refuses must hold up no other.
-    const careful = this.#failures > 0;
-    const ended = this.#pending.splice(0, careful ? 1 : this.#pending.length);
-    this.#settling = ended.length;
+    // After a failure one outcome at a time, apart from the claim: a row that the database refuses must not block
+    // others.
+    const oneByOne = this.#failedCycles > 0;
+    const batch = this.#ended.splice(0, oneByOne ? 1 : this.#ended.length);
+    this.#settling = batch.length;
     try {
-      // Who has finished takes no more notes. But a note can wait for a handler's transaction, and this for no note.
-      if (ended.length > 0) await this.#progress.flush(progressFlushMs);
+      // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
+      // function's own transaction, and that function for this cycle.
+      if (batch.length > 0) await this.#progress.flush(progressFlushMs);
       await this.#unknownClaims.handBack();
-      await this.#settleAndClaim(ended, !careful);
-      if (careful) await this.#settleAndClaim([], true);
-      this.#failures = 0;
+      await this.#settleAndClaim(batch, !oneByOne);
+      if (oneByOne) await this.#settleAndClaim([], true);
+      this.#failedCycles = 0;
     } catch (error) {
-      await this.#afterFailure(error, ended);
+      await this.#afterFailure(error, batch);
     }
-    if (this.#abandoned) return;
-    this.#scheduled = false;
-    this.#underWay = false;
-    if (this.#pending.length > 0 || (this.#again && this.#claims)) this.#schedule();
-    this.#fillSlots();
-    this.#cycles.emit("end");
   }
 
-  async #settleAndClaim(ended: readonly PendingSettlement[], mayClaim: boolean): Promise<void> {
-    const { store, workerId, queueNames, concurrency } = this.#host;
-    const outcomes = ended.map(({ outcome }) => outcome);
+  async #settleAndClaim(batch: readonly PendingSettlement[], mayClaim: boolean): Promise<void> {
+    const outcomes = batch.map(({ outcome }) => outcome);
     const ahead = this.#prefetch.begin(outcomes, this.#prefetched.length);
-    const limit = Math.max(0, this.#free(this.#settling) - this.#prefetched.length) + ahead;
-    const claiming = mayClaim && this.#claims && this.#mayHaveWork && limit > 0;
-    if (ended.length === 0 && !claiming) return;
-    const crashSensitive = ahead > 0 ? roomForCrashSensitive(concurrency, this.#held, ended) : limit;
-    const funcs = this.#host.funcs();
-    const claim = claiming ? { workerId, queueNames, funcs, limit, crashSensitive } : undefined;
-    if (claiming) this.#mayHaveWork = false;
-    if (claiming) this.#unknownClaims.begin();
-    const { settled, claimed, more, registered, failure } = await store.settleAndClaim({ outcomes, claim });
-    // What is claimed now is freed with all that it holds.
-    if (this.#abandoned) return;
+    const claim = mayClaim ? this.#claimRequest(ahead, batch) : undefined;
+    if (batch.length === 0 && !claim) return;
+    if (claim) {
+      this.#mayHaveWork = false;
+      this.#unknownClaims.begin();
+    }
+    const result = await this.#host.store.settleAndClaim({ outcomes, claim });
+    // A rescue of this worker frees the tasks that were just claimed, too.
+    if (this.#isAbandoned()) return;
+    this.#apply(batch, claim, result);
+    this.#notify(batch, claim, result);
+    if (batch.length > 0) await this.#reportSettled(batch, result.settled);
+    if (result.failure !== undefined) throw result.failure;
+  }
+
+  /** None when there is no free slot, or nothing to claim. `ahead`: how many to claim beyond the free slots. */
+  #claimRequest(ahead: number, batch: readonly PendingSettlement[]): Required<ClaimRequest> | undefined {
+    const { workerId, queueNames, concurrency } = this.#host;
+    const limit = Math.max(0, this.#freeSlots(this.#settling) - this.#prefetched.length) + ahead;
+    if (this.#phase !== "claiming" || !this.#mayHaveWork || limit === 0) return undefined;
+    const crashSensitive = ahead > 0 ? roomForCrashSensitive(concurrency, this.#owned, batch) : limit;
+    return { workerId, queueNames, funcs: this.#host.funcs(), limit, crashSensitive };
+  }
+
+  /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
+  #apply(
+    batch: readonly PendingSettlement[],
+    claim: Required<ClaimRequest> | undefined,
+    { claimed, more, failure }: SettleAndClaimResult,
+  ): void {
     if (failure === undefined) this.#unknownClaims.answered();
-    // Nothing that can fail may come between a claim and its start.
-    for (const { attempt } of ended) this.#held.delete(attempt);
+    for (const { attempt } of batch) this.#owned.delete(attempt);
     this.#settling = 0;
     for (const record of claimed) this.#accept(record);
     this.#prefetch.end(claimed);
-    // Else the next turn goes first.
-    if (this.#pending.length === 0) this.#fillSlots();
-    // Else there is nothing left to claim, until a hint or the poll says otherwise.
+    // With outcomes waiting, the next cycle goes first.
+    if (this.#ended.length === 0) this.#fillSlots();
     if (more) this.lookForWork();
-    // What was too sensitive to a crash to be claimed ahead is there for whoever has a free slot.
-    else if (claiming && crashSensitive < limit) this.#mayHaveWork = true;
-    if (claiming) this.#host.onClaim(more);
+    // The claim passed over crash-sensitive tasks that the next free slot may take.
+    else if (claim && claim.crashSensitive < claim.limit) this.#mayHaveWork = true;
+  }
+
+  #notify(
+    batch: readonly PendingSettlement[],
+    claim: ClaimRequest | undefined,
+    { more, registered }: SettleAndClaimResult,
+  ): void {
+    if (claim) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
-    const kinds = new Set(ended.map(({ outcome }) => outcome.kind));
+    const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
     if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
-    // For the other workers of this process.
+    // Another worker of this process may have a free slot for the tasks handed back.
     if (kinds.has("interrupted")) this.#host.wakeups.workAdded();
-    if (ended.length > 0) await this.#reportSettled(ended, settled);
-    if (failure !== undefined) throw failure;
   }
 
-  /** What was not settled is tried again: with a single one it may be the row itself, so it waits apart from the others. */
-  async #afterFailure(error: unknown, offered: readonly PendingSettlement[]): Promise<void> {
-    this.#settling = 0;
-    // Not what was settled before a claim failed.
-    const ended = offered.filter(({ attempt }) => this.#held.has(attempt));
-    if (error instanceof OutcomeUnknownError) return this.#offerUnanswered(ended);
-    this.#host.reportError(error, "settling and claiming");
-    // What cannot be handed back in its file is left to whoever opens that.
-    if (this.#interrupted && error instanceof DatabaseMovedError) return this.abandon();
-    this.#failures += 1;
-    this.#again = true;
-    this.#mayHaveWork = true;
-    const delay = Math.min(50 * 2 ** Math.min(this.#failures, 7), 5_000) * (0.5 + Math.random() / 2);
-    const [lonely] = ended.length === 1 ? ended : [];
-    if (lonely) after(lonely.nextDelayMs(), () => this.#offerAgain([lonely]));
-    else this.#pending.push(...ended);
-    await new Promise((resolve) => setTimeout(resolve, lonely ? 0 : delay));
-  }
-
-  /** The store has waited as long as it took, and the next turn finds out what became of this one. */
-  #offerUnanswered(ended: readonly PendingSettlement[]): void {
-    for (const { attempt, outcome } of ended) recordUnanswered(attempt, outcome);
-    this.#mayHaveWork = true;
-    this.#offerAgain(ended);
-  }
-
-  #offerAgain(ended: readonly PendingSettlement[]): void {
-    if (this.#abandoned) return;
-    this.#pending.push(...ended);
-    this.#schedule();
+  /** Never throws: the outcomes are settled, whatever happens to their events. */
+  async #reportSettled(batch: readonly PendingSettlement[], settled: readonly boolean[]): Promise<void> {
+    this.#host.wakeups.taskEnded(batch.map(({ outcome }) => outcome.id));
+    const refused = new Set(batch.filter((_, i) => !settled[i]).map(({ attempt }) => attempt));
+    const lost = await this.ownership.lostAmong([...refused]);
+    for (const { attempt, outcome } of batch) {
+      // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
+      const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
+      this.#host.reportSettled(attempt.record, lost.has(attempt) ? undefined : accepted);
+    }
   }
 
   // ---- slots ---------------------------------------------------------------------------------
+
+  /** Of `ended` attempts: each frees its slot before it is settled, unless settling fails. */
+  #freeSlots(ended: number): number {
+    return this.#host.concurrency - this.inflight + (this.#failedCycles > 0 ? 0 : ended);
+  }
 
   #accept(record: TaskRecord): void {
     const definition = definitionNamed(record.func);
     if (!definition) throw new TypeError(`claimed a task of "${record.func}", which is not registered`);
     const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
-    this.#held.add(attempt);
-    if (this.#claims) this.#prefetched.push(attempt);
+    this.#owned.add(attempt);
+    if (this.#phase === "claiming") this.#prefetched.push(attempt);
     else attempt.interrupt();
     this.ownership.watch();
   }
 
-  /** Starts what waits for a slot, unless a turn is about to begin: then that goes first. */
+  /**
+   * Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them.
+   */
   #fillSlots(): void {
-    if (this.#scheduled && !this.#underWay) return;
-    while (this.#prefetched.length > 0 && this.#free(this.#pending.length + this.#settling) > 0) {
+    if (this.#loop.isAboutToBegin) return;
+    while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#settling) > 0) {
       const attempt = this.#prefetched.shift() as RunningAttempt;
       this.#host.reportStarted(attempt.record);
       attempt.run();
@@ -293,27 +291,58 @@ export class Dispatcher {
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {
     if (outcome) {
-      this.#pending.push(new PendingSettlement(attempt, outcome));
+      this.#ended.push(new PendingSettlement(attempt, outcome));
     } else {
-      this.#held.delete(attempt);
+      this.#owned.delete(attempt);
       this.#prefetched.remove(attempt);
       this.#host.reportSettled(attempt.record, undefined);
       this.#mayHaveWork = true;
     }
-    this.#schedule();
-    // Not in the context of the handler that has ended.
+    this.#loop.request();
+    // The next task must not run in the async context of the function that has just ended.
     if (this.#prefetched.length > 0) inRootContext(() => this.#fillSlots());
   };
 
-  /** Never throws: what was settled stays so. */
-  async #reportSettled(ended: readonly PendingSettlement[], settled: readonly boolean[]): Promise<void> {
-    this.#host.wakeups.taskEnded(ended.map(({ outcome }) => outcome.id));
-    const refused = new Set(ended.filter((_, i) => !settled[i]).map(({ attempt }) => attempt));
-    const lost = await this.ownership.lostAmong([...refused]);
-    for (const { attempt, outcome } of ended) {
-      // Refused and not lost: it was accepted before, in the handler's own transaction or without an answer.
-      const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
-      this.#host.reportSettled(attempt.record, lost.has(attempt) ? undefined : accepted);
-    }
+  // ---- failures ------------------------------------------------------------------------------
+
+  /** Keeps the outcomes that were not settled, and waits before the next cycle. */
+  async #afterFailure(error: unknown, batch: readonly PendingSettlement[]): Promise<void> {
+    this.#settling = 0;
+    // When only the claim failed, the outcomes are settled and their attempts no longer owned.
+    const unsettled = batch.filter(({ attempt }) => this.#owned.has(attempt));
+    if (error instanceof OutcomeUnknownError) return this.#settleUnanswered(unsettled);
+    this.#host.reportError(error, "settling and claiming");
+    // The database file was replaced: the process that opens the moved file rescues these tasks.
+    if (this.#phase === "interrupted" && error instanceof DatabaseMovedError) return this.abandon();
+    this.#failedCycles += 1;
+    this.#mayHaveWork = true;
+    this.#loop.request();
+    const [single] = unsettled.length === 1 ? unsettled : [];
+    // The row of a single outcome may be the cause: it is tried again later, and the others do not wait for it.
+    if (single) after(single.nextDelayMs(), () => this.#settleAgain([single]));
+    else this.#ended.push(...unsettled);
+    await new Promise((resolve) => setTimeout(resolve, single ? 0 : this.#backoffMs()));
+  }
+
+  #backoffMs(): number {
+    // The cap on the exponent keeps the power finite.
+    const delay = failureBackoff.base * 2 ** Math.min(this.#failedCycles, 7);
+    return Math.min(delay, failureBackoff.most) * (0.5 + Math.random() / 2);
+  }
+
+  /**
+   * The store has waited for the answer already, so the next cycle settles again at once. Refused may then mean:
+   * already written.
+   */
+  #settleUnanswered(batch: readonly PendingSettlement[]): void {
+    for (const { attempt, outcome } of batch) recordUnanswered(attempt, outcome);
+    this.#mayHaveWork = true;
+    this.#settleAgain(batch);
+  }
+
+  #settleAgain(batch: readonly PendingSettlement[]): void {
+    if (this.#isAbandoned()) return;
+    this.#ended.push(...batch);
+    this.#loop.request();
   }
 }

@@ -1,4 +1,4 @@
-/** What a worker tells of: its events, and the same on the diagnostics channels. */
+/** The events of a worker, and the diagnostics channels that carry the same. */
 import { EventEmitter } from "node:events";
 import { toTask } from "../base/values/records.ts";
 import { DatabaseMovedError } from "../errors.ts";
@@ -6,26 +6,29 @@ import { guarded, report, rescuedChannel, settledChannel } from "../events.ts";
 import type { Outcome, OutcomeKind } from "../store.ts";
 import type { Task, TaskRecord } from "../task.ts";
 
-/** The events of a worker: what the task was when it began, or the outcome that was accepted for it. */
+/** The events of a worker. `started` has the task as it was claimed, the others as its accepted outcome left it. */
 export interface WorkerEvents {
   started: [task: Task];
   completed: [task: Task];
   failed: [task: Task];
-  /** It failed, and will be tried again. */
+  /** The attempt failed and will be retried. */
   retrying: [task: Task];
   cancelled: [task: Task];
   snoozed: [task: Task];
-  /** Handed back: the worker stopped first, or it was claimed ahead and found no slot, and never started. */
+  /** The task was handed back: the worker stopped, or the task was claimed ahead and no slot became free in time. */
   interrupted: [task: Task];
-  /** Somebody else had moved the task: what this worker did no longer counted. */
+  /** The task was cancelled, purged or rescued during the attempt: the attempt's outcome was not accepted. */
   lost: [task: Task];
-  /** This worker found another one dead, and freed its tasks. */
+  /** This worker declared another one dead and freed its tasks. */
   rescued: [dead: { workerId: string; tasks: number }];
-  /** Something failed that no caller can be told of. Nothing is lost by it. Without a listener it is a process warning. */
+  /**
+   * An error that no caller can receive: no task is lost by it. Without a listener it goes to `dbq:error`, or is a
+   * process warning.
+   */
   error: [error: unknown, where: string];
 }
 
-/** What each outcome is told as. */
+/** The event of each outcome. */
 export const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
   completed: "completed",
   failed: "failed",
@@ -35,17 +38,17 @@ export const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
   interrupted: "interrupted",
 };
 
-/** A typed emitter whose listeners cannot hurt it. */
+/** A typed emitter. A listener that throws changes nothing for the worker or the other listeners. */
 export class WorkerEmitter extends EventEmitter<WorkerEvents> {
-  /** What every later step fails of too is told once. */
-  #moved: DatabaseMovedError | undefined;
+  /** Every later call fails with the same error; it is reported once. */
+  #databaseMoved: DatabaseMovedError | undefined;
 
   /** @internal */
   protected reportStarted(record: TaskRecord): void {
     this.#emitTask("started", () => toTask(record));
   }
 
-  /** @internal Without an outcome, the task was lost. */
+  /** @internal No outcome: the task was lost. */
   protected reportSettled(record: TaskRecord, outcome: Outcome | undefined): void {
     const event = outcome ? eventOf[outcome.kind] : "lost";
     this.#emitTask(event, () => toTask(outcome ? settledRecord(record, outcome) : record));
@@ -67,8 +70,8 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   /** @internal */
   protected reportError(error: unknown, where: string): void {
     if (error instanceof DatabaseMovedError) {
-      if (error === this.#moved) return;
-      this.#moved = error;
+      if (error === this.#databaseMoved) return;
+      this.#databaseMoved = error;
     }
     if (this.listenerCount("error") > 0) this.#emit("error", error, where);
     else report(error, where);
@@ -78,36 +81,37 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
     if (this.listenerCount(event) > 0) this.#emit(event as "completed", task());
   }
 
-  /** A listener that throws is reported, and hurts nobody: the other listeners neither. */
+  /** A listener that throws is reported, and the other listeners are called. */
   #emit<E extends keyof WorkerEvents>(event: E, ...args: WorkerEvents[E]): void {
     for (const listener of (this as EventEmitter).rawListeners(event)) {
-      const tell = event === "error" ? report : this.reportError.bind(this);
-      guarded(`a listener of the worker's "${event}"`, () => listener.apply(this, args), tell);
+      // A listener of "error" that throws must not cause another "error" event.
+      const onError = event === "error" ? report : this.reportError.bind(this);
+      guarded(`a listener of the worker's "${event}"`, () => listener.apply(this, args), onError);
     }
   }
 }
 
-/** The record as an accepted outcome left it, by this process's clock. */
+/** The record as the accepted outcome left its row. Times are by this process's clock. */
 function settledRecord(record: TaskRecord, outcome: Outcome): TaskRecord {
   const now = Date.now();
-  const moved = { ...record, generationId: record.generationId + 1, updatedAt: now };
+  const settled = { ...record, generationId: record.generationId + 1, updatedAt: now };
   switch (outcome.kind) {
     case "completed":
-      return { ...moved, status: "completed", result: outcome.result, error: null, finishedAt: now };
+      return { ...settled, status: "completed", result: outcome.result, error: null, finishedAt: now };
     case "failed":
     case "cancelled":
-      return { ...moved, status: outcome.kind, error: outcome.error, finishedAt: now };
+      return { ...settled, status: outcome.kind, error: outcome.error, finishedAt: now };
     case "retry":
       return {
-        ...moved,
+        ...settled,
         status: "scheduled",
         error: outcome.error,
         retryCount: record.retryCount + 1,
         waitUntil: now + outcome.delay,
       };
     case "snoozed":
-      return { ...moved, status: "scheduled", waitUntil: now + outcome.delay };
+      return { ...settled, status: "scheduled", waitUntil: now + outcome.delay };
     case "interrupted":
-      return { ...moved, status: "pending" };
+      return { ...settled, status: "pending" };
   }
 }

@@ -5,7 +5,9 @@ import type { Queue } from "../queue/queue.ts";
 import type { JsonObject, TaskRecord } from "../task.ts";
 import type { RunningTask } from "./task-context.ts";
 
-/** One call of a task's function, as its executor sees it. The attempt implements it, so that a call costs no object. */
+/**
+ * One call of a task's function, as its executor sees it. The attempt implements it, so that a call costs no object.
+ */
 export interface Execution {
   readonly record: TaskRecord;
   readonly definition: TaskDefinition;
@@ -15,13 +17,18 @@ export interface Execution {
 
 /** Calls the functions of tasks. Decoding, hooks, the timeout and the outcome belong to the attempt. */
 export interface Executor {
-  /** Milliseconds that an attempt waits for the call to settle after its signal was aborted; then it ends without it. */
+  /**
+   * Milliseconds that an attempt waits for the call to settle after its signal was aborted; then it ends without it.
+   */
   readonly abortTimeoutMs: number;
 
   /** Calls the function, and returns or throws what the function returns or throws. A promise is awaited. */
   call(execution: Execution, args: readonly unknown[], kwargs: JsonObject): unknown;
 
-  /** The attempt's signal was aborted during the call. An executor that can stop the function by force does so. Never throws. */
+  /**
+   * The attempt's signal was aborted during the call. An executor that can stop the function by force does so. Never
+   * throws.
+   */
   abort?(execution: Execution, reason: unknown): void;
 }
 
@@ -33,7 +40,9 @@ export interface Executors {
   close(): Promise<void>;
 }
 
-/** Calls the function here and now. JavaScript cannot stop a function that ignores its signal, so `abort` is missing. */
+/**
+ * Calls the function here and now. JavaScript cannot stop a function that ignores its signal, so `abort` is missing.
+ */
 export const eventLoopExecutor: Executor = {
   abortTimeoutMs: 1_000,
   call: ({ definition: { fn } }, args, kwargs) => fn?.(...callArguments(fn, args, kwargs)),

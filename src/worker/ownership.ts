@@ -1,4 +1,4 @@
-/** Whether the tasks that a worker holds are still its own: they may have been cancelled, or the worker taken for dead. */
+/** Checks that the worker still owns its tasks: they may have been cancelled, or the worker declared dead. */
 
 import { inRootContext } from "../base/runtime/root-context.ts";
 import type { Store, TaskState } from "../store.ts";
@@ -6,27 +6,27 @@ import type { TaskRecord } from "../task.ts";
 import { isLost, lossReason } from "./ambiguous-results.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
-/** Milliseconds between looks: a cancel is heard of within this. */
-const every = 400;
+/** Milliseconds between checks. A cancel by another process reaches its handler within this time. */
+const checkEveryMs = 400;
 
 export class OwnershipCheck {
   readonly #store: Pick<Store, "taskStates">;
-  readonly #held: ReadonlySet<RunningAttempt>;
+  readonly #owned: ReadonlySet<RunningAttempt>;
   readonly #report: (error: unknown, where: string) => void;
-  /** Only while something is held. */
+  /** Set while the worker owns a task. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     store: Pick<Store, "taskStates">,
-    held: ReadonlySet<RunningAttempt>,
+    owned: ReadonlySet<RunningAttempt>,
     report: (error: unknown, where: string) => void,
   ) {
     this.#store = store;
-    this.#held = held;
+    this.#owned = owned;
     this.#report = report;
   }
 
-  /** Looks from now on, until nothing is held. */
+  /** Starts periodic checks, which go on until the worker owns nothing. */
   watch(): void {
     this.#timer ??= this.#checkLater();
   }
@@ -35,37 +35,40 @@ export class OwnershipCheck {
     clearTimeout(this.#timer);
   }
 
-  /** Handlers whose tasks were lost hear of it by their signals: of these tasks, or of all that are held. */
+  /** Aborts the attempts whose tasks were lost: among these ids, or among all that the worker owns. */
   async check(ids?: readonly number[]): Promise<void> {
-    const attempts = [...this.#held].filter(({ record }) => ids?.includes(record.id) ?? true);
+    const attempts = [...this.#owned].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.lostAmong(attempts);
-    for (const [attempt, standing] of lost) attempt.lose(lossReason(attempt.record, standing));
+    for (const [attempt, state] of lost) attempt.lose(lossReason(attempt.record, state));
   }
 
-  /** Empty, after telling of it, when the database fails: the next look will tell. */
+  /**
+   * The attempts whose tasks were lost, with the tasks' states. On a database error, reports it and returns none: the
+   * next check retries.
+   */
   async lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, TaskState | undefined>> {
     const lost = new Map<RunningAttempt, TaskState | undefined>();
     if (attempts.length === 0) return lost;
     try {
       const found = await this.#store.taskStates(attempts.map(({ record }) => record.id));
-      const standings = new Map(found.map((standing) => [standing.id, standing]));
+      const states = new Map(found.map((state) => [state.id, state]));
       for (const attempt of attempts) {
-        const standing = standings.get(attempt.record.id);
-        if (isLost(attempt, standing)) lost.set(attempt, standing);
+        const state = states.get(attempt.record.id);
+        if (isLost(attempt, state)) lost.set(attempt, state);
       }
     } catch (error) {
-      this.#report(error, "looking after running tasks");
+      this.#report(error, "checking running tasks");
     }
     return lost;
   }
 
-  /** Whether the handler's own transaction has completed it. */
+  /** Whether the function's own transaction has completed its task. */
   async isCompleted({ id, generationId }: TaskRecord): Promise<boolean> {
     try {
-      const [standing] = await this.#store.taskStates([id]);
-      return standing?.status === "completed" && standing.generationId === generationId + 1;
+      const [state] = await this.#store.taskStates([id]);
+      return state?.status === "completed" && state.generationId === generationId + 1;
     } catch (error) {
-      this.#report(error, "looking after a task that its handler completed");
+      this.#report(error, "checking a task that its handler completed");
       return false;
     }
   }
@@ -73,8 +76,8 @@ export class OwnershipCheck {
   #checkLater(): NodeJS.Timeout {
     const check = async () => {
       await this.check();
-      this.#timer = this.#held.size > 0 ? this.#checkLater() : undefined;
+      this.#timer = this.#owned.size > 0 ? this.#checkLater() : undefined;
     };
-    return inRootContext(() => setTimeout(check, every).unref());
+    return inRootContext(() => setTimeout(check, checkEveryMs).unref());
   }
 }

@@ -1,126 +1,132 @@
 /**
- * How many tasks a worker claims beyond its free slots. A turn on a server takes milliseconds: handlers that are quicker
- * than that would wait for turns most of the time. So it claims as many ahead as end while a turn is under way, and
- * as many again for the turn after; none while its handlers take much longer than a turn.
+ * Claiming ahead of free slots. A cycle on a server takes milliseconds, and handlers that are quicker than that would
+ * wait for cycles most of the time. `PrefetchControl` says how many tasks to claim ahead, `PrefetchBuffer` holds them.
  */
 
 import type { Outcome } from "../store.ts";
 import { isCrashSensitive, type TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
-/** However quick the handlers are. */
-const mostAhead = 200;
+/** Tasks claimed ahead at most, however quick the handlers are. */
+const maxAhead = 200;
 
-/** The turn under way, the one after it, and half of one, so that a worker whose handlers wait for turns gets quicker. */
-const turnsAhead = 3;
+/** The current cycle, the next one, and one more, so that a worker whose handlers wait for cycles can speed up. */
+const cyclesAhead = 3;
 
-/** Milliseconds that a task waits for a slot at most, as far as can be foreseen: half of what it may (`waiting.ts`). */
-const mostWait = 50;
+/** Milliseconds for which tasks are claimed ahead at most: half of what a task may wait in the buffer. */
+const maxAheadMs = 50;
 
-/** Milliseconds without a claim ahead, when something that was claimed so had to be handed back. */
-const pause = 1_000;
+/** Milliseconds without prefetch after a task waited too long for a slot. */
+const pauseMs = 1_000;
 
-/** Characters of arguments that are held for tasks that have not started. */
-const mostText = 4 * 2 ** 20;
+/** Characters of arguments that may wait in the buffer. */
+const maxCharacters = 4 * 2 ** 20;
 
+/** Measures how quickly tasks end and how long a cycle takes, and says how many tasks to claim ahead. */
 export class PrefetchControl {
-  readonly #never: boolean;
-  #began = Number.NEGATIVE_INFINITY;
-  #took = 0;
-  /** Of the last two turns, for one that settles much comes after one that settles little: tasks, and milliseconds. */
+  readonly #disabled: boolean;
+  #cycleBegan = Number.NEGATIVE_INFINITY;
+  #cycleMs = 0;
+  /**
+   * The period before this one: the rate is taken over two, since a cycle that settles much follows one that settles
+   * little.
+   */
   #last = { ended: 0, milliseconds: 0 };
   #pausedUntil = Number.NEGATIVE_INFINITY;
-  /** Characters of a task's arguments: the mean of the last claim. */
-  #text = 1;
+  /** Mean characters of a task's arguments in the last claim. */
+  #charactersPerTask = 1;
 
-  /** `never`: where nothing is gained, since a turn blocks the handlers. */
-  constructor(never: boolean) {
-    this.#never = never;
+  /** `disabled`: the store is synchronous, so that handlers cannot run during a cycle and prefetch gains nothing. */
+  constructor(disabled: boolean) {
+    this.#disabled = disabled;
   }
 
   /**
-   * A turn begins, which settles these outcomes, while `waiting` tasks have no slot yet. Gives how many to claim beside
-   * those for free slots: half of what may wait, so that turns are alike.
+   * A cycle begins that settles these outcomes, while `waiting` tasks have no slot yet. Returns how many tasks to claim
+   * beyond the free slots: at most half of what may wait, so that claims are of similar size.
    */
   begin(outcomes: readonly Outcome[], waiting: number): number {
-    if (this.#never || performance.now() < this.#pausedUntil) return 0;
-    // What was handed back says nothing of how quick the handlers are.
+    if (this.#disabled || performance.now() < this.#pausedUntil) return 0;
+    // Tasks handed back say nothing about the speed of handlers.
     const ended = outcomes.filter(({ kind }) => kind !== "interrupted").length;
     const now = performance.now();
-    const milliseconds = now - this.#began;
+    const milliseconds = now - this.#cycleBegan;
     const rate = (this.#last.ended + ended) / (this.#last.milliseconds + milliseconds);
-    this.#began = now;
+    this.#cycleBegan = now;
     this.#last = { ended, milliseconds };
     const most = Math.min(
-      mostAhead,
-      mostText / this.#text,
-      rate * Math.min(turnsAhead * this.#took, mostWait),
+      maxAhead,
+      maxCharacters / this.#charactersPerTask,
+      rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs),
     );
     return Math.max(0, Math.min(Math.floor(most / 2), Math.floor(most) - waiting));
   }
 
-  /** What was claimed ahead waited too long. */
-  handedBack(): void {
-    this.#pausedUntil = performance.now() + pause;
+  /** The cycle has claimed these tasks. */
+  end(claimed: readonly TaskRecord[]): void {
+    this.#cycleMs = performance.now() - this.#cycleBegan;
+    const characters = claimed.reduce((sum, { args, kwargs }) => sum + args.length + kwargs.length, 0);
+    if (claimed.length > 0) this.#charactersPerTask = characters / claimed.length;
   }
 
-  end(claimed: readonly TaskRecord[]): void {
-    this.#took = performance.now() - this.#began;
-    const text = claimed.reduce((sum, { args, kwargs }) => sum + args.length + kwargs.length, 0);
-    if (claimed.length > 0) this.#text = text / claimed.length;
+  /** A prefetched task waited too long for a slot: claims nothing ahead for a second. */
+  pause(): void {
+    this.#pausedUntil = performance.now() + pauseMs;
   }
 }
 
 /**
- * A crash is charged to all that a worker holds, whether they had begun or not. So of those that it could end it holds no
- * more than it has slots: how many it may claim, of `held` those that have ended being settled.
+ * How many crash-sensitive tasks a worker may claim. A crash is charged to all tasks that a worker owns, started or
+ * not, so it owns no more crash-sensitive ones than it has slots. Of the `owned`, the `ended` are being settled.
  */
 export function roomForCrashSensitive(
   slots: number,
-  held: Iterable<Pick<RunningAttempt, "record">>,
+  owned: Iterable<Pick<RunningAttempt, "record">>,
   ended: readonly { attempt: Pick<RunningAttempt, "record"> }[],
 ): number {
   let count = 0;
-  for (const { record } of held) if (isCrashSensitive(record)) count += 1;
+  for (const { record } of owned) if (isCrashSensitive(record)) count += 1;
   for (const { attempt } of ended) if (isCrashSensitive(attempt.record)) count -= 1;
   return Math.max(0, slots - count);
 }
 
-/** Milliseconds that a task waits for a slot; then it is handed back, for whoever has one. */
-const longestBufferMs = 100;
+/** Milliseconds that a claimed task may wait for a slot; then it is handed back for another worker. */
+const maxWaitMs = 100;
 
+/** The claimed tasks that have no slot yet, in the order of their claim. */
 export class PrefetchBuffer {
-  /** `until`: on the clock of `performance.now()`. */
-  readonly #list: { attempt: RunningAttempt; until: number }[] = [];
+  /** `until`: when the task is handed back, on the clock of `performance.now()`. */
+  readonly #waiting: { attempt: RunningAttempt; until: number }[] = [];
   readonly #onLate: () => void;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onLate`: called when something was handed back because it waited too long. */
+  /** `onLate` is called when a task was handed back because it waited too long. */
   constructor(onLate: () => void) {
     this.#onLate = onLate;
   }
 
   get length(): number {
-    return this.#list.length;
+    return this.#waiting.length;
   }
 
   push(attempt: RunningAttempt): void {
-    this.#list.push({ attempt, until: performance.now() + longestBufferMs });
+    this.#waiting.push({ attempt, until: performance.now() + maxWaitMs });
   }
 
+  /** Removes and returns the task that was claimed first. */
   shift(): RunningAttempt | undefined {
-    return this.#list.shift()?.attempt;
+    return this.#waiting.shift()?.attempt;
   }
 
-  /** It has ended before it had a slot. */
+  /** Removes a task that was lost before it had a slot. */
   remove(attempt: RunningAttempt): void {
-    const at = this.#list.findIndex((waiting) => waiting.attempt === attempt);
-    if (at >= 0) this.#list.splice(at, 1);
+    const at = this.#waiting.findIndex((waiting) => waiting.attempt === attempt);
+    if (at >= 0) this.#waiting.splice(at, 1);
   }
 
-  /** From now on, whatever has waited too long is handed back. */
+  /** Hands back each task whose wait is over, from now on until the buffer is empty. */
   watch(): void {
-    const [first] = this.#list;
+    const [first] = this.#waiting;
     if (!first || this.#timer) return;
     const handBack = () => {
       this.#timer = undefined;
@@ -130,16 +136,16 @@ export class PrefetchBuffer {
     this.#timer = setTimeout(handBack, Math.max(1, first.until - performance.now())).unref();
   }
 
-  /** All, or those whose patience has ended by `now`. False: none. */
+  /** Hands back all tasks, or those whose wait is over at `now`. False: there were none. */
   handBack(now = Number.POSITIVE_INFINITY): boolean {
-    const count = this.#list.findIndex(({ until }) => until > now);
-    const late = this.#list.splice(0, count < 0 ? this.#list.length : count);
+    const count = this.#waiting.findIndex(({ until }) => until > now);
+    const late = this.#waiting.splice(0, count < 0 ? this.#waiting.length : count);
     for (const { attempt } of late) attempt.interrupt();
     return late.length > 0;
   }
 
-  /** Forgets them. */
+  /** Empties the buffer without handing anything back. */
   clear(): void {
-    this.#list.length = 0;
+    this.#waiting.length = 0;
   }
 }

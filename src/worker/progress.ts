@@ -1,14 +1,15 @@
+/** Collects the progress that running tasks report, and writes it in batches. */
 import { limited } from "../base/runtime/timers.ts";
 import type { Store, TaskVersion } from "../store.ts";
 
-/** Milliseconds in which notes are gathered. */
-const gatherFor = 100;
+/** Milliseconds for which progress is collected before it is written. */
+const collectMs = 100;
 
 export class ProgressNotes {
   readonly #store: Pick<Store, "progress">;
   readonly #report: (error: unknown, where: string) => void;
   readonly #notes = new Map<number, TaskVersion & { progress: number; note: string | null }>();
-  /** The write that is under way, and those before it. */
+  /** The current write and those before it. */
   #writing: Promise<void> | undefined;
 
   constructor(store: Pick<Store, "progress">, report: (error: unknown, where: string) => void) {
@@ -16,23 +17,23 @@ export class ProgressNotes {
     this.#report = report;
   }
 
-  /** Of several notes of one task in a moment, the last is kept. */
+  /** Replaces what the task reported since the last write. */
   add({ id, generationId }: TaskVersion, progress: number, note: string | null): void {
-    if (this.#notes.size === 0) setTimeout(() => this.flush(), gatherFor).unref();
+    if (this.#notes.size === 0) setTimeout(() => this.flush(), collectMs).unref();
     // Each database would store an unpaired surrogate as something else.
     this.#notes.set(id, { id, generationId, progress, note: note?.toWellFormed() ?? null });
   }
 
   /**
-   * Resolves when all that was noted until now is written, since a task that has ended takes no more notes; or after `limit`
-   * milliseconds.
+   * Resolves when all that was added until now is written, since a settled task takes no more progress; or after
+   * `limitMs` milliseconds.
    */
-  async flush(limit?: number): Promise<void> {
+  async flush(limitMs?: number): Promise<void> {
     if (this.#notes.size > 0) this.#writing = this.#writeAfter(this.#writing);
     const writing = this.#writing;
     if (writing === undefined) return;
-    if (limit === undefined) await writing;
-    else await limited(limit, () => writing).catch(() => undefined);
+    if (limitMs === undefined) await writing;
+    else await limited(limitMs, () => writing).catch(() => undefined);
   }
 
   async #writeAfter(before: Promise<void> | undefined): Promise<void> {
@@ -48,7 +49,7 @@ export class ProgressNotes {
     try {
       await this.#store.progress(notes);
     } catch (error) {
-      this.#report(error, "noting progress");
+      this.#report(error, "writing progress");
     }
   }
 }

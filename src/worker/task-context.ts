@@ -1,4 +1,4 @@
-/** What a running task can ask about itself. */
+/** `currentTask()`: what a running function can read and do about its own task. */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
@@ -7,28 +7,38 @@ import { NotInTaskError } from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { JsonObject, TaskRecord } from "../task.ts";
 
+/** The running task, as `currentTask()` returns it. */
 export interface RunningTask<C = unknown> {
   readonly id: number;
-  /** The row's generation since this attempt claimed it. */
+  /** The generation of the task's row after this attempt's claim. */
   readonly generationId: number;
-  /** 0 in the first attempt. */
+  /** Retries charged before this attempt: 0 in the first one. */
   readonly retryCount: number;
-  /** Aborted when the attempt times out, the task is cancelled or lost to another worker, or the worker's grace is over. */
+  /**
+   * Aborted when the attempt times out, the task is cancelled or lost to another worker, or the worker stops and its
+   * grace is over.
+   */
   readonly signal: AbortSignal;
-  /** What the worker was given as `context`. */
+  /** The worker's option `context`. */
   readonly context: C;
+  /** The keyword arguments of the task; `{}` without any. */
   readonly kwargs: JsonObject;
-  /** Notes how far it is, for whoever looks at the task; of many notes in a moment the last is kept. @throws TypeError unless `n` is finite */
+  /**
+   * Stores the progress `n` and a note (up to 1,000 characters) in the task's row. Written every 100 ms; the last one
+   * counts.
+   * @throws TypeError unless `n` is a finite number
+   */
   progress(n: number, note?: string): void;
   /**
-   * Binds to the app's own Drizzle transaction; `complete(result)` ends the task in it: the app's writes and the task's
-   * completion happen both or not at all. Synchronous on better-sqlite3.
-   * @throws LostGenerationError when the task is no longer this attempt's: let it roll the transaction back.
+   * Binds to the app's own Drizzle transaction. `complete(result)` completes the task in it: the app's writes and the
+   * completion are committed together or not at all. Synchronous on better-sqlite3.
+   * @throws LostGenerationError when this attempt no longer owns the task: let the error roll the transaction back
+   * @throws NotSerializableError, PayloadTooLargeError for a result that cannot be stored
    */
   within<Tx>(tx: Tx): { complete(result?: unknown): WithinResult<Tx, void> };
 }
 
-/** What a running attempt offers to its handler. */
+/** What `currentTask()` needs from its attempt. */
 export interface TaskContextHost {
   record: TaskRecord;
   kwargs: JsonObject;
@@ -38,11 +48,11 @@ export interface TaskContextHost {
   completeWithin<Tx>(tx: Tx, result: unknown): WithinResult<Tx, void>;
 }
 
-/** UTF-16 units of a note of progress that are kept. */
+/** UTF-16 units of a progress note that are stored; the rest is cut off. */
 const longestNote = 1_000;
 
-/** Its methods may be destructured. */
-export function runningTask({ record, kwargs, context, ...offer }: TaskContextHost): RunningTask {
+/** Builds a `RunningTask`. Its methods may be destructured. */
+export function runningTask({ record, kwargs, context, ...host }: TaskContextHost): RunningTask {
   return {
     id: record.id,
     generationId: record.generationId,
@@ -50,30 +60,30 @@ export function runningTask({ record, kwargs, context, ...offer }: TaskContextHo
     kwargs,
     context,
     get signal() {
-      return offer.signal();
+      return host.signal();
     },
     progress: (n, note) => {
       if (!Number.isFinite(n)) throw new TypeError(`progress: expected a finite number, got ${String(n)}`);
-      offer.noteProgress(n, note === undefined ? null : beginning(String(note), longestNote));
+      host.noteProgress(n, note === undefined ? null : beginning(String(note), longestNote));
     },
-    within: (tx) => ({ complete: (result) => offer.completeWithin(tx, result) }),
+    within: (tx) => ({ complete: (result) => host.completeWithin(tx, result) }),
   };
 }
 
-/** An AbortController that is made when somebody asks for its signal: most handlers never do. */
+/** An AbortController that is created when its signal is first read: most functions never read it. */
 export class LazyAbort {
-  readonly #inside: Running;
+  readonly #task: CurrentTask;
   #controller: AbortController | undefined;
   #aborted: { reason: unknown } | undefined;
 
-  constructor(inside: Running) {
-    this.#inside = inside;
+  constructor(task: CurrentTask) {
+    this.#task = task;
   }
 
-  /** Its listeners run as the task that they are of, whoever aborts it. */
+  /** The signal's listeners run in the context of its task: `currentTask()` works there. */
   abort(reason: unknown): void {
     this.#aborted ??= { reason };
-    inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)));
+    inRootContext(() => runAs(this.#task, () => this.#controller?.abort(reason)));
   }
 
   get signal(): AbortSignal {
@@ -85,27 +95,30 @@ export class LazyAbort {
   }
 }
 
-/** What can say which task is running: it is asked only by handlers that ask. */
-interface Running {
+/** The attempt, which builds the `RunningTask` when a function first calls `currentTask()`. */
+interface CurrentTask {
   readonly current: RunningTask;
 }
 
-const running = processGlobal("running", () => new AsyncLocalStorage<Running>());
+const running = processGlobal("running", () => new AsyncLocalStorage<CurrentTask>());
 
-/** The task that is running here. @throws NotInTaskError outside of a worker's run. */
+/**
+ * The task whose function is running in this async context.
+ * @throws NotInTaskError outside of a task that a worker runs
+ */
 export function currentTask<C = unknown>(): RunningTask<C> {
-  const inside = running.getStore();
-  if (inside === undefined) throw new NotInTaskError();
-  return inside.current as RunningTask<C>;
+  const task = running.getStore();
+  if (task === undefined) throw new NotInTaskError();
+  return task.current as RunningTask<C>;
 }
 
 /**
- * Calls `fn` with the running task that `inside` tells of. What it enters in other async contexts (`enterWith`) stays with it:
- * whoever is called next in the same tick would be there too.
+ * Calls `fn` so that `currentTask()` returns this task. A resource of its own keeps every context that `fn` enters with
+ * `enterWith` (a tracer's span, a tenant) away from the functions that start after it in the same tick.
  */
-export function runAs<T>(inside: Running, fn: () => T): T {
+export function runAs<T>(task: CurrentTask, fn: () => T): T {
   return new AsyncResource("dbq-ts.task").runInAsyncScope(() => {
-    running.enterWith(inside);
+    running.enterWith(task);
     return fn();
   });
 }

@@ -1,4 +1,4 @@
-/** The worker: registers itself, keeps its dispatcher filled, and leaves nothing behind when it stops. */
+/** The worker: registers itself, runs a dispatcher and the maintenance, and unregisters when it stops. */
 import { randomBytes } from "node:crypto";
 import {
   type ReadWorkerOptions,
@@ -18,11 +18,14 @@ import { WorkerEmitter } from "./events.ts";
 import { type Executors, openExecutors } from "./executor.ts";
 import { Maintenance } from "./maintenance.ts";
 
-/** Milliseconds that a stop goes on trying to write what has ended, once its grace is over and the database fails. */
+/** Milliseconds for which a stop retries to settle once its grace is over; also the limit of each step of a stop. */
 const finalWriteMs = 5_000;
 
-/** Milliseconds after a failed try to register anew. */
-const registerAgain = 1_000;
+/** Milliseconds after a failed try to register again. */
+const registerAgainMs = 1_000;
+
+/** Milliseconds between two checks of `idle` for the work of other processes. */
+const idlePollMs = 100;
 
 /** A worker between its start and its stop. */
 interface Run {
@@ -30,12 +33,12 @@ interface Run {
   dispatcher: Dispatcher;
   changeListener: ChangeListener;
   maintenance: Maintenance;
-  /** What takes the start back, in the order of the start. */
+  /** The steps that undo the start, in the order of the start: a stop runs them backwards. */
   undo: (() => unknown)[];
 }
 
 /**
- * Runs the tasks of one or several queues. It installs no signal handlers: that is the app's business, or the CLI's.
+ * Runs the tasks of one or several queues of a database. Installs no signal handlers: stop it in your own.
  *
  * Events: see `WorkerEvents`. A listener that throws is reported and changes nothing.
  */
@@ -44,14 +47,14 @@ export class Worker<C = unknown> extends WorkerEmitter {
   readonly #internals: QueueInternals;
   readonly #options: ReadWorkerOptions;
   #run: Run | undefined;
-  /** Starts and stops happen one after the other, in the order of their calls; this is the last of them. */
+  /** Starts and stops run one after another, in the order of their calls. This is the last one that was asked for. */
   #last: { kind: "start" | "stop"; done: Promise<void>; over: boolean } = stopped();
-  /** When the grace of the stop that was asked for ends, on the clock of `performance.now()`. */
+  /** When the grace of the current stop ends, on the clock of `performance.now()`. */
   #graceEnds = Number.POSITIVE_INFINITY;
   #graceTimer: Timer | undefined;
   #registering = false;
 
-  /** @throws TypeError for wrong options; UnregisteredFunctionError for a function of `tasks` that is not registered */
+  /** @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks` */
   constructor(queue: Queue, options?: WorkerOptions<C>) {
     super();
     this.#queue = queue;
@@ -60,12 +63,12 @@ export class Worker<C = unknown> extends WorkerEmitter {
     for (const fn of this.#options.tasks ?? []) refuseRemote(registrationOf(fn).definition);
   }
 
-  /** What `worker_id` and `dbq_workers` call it; undefined while it is not running. */
+  /** Its id in `dbq_workers` and in the column `worker_id`; undefined while it is stopped. */
   get id(): string | undefined {
     return this.#run?.id;
   }
 
-  /** How many tasks it is running. */
+  /** How many tasks it runs, with those whose outcome is not written yet. */
   get inflight(): number {
     return this.#run?.dispatcher.inflight ?? 0;
   }
@@ -73,14 +76,15 @@ export class Worker<C = unknown> extends WorkerEmitter {
   // ---- start ---------------------------------------------------------------------------------
 
   /**
-   * Resolves when it is running. May be called again, also after a stop, which it waits for.
-   * @throws DatabaseError, QueueClosedError
+   * Resolves when the worker is registered and claims tasks. May be called again; after `stop`, it waits for that
+   * first.
+   * @throws DatabaseError when the database cannot be written to; QueueClosedError
    */
   start(): Promise<void> {
     return this.#next("start", () => this.#start());
   }
 
-  /** A call that asks for what was asked for last is that same call. */
+  /** Repeated calls share the pending start or stop. */
   #next(kind: "start" | "stop", act: () => Promise<void>): Promise<void> {
     if (this.#last.kind !== kind) {
       const done = this.#last.done.catch(() => undefined).then(act);
@@ -101,8 +105,8 @@ export class Worker<C = unknown> extends WorkerEmitter {
     try {
       await this.#begin(run);
     } catch (error) {
-      await this.#unwind(run);
-      // What failed can be asked for again.
+      await this.#undo(run);
+      // The next call tries again, instead of sharing this failure.
       if (this.#last.kind === "start") this.#last = stopped();
       throw error;
     }
@@ -114,7 +118,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
     const onChange = () => {
       dispatcher.lookForWork();
-      // After the turn that this asks for: what there is to run goes first.
+      // After the cycle that this requests: running tasks goes first.
       setImmediate(() => maintenance.lookAround());
     };
     const changeListener: ChangeListener = new ChangeListener(
@@ -154,7 +158,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     });
   }
 
-  /** What it frees may be another worker's of this process, and what it ends may be awaited here: no watch tells of that. */
+  /** Watches do not report our own writes, so local workers and awaits are woken here too. */
   #newMaintenance(workerId: string): Maintenance {
     const { store, wakeups, options } = this.#internals;
     return new Maintenance({
@@ -201,13 +205,16 @@ export class Worker<C = unknown> extends WorkerEmitter {
     await this.#internals.store.register({ id, queueNames: queueName, concurrency, lease, ...thisProcess() });
   }
 
-  /** The functions may have been registered after the worker was started. */
+  /** Read for each claim: functions may be registered after the worker has started. */
   #funcs(): readonly string[] {
     const { tasks } = this.#options;
     return tasks ? tasks.map((fn) => registrationOf(fn).definition.name) : registeredNames();
   }
 
-  /** Others have taken its tasks, and deleted its row: it goes on under the same name, with what is left. */
+  /**
+   * Another process rescued its tasks and deleted its row. Aborts the lost attempts, and registers again under the same
+   * id.
+   */
   async #onDeclaredDead(): Promise<void> {
     const run = this.#run;
     if (!run || this.#registering || this.#last.kind === "stop") return;
@@ -215,13 +222,13 @@ export class Worker<C = unknown> extends WorkerEmitter {
     try {
       await run.dispatcher.ownership.check();
       const known = await this.#internals.store.workers();
-      const stillRuns = this.#run === run && this.#last.kind === "start";
-      if (stillRuns && !known.some(({ id }) => id === run.id)) await this.#register(run.id);
+      const isStillWanted = this.#run === run && this.#last.kind === "start";
+      if (isStillWanted && !known.some(({ id }) => id === run.id)) await this.#register(run.id);
       run.dispatcher.lookForWork();
     } catch (error) {
       this.reportError(error, "registering the worker again");
       // The next heartbeat, or the next claim, finds the row missing again.
-      await new Promise((resolve) => setTimeout(resolve, registerAgain).unref());
+      await new Promise((resolve) => setTimeout(resolve, registerAgainMs).unref());
     } finally {
       this.#registering = false;
     }
@@ -230,8 +237,10 @@ export class Worker<C = unknown> extends WorkerEmitter {
   // ---- stop ----------------------------------------------------------------------------------
 
   /**
-   * Claims nothing more, and resolves when what was running has ended. What has not after `grace` is handed back at once,
-   * uncharged, its signal aborted. May be called again with a shorter `grace`, which then counts.
+   * Claims no more tasks, and resolves when the running ones have ended. After `grace`, the signals of those that still
+   * run are aborted, and the tasks are handed back without a retry charged. Call it again with a shorter `grace` to
+   * hurry.
+   * @throws TypeError for a wrong option
    */
   async stop(options?: StopOptions): Promise<void> {
     const { grace } = readStopOptions(options);
@@ -243,10 +252,13 @@ export class Worker<C = unknown> extends WorkerEmitter {
 
   #shortenGrace(grace: number): void {
     this.#graceEnds = Math.min(this.#graceEnds, performance.now() + grace);
-    if (this.#run) this.#awaitGrace(this.#run);
+    if (this.#run) this.#startGrace(this.#run);
   }
 
-  #awaitGrace({ dispatcher }: Run): void {
+  /**
+   * Stops claiming; interrupts the attempts at the end of the grace, and gives them up if they cannot be settled then.
+   */
+  #startGrace({ dispatcher }: Run): void {
     dispatcher.stopClaiming();
     this.#graceTimer?.clear();
     const left = this.#graceEnds - performance.now();
@@ -261,17 +273,17 @@ export class Worker<C = unknown> extends WorkerEmitter {
   async #stop(): Promise<void> {
     const run = this.#run;
     if (run) {
-      this.#awaitGrace(run);
+      this.#startGrace(run);
       await run.dispatcher.drained();
       this.#graceTimer?.clear();
-      await this.#unwind(run);
+      await this.#undo(run);
       this.#graceTimer?.clear();
     }
     this.#graceEnds = Number.POSITIVE_INFINITY;
   }
 
-  /** Each step has the time of the last tries, no more: a database that stays locked cannot hold up a stop. */
-  async #unwind(run: Run): Promise<void> {
+  /** Undoes the start. Each step has a time limit, so that a locked database cannot block a stop. */
+  async #undo(run: Run): Promise<void> {
     for (const step of run.undo.splice(0).reverse()) {
       try {
         await limited(finalWriteMs, step);
@@ -284,21 +296,21 @@ export class Worker<C = unknown> extends WorkerEmitter {
 
   // ---- idle ----------------------------------------------------------------------------------
 
-  /** Resolves when nothing of its queues is pending or running, in any process; what is scheduled does not count. */
+  /**
+   * Resolves when no task of its queues is pending or running, in any process. Scheduled tasks do not count.
+   * @throws DatabaseError, QueueClosedError
+   */
   async idle(): Promise<void> {
     const { store } = this.#internals;
     for (;;) {
       while (this.inflight > 0) await this.#run?.dispatcher.cycleEnd();
       this.#internals.checkOpen();
       if (await store.idle(this.#options.queueName)) return;
-      await (this.#run?.dispatcher.cycleEnd(idlePoll) ??
-        new Promise((resolve) => setTimeout(resolve, idlePoll)));
+      await (this.#run?.dispatcher.cycleEnd(idlePollMs) ??
+        new Promise((resolve) => setTimeout(resolve, idlePollMs)));
     }
   }
 }
-
-/** Milliseconds between looks at work that other processes do. */
-const idlePoll = 100;
 
 function refuseRemote({ name, fn }: TaskDefinition): void {
   if (fn === undefined)

@@ -94,7 +94,7 @@ test("no more is held than starts soon, however slow the turns are", () => {
 test("none for a second, after something waited too long", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
-  pace.handedBack();
+  pace.pause();
   expect(pace.begin(outcomes(110), 0)).toBe(0);
   vi.advanceTimersByTime(999);
   expect(pace.begin(outcomes(110), 0)).toBe(0);

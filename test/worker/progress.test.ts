@@ -88,7 +88,7 @@ test("a note that cannot be written is reported, and its task goes on", async ()
     worker.on("error", (error, where) => resolve([error, where]));
   });
   const id = await queue.enqueueTask(long);
-  expect(await told).toEqual([expect.objectContaining({ code: "DBQ_DATABASE" }), "noting progress"]);
+  expect(await told).toEqual([expect.objectContaining({ code: "DBQ_DATABASE" }), "writing progress"]);
   expect(await ended(queue, id)).toMatchObject({ status: "completed", result: "done" });
 });
 
