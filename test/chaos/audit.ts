@@ -1,10 +1,10 @@
 /**
- * The audit: triggers that write down each state change of each task, in the transaction that makes it. What is in it
- * has happened, and what has happened is in it, whoever was killed when; so the checker need not believe any process.
+ * The audit: triggers that record each state change of each task in the transaction that makes it. It holds exactly
+ * what happened, whichever process was killed, so the checker need not trust any process.
  */
 import { openRaw, placeOf } from "./place/place.ts";
 
-/** One change of one row; `was…` is null for an insert, the rest for a deletion. */
+/** One change of a task's row. The `was…` columns are null for an insert, the others for a deletion. */
 export interface Move {
   seq: number;
   task: number;
@@ -14,49 +14,49 @@ export interface Move {
   status: string | null;
   wasGeneration: number | null;
   generation: number | null;
-  /** Of the row after the change. */
+  /** The worker in the row after the change. */
   worker: string | null;
   wasRetries: number | null;
   retries: number | null;
-  /** Of what runs now: whether its worker has a row. 1 or 0. */
+  /** For a task that now runs: 1 when its worker has a row, else 0. */
   registered: number | null;
 }
 
-/** A row of `dbq_workers` has come, or gone. */
+/** A row of `dbq_workers` that was inserted or deleted. */
 export interface WorkerMove {
   worker: string;
   at: number;
-  /** 1 or 0. */
+  /** 1 for an insert, 0 for a deletion. */
   came: number;
-  /** How many tasks run in its name. */
+  /** How many running tasks the worker has. */
   holds: number;
   /** Milliseconds since its last heartbeat. */
   silent: number;
   lease: number;
 }
 
-/** What a trigger writes down of a row that has changed. */
+/** What a trigger records about a changed row. */
 export interface Trigger {
   name: string;
   event: "insert" | "update" | "delete";
   table: string;
-  /** Of which changes; none: of all. */
+  /** A condition; without one, the trigger records all changes. */
   when?: string;
   columns: readonly string[];
-  /** What is written into them, in terms of `old` and `new`; a query is in parentheses. */
+  /** The values to insert, in terms of `old` and `new`. A query is in parentheses. */
   values: readonly string[];
 }
 
-/** What differs between databases in the text of an audit. */
+/** Where the SQL of an audit differs between databases. */
 export interface AuditDialect {
-  /** The type of a key that grows with each row. */
+  /** The type of an ascending key. */
   serial: string;
-  /** Milliseconds since 1970: now, and those of a column. */
+  /** Milliseconds since 1970: the current time, and that of a column. */
   now: string;
   millis: (time: string) => string;
   /** Whether a column has changed. */
   differs: (column: string) => string;
-  /** The statements that make a trigger which inserts `into` a table. */
+  /** The statements that create a trigger which inserts into the table `into`. */
   trigger: (trigger: Trigger, into: string) => string[];
 }
 
@@ -122,7 +122,7 @@ const tables = ({ serial }: AuditDialect): string[] => [
   `create table orders (seq ${serial}, name text not null)`,
 ];
 
-/** Begins an audit. `effects` is for what handlers do in their own transactions, `orders` for the enqueuers. */
+/** Creates the audit. `effects` is for what handlers do in their own transactions, `orders` for the enqueuers. */
 export async function audit(database: string): Promise<void> {
   const { audit: dialect } = placeOf(database);
   const triggers = [

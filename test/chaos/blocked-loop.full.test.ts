@@ -1,6 +1,6 @@
 /**
- * Invariant: a worker whose event loop is blocked lives. Its heartbeat does not need the loop, so what it runs is not run a
- * second time, however many leases the handler blocks for.
+ * Invariant: a worker whose event loop is blocked is alive. Its heartbeat does not need the event loop, so its tasks do
+ * not run a second time, however many leases the handler blocks for.
  */
 import { expect, test } from "vitest";
 import { stage } from "../fixtures/processes.ts";
@@ -8,7 +8,7 @@ import { block, quick } from "../fixtures/tasks.ts";
 import { onLinux, patient } from "./linux.ts";
 
 onLinux("an event loop that is blocked for three leases", () => {
-  test("is not taken for dead by a worker beside it", patient, async () => {
+  test("a worker with a blocked event loop is not rescued by a worker beside it", patient, async () => {
     const { ledger, queue, worker } = await stage();
     const lease = 1_000;
     const blocked = await worker({ lease, concurrency: 1 });
@@ -25,7 +25,7 @@ onLinux("an event loop that is blocked for three leases", () => {
     expect(ledger.entries("start")).toHaveLength(1);
     expect(ledger.entries("rescued")).toEqual([]);
     expect(await queue.listAttempts(id)).toEqual([]);
-    // The one beside it did look: a death it would have seen.
+    // The second worker does look for dead workers: it finds this death.
     await blocked.kill();
     await queue.awaitTaskCompletion(await queue.enqueueTask(quick), { timeout: "20s" });
     expect(ledger.entries("start").at(-1)?.pid).toBe(other.pid);

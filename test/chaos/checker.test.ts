@@ -1,6 +1,6 @@
 /**
- * Invariant: the checker of the chaos tests finds no fault with a history in which all went well, and names each promise
- * when it alone is broken.
+ * Invariant: the checker of the chaos tests accepts a correct history, and for each promise names exactly that promise
+ * when a history breaks it.
  */
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../fixtures/ledger.ts";
@@ -15,7 +15,7 @@ const broken = (history: Fabrication, how: Expected = expected) =>
 
 const first = <T>(items: readonly T[], matches: (item: T) => boolean): T => {
   const found = items.find(matches);
-  if (found === undefined) throw new Error("the healthy history has nothing of the kind");
+  if (found === undefined) throw new Error("the correct history has no such entry");
   return found;
 };
 
@@ -31,25 +31,25 @@ function without<T>(items: T[], matches: (item: T) => boolean): void {
 /** The task that was retried, died with a worker, and failed. */
 const failedTask = ({ tasks }: Fabrication) => first(tasks, ({ status }) => status === "failed");
 
-/** One way to break each promise, and as few others as can be: none. */
+/** For each promise, a change of the history that breaks this promise and no other. */
 const breaks: Record<string, (history: Fabrication) => void> = {
-  "an acknowledged task is there": ({ entries }) =>
+  "an acknowledged task exists": ({ entries }) =>
     void entries.push(line("acknowledged", { task: 99, note: "single:9:8:1" })),
-  "an enqueue is told the id of its own task": ({ entries }) =>
+  "an enqueue returns the id of its own task": ({ entries }) =>
     void entries.push(line("acknowledged", { task: 1, note: "single:9:8:1" })),
-  "no task is deleted unasked": ({ moves }) => {
+  "no task is deleted without a request": ({ moves }) => {
     const last = first(moves.toReversed(), ({ task }) => task === 1);
     moves.push({ ...last, wasStatus: "completed", status: null, wasGeneration: 3, generation: null });
   },
-  "an id is given to one task": ({ moves }) => again(moves, ({ task }) => task === 1),
-  "everything comes to an end": ({ tasks }) => {
+  "an id is used for one task": ({ moves }) => again(moves, ({ task }) => task === 1),
+  "every task ends": ({ tasks }) => {
     first(tasks, ({ id }) => id === 1).status = "pending";
   },
-  "what was rolled back left no trace": ({ tasks }) => {
+  "a rolled-back transaction leaves no trace": ({ tasks }) => {
     first(tasks, ({ id }) => id === 1).requestId = "rolled:9:0";
   },
-  "a transaction's task and its order are there together": ({ orders }) => void orders.pop(),
-  "a batch is there whole or not at all": ({ tasks }) => {
+  "an app's order and its task exist together": ({ orders }) => void orders.pop(),
+  "a batch exists as a whole or not at all": ({ tasks }) => {
     for (const task of tasks) if (task.requestId?.startsWith("batch")) task.requestId = "batch:9:0:3";
   },
 
@@ -57,7 +57,7 @@ const breaks: Record<string, (history: Fabrication) => void> = {
     const move = moveOf(history, isPromotion);
     move.wasGeneration = move.generation;
   },
-  "a task moves only as it may": ({ moves }) => {
+  "a task only makes allowed changes of state": ({ moves }) => {
     const last = first(moves.toReversed(), ({ task }) => task === 1);
     moves.push({ ...last, wasStatus: "completed", status: "scheduled", wasGeneration: 3, generation: 4 });
   },
@@ -65,50 +65,49 @@ const breaks: Record<string, (history: Fabrication) => void> = {
     const last = first(moves.toReversed(), ({ task }) => task === 1);
     moves.push({ ...last, wasStatus: "pending", status: "cancelled", wasGeneration: 3, generation: 4 });
   },
-  "an outcome that a worker tells of was accepted": ({ entries }) =>
+  "a worker reports only accepted outcomes": ({ entries }) =>
     void entries.push(line("completed", { task: 1, generation: 9 })),
-  "an outcome is told of once": ({ entries }) => again(entries, told("failed")),
-  "what a handler does in the transaction of its completion is done once": ({ effects }) =>
+  "a worker reports an outcome once": ({ entries }) => again(entries, told("failed")),
+  "a handler's write in the transaction of its completion happens once": ({ effects }) =>
     void effects.push(...effects),
-  "a task that failed has a reason, and one that completed has none": (history) => {
+  "a failed task has an error, and a completed one has none": (history) => {
     failedTask(history).error = null;
   },
 
-  "no generation of a task is started twice": ({ entries }) => again(entries, told("start")),
-  "what starts was claimed by who starts it": ({ entries }) => {
+  "no generation of a task starts twice": ({ entries }) => again(entries, told("start")),
+  "a worker starts only tasks that it claimed": ({ entries }) => {
     first(entries, told("start")).pid = 12;
   },
-  "what completes was started": ({ entries }) => without(entries, told("start")),
-  "an attempt is recorded unless it completed or was refunded": ({ attempts }) =>
+  "only a started attempt completes": ({ entries }) => without(entries, told("start")),
+  "an attempt is recorded unless it completed or was handed back": ({ attempts }) =>
     without(attempts, ({ outcome }) => outcome === "crashed"),
-  "what is recorded is an attempt that has ended so": ({ attempts }) =>
+  "a recorded attempt has ended as recorded": ({ attempts }) =>
     void attempts.push({ task: 1, generation: 9, outcome: "crashed", error: null }),
   "no attempt is recorded twice": ({ attempts }) => again(attempts, ({ outcome }) => outcome === "crashed"),
-  "no attempt fails but as planned": ({ attempts }) => {
+  "no attempt fails unless planned": ({ attempts }) => {
     first(attempts, ({ outcome }) => outcome === "failed").error = "database is locked";
   },
-  "the retries are the charged attempts, and within the limit": (history) => {
+  "the retry count is the number of charged attempts, within the limit": (history) => {
     failedTask(history).retries = 1;
   },
-  "only what is claimed, crashed or failed is charged": (history) => {
+  "only a crashed or failed attempt is charged": (history) => {
     const { id } = Object.assign(failedTask(history), { retries: 3, maxRetries: 3 });
     moveOf(history, (move) => move.task === id && isPromotion(move)).wasRetries = 0;
   },
 
-  "nothing runs without a living worker": ({ workers }) => void workers.push(names.dying),
-  "only a worker that has a row claims": (history) => {
+  "nothing runs without a live worker": ({ workers }) => void workers.push(names.dying),
+  "only a registered worker claims": (history) => {
     moveOf(history, isClaim).registered = 0;
   },
-  "a worker that registers has no task yet": ({ workerMoves }) => {
+  "a worker holds no task when it registers": ({ workerMoves }) => {
     first(workerMoves, ({ came }) => came === 1).holds = 1;
   },
-  "nobody is taken for dead who has beaten within his lease": ({ workerMoves }) => {
+  "no worker is rescued within its lease": ({ workerMoves }) => {
     first(workerMoves, ({ came, worker }) => came === 0 && worker === names.steady).holds = 1;
   },
-  "only a worker that stops hands back uncharged": ({ entries }) => without(entries, told("stopping")),
-  "no process ended by itself, and none was refused": ({ entries }) =>
-    void entries.push(line("died", { note: "13" })),
-  "the database is whole": (history) => {
+  "only a stopping worker hands back uncharged": ({ entries }) => without(entries, told("stopping")),
+  "no process dies, fails or is refused": ({ entries }) => void entries.push(line("died", { note: "13" })),
+  "the database is intact": (history) => {
     history.integrity = "row 1 missing from index dbq_tasks_claim";
   },
   "the write-ahead log is within bounds": (history) => {
@@ -116,15 +115,15 @@ const breaks: Record<string, (history: Fabrication) => void> = {
   },
 };
 
-test("a history in which all went well breaks no promise", () => {
+test("a correct history breaks no promise", () => {
   expect(judge(healthy(), expected)).toEqual([]);
 });
 
-test("each promise is broken below", () => {
+test("each promise has a history that breaks it", () => {
   expect(Object.keys(breaks)).toEqual(promiseNames);
 });
 
-describe("the checker names, and nothing else:", () => {
+describe("the checker names the broken promise and no other", () => {
   test.each(Object.entries(breaks))("%s", (promise, breakIt) => {
     const history = healthy();
     breakIt(history);
@@ -132,14 +131,14 @@ describe("the checker names, and nothing else:", () => {
   });
 });
 
-describe("what a scenario expects is no fault:", () => {
+describe("the checker accepts what a scenario expects", () => {
   const excused: Record<string, Expected> = {
-    "no task is deleted unasked": { mayBeDeleted: (task) => task === 1 },
-    "everything comes to an end": { ended: false },
-    "no attempt fails but as planned": { mayFail: ({ error }) => error === "database is locked" },
-    "nothing runs without a living worker": { living: [names.dying] },
-    "nobody is taken for dead who has beaten within his lease": { mayDie: () => true },
-    "no process ended by itself, and none was refused": { allowed: ({ note }) => note === "13" },
+    "no task is deleted without a request": { mayBeDeleted: (task) => task === 1 },
+    "every task ends": { ended: false },
+    "no attempt fails unless planned": { mayFail: ({ error }) => error === "database is locked" },
+    "nothing runs without a live worker": { living: [names.dying] },
+    "no worker is rescued within its lease": { mayDie: () => true },
+    "no process dies, fails or is refused": { allowed: ({ note }) => note === "13" },
     "the write-ahead log is within bounds": { wal: 2 ** 30 },
   };
 
@@ -150,11 +149,11 @@ describe("what a scenario expects is no fault:", () => {
   });
 });
 
-test("what a claim without an answer took, or one ahead of the slots, is handed back by whoever runs on, and what was started is not", () => {
+test("a task claimed ahead, or by a claim whose answer was lost, may be handed back uncharged by a running worker unless it was started", () => {
   const history = healthy();
   const handedBack = moveOf(history, (move) => endsAttempt(move) && isRefund(move));
   without(history.entries, told("stopping"));
-  const promise = "only a worker that stops hands back uncharged";
+  const promise = "only a stopping worker hands back uncharged";
   expect(broken(history, { ...expected, unanswered: true })).toEqual([promise]);
   history.ahead = true;
   expect(broken(history)).toEqual([promise]);
@@ -166,40 +165,40 @@ test("what a claim without an answer took, or one ahead of the slots, is handed 
   expect(broken(history)).toEqual([]);
 });
 
-describe("a defect that the field knows:", () => {
-  test("a stale outcome was accepted", () => {
+describe("the checker finds known defects of task queues", () => {
+  test("an accepted stale outcome", () => {
     const history = healthy();
     const { id } = failedTask(history);
-    // Who was taken for dead comes back, and completes the attempt that another one has begun.
+    // A worker that was declared dead comes back and completes an attempt that another worker has begun.
     const settled = first(history.moves.toReversed(), ({ task }) => task === id);
     settled.status = "completed";
     history.entries.push(line("completed", { pid: 13, task: id, generation: 6 }));
-    expect(broken(history)).toContain("an outcome that a worker tells of was accepted");
+    expect(broken(history)).toContain("a worker reports only accepted outcomes");
   });
 
-  test("a crash is free, so that a poison task goes on for ever", () => {
+  test("a crash that charges nothing, so that a poison task runs for ever", () => {
     const history = healthy();
     const task = failedTask(history);
     const crash = moveOf(history, ({ worker, status }) => worker === names.dying && status === "pending");
     crash.retries = crash.wasRetries;
     task.retries = 1;
     without(history.attempts, ({ outcome }) => outcome === "crashed");
-    expect(broken(history)).toEqual(["only a worker that stops hands back uncharged"]);
+    expect(broken(history)).toEqual(["only a stopping worker hands back uncharged"]);
   });
 
-  test("a rescued task waits for ever", () => {
+  test("a rescued task that never runs again", () => {
     const history = healthy();
     const task = failedTask(history);
     task.status = "running";
-    expect(broken(history)).toEqual(["everything comes to an end", "nothing runs without a living worker"]);
+    expect(broken(history)).toEqual(["every task ends", "nothing runs without a live worker"]);
   });
 });
 
-test("what is told of a broken promise is its name, its case, and the story of the task", () => {
+test("the error names the broken promise, its cases and the events of the task", () => {
   const history = healthy();
   again(history.entries, told("start"));
   const tell = () => demand(history, expected);
-  expect(tell).toThrow("no generation of a task is started twice: not so in 1 cases");
+  expect(tell).toThrow("no generation of a task starts twice: violated in 1 cases");
   expect(tell).toThrow(/\n {4}{"what":"start".*"task":1/);
   expect(tell).toThrow(/\n {6}{"at":\d+,"move":{.*"status":"completed"/);
 });

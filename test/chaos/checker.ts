@@ -1,6 +1,6 @@
 /**
- * The one judge of all chaos tests: given what has happened, what the processes say, and what is there in the end, it
- * says which promises were broken. It knows nothing of how a scenario came about.
+ * The checker of all chaos tests. From the audit, the event log and the final content of the database it tells which
+ * promises were broken. It does not know the scenario.
  */
 import type { Entry } from "../fixtures/ledger.ts";
 import type { History, TaskRow } from "./history.ts";
@@ -12,7 +12,7 @@ import { workers } from "./promises/workers.ts";
 
 export type { Expected } from "./promises/finder.ts";
 
-/** A promise that was broken, and the first cases of it. */
+/** A broken promise, and the first cases of it. */
 export interface Violation {
   promise: string;
   cases: string[];
@@ -21,10 +21,10 @@ export interface Violation {
 
 const promises: Promises = { ...enqueues, ...moves, ...attempts, ...workers };
 
-/** The names of all promises, in the order in which they are looked at. */
+/** The names of all promises, in the order in which they are checked. */
 export const promiseNames = Object.keys(promises);
 
-/** The promises that were broken; none, when all is well. */
+/** The broken promises; none when the history is correct. */
 export function judge(history: History, expected: Expected = {}): Violation[] {
   return Object.entries(promises).flatMap(([promise, find]) => {
     const cases = find(history, expected);
@@ -33,7 +33,7 @@ export function judge(history: History, expected: Expected = {}): Violation[] {
   });
 }
 
-/** All that happened to the task that a case is about. */
+/** All events of the task that a case is about. */
 function storyOf({ moves, entries }: History, found: unknown): string {
   const { task, id } = (typeof found === "object" ? (found ?? {}) : {}) as Partial<TaskRow & Entry>;
   const about = task ?? id;
@@ -44,12 +44,12 @@ function storyOf({ moves, entries }: History, found: unknown): string {
   return `\n${story.map((event) => `      ${JSON.stringify(event)}`).join("\n")}`;
 }
 
-/** @throws an error that names each broken promise, with its first cases and their tasks' stories */
+/** @throws Error that names each broken promise, with its first cases and the events of their tasks */
 export function demand(history: History, expected?: Expected): void {
   const broken = judge(history, expected);
   if (broken.length === 0) return;
   const told = broken.map(
-    ({ promise, cases, count }) => `  ${promise}: not so in ${count} cases\n    ${cases.join("\n    ")}`,
+    ({ promise, cases, count }) => `  ${promise}: violated in ${count} cases\n    ${cases.join("\n    ")}`,
   );
   throw new Error(`broken promises:\n${told.join("\n")}`);
 }

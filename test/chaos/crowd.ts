@@ -1,4 +1,4 @@
-/** Workers and enqueuers that go about their business while something is done to them, or to what they stand on. */
+/** A load of workers and enqueuers, which a scenario kills, pauses or otherwise disturbs. */
 import { deepStrictEqual } from "node:assert/strict";
 import type { EnqueuerOptions } from "../fixtures/enqueuer.ts";
 import type { Child, ChildOptions, Scene, StartOptions } from "../fixtures/scene.ts";
@@ -12,16 +12,16 @@ export interface CrowdOptions {
   enqueuers: number;
   worker?: ChildOptions;
   enqueuing?: Partial<EnqueuerOptions>;
-  /** How a process of theirs is started. */
+  /** How its processes are started. */
   how?: () => StartOptions;
 }
 
 export class Crowd {
   readonly workers: Child[] = [];
   readonly enqueuers: Child[] = [];
-  /** The processes of workers that were killed, and when. */
+  /** The processes of killed workers, and when they were killed. */
   readonly killed = new Map<number, number>();
-  /** How each worker was started, by its process. */
+  /** The options that each worker process was started with. */
   readonly hows = new Map<number, StartOptions>();
   readonly #scene: Scene;
   readonly #options: CrowdOptions;
@@ -31,7 +31,7 @@ export class Crowd {
     this.#options = options;
   }
 
-  /** Begins an audit, and resolves when each worker is ready and the first tasks have begun. */
+  /** Creates the audit, and resolves when each worker is ready and the first task has started. */
   static async start(scene: Scene, options: CrowdOptions): Promise<Crowd> {
     await audit(scene.database);
     const crowd = new Crowd(scene, options);
@@ -47,7 +47,7 @@ export class Crowd {
     this.enqueuers.push(this.#scene.start("enqueuer.ts", [options], how?.()));
   }
 
-  /** Does not wait until it is ready: it may be the next one to be killed. */
+  /** Does not wait until the worker is ready: it may be killed before. */
   startWorker(): void {
     const { worker = {}, how } = this.#options;
     this.workers.push(this.#scene.start("worker.ts", [worker], how?.()));
@@ -61,7 +61,7 @@ export class Crowd {
     return worker;
   }
 
-  /** Kills one of the workers: any, or the one of this process. */
+  /** Kills the worker with this pid, or a random one. */
   async killWorker(random: () => number, pid?: number): Promise<Child> {
     const any = Math.floor(this.workers.length * random());
     const index = pid === undefined ? any : this.workers.findIndex((worker) => worker.pid === pid);
@@ -75,7 +75,7 @@ export class Crowd {
     await victim.kill();
   }
 
-  /** Lets everything come to its end, and stops them. */
+  /** Stops the enqueuers, waits until all tasks have ended, and stops the workers. */
   async rest(): Promise<History> {
     await stopAll(this.enqueuers);
     await comeToRest(this.#scene);
@@ -83,16 +83,16 @@ export class Crowd {
     return historyOf(this.#scene);
   }
 
-  /** @throws when somebody was taken for dead who was not */
+  /** @throws Error when a live worker was rescued */
   demandInnocent({ moves, entries }: History): void {
     const wronged = moves.filter((move) => isCrash(move) && !this.killed.has(pidOf(move)));
-    deepStrictEqual(wronged, [], "only a worker that was killed is taken for dead");
+    deepStrictEqual(wronged, [], "only killed workers are rescued");
     const lost = entries.filter(({ what }) => what === "lost");
-    deepStrictEqual(lost, [], "no living worker loses a task");
+    deepStrictEqual(lost, [], "no live worker loses a task");
   }
 }
 
-/** Somebody found its worker dead: charged, and pending again at once. What throws is scheduled, by its backoff. */
+/** A rescue: charged, and pending again at once. A failed attempt becomes scheduled, by its backoff. */
 export const isCrash = ({ wasStatus, status, wasRetries, retries }: Move): boolean =>
   wasStatus === "running" && status === "pending" && (retries ?? 0) > (wasRetries ?? 0);
 

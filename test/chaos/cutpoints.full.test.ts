@@ -1,6 +1,6 @@
 /**
- * Invariant: that of crashpoints.full.test.ts, on a server: whichever statement a process is killed before, with, or after, what
- * it had begun is undone, or as if it had lived, and the queue heals.
+ * Invariant: that of crashpoints.full.test.ts, on a server. Whichever statement a process is killed before, during or
+ * after, its transaction is rolled back or committed as a whole, and the queue heals.
  */
 import { mysqlServer } from "../support/mysql.ts";
 import { postgresServer } from "../support/postgres.ts";

@@ -1,7 +1,7 @@
 /**
- * Invariant: while the disk is full, enqueues are refused with a DatabaseError and are not there, and nothing that was
- * acknowledged is lost. Workers do not end; what their handlers finish meanwhile is settled once there is room again,
- * without a second run, and within seconds they are at work as before.
+ * Invariant: while the disk is full, enqueues are refused with a DatabaseError and write nothing, and nothing
+ * acknowledged is lost. Workers keep running. Outcomes from that time are settled once there is room, without a second
+ * run, and within seconds all workers run tasks again.
  */
 import { diskfull } from "./scenarios/diskfull.ts";
 import { proves } from "./told.ts";

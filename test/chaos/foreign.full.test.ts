@@ -1,6 +1,6 @@
 /**
- * Invariant: other programs may read, lock, copy and rebuild the file, for longer than a lease too. No worker ends or is
- * taken for dead, no task is charged, nobody is told that the database is busy, and the write-ahead log is cut back after.
+ * Invariant: other programs may read, lock, copy and rebuild the file, for longer than a lease too. No worker exits or
+ * is rescued, no task is charged, no caller gets a "busy" error, and the write-ahead log shrinks again.
  */
 import { foreign } from "./scenarios/foreign.ts";
 import { proves } from "./told.ts";

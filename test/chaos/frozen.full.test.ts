@@ -1,6 +1,6 @@
 /**
- * Invariant: when nobody could beat, because all were frozen together or because somebody held the write lock, nobody is
- * taken for dead: no task is run a second time, and none is charged.
+ * Invariant: when no worker could send a heartbeat, because all were frozen together or another process held the write
+ * lock, no worker is rescued: no task runs a second time, and none is charged.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
@@ -13,7 +13,7 @@ import { onLinux, patient } from "./linux.ts";
 
 const lease = 1_000;
 
-/** Two workers of a short lease, each with a task that does not end. */
+/** Two workers with a short lease, each with a task that does not end. */
 async function busyPair(all: Stage) {
   const workers = await Promise.all([1, 2].map(() => all.worker({ lease, concurrency: 1 })));
   const ids = await all.queue.enqueueTasks([[hang], [hang]]);
@@ -22,7 +22,7 @@ async function busyPair(all: Stage) {
   return { workers, ids };
 }
 
-/** Waits until each worker has beaten so often from now on. */
+/** Waits until each worker has sent this many heartbeats from now on. */
 async function beats({ queue }: Stage, count: number): Promise<void> {
   const before = new Map((await queue.listWorkers()).map(({ id, beat }) => [id, beat]));
   await until(async () => {
@@ -31,14 +31,14 @@ async function beats({ queue }: Stage, count: number): Promise<void> {
   });
 }
 
-/** Between so many beats each has looked at the other: a suspicion would have had its effect. */
+/** After this many heartbeats each worker has looked at the other: a suspicion would have had its effect. */
 async function unharmed(all: Stage, ids: readonly number[]) {
   const { queue, ledger } = all;
   write(ledger.path, "on again");
   await beats(all, 5);
   const told = ledger.entries();
   const rescued = told.filter(({ what }) => what === "rescued");
-  expect(rescued, `the ledger: ${JSON.stringify(told, null, 1)}`).toEqual([]);
+  expect(rescued, `the event log: ${JSON.stringify(told, null, 1)}`).toEqual([]);
   expect(ledger.entries("start")).toHaveLength(2);
   for (const id of ids) {
     expect(await queue.getTask(id)).toMatchObject({ status: "running", generationId: 2, retryCount: 0 });
@@ -47,8 +47,8 @@ async function unharmed(all: Stage, ids: readonly number[]) {
   expect(await queue.listWorkers()).toHaveLength(2);
 }
 
-onLinux("workers that could not beat", () => {
-  test("frozen together for longer than a lease, they wake and go on", patient, async () => {
+onLinux("workers that could not send heartbeats", () => {
+  test("workers that were frozen together for longer than a lease keep their tasks", patient, async () => {
     const all = await stage();
     const { workers, ids } = await busyPair(all);
     for (const { signal } of workers) signal("SIGSTOP");
@@ -58,7 +58,7 @@ onLinux("workers that could not beat", () => {
   });
 
   test(
-    "while somebody held the write lock for longer than a lease, they wait and go on",
+    "workers wait while another process holds the write lock for longer than a lease, and keep their tasks",
     patient,
     async () => {
       const all = await stage();

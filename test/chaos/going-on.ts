@@ -1,4 +1,4 @@
-/** How all go on when a server was away for a moment, or ended their connections. */
+/** Measures how fast all processes go on after a server was down or ended their connections. */
 import { deepStrictEqual } from "node:assert/strict";
 import type { Entry } from "../fixtures/ledger.ts";
 import { failsByLoss } from "./conflicts.ts";
@@ -6,23 +6,23 @@ import { type Crowd, isCrash, pidOf } from "./crowd.ts";
 import type { History } from "./history.ts";
 import { type Figure, spread } from "./scenario.ts";
 
-/** What counts as going on. */
+/** A sign that a process goes on. */
 interface Sign {
   name: string;
-  /** Milliseconds that it may take. */
+  /** The longest times allowed, in milliseconds. */
   most: { p99?: number; max: number };
-  /** Of each of these processes, when it gave a sign, in the order of time. */
+  /** The processes, and the time of each sign, in order of time. */
   pids: readonly number[];
   given: readonly { pid: number; at: number }[];
 }
 
-/** From each moment on, until each of them gave a sign again. @throws when one never did */
+/** For each moment and each process, the time until its next sign. @throws Error when there is none */
 function again({ name, most, pids, given }: Sign, moments: readonly number[]): Figure[] {
   const next = moments.flatMap((moment) =>
     pids.map((pid) => ({ moment, pid, at: given.find((sign) => sign.pid === pid && sign.at > moment)?.at })),
   );
   const never = next.filter(({ at }) => at === undefined);
-  deepStrictEqual(never, [], `${name}: each of them goes on`);
+  deepStrictEqual(never, [], `${name}: each process goes on`);
   return spread(
     name,
     next.map(({ at = 0, moment }) => at - moment),
@@ -30,7 +30,7 @@ function again({ name, most, pids, given }: Sign, moments: readonly number[]): F
   );
 }
 
-/** What the loss costs: `moments` is when each was, `most` how long all may take to go on. */
+/** The effects of the losses at `moments`; `most` is how long the processes may take to go on. */
 export function goingOn(
   history: History,
   { workers, enqueuers }: Crowd,
@@ -48,16 +48,21 @@ export function goingOn(
   const claimed = claims.map((move) => ({ pid: pidOf(move), at: move.at }));
   return [
     { name: "tasks", value: tasks.length },
-    { name: "enqueues that failed", value: entries.filter(({ what }) => what === "refused").length },
-    { name: "attempts that failed so", value: attempts.filter(failsByLoss).length },
-    { name: "attempts lost by living workers", value: moves.filter(isCrash).length },
-    ...again({ name: "until a claim", most, pids: working, given: claimed }, moments),
+    { name: "failed enqueues", value: entries.filter(({ what }) => what === "refused").length },
+    { name: "attempts failed by a lost connection", value: attempts.filter(failsByLoss).length },
+    { name: "rescued attempts of live workers", value: moves.filter(isCrash).length },
+    ...again({ name: "until the next claim", most, pids: working, given: claimed }, moments),
     ...again(
-      { name: "until an enqueue", most, pids: enqueuing, given: entries.filter(told(/^(single|batch)/)) },
+      {
+        name: "until the next enqueue",
+        most,
+        pids: enqueuing,
+        given: entries.filter(told(/^(single|batch)/)),
+      },
       moments,
     ),
     ...again(
-      { name: "until a transaction", most, pids: enqueuing, given: entries.filter(told(/^order/)) },
+      { name: "until the next transaction", most, pids: enqueuing, given: entries.filter(told(/^order/)) },
       moments,
     ),
   ];

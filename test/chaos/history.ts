@@ -1,4 +1,4 @@
-/** What there is to judge when a scenario has come to rest. */
+/** What the checker judges, read when a scenario's queue has been drained. */
 import type { Entry } from "../fixtures/ledger.ts";
 import type { Scene } from "../fixtures/scene.ts";
 import type { Move, WorkerMove } from "./audit.ts";
@@ -25,25 +25,25 @@ export interface AttemptRow {
 }
 
 export interface History {
-  /** The ledger: what the processes say. */
+  /** The event log: what the processes report. */
   entries: readonly Entry[];
-  /** The audit: what has happened. */
+  /** The audit: what happened to the tasks. */
   moves: readonly Move[];
   /** The audit of the workers. */
   workerMoves: readonly WorkerMove[];
   tasks: readonly TaskRow[];
   attempts: readonly AttemptRow[];
-  /** What handlers did in the transaction of their task's completion, as the ids of those tasks. */
+  /** The ids of tasks whose handlers wrote in the transaction of their completion. */
   effects: readonly number[];
-  /** What enqueuers wrote in the transaction of an enqueue, as the `requestId` of its tasks. */
+  /** The `requestId` of each order that an enqueuer wrote in the transaction of its enqueue. */
   orders: readonly string[];
   /** The ids of `dbq_workers`. */
   workers: readonly string[];
-  /** What the database says of itself: "ok", or what is wrong. */
+  /** The result of the database's own check: "ok", or a description of the damage. */
   integrity: string;
-  /** Bytes of the write-ahead log beside the file; 0 on a server. */
+  /** The size of the write-ahead log in bytes; 0 on a server. */
   wal: number;
-  /** On a server workers claim ahead of their slots, and hand back what finds none. */
+  /** On a server, workers claim ahead of their slots, and hand back tasks that get none. */
   ahead: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Invariant: a task whose enqueue was acknowledged is in the database, whatever becomes of the process that enqueued it; a
- * batch is there whole or not at all, and so are an order of the app's and its task.
+ * Invariant: a task whose enqueue was acknowledged is in the database, whatever happens to the process that enqueued
+ * it. A batch is there as a whole or not at all, and so are an app's order and its task.
  */
 import { expect, test } from "vitest";
 import { stage } from "../fixtures/processes.ts";
@@ -10,14 +10,18 @@ import { historyOf } from "./history.ts";
 import { onLinux, patient } from "./linux.ts";
 
 onLinux("an enqueuer that is killed", () => {
-  test.each([1, 60, 200])("after %i acknowledged tasks: none is lost", patient, async (acknowledged) => {
-    const scene = await stage();
-    await audit(scene.database);
-    const enqueuer = scene.start("enqueuer.ts", [{ count: 100_000 }]);
-    await scene.ledger.count("acknowledged", acknowledged);
-    await enqueuer.kill();
-    const history = await historyOf(scene);
-    expect(history.tasks.length).toBeGreaterThan(0);
-    demand(history, { ended: false });
-  });
+  test.each([1, 60, 200])(
+    "an enqueuer killed after %i acknowledged tasks loses none of them",
+    patient,
+    async (acknowledged) => {
+      const scene = await stage();
+      await audit(scene.database);
+      const enqueuer = scene.start("enqueuer.ts", [{ count: 100_000 }]);
+      await scene.ledger.count("acknowledged", acknowledged);
+      await enqueuer.kill();
+      const history = await historyOf(scene);
+      expect(history.tasks.length).toBeGreaterThan(0);
+      demand(history, { ended: false });
+    },
+  );
 });

@@ -1,6 +1,6 @@
 /**
- * Invariant: when a process dies, what it ran starts in another one within a second, backlog or not; the crash counts as a
- * failed attempt, so that a task which kills whoever runs it ends as failed when its retries are used up.
+ * Invariant: when a process dies, its tasks start in another process within a second, beside a backlog or not. A crash
+ * counts as a failed attempt, so a task that kills its worker fails when its retries are used up.
  */
 import { expect, test, vi } from "vitest";
 import { stage } from "../fixtures/processes.ts";
@@ -9,7 +9,7 @@ import { onLinux, patient } from "./linux.ts";
 
 onLinux("a worker that is killed", () => {
   test(
-    "again and again: its task moves on within a second each time, until it has failed",
+    "a task whose workers are killed one after the other starts elsewhere within a second each time, until it fails",
     patient,
     async () => {
       const { ledger, queue, worker } = await stage();
@@ -32,7 +32,7 @@ onLinux("a worker that is killed", () => {
       expect(attempts.map(({ generationId }) => generationId)).toEqual([2, 4, 6]);
       expect(new Set(attempts.map(({ workerId }) => workerId)).size).toBe(3);
       expect(ledger.entries("start")).toHaveLength(3);
-      // The fourth is unharmed, and alone.
+      // The fourth worker has nobody beside it, and is unharmed.
       const left = await queue.enqueueTask(quick);
       const { result } = await queue.awaitTaskCompletion(left, { timeout: "20s" });
       const killed = new Set(
@@ -46,7 +46,7 @@ onLinux("a worker that is killed", () => {
     },
   );
 
-  test("beside a backlog: its task waits for no other", patient, async () => {
+  test("a killed worker's task starts before a backlog", patient, async () => {
     const { ledger, queue, worker } = await stage();
     const first = await worker();
     const id = await queue.enqueueTask(hangOnce);
@@ -63,8 +63,8 @@ onLinux("a worker that is killed", () => {
     expect(await queue.awaitTaskCompletion(id)).toMatchObject({ result: other.pid, retryCount: 1 });
   });
 
-  // A worker that is alone looks for dead ones less often, until it hears of another.
-  test("soon after it came to one that was alone and idle", patient, async () => {
+  // A worker that is alone looks for dead workers less often, until it is notified of another one.
+  test("an idle worker rescues a worker that has just joined it and died", patient, async () => {
     const { ledger, queue, worker } = await stage();
     await worker();
     const coming = await worker({ queueName: "other" });
@@ -76,7 +76,7 @@ onLinux("a worker that is killed", () => {
     expect(Date.now() - killedAt).toBeLessThanOrEqual(1_000);
   });
 
-  test("by its own task, each time: that one fails, and the others are done", patient, async () => {
+  test("a task that kills its worker fails, and the tasks beside it complete", patient, async () => {
     const { ledger, queue, worker } = await stage();
     const bad = await queue.enqueueTask(poison.with({ maxRetries: 1, priority: 9 }));
     const good = await queue.enqueueTask(quick);

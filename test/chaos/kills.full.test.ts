@@ -1,6 +1,6 @@
 /**
- * Invariant: whichever process is killed at whichever moment, what was acknowledged ends, no generation of a task is
- * started twice, at most one outcome of it is accepted, and each crash is recorded and charged once.
+ * Invariant: whichever process is killed at whichever moment, each acknowledged task ends, no generation of a task
+ * starts twice, at most one outcome of it is accepted, and each crash is recorded and charged once.
  */
 import { kills } from "./scenarios/kills.ts";
 import { proves } from "./told.ts";

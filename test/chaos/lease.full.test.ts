@@ -1,6 +1,6 @@
 /**
- * Invariant: where the death of a worker cannot be seen, as on another host, what it ran is free within its lease and a
- * second; and not before its lease is over, for till then it may live.
+ * Invariant: where a worker's death cannot be observed, as on another host, its tasks are free within its lease and a
+ * second, and not before its lease is over, since it may be alive until then.
  */
 import { leases } from "./scenarios/lease.ts";
 import { proves } from "./told.ts";

@@ -1,4 +1,4 @@
-/** The chaos tests stop and kill processes, and judge what can be seen of that: as it is on Linux. */
+/** The chaos tests stop and kill processes, and their expectations of what can be observed are those of Linux. */
 import { describe } from "vitest";
 
 const reason = process.platform === "linux" ? undefined : `they need Linux, and this is ${process.platform}`;
@@ -9,5 +9,5 @@ export const onLinux = (name: string, tests: () => void): void => {
   describe.skipIf(reason !== undefined)(name, tests);
 };
 
-/** For tests that start many processes. */
+/** A time limit for tests that start many processes. */
 export const patient = { timeout: 60_000 } as const;

@@ -1,20 +1,22 @@
-/** Whether workers hear of enqueues by others, or only find them when they look: asked again and again. */
+/**
+ * Measures whether change notifications reach a worker, by a task that it would otherwise only find at its next poll.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../fixtures/scene.ts";
 import { quick } from "../fixtures/tasks.ts";
 import { type Figure, spread } from "./scenario.ts";
 
-/** Milliseconds between two tasks, and from an enqueue to the start of who has heard of it. */
+/** Milliseconds between two tasks; and from an enqueue to a start that a notification caused. */
 const pause = 250;
 const heard = 200;
 
-/** Longer than anything that is waited for: what starts before has been heard of. */
+/** Longer than any wait here: a task that starts earlier was found by a notification. */
 const pollInterval = "60s";
 
 const queueName = "probe";
 
 export class Listener {
-  /** Goes on when this has stopped. */
+  /** Keeps running when the probe has stopped. */
   readonly worker: Child;
   readonly #scene: Scene;
   /** When each task was enqueued. */
@@ -28,7 +30,7 @@ export class Listener {
     this.#ended = this.#probe();
   }
 
-  /** Starts a worker that looks for tasks once a minute, and enqueues for it from here. */
+  /** Starts a worker that polls once a minute, and enqueues tasks for it from this process. */
   static async start(scene: Scene): Promise<Listener> {
     return new Listener(scene, await scene.worker({ queueName, pollInterval }));
   }
@@ -39,7 +41,7 @@ export class Listener {
         const id = await this.#scene.queue.enqueueTask(quick.with({ queueName }));
         this.#enqueued.set(id, Date.now());
       } catch {
-        // Its outcome is not known: whether it starts says nothing.
+        // The outcome is unknown, so this task tells nothing.
       }
     }
   }
@@ -49,7 +51,7 @@ export class Listener {
     await this.#ended;
   }
 
-  /** From each moment until the first task that was enqueued since, and heard of. */
+  /** For each moment, the time until the next enqueue that a notification delivered. */
   figures(name: string, moments: readonly number[]): Figure[] {
     return spread(name, this.#backAfter(moments), { max: 15_000 });
   }

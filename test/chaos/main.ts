@@ -1,4 +1,4 @@
-/** `npm run chaos`: tells scenarios, for as long as is asked, and says what they measured. */
+/** `npm run chaos`: runs scenarios, for as long as is asked, and prints what they measured. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { SingleBar } from "cli-progress";
@@ -24,34 +24,21 @@ interface Options {
 interface Result extends Partial<Told> {
   scenario: string;
   seconds: number;
-  /** Why it could not run here, and whether it had to. */
+  /** Why it cannot run here; `mustNot`: it has no meaning on this database. */
   unable?: string;
   mustNot?: true;
-  /** The promise that was broken. */
+  /** The error with the broken promises. */
   broken?: string;
-  /** Figures over their bounds. */
+  /** The figures over their limits. */
   slow: string[];
 }
 
-const examples = `
-Examples:
-  npm run chaos                            each scenario once
-  npm run chaos -- --sample                the same with less of each, as CI does it
-  npm run chaos -- kills --amount 5000     one scenario, longer
-  npm run chaos -- --minutes 30            all of them in turn for half an hour, each time with another seed
-  npm run chaos -- pauses --seed 42        the same choices again
-  npm run chaos -- kills --db postgres     on a server, in a database of its own there: postgres and mysql are the ones
-                                           that the tests use, a postgres:// or mysql:// URL is any other
-  npm run --silent chaos -- --json         one line of JSON for each run, on stdout
-
-Ends with 0 when every promise held, 1 when not, 2 for wrong usage. A figure that is over its bound is marked with
-an exclamation mark; with --strict it fails the run too, which wants a machine that does nothing else.
-A run that fails keeps its files and its database, and says where.`;
+const examples = `\nExamples:\n  npm run chaos                            each scenario once\n  npm run chaos -- --sample                each scenario, with as little as CI runs\n  npm run chaos -- kills --amount 5000     one scenario, longer\n  npm run chaos -- --minutes 30            all scenarios in turn for half an hour, each time with another seed\n  npm run chaos -- pauses --seed 42        with the same random choices again\n  npm run chaos -- kills --db postgres     in a new database on a server: postgres and mysql are the servers that the\n                                           tests use, a postgres:// or mysql:// URL names any other\n  npm run --silent chaos -- --json         one line of JSON for each run, on stdout\n\nExits with 0 when every promise held, with 1 when not, with 2 for wrong usage. A figure over its limit is marked\nwith an exclamation mark; --strict makes it a failure, which needs a machine without other work.\nA run that fails keeps its files and its database, and prints where they are.`;
 
 const number = (text: string) => {
   const value = Number(text);
   if (!Number.isFinite(value) || value < 0)
-    throw new InvalidArgumentError("It must be a number, not negative.");
+    throw new InvalidArgumentError("It must be a number of at least 0.");
   return value;
 };
 
@@ -62,22 +49,22 @@ const whole = (text: string) => {
 };
 
 const command = new Command("npm run chaos --")
-  .description("Real processes, killed, paused, starved and deceived; one checker judges what is left.")
-  .argument("[scenario...]", "which; none: all")
-  .option("--minutes <n>", "go on in turn until so much time is over", number)
+  .description("Kills, pauses and starves real processes, and checks afterwards that no promise was broken.")
+  .argument("[scenario...]", "the scenarios; default: all")
+  .option("--minutes <n>", "repeat all in turn until this time is over", number)
   .option(
     "--seed <n>",
     "the first seed; a failure prints its own",
     whole,
     whole(process.env.DBQ_SEED ?? String(Math.floor(Math.random() * 2 ** 32))),
   )
-  .option("--amount <n>", "how much of each, in its own unit", whole)
-  .option("--db <server>", "a server, on which each run makes a database of its own; none: files")
+  .option("--amount <n>", "how much of each scenario, in its own unit", whole)
+  .option("--db <server>", "a server, on which each run creates a database; default: files")
   .option("--json", "one line of JSON for each run")
   .option("--docs", "write the figures into docs/guarantees.md")
-  .option("--sample", "as much of each as CI has time for")
-  .option("--strict", "a figure over its bound is a failure")
-  .option("--list", "print the scenarios and end")
+  .option("--sample", "as little of each scenario as CI runs")
+  .option("--strict", "a figure over its limit is a failure")
+  .option("--list", "print the scenarios and exit")
   .addHelpText("after", examples)
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .parse();
@@ -100,7 +87,7 @@ function choose(names: readonly string[]): Scenario[] {
     : scenarios.filter(({ name }) => names.includes(name));
 }
 
-/** The URL of what was asked for. */
+/** The URL for `--db`. */
 async function serverOf(db: string | undefined): Promise<string | undefined> {
   if (db !== "postgres" && db !== "mysql") return db;
   const found = db === "postgres" ? postgresServer() : mysqlServer();
@@ -110,7 +97,7 @@ async function serverOf(db: string | undefined): Promise<string | undefined> {
 
 function list(): void {
   for (const { name, about, unit, amounts } of scenarios)
-    console.log(`${name.padEnd(12)} ${about} (${amounts.chaos} ${unit}, in a sample ${amounts.sample})`);
+    console.log(`${name.padEnd(15)} ${about} (${amounts.chaos} ${unit}, in a sample ${amounts.sample})`);
 }
 
 async function runAll(): Promise<void> {
@@ -127,7 +114,7 @@ async function runAll(): Promise<void> {
     }
   } while (performance.now() < end);
   if (!options.json) for (const failure of failures) console.log(inBrief(failure));
-  // What was killed may still have a line to write.
+  // A killed process's output may still arrive.
   await sleep(0);
   process.exit(failures.length > 0 ? 1 : 0);
 }
@@ -160,14 +147,14 @@ async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   }
 }
 
-/** What lacks something on this machine is left out, but where all is required. */
+/** A scenario that this machine cannot run is left out, unless DBQ_REQUIRE_ALL asks for all. */
 function isFailure({ broken, slow, unable, mustNot }: Result): boolean {
   if (mustNot) return false;
   if (unable !== undefined) return process.env.DBQ_REQUIRE_ALL === "1";
   return broken !== undefined || (options.strict === true && slow.length > 0);
 }
 
-/** One line, to be found where a long run ends. */
+/** One line, printed again at the end of a long run. */
 function inBrief({ scenario, seed, broken, unable, slow }: Result): string {
   const cause = broken?.slice(Math.max(0, broken.indexOf("[cause]")));
   const why = cause?.replace(/\s+/g, " ").slice(0, 400) ?? unable ?? slow.join("; ");

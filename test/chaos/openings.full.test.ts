@@ -1,6 +1,6 @@
 /**
- * Invariant: however many processes open a new database at the same moment, each of them succeeds, the tables are made
- * once and are the same as if one had made them alone, and what each enqueues then is there.
+ * Invariant: however many processes open a new database at the same moment, each succeeds, the tables are created once
+ * and as by a single process, and every task that is then enqueued is there.
  */
 import { openings } from "./scenarios/openings.ts";
 import { proves } from "./told.ts";

@@ -1,4 +1,4 @@
-/** The figures of docs/guarantees.md, written by the runs that measured them. */
+/** Writes the figures of a run into docs/guarantees.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { type Figure, format, placeFor, type Scenario, type Told } from "./scenario.ts";
 
@@ -6,14 +6,14 @@ const begin = "<!-- npm run chaos -- --docs writes from here -->";
 const end = "<!-- to here -->";
 const head = ["| scenario | what it proves | last figures | measured |", "| --- | --- | --- | --- |"];
 
-/** One row for each scenario, database and amount: a long run stands beside the usual one. */
+/** One row for each scenario, database and amount, so that a long run stands beside the usual one. */
 function keyOf(scenario: Scenario, amount: number, server: string | undefined): string {
   const { kind, name } = placeFor(scenario, server);
   const on = kind === "sqlite" ? "" : ` on ${name}`;
   return `${scenario.name}${on}, ${amount.toLocaleString("en")} ${scenario.unit}`;
 }
 
-/** Puts a run's figures into the page, in the place of those that it had for as large a run. */
+/** Writes a run's figures into the page, in place of those of an earlier run with the same key. */
 export function writeDown(
   path: string,
   scenario: Scenario,
@@ -24,8 +24,8 @@ export function writeDown(
   const { about, unit } = scenario;
   const page = readFileSync(path, "utf8");
   const [before, after] = [page.indexOf(begin), page.indexOf(end)];
-  if (before < 0 || after < before) throw new Error(`${path}: it lacks the lines "${begin}" and "${end}"`);
-  // Where it was asked for more than there is, what there is.
+  if (before < 0 || after < before) throw new Error(`${path} lacks the lines "${begin}" and "${end}"`);
+  // The amount that was done, where there was less to do than asked for.
   const amount = told.figures.find((figure) => figure.name === unit)?.value ?? told.amount;
   const key = keyOf(scenario, amount, server);
   const date = new Date().toISOString().slice(0, 10);

@@ -1,6 +1,6 @@
 /**
- * Invariant: a task that takes its worker with it is started once and for each of its retries, and then fails with the
- * reason. The other tasks are done; only those that ran in the very process that died are charged for it.
+ * Invariant: a task that kills its worker is started once and once more for each of its retries, and then fails with
+ * the reason. The other tasks complete, and only those that ran in a killed process are charged for it.
  */
 import { poison } from "./scenarios/poison.ts";
 import { proves } from "./told.ts";

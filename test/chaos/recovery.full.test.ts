@@ -1,6 +1,6 @@
 /**
- * Invariant: what a killed worker ran starts in another process within a second where its death can be seen, however many
- * tasks are pending: it comes before them.
+ * Invariant: the tasks of a killed worker start in another process within a second where its death can be observed.
+ * They start before all pending tasks, however many there are.
  */
 
 import { recovery } from "./scenarios/recovery.ts";

@@ -1,7 +1,7 @@
 /**
- * Invariant: when the file is deleted, renamed or replaced under its queues, nothing more is claimed or acknowledged on
- * it: enqueues are refused and workers tell of it, in words that say what to do, `dbq worker` ends with a failure, and
- * nobody touches what is at the path now, not even by closing.
+ * Invariant: when the file is deleted, renamed or replaced under its queues, nothing more is claimed or acknowledged
+ * from it. Enqueues are refused and workers report errors that say what to do, `dbq worker` exits with a failure, and
+ * no process touches the file that is now at the path, not even by closing.
  */
 import { replaced } from "./scenarios/replaced.ts";
 import { proves } from "./told.ts";

@@ -1,15 +1,18 @@
-/** Coming to rest: a scenario is judged when nothing is left to be done. */
+/** Drains a scenario's queue, before it is judged. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../fixtures/scene.ts";
 import { openRaw } from "./place/place.ts";
 
-/** Milliseconds without any progress after which what is left is stuck. */
+/** Milliseconds without any change of a task after which the remaining tasks count as stuck. */
 const patience = 30_000;
 
 const unfinished =
   "select 1 as one from dbq_tasks where status in ('pending', 'scheduled', 'running') limit 1";
 
-/** Waits until no task is pending, scheduled or running; gives up, for the checker to tell, when nothing moves any more. */
+/**
+ * Waits until no task is pending, scheduled or running. Returns early when nothing changes any more: the checker
+ * reports that.
+ */
 export async function comeToRest({ database }: Pick<Scene, "database">): Promise<void> {
   await using raw = await openRaw(database);
   let last: { moves: unknown; at: number } = { moves: -1, at: performance.now() };
@@ -22,7 +25,7 @@ export async function comeToRest({ database }: Pick<Scene, "database">): Promise
   }
 }
 
-/** Stops processes gently, and waits until they have ended. */
+/** Stops processes by SIGTERM, and waits until they have exited. */
 export async function stopAll(children: readonly Child[]): Promise<void> {
   for (const child of children) {
     child.signal("SIGCONT");

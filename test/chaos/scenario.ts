@@ -1,47 +1,49 @@
-/** What a chaos scenario is: a story with real processes that can be told short or long, from a seed. */
+/**
+ * What a chaos scenario is: real processes under a disturbance, for a given amount and with choices drawn from a seed.
+ */
 import { Scene } from "../fixtures/scene.ts";
 import { randomFrom } from "../support/random.ts";
 import { type Kind, type Place, placeOf } from "./place/place.ts";
 
-/** One number that a run has measured, and what it must not exceed. */
+/** A number that a run has measured, and its limit. */
 export interface Figure {
   name: string;
   value: number;
   /** Such as "ms"; none for a count. */
   unit?: string;
-  /** The value must be at most this. */
+  /** The largest value allowed. */
   most?: number;
 }
 
-/** What a scenario is given. */
+/** The parameters of one run. */
 export interface Trial {
   scene: Scene;
-  /** Of which kind the database is to be. */
+  /** The kind of the database. */
   kind: Kind;
   seed: number;
-  /** Numbers from 0 up to 1, from the seed. */
+  /** Numbers from 0 up to 1, drawn from the seed. */
   random: () => number;
-  /** How much of it is to be done, in the scenario's own unit. */
+  /** How much to do, in the scenario's own unit. */
   amount: number;
-  /** Called as it goes on, for a progress bar. */
+  /** Reports progress, for a progress bar. */
   progress(done: number): void;
 }
 
 export interface Scenario {
   name: string;
-  /** What it does and what has to hold, in one sentence. */
+  /** What it does and what must hold, in one sentence. */
   about: string;
   /** What is counted: "kills", "pauses". */
   unit: string;
-  /** As a test; with `npm run chaos -- --sample`, as CI does it; with `npm run chaos`. */
+  /** For a test, for `npm run chaos -- --sample` as in CI, and for `npm run chaos`. */
   amounts: { test: number; sample: number; chaos: number };
-  /** On which databases it has a meaning, and why on no others. Default: on all. */
+  /** The databases on which it has a meaning, and why it has none on others. Default: all. */
   only?: { kinds: readonly Kind[]; why: string };
-  /** It starts a server of its own, of one of these kinds: by default of the first. It needs none that is there. */
+  /** It starts a server of its own, of one of these kinds (by default the first), and needs no other. */
   bringsServer?: readonly Kind[];
-  /** Why it cannot run here, on a place of this kind; undefined where it can. */
+  /** Why it cannot run on this machine, for this kind of database; undefined when it can. */
   unable?(kind: Kind): string | undefined;
-  /** Judges by itself: what it throws is a broken promise. */
+  /** Runs and judges the scenario. @throws Error for a broken promise */
   run(trial: Trial): Promise<Figure[]>;
 }
 
@@ -51,30 +53,33 @@ export interface Told {
   figures: Figure[];
 }
 
-/** How a scenario is to be told. */
+/** How to run a scenario. */
 export interface Telling {
   seed: number;
   amount: number;
-  /** The server that has its database; undefined: a file. */
+  /** The server for its database; undefined: a file. */
   server?: string | undefined;
   progress?: (done: number) => void;
 }
 
-/** Where it happens. */
+/** The kind of database that a scenario uses for this server. */
 export function placeFor({ bringsServer }: Scenario, server: string | undefined): Place {
   const place = placeOf(server ?? "");
   if (bringsServer === undefined || bringsServer.includes(place.kind)) return place;
   return placeOf(`${bringsServer[0]}:`);
 }
 
-/** Why it has no meaning on that database; undefined where it has. */
+/** Why a scenario has no meaning on that database; undefined when it has one. */
 export function meaningless(scenario: Scenario, server: string | undefined): string | undefined {
   const { kind, name } = placeFor(scenario, server);
   const { only } = scenario;
   return only === undefined || only.kinds.includes(kind) ? undefined : `not on ${name}: ${only.why}`;
 }
 
-/** Runs a scenario on a database of its own, which stays where it is when it fails. @throws with the seed and the place */
+/**
+ * Runs a scenario on a new database, which is kept when it fails. @throws Error with the seed and the place of the
+ * files
+ */
 export async function tell(scenario: Scenario, telling: Telling): Promise<Told> {
   const { seed, amount, server, progress = () => undefined } = telling;
   const isOwn = server === undefined || scenario.bringsServer !== undefined;
@@ -103,18 +108,18 @@ function whereIs({ folder, database }: Scene): string {
 
 const withoutPassword = (url: string) => url.replace(/:[^:@/]*@/, "@");
 
-/** The figures that are more than they may be, in words. */
+/** The figures over their limits, in words. */
 export function excesses(figures: readonly Figure[]): string[] {
   return figures
     .filter(({ value, most = Number.POSITIVE_INFINITY }) => value > most)
-    .map((figure) => `${format(figure)}, and must be at most ${figure.most}`);
+    .map((figure) => `${format(figure)}, above its limit of ${figure.most}`);
 }
 
 export function format({ name, value, unit }: Figure): string {
   return `${name} ${Math.round(value * 100) / 100}${unit === undefined ? "" : ` ${unit}`}`;
 }
 
-/** The value below which so large a part of the values lies: nearest rank; 0 of none. */
+/** The percentile by nearest rank, for a part from 0 to 1; 0 without values. */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? 0;

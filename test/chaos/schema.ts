@@ -1,11 +1,11 @@
-/** What a database is made of, in one short text: two that differ in anything differ in it. */
+/** Describes a database's schema in a short text. Two schemas that differ in anything give different texts. */
 import { createHash } from "node:crypto";
 import { openRaw, placeOf } from "./place/place.ts";
 
 export interface Schema {
-  /** A digest of all that the database says of its tables and indexes. */
+  /** A digest of everything that the database reports about its tables and indexes. */
   digest: string;
-  /** The migrations that were applied, in their order. */
+  /** The applied migrations, in order. */
   migrations: string[];
 }
 

@@ -1,4 +1,4 @@
-/** A file system of a few MiB in memory, which can be filled and freed. */
+/** A file system of a few MiB in memory, to be filled and freed. */
 import { execFileSync } from "node:child_process";
 import { closeSync, cpSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ export class SmallDisk {
     this.#filler = join(folder, "filler");
   }
 
-  /** Why there can be none here; undefined where there can. */
+  /** Why it cannot be mounted here; undefined when it can. */
   static unable(): string | undefined {
     if (process.getuid?.() !== 0) return "it needs root to mount a small file system";
     const parent = mkdtempSync(join(tmpdir(), "dbq-disk-"));
@@ -35,14 +35,14 @@ export class SmallDisk {
     return bavail * bsize;
   }
 
-  /** Takes all that is free, but so many bytes. */
+  /** Takes all free space but this many bytes. */
   fill(left: number): void {
     const file = openSync(this.#filler, "a");
     const block = Buffer.alloc(4_096);
     try {
       while (this.free > left) writeSync(file, block);
     } catch (error) {
-      // Others have written as well: it is full.
+      // Other processes have written too, and the disk is full.
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     } finally {
       closeSync(file);
@@ -53,7 +53,7 @@ export class SmallDisk {
     rmSync(this.#filler, { force: true });
   }
 
-  /** Copies what is on it to where it will stay. */
+  /** Copies its content to a folder that is kept. */
   save(folder: string): void {
     cpSync(this.folder, folder, { recursive: true });
   }

@@ -1,6 +1,6 @@
 /**
- * Invariant: at a steady rate each task is done once, and nothing grows with time: not the memory of any process, not the
- * write-ahead log, not the file, since what has finished is pruned.
+ * Invariant: at a steady rate each task is done once, and nothing grows with time: not the memory of any process, not
+ * the write-ahead log, and not the file, since finished tasks are pruned.
  */
 import { soak } from "./scenarios/soak.ts";
 import { proves } from "./told.ts";

@@ -1,9 +1,9 @@
-/** Processes whose time of day can be stepped while they run, and whose steady clock goes on: by libfaketime. */
+/** Steps the time of day of running processes with libfaketime. Their steady clock is not affected. */
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { StartOptions } from "../fixtures/scene.ts";
 
-/** Where Debian's package has it, in a folder for each architecture. */
+/** Where Debian's package installs it, in a folder for each architecture. */
 function libraryPath(): string | undefined {
   const root = "/usr/lib";
   if (!existsSync(root)) return undefined;
@@ -12,14 +12,14 @@ function libraryPath(): string | undefined {
     .find((path) => existsSync(path));
 }
 
-/** Why no clock can be stepped here; undefined where it can. */
+/** Why no clock can be stepped here; undefined when it can. */
 export const noClock = (): string | undefined =>
   libraryPath() === undefined ? "it needs libfaketime: apt-get install faketime" : undefined;
 
 /** The clock of one process, or of several. */
 export class SteppedClock {
   readonly #file: string;
-  /** Milliseconds by which it is ahead of the host's own. */
+  /** Milliseconds ahead of the host's clock. */
   #offset = 0;
 
   constructor(folder: string, name: string) {
@@ -32,7 +32,7 @@ export class SteppedClock {
     return this.#offset;
   }
 
-  /** How to start a process that goes by it. */
+  /** How to start a process that uses this clock. */
   get how(): StartOptions {
     const env = {
       LD_PRELOAD: libraryPath(),
@@ -44,7 +44,7 @@ export class SteppedClock {
     return { env };
   }
 
-  /** Whole, at once: a process looks at the file whenever it asks for the time. */
+  /** Replaces the file at once: a process reads it whenever it asks for the time. */
   step(offset: number): void {
     this.#offset = offset;
     const next = `${this.#file}.next`;

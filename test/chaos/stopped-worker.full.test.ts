@@ -1,6 +1,7 @@
 /**
- * Invariant: a worker that was stopped for longer than its lease has lost its tasks. When it wakes it cannot settle them,
- * their handlers hear of it by their signals, each task has one accepted outcome, and the worker goes on with new ones.
+ * Invariant: a worker that was stopped for longer than its lease has lost its tasks. When it wakes it cannot settle
+ * them, their handlers get their abort signals, each task has one accepted outcome, and the worker continues with new
+ * tasks.
  */
 
 import { writeFileSync } from "node:fs";
@@ -14,7 +15,7 @@ import { onLinux, patient } from "./linux.ts";
 
 const lease = 1_000;
 
-/** Stops the first worker where it runs the task `id`, and waits until the second has completed it. */
+/** Stops the first worker while it runs the task `id`, and waits until the second one has completed it. */
 async function overtaken({ ledger, queue, worker }: Stage, id: number) {
   const stopped = await worker({ lease });
   await ledger.until("start", ({ task }) => task === id);
@@ -29,11 +30,11 @@ async function overtaken({ ledger, queue, worker }: Stage, id: number) {
   return { stopped, other, completed };
 }
 
-/** The woken worker has lost the task, and runs the next one when it is alone. */
+/** The woken worker has lost its task, and runs the next one when it is alone. */
 async function goesOn({ ledger, queue }: Stage, woken: Child, other: Child, completed: { id: number }) {
   await ledger.until("lost", ({ pid }) => pid === woken.pid);
   expect(await queue.getTask(completed.id)).toEqual(completed);
-  // Its worker tells of it after the database has it.
+  // Its worker reports that after the database has it.
   await ledger.until("completed", ({ task }) => task === completed.id);
   expect(ledger.entries("completed").filter(({ task }) => task === completed.id)).toHaveLength(1);
   expect(await queue.listAttempts(completed.id)).toMatchObject([{ outcome: "crashed", generationId: 2 }]);
@@ -45,8 +46,8 @@ async function goesOn({ ledger, queue }: Stage, woken: Child, other: Child, comp
   expect(workers.map(({ pid }) => pid)).toEqual([woken.pid]);
 }
 
-onLinux("a worker that is stopped beyond its lease", () => {
-  test("while a handler waits: its signal tells it", patient, async () => {
+onLinux("a worker that is stopped for longer than its lease", () => {
+  test("a waiting handler gets its abort signal when the worker wakes", patient, async () => {
     const all = await stage();
     const id = await all.queue.enqueueTask(hangOnce);
     const { stopped, other, completed } = await overtaken(all, id);
@@ -56,12 +57,12 @@ onLinux("a worker that is stopped beyond its lease", () => {
     await goesOn(all, stopped, other, completed);
   });
 
-  test("while a handler is about to return: its result is refused", patient, async () => {
+  test("the result of a handler that returns when the worker wakes is refused", patient, async () => {
     const all = await stage();
     const file = join(temporaryFolder(), "go");
     const id = await all.queue.enqueueTask(blockUntil, file);
     const { stopped, other, completed } = await overtaken(all, id);
-    // The first thing that it does when it wakes is to return.
+    // Returning is the first thing that the handler does after waking.
     writeFileSync(file, "");
     stopped.signal("SIGCONT");
     await all.ledger.until("unblocked", ({ pid }) => pid === stopped.pid);

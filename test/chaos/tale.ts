@@ -1,4 +1,4 @@
-/** A history that never happened, for the checker to be judged by: small, and with all that may happen to a task in it. */
+/** Builds a fabricated history for the checker's tests: small, with every event that a task can have. */
 import type { Entry } from "../fixtures/ledger.ts";
 import type { Move } from "./audit.ts";
 import type { History, TaskRow } from "./history.ts";
@@ -6,20 +6,20 @@ import { isCharged } from "./promises/finder.ts";
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] };
 
-/** To be broken. */
+/** A history that a test may change. */
 export type Fabrication = Writable<History>;
 
-/** `stopping` is told to stop, `dying` is killed while it runs something. */
+/** `stopping` gets SIGTERM; `dying` is killed while it runs a task. */
 export const names = { steady: "host:11:a", stopping: "host:12:b", dying: "host:13:c" } as const;
 
 const pidOf = (worker: string) => Number(worker.split(":")[1]);
 
-/** How an attempt ends, and what its worker tells of it. */
+/** How an attempt ends, and what its worker reports. */
 interface End {
   status: string;
   told?: string;
   charged?: boolean;
-  /** Of the attempt that is recorded. */
+  /** The outcome in the recorded attempt. */
   outcome?: string;
   result?: string;
 }
@@ -71,7 +71,7 @@ class Tale {
     this.history.workerMoves.push({ worker, at: this.#now, lease: 2_000, ...what });
   }
 
-  /** An enqueue that was acknowledged, under the name that the enqueuer gives to it. */
+  /** An acknowledged enqueue, under the enqueuer's name for it. */
   task(name: string, requestId: string | null = null): TaskRow {
     const id = this.history.tasks.length + 1;
     const task: TaskRow = {
@@ -130,7 +130,7 @@ class Tale {
   }
 }
 
-/** Nothing is wrong with it. */
+/** A correct history. */
 export function healthy(): Fabrication {
   const tale = new Tale();
   const { steady, stopping, dying } = names;
@@ -165,10 +165,10 @@ export function healthy(): Fabrication {
   }
 }
 
-/** The first move for which this holds. */
+/** The first move that matches. */
 export function moveOf({ moves }: Fabrication, matches: (move: Move) => boolean): Move {
   const found = moves.find(matches);
-  if (!found) throw new Error("the healthy history has no such move");
+  if (!found) throw new Error("the correct history has no such move");
   return found;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Invariant: a worker that is told to stop, at whichever instant, ends with success within its grace and a second. What it
- * has not finished is handed back and claimed elsewhere within a second; no attempt is charged, and nothing is lost.
+ * Invariant: a worker that is asked to stop at any instant exits with success within its grace and a second. It hands
+ * back unfinished tasks, which are claimed elsewhere within a second; no attempt is charged and nothing is lost.
  */
 import { terms } from "./scenarios/terms.ts";
 import { proves } from "./told.ts";

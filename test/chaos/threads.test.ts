@@ -1,6 +1,6 @@
 /**
- * Invariant: workers in several threads of one process are alive as long as they run, whichever of them looks. What one
- * runs is not run a second time by another.
+ * Invariant: workers in several threads of one process are alive as long as they run, whichever thread looks. A task of
+ * one of them does not run a second time in another.
  */
 
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { next, queueOnFile, read } from "../worker/setup.ts";
 import { onLinux, patient } from "./linux.ts";
 
 onLinux("a worker in another thread of this process", () => {
-  test("does not take this one's worker for dead", patient, async () => {
+  test("a worker in one thread does not rescue the worker of another thread", patient, async () => {
     const { queue, path, raw } = await queueOnFile();
     const release = deferred();
     let runs = 0;
@@ -25,7 +25,7 @@ onLinux("a worker in another thread of this process", () => {
     const started = next(worker, "started");
     const id = await queue.enqueueTask(hold);
     await started;
-    // A thread inherits no loader for TypeScript: it registers one first.
+    // A thread does not inherit the TypeScript loader, so it registers one first.
     const script = JSON.stringify(new URL("../fixtures/thread.ts", import.meta.url).href);
     const code = `import("tsx/esm/api").then(({ register }) => (register(), import(${script})))`;
     const thread = new Thread(code, { eval: true, workerData: { database: path }, execArgv: [] });
@@ -34,7 +34,7 @@ onLinux("a worker in another thread of this process", () => {
     });
     const [ready] = await once(thread, "message");
     expect(ready).toBe("ready");
-    // Dead workers for it to find, until it has found one: then it has looked at the live one as well.
+    // Inserts dead workers until one is rescued: by then the thread has looked at the live worker as well.
     const insert = raw.prepare(`insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id,
       pid_namespace, pid, process_start) values (?, '["default"]', 1, 15000, ?, ?, ?, 4194305, '1')`);
     const hold1 = raw.prepare(

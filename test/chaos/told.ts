@@ -1,4 +1,4 @@
-/** Tells a scenario as a test: as much of it as `npm test` has time for. */
+/** Runs scenarios as tests, with the amount that fits into the test suite. */
 import { test } from "vitest";
 import { seedOf } from "../support/random.ts";
 import { isMissing, type Server } from "../support/server.ts";
@@ -13,13 +13,13 @@ export function proves(scenario: Scenario): void {
   if (skips) console.log(`${scenario.name} is skipped: ${unable}`);
   onLinux(scenario.name, () => {
     test.skipIf(skips)(scenario.about, { timeout: 120_000 }, async () => {
-      if (unable !== undefined) throw new Error(`it cannot run here: ${unable}`);
+      if (unable !== undefined) throw new Error(`cannot run here: ${unable}`);
       await told(scenario, scenario.amounts.test);
     });
   });
 }
 
-/** On a database of a server, which tests have found. */
+/** On a new database of a server. */
 export function provesOn(server: Server, scenario: Scenario, amount: number): void {
   const name = server.url === undefined ? scenario.name : `${scenario.name} on ${placeOf(server.url).name}`;
   onLinux(name, () => {

@@ -1,4 +1,4 @@
-/** Many points, some at a time, and what is said of those that were not survived. */
+/** Runs many points, several at a time, and reports those that the queue did not survive. */
 import { inspect } from "node:util";
 
 export function chunks<T>(items: readonly T[], size: number): T[][] {
@@ -7,7 +7,7 @@ export function chunks<T>(items: readonly T[], size: number): T[][] {
   );
 }
 
-/** As many as are asked for, as far apart from each other as they can be. */
+/** The wanted number of items, spread evenly. */
 export function evenly<T>(
   all: readonly T[],
   { amount, random }: { amount: number; random: () => number },
@@ -17,7 +17,7 @@ export function evenly<T>(
   return Array.from({ length: amount }, (_, i) => all[Math.floor((i + first) * step)] as T);
 }
 
-/** So many at a time. `act` is told in which lane it is. */
+/** Runs `act` on all items, in this many lanes; `act` gets the number of its lane. */
 export async function inLanes<T, R>(
   lanes: number,
   items: readonly T[],

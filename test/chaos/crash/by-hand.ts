@@ -1,6 +1,6 @@
 /**
- * A worker by hand: what a Worker asks of its store, one step at a time, so that each process runs the same statements
- * in the same order. It tells the ledger what a worker of these tests tells.
+ * A worker without timers: it makes a Worker's calls to the store one at a time, so that each process runs the same
+ * statements in the same order. It writes the same events to the event log as a real worker in these tests.
  */
 
 import { thisProcess } from "../../../src/base/runtime/process-identity.ts";
@@ -21,7 +21,7 @@ export class ByHand {
   readonly #queue: Queue;
   readonly #say: Say;
 
-  /** As this process, or as one that is dead. */
+  /** Runs as this process, or as one that is dead. */
   constructor(name: string, queue: Queue, say: Say, pid = process.pid) {
     this.id = `${thisProcess().host}:${pid}:${name}`;
     this.#pid = pid;
@@ -39,7 +39,7 @@ export class ByHand {
     return await this.turn([], limit);
   }
 
-  /** Enqueues chores that come first, and claims them. */
+  /** Enqueues tasks of a higher priority, and claims them. */
   async hold(count: number, plan: Plan = "return", options: CallOptions = {}): Promise<TaskRecord[]> {
     const first = chore.with({ priority: 9, ...options });
     await this.#queue.enqueueTasks(Array.from({ length: count }, () => [first, 0, plan] as const));
@@ -59,7 +59,7 @@ export class ByHand {
     return claimed;
   }
 
-  /** That an outcome was accepted. */
+  /** Logs that an outcome was accepted. */
   tell({ kind, id, generationId }: Outcome): void {
     this.#say(eventOf[kind], { task: id, generation: generationId + 1 });
   }
@@ -67,7 +67,7 @@ export class ByHand {
 
 const delay = 20;
 
-/** How an attempt of a task ends. */
+/** The outcome of one attempt of a task. */
 export function outcome(record: TaskRecord, kind: OutcomeKind, result = '"by hand"'): Outcome {
   const { id, generationId, workerId, startedAt } = record;
   const held = { id, generationId, workerId, startedAt };

@@ -1,4 +1,4 @@
-/** The course of an operation: its points, found out by a process that nobody kills. */
+/** The trace of an operation: its points, recorded by a process that is not killed. */
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Job, Point } from "../../fixtures/crash.ts";
@@ -8,9 +8,9 @@ import { isSame, type State } from "./state.ts";
 
 export interface Course {
   operation: Operation;
-  /** Where all its files are. */
+  /** The folder of all files. */
   folder: string;
-  /** The folder of what it begins with. */
+  /** The folder of the database that it starts with. */
   prepared: string;
   points: readonly Point[];
 }
@@ -20,7 +20,7 @@ export const filesIn = (folder: string): Files => ({
   ledger: join(folder, "ledger.jsonl"),
 });
 
-/** In folders of their own, which are made. `furnished` is what most operations begin with. */
+/** Traces each operation in a new folder. `populated` is the database that most operations start with. */
 export async function coursesOf(
   operations: readonly Operation[],
   folderOf: (operation: Operation) => string,
@@ -38,7 +38,7 @@ export async function coursesOf(
     jobs.push({ ...filesIn(whole), operation: operation.name, report });
   }
   const { how, output } = await crash(jobs);
-  if (how !== 0) throw new Error(`unkilled, they ended with ${how}\n${output}`);
+  if (how !== 0) throw new Error(`without a kill, they ended with ${how}\n${output}`);
   return courses.map(({ report, ...course }) => {
     const points: Point[] = JSON.parse(readFileSync(report, "utf8"));
     refuseHalves(course.operation, points);
@@ -53,7 +53,9 @@ async function prepare(operation: Operation, folder: string, furnished: string):
   else cpSync(furnished, folder, { recursive: true });
 }
 
-/** Somebody who looks on sees as many changes as there are transactions. @throws when it is seen half done */
+/**
+ * Another connection must see as many changes as the operation has transactions. @throws Error when it sees half of one
+ */
 export function refuseHalves(
   { name, commits }: Operation,
   points: readonly Pick<Point, "name" | "state">[],
@@ -62,22 +64,28 @@ export function refuseHalves(
   const changes = points.filter(({ state }, i) => i > 0 && !isSame(state, points[i - 1]?.state ?? {}));
   if (changes.length === commits) return;
   const where = changes.map((point) => `\n  ${points.indexOf(point)}: ${point.name}`).join("");
-  throw new Error(`${name}: it is to be seen as ${commits} changes, and was as ${changes.length}:${where}`);
+  throw new Error(
+    `${name}: another connection should see ${commits} changes, and saw ${changes.length}:${where}`,
+  );
 }
 
-/** A transaction that read before it has the lock could not write any more when others did. @throws */
+/**
+ * A transaction that reads before it has the write lock could not write after others did. @throws Error when it does
+ */
 function refuseUnlocked({ name, ofTheApp, commits }: Operation, points: readonly Point[]): void {
   if (ofTheApp || commits === undefined) return;
   let inside = false;
   for (const point of points) {
     if (/^(before COMMIT|before ROLLBACK|at the end)/i.test(point.name)) inside = false;
     if (inside && !point.locked)
-      throw new Error(`${name}: others may write in the middle of a transaction of it: ${point.name}`);
+      throw new Error(
+        `${name}: another connection can write in the middle of one of its transactions: ${point.name}`,
+      );
     if (/^after BEGIN/i.test(point.name)) inside = true;
   }
 }
 
-/** What an operation deletes, or may have deleted at one of its points. */
+/** The tasks that an operation deletes, or may have deleted at one of its points. */
 export function deletedBy(points: readonly Pick<Point, "state">[]): ReadonlySet<number> {
   const idsOf = (state: State | undefined) => (state?.dbq_tasks ?? []).map(({ id }) => Number(id));
   const left = new Set(idsOf(points.at(-1)?.state));

@@ -1,4 +1,4 @@
-/** Enqueueing, in each way that there is. */
+/** The operations that enqueue, in each way that the API offers. */
 import { sql } from "drizzle-orm";
 import { DuplicateTaskError, openQueue } from "../../../src/index.ts";
 import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";
@@ -7,7 +7,7 @@ import { placeOf } from "../place/place.ts";
 import { heldKey } from "./furnished.ts";
 import { type Operation, onQueue } from "./operation.ts";
 
-/** A Drizzle database of an app's own. */
+/** An app's own Drizzle database. */
 interface App {
   transaction<T>(fn: (tx: AppTransaction) => T): T;
 }

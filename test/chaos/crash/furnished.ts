@@ -1,4 +1,4 @@
-/** A database with something of everything: tasks in each status, and workers that died in each way. */
+/** A populated database: tasks in each status, and workers that died in each way. */
 import { openQueue, type Queue } from "../../../src/index.ts";
 import { write } from "../../fixtures/ledger.ts";
 import { chore } from "../../fixtures/tasks.ts";
@@ -7,10 +7,10 @@ import { type Kind, openRaw, placeOf } from "../place/place.ts";
 import { ByHand, outcome } from "./by-hand.ts";
 import type { Files, Say } from "./operation.ts";
 
-/** No process has this id, nor could one. */
+/** A pid above Linux's maximum, so no process has it. */
 const nobody = 2 ** 30;
 
-/** In the words of each database. */
+/** SQL for one hour before a time, by database. */
 const hourBefore: Readonly<Record<Kind, (time: string) => string>> = {
   sqlite: (time) => `${time} - 3600000`,
   postgres: (time) => `${time} - interval '1 hour'`,
@@ -41,14 +41,14 @@ async function finishSome(former: ByHand): Promise<void> {
   await former.store.unregister(former.id);
 }
 
-/** With a task that may be tried again, and one that may not. */
+/** A dead worker that held a task with retries left and one without. */
 async function die(dead: ByHand): Promise<void> {
   await dead.register();
   await dead.hold(1);
   await dead.hold(1, "return", { maxRetries: 0 });
 }
 
-/** Its row is gone, long since, and its tasks are as it left them. */
+/** A worker whose row was deleted long ago; its tasks are still running. */
 async function vanish(gone: ByHand, database: string): Promise<void> {
   await gone.register();
   await gone.hold(2);
@@ -58,7 +58,7 @@ async function vanish(gone: ByHand, database: string): Promise<void> {
   await raw.run(`update dbq_tasks set started_at = ${earlier} where worker_id = '${gone.id}'`);
 }
 
-/** Pending ones, one that holds a unique key, and two that are due at once. */
+/** Pending tasks, one with a unique key, and two scheduled tasks that are due. */
 async function enqueueSome(queue: Queue): Promise<readonly number[]> {
   const [unique, due] = [chore.with({ uniqueKey: heldKey }), chore.with({ delay: 1 })];
   const plans = [chore, chore, unique, due, due];

@@ -1,4 +1,4 @@
-/** Healing: a queue whose process was killed goes on, with nothing but a living worker. */
+/** Healing: after a kill, the queue needs nothing but a live worker. */
 import { openQueue, type Task, Worker } from "../../../src/index.ts";
 import { write } from "../../fixtures/ledger.ts";
 import { type Context, chore } from "../../fixtures/tasks.ts";
@@ -7,9 +7,9 @@ import { openRaw } from "../place/place.ts";
 import { comeToRest } from "../rest.ts";
 import type { Files } from "./operation.ts";
 
-/** Opens what a killed process has left, enqueues one task more, and lets a worker bring all to its end. */
+/** Opens the database that a killed process has left, enqueues one more task, and lets a worker finish all tasks. */
 export async function heal({ database, ledger }: Files): Promise<void> {
-  // Many heal at a time, and a server has only so many connections for all.
+  // Many heal at a time, and a server limits all connections.
   await using queue = await openQueue(database, { synchronous: "normal", poolSize: 2 });
   if (!(await isAudited(database))) await audit(database);
   write(ledger, "acknowledged", { task: await queue.enqueueTask(chore, 0, "return") });
@@ -22,7 +22,7 @@ export async function heal({ database, ledger }: Files): Promise<void> {
   await worker.stop();
 }
 
-/** Tells the ledger of each outcome that is accepted. */
+/** Writes each accepted outcome to the event log. */
 export function tellOutcomes(worker: Worker<Context>, ledger: string): void {
   const events = ["completed", "failed", "cancelled", "retrying", "snoozed", "interrupted", "lost"] as const;
   for (const event of events) {
@@ -32,7 +32,7 @@ export function tellOutcomes(worker: Worker<Context>, ledger: string): void {
   }
 }
 
-/** A database that was made just now is not. */
+/** A database that was just created has no audit yet. */
 async function isAudited(database: string): Promise<boolean> {
   await using raw = await openRaw(database);
   return await raw.all("select 1 as one from audit limit 1").then(

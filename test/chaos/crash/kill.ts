@@ -1,4 +1,4 @@
-/** Kills at points, and the judgement of what each has left: as it was found, and as it has healed. */
+/** Kills processes at their points and judges what they leave, before and after healing. */
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Point } from "../../fixtures/crash.ts";
@@ -10,7 +10,7 @@ import { crash } from "./crash.ts";
 import { heal } from "./heal.ts";
 import { difference, isSame, type State, stateOf } from "./state.ts";
 
-/** One point that a process is killed at. */
+/** One point at which a process is killed. */
 export interface Kill {
   course: Course;
   at: number;
@@ -20,7 +20,7 @@ const folderOf = ({ course, at }: Kill) => join(course.folder, `killed-${at}`);
 
 const whole = JSON.stringify([{ integrity_check: "ok" }]);
 
-/** Kills one process at all of these points. @throws unless it dies by that */
+/** Kills one process at all of these points, in turn. @throws Error unless it dies by the kill */
 export async function killAt(kills: readonly Kill[]): Promise<void> {
   const jobs = kills.map((kill) => {
     const folder = folderOf(kill);
@@ -31,7 +31,9 @@ export async function killAt(kills: readonly Kill[]): Promise<void> {
   if (how !== "SIGKILL") throw new Error(`a process that was to be killed ended with ${how}\n${output}`);
 }
 
-/** Whether the kill came before the end: not so always with what varies. @throws what was broken by it */
+/**
+ * Whether the kill came before the end; an operation that varies may end earlier. @throws Error for a broken promise
+ */
 export async function survives(kill: Kill): Promise<boolean> {
   const { operation, points } = kill.course;
   const folder = folderOf(kill);
@@ -41,10 +43,10 @@ export async function survives(kill: Kill): Promise<boolean> {
     const ledger = new Ledger(files.ledger);
     const spared = ledger.entries("spared").length > 0;
     const varies = operation.commits === undefined;
-    if (spared && !varies) throw new Error("it did not come to this point");
+    if (spared && !varies) throw new Error("the operation did not reach this point");
     const found = look(folder);
     if (!varies && !isSame(found, state))
-      throw new Error(`another process saw something else before:\n${difference(found, state)}`);
+      throw new Error(`the trace saw another state at this point:\n${difference(found, state)}`);
     await heal(files);
     judge(deletedBy(kill.course.points), found, await historyOf({ ...files, ledger }));
     rmSync(folder, { recursive: true });
@@ -55,7 +57,7 @@ export async function survives(kill: Kill): Promise<boolean> {
   }
 }
 
-/** What was found, in a copy: whoever heals recovers the files as the killed process has left them. */
+/** Reads the state from a copy: the healing process must recover the files as the killed process left them. */
 function look(folder: string): State {
   const copy = join(folder, "found");
   mkdirSync(copy);
@@ -64,25 +66,26 @@ function look(folder: string): State {
   const state = stateOf(filesIn(copy).database);
   const { integrity } = state;
   if (integrity !== undefined && JSON.stringify(integrity) !== whole)
-    throw new Error(`it was left broken: ${JSON.stringify(integrity)}`);
+    throw new Error(`the database is damaged: ${JSON.stringify(integrity)}`);
   return state;
 }
 
-/** `found`: what was there before it healed. @throws what was broken */
+/** `found`: the state before healing. @throws Error for a broken promise */
 export function judge(deleted: ReadonlySet<number>, found: State, history: History): void {
   demand(withoutDeleted(history, deleted), { mayBeDeleted: (task) => deleted.has(task) });
   const [due, charged] = [attemptsCutOff(found), crashesSince(found, history)].map(String);
-  if (due !== charged) throw new Error(`crashes were charged to ${charged}, and were due to ${due}`);
+  if (due !== charged)
+    throw new Error(`crashes were charged to ${charged}, and should have been charged to ${due}`);
 }
 
-/** Of what was deleted as it was to be, no attempts are left, which other tasks must have. */
+/** Deleted tasks lose their attempts, which the checker expects of all other tasks. */
 function withoutDeleted(history: History, deleted: ReadonlySet<number>): History {
   const there = new Set(history.tasks.map(({ id }) => id));
   const isLeft = ({ task = 0 }) => there.has(task) || !deleted.has(task);
   return { ...history, moves: history.moves.filter(isLeft), entries: history.entries.filter(isLeft) };
 }
 
-/** What ran when the process was killed: nobody of those who ran it was alive. */
+/** The attempts that ran when the process was killed: none of their workers was alive. */
 function attemptsCutOff({ dbq_tasks: tasks = [] }: State): string[] {
   return tasks
     .filter(({ status }) => status === "running")

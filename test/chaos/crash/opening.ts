@@ -1,4 +1,4 @@
-/** Opening a queue, with all that this makes of a file. */
+/** The operations that open a queue, with all that this creates in a file. */
 import Database from "better-sqlite3";
 import { openFile } from "../place/sqlite.ts";
 import { furnish } from "./furnished.ts";
@@ -6,7 +6,7 @@ import { nothing, type Operation } from "./operation.ts";
 import { opens } from "./reopening.ts";
 
 export const opening: readonly Operation[] = [
-  // The tables, and then the journal.
+  // One transaction for the tables, one for the migrations' journal.
   { name: "open a new file", commits: 2, prepare: nothing, act: opens },
 
   {

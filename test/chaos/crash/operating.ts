@@ -1,4 +1,4 @@
-/** What operators do: cancel, retry, purge. */
+/** The operations of an operator: cancel, retry, purge. */
 import type { Queue, TaskStatus } from "../../../src/index.ts";
 import { storeOf } from "./by-hand.ts";
 import { type Operation, onQueue } from "./operation.ts";
@@ -38,7 +38,7 @@ export const operating: readonly Operation[] = [
     await queue.purgeTasks();
   }),
 
-  // Each step is whole or not at all: there are twelve tasks.
+  // Each batch is one transaction, for twelve tasks.
   onQueue("purge in steps", 3, async (queue, actor) => {
     const store = storeOf(queue);
     const filter = { includeRunning: true };

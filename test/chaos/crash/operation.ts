@@ -1,26 +1,26 @@
-/** One thing that a process does with a database, to be killed before and after each of its statements. */
+/** An operation that a process does on a database, to be killed before and after each of its statements. */
 import { writeFileSync } from "node:fs";
 import { openQueue, type Queue } from "../../../src/index.ts";
 import type { Entry } from "../../fixtures/ledger.ts";
 import { ByHand } from "./by-hand.ts";
 
-/** The files that a process finds: a database and its ledger. */
+/** The files that a process gets: a database and an event log. */
 export interface Files {
   database: string;
   ledger: string;
 }
 
-/** Adds a line to the ledger. */
+/** Adds a line to the event log. */
 export type Say = (what: string, more?: Partial<Entry>) => void;
 
-/** What whoever does it is given. */
+/** What the actor needs. */
 interface Role extends Files {
-  /** Called when what has to be there is there: points are counted from here on. */
+  /** Called when the preparation is done: points are counted from here on. */
   arm: () => void;
   say: Say;
 }
 
-/** Whoever does it. */
+/** The process that does the operation. */
 export class Actor implements Role {
   readonly database: string;
   readonly ledger: string;
@@ -42,12 +42,12 @@ export class Actor implements Role {
     for (const task of ids) this.say("acknowledged", { task });
   }
 
-  /** Of a task that somebody else may have enqueued, and been told of. */
+  /** Logs the acknowledgement of a task that another process may have enqueued and acknowledged. */
   acknowledgedUnique(task: number): void {
     this.say("acknowledged", { task, note: "unique" });
   }
 
-  /** A worker of this process, registered. */
+  /** A registered worker of this process. */
   async worker(queue: Queue, name = "victim"): Promise<ByHand> {
     const worker = new ByHand(name, queue, this.say);
     await worker.register();
@@ -57,23 +57,23 @@ export class Actor implements Role {
 
 export interface Operation {
   name: string;
-  /** How many of its transactions change something: each is whole or not at all. Undefined: it varies. */
+  /** The number of its transactions that change something, each of them atomic. Undefined: it varies. */
   commits: number | undefined;
-  /** Its transaction is the app's, which may take no lock before it writes. */
+  /** The app opens its transaction, and need not take a lock before it writes. */
   ofTheApp?: true;
-  /** Makes what it begins with, in files that nobody has open then. Default: a database with something of everything. */
+  /** Prepares the files before any process opens them. Default: a populated database. */
   prepare?(files: Files): Promise<void>;
   act(actor: Actor): Promise<void>;
 }
 
-/** @throws when none has this name */
+/** @throws Error when no operation has this name */
 export function named<O extends Operation>(operations: readonly O[], name: string): O {
   const found = operations.find((each) => each.name === name);
   if (!found) throw new Error(`there is no operation "${name}"`);
   return found;
 }
 
-/** An operation on a queue that is open already. */
+/** An operation on a queue that is already open. */
 export function onQueue(
   name: string,
   commits: number,
@@ -82,7 +82,7 @@ export function onQueue(
   return { name, commits, act: async (actor) => act(await actor.open(), actor) };
 }
 
-/** No database at all, and nothing told. */
+/** No database, and an empty event log. */
 export async function nothing({ ledger }: Files): Promise<void> {
   writeFileSync(ledger, "");
 }

@@ -1,4 +1,4 @@
-/** All operations whose points are killed at. */
+/** All operations that are killed at each of their points. */
 import { everywhere } from "./everywhere.ts";
 import { opening } from "./opening.ts";
 import type { Operation } from "./operation.ts";

@@ -1,4 +1,4 @@
-/** Opening a queue that is there, and closing it. */
+/** The operations that open an existing queue, and close one. */
 import { openQueue } from "../../../src/index.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { placeOf } from "../place/place.ts";

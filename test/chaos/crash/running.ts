@@ -1,4 +1,4 @@
-/** What a worker does for its tasks: claim, beat, note progress, settle. */
+/** A worker's operations on its tasks: claim, heartbeat, progress, settle. */
 import { sql } from "drizzle-orm";
 import type { OutcomeKind } from "../../../src/store.ts";
 import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";

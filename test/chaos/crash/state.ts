@@ -1,16 +1,16 @@
-/** What is in a database, so that two of them can be compared row by row. */
+/** The content of a database, to be compared with another's row by row. */
 import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** The rows of each table, its definition among them; nothing at all when there is no file. */
+/** The rows of each table and the schema; empty when there is no file. */
 export type State = Readonly<Record<string, readonly Row[]>>;
 
-/** What it says is when and by which process something happened, which differs between two runs. */
+/** Columns that hold a time or a process, and differ between two runs. */
 const differs = /_at$|^(wait_until|pid|process_start)$/;
 
-/** The audit is the checker's: it says more than this comparison, and its times differ. */
+/** The checker judges the audit; it says more than this comparison, and its times differ. */
 export const isOfTheChecker = (table: string): boolean => ["audit", "audit_workers"].includes(table);
 
 export function stateOf(database: string): State {
@@ -38,7 +38,7 @@ function tablesOf(client: Database.Database): State {
   };
 }
 
-/** Whether there is a time is compared, and not which; of a worker, whose id is host:pid:name, its name. */
+/** Replaces times by whether there is one, and a worker's id (host:pid:name) by its name. */
 export function comparable(row: Row): Row {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => {
@@ -48,7 +48,7 @@ export function comparable(row: Row): Row {
   );
 }
 
-/** Whether somebody is writing, so that nobody else can. */
+/** Whether another connection holds the write lock. */
 export function isLocked(database: string): boolean {
   const client = new Database(database, { timeout: 0, fileMustExist: true });
   try {
@@ -64,7 +64,7 @@ export function isLocked(database: string): boolean {
 
 export const isSame = (a: State, b: State) => JSON.stringify(a) === JSON.stringify(b);
 
-/** In words, the rows that only one of the two has. */
+/** The rows that only one of the two states has, in words. */
 export function difference(found: State, expected: State): string {
   const lines = [...new Set([...Object.keys(found), ...Object.keys(expected)])].flatMap((table) => {
     const [has, should] = [found, expected].map((state) =>

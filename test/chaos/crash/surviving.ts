@@ -1,11 +1,11 @@
-/** The second order: whoever survives a killed process is killed too, at each point of what it does about it. */
+/** Kills of the second order: the process that recovers from a kill is killed as well, at each of its points. */
 import { Ledger } from "../../fixtures/ledger.ts";
 import { outcome } from "./by-hand.ts";
 import { crash } from "./crash.ts";
 import { furnish } from "./furnished.ts";
 import type { Actor, Files, Operation } from "./operation.ts";
 
-/** A survivor of `first`, killed at the first of its points that begins so. */
+/** The recovery from a kill of `first`, at the first of its points whose name begins with `point`. */
 function survivor(first: string, point: string, commits: number): Operation {
   return {
     name: `survive a kill in "${first}" ${point}`,
@@ -19,10 +19,11 @@ async function leaveKilled(files: Files, operation: string, at: string): Promise
   await furnish(files);
   const { how, output } = await crash([{ ...files, operation, at }]);
   const spared = new Ledger(files.ledger).entries("spared").length > 0;
-  if (how !== "SIGKILL" || spared) throw new Error(`${operation}, ${at}: not killed: ${how} ${output}`);
+  if (how !== "SIGKILL" || spared)
+    throw new Error(`${operation}, ${at}: it was not killed: ${how} ${output}`);
 }
 
-/** What a worker does when it starts, each step by hand: timers would make its order another one each time. */
+/** The steps of a worker's start, one by one: timers would change their order each time. */
 export async function survive(actor: Actor): Promise<void> {
   const queue = await actor.open();
   const worker = await actor.worker(queue, "survivor");
@@ -35,7 +36,7 @@ export async function survive(actor: Actor): Promise<void> {
   await worker.turn(outcomes, 1);
 }
 
-/** Whoever opens what is left recovers its journal first. */
+/** A process that opens the database recovers its journal first. */
 function opener(first: string, point: string): Operation {
   return {
     name: `open after a kill in "${first}" ${point}`,
@@ -48,7 +49,7 @@ function opener(first: string, point: string): Operation {
   };
 }
 
-// Its transactions: one for each dead worker that it finds, one for the orphans, a claim, a settle.
+// Its transactions: one for each dead worker, one for orphans, a claim, a settle.
 export const surviving: readonly Operation[] = [
   survivor("claim", "after COMMIT", 5),
   survivor("settle each way, and claim", "before COMMIT", 5),

@@ -1,4 +1,4 @@
-/** What keeps a queue healthy: the dead found, the due promoted, the old pruned; and a worker's coming and going. */
+/** The operations of maintenance (rescue, promote, prune), and a worker's start and stop. */
 import { Worker } from "../../../src/index.ts";
 import { type Context, chore } from "../../fixtures/tasks.ts";
 import { storeOf } from "./by-hand.ts";
@@ -42,7 +42,7 @@ export const upkeeping: readonly Operation[] = [
 
   {
     name: "a worker's life",
-    // Its timers and its watch decide what is done in one turn.
+    // Its timers and notifications decide what one cycle does.
     commits: undefined,
     async act(actor) {
       const queue = await actor.open();

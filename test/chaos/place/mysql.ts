@@ -1,9 +1,9 @@
-/** A database of its own on a MySQL or MariaDB server; on a cluster it is there on all nodes. */
+/** Databases on a MySQL or MariaDB server; on a cluster, a database is on all nodes. */
 import type { Connection, ResultSetHeader, RowDataPacket } from "mysql2/promise";
 import type { Place } from "./place.ts";
 import { freshName, named } from "./rows.ts";
 
-/** Milliseconds for a node to answer. */
+/** Milliseconds within which a node must answer. */
 const patience = 5_000;
 
 /** ER_DB_DROP_RMDIR */
@@ -21,7 +21,7 @@ interface Parts {
   database: string;
 }
 
-/** A URL of several hosts is none for `URL`. */
+/** `URL` cannot parse a URL with several hosts. */
 function partsOf(url: string): Parts {
   const [, user = "", password = "", hosts = "", database = ""] =
     /^\w+:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/]*)\/([^?]*)/.exec(url) ?? [];
@@ -37,19 +37,19 @@ const withDatabase = (url: string, name: string) => url.replace(/^(\w+:\/\/[^/]*
 
 type Options = Parameters<typeof import("mysql2/promise").createConnection>[0] & object;
 
-/** The connections of this process that look on, which are not ended with the others. */
+/** This process's own observing connections, which are not ended with the others. */
 const onlookers = new Set<string>();
 
 async function connectTo({ host, port }: Host, rest: Options): Promise<Connection> {
   const { createConnection } = await import("mysql2/promise");
   const client = await createConnection({ ...rest, host, port, connectTimeout: patience });
-  // What is lost is told to whoever asks next.
+  // The next query reports a lost connection.
   client.on("error", () => undefined);
   onlookers.add(`${host}:${port}:${client.threadId}`);
   return client;
 }
 
-/** To the first of its hosts that answers. */
+/** Connects to the first host that answers. */
 async function connect(url: string): Promise<Connection> {
   const { hosts, ...rest } = partsOf(url);
   const errors: unknown[] = [];
@@ -74,13 +74,13 @@ async function administer(url: string, statement: string): Promise<void> {
 
 type Act = (client: Connection, id: number) => Promise<unknown>;
 
-// Who has gone by himself meanwhile is not there to be ended.
+// A session that has ended in the meantime is not an error.
 const terminate = (url: string) =>
   withSessions(url, (client, id) => client.query(`kill connection ${id}`).catch(() => undefined));
 
 const sessions = (url: string) => withSessions(url, async () => undefined);
 
-/** On each of its nodes that answers. @returns how many they were */
+/** Acts on each node that answers. @returns the number of sessions */
 async function withSessions(url: string, act: Act): Promise<number> {
   const { hosts, database, ...rest } = partsOf(url);
   const found = await Promise.allSettled(hosts.map((host) => withSessionsAt(host, database, rest, act)));
@@ -107,7 +107,10 @@ async function withSessionsAt(
   }
 }
 
-/** A query in a trigger is a variable's, set before: as a part of an INSERT it would lock what it reads. */
+/**
+ * The trigger stores the result of a query in a variable first: as a part of the INSERT, the query would lock the rows
+ * that it reads.
+ */
 const isQuery = (value: string) => value.startsWith("(select");
 
 export const mysql: Place = {
@@ -122,7 +125,7 @@ export const mysql: Place = {
     const { database: name } = partsOf(database);
     await terminate(database);
     const drop = administer(withDatabase(database, ""), `drop database if exists ${name}`);
-    // MariaDB may have forgotten a file of a trigger in its folder; the tables are gone all the same.
+    // MariaDB may leave a trigger's file in the database's folder; the tables are gone all the same.
     await drop.catch((error: { errno?: number }) => {
       if (error.errno !== folderNotEmpty) throw error;
     });
@@ -131,7 +134,7 @@ export const mysql: Place = {
   async open(database, patience) {
     const client = await connect(database);
     await client.query("set innodb_lock_wait_timeout = ?", [Math.ceil(patience / 1_000)]);
-    // On a cluster, sees what the other nodes have committed; MySQL has no such variable.
+    // On a cluster, a read waits for what other nodes have committed; MySQL has no such variable.
     await client.query("set wsrep_sync_wait = 1").catch(() => undefined);
     return {
       all: async <T>(text: string) => (await client.query<RowDataPacket[]>(text))[0].map(named<T>),

@@ -1,4 +1,4 @@
-/** Where the database of a scene is: how it is made and removed, looked at, and audited. One record for each kind. */
+/** A backend of a chaos test's database: creates, removes, inspects and audits it. One object for each kind. */
 import type { AuditDialect } from "../audit.ts";
 import { mysql } from "./mysql.ts";
 import { postgres } from "./postgres.ts";
@@ -6,48 +6,48 @@ import { sqlite } from "./sqlite.ts";
 
 export type Kind = "sqlite" | "postgres" | "mysql";
 
-/** A row with the names that JavaScript would give to its columns. */
+/** A row whose columns are named in camelCase. */
 type Row = object;
 
-/** A connection apart from all queues. */
+/** A connection of the test's own, beside all queues. */
 export interface Raw extends AsyncDisposable {
   /** The rows of a query. */
   all<T extends Row>(text: string): Promise<T[]>;
-  /** How many rows a statement has changed. */
+  /** Runs a statement and returns the number of changed rows. */
   run(text: string): Promise<number>;
 }
 
-/** What the database says of itself. */
+/** What the database reports about itself. */
 export interface Health {
-  /** "ok", or what is wrong. */
+  /** "ok", or a description of the damage. */
   integrity: string;
-  /** Bytes of the write-ahead log beside the file; 0 on a server. */
+  /** The size of the write-ahead log in bytes; 0 on a server. */
   wal: number;
 }
 
 export interface Place {
   kind: Kind;
-  /** What people call it. */
+  /** Its usual name. */
   name: string;
-  /** Makes an empty database on the server of this one, or in a folder beside it. @returns it as `openQueue` takes it */
+  /** Creates an empty database on the same server, or in a folder beside it. @returns the target for `openQueue` */
   make(near: string): Promise<string>;
-  /** Removes what `make` has made, and ends whoever is still connected to it. */
+  /** Removes what `make` has created, and ends all connections to it. */
   remove(database: string): Promise<void>;
-  /** What its server calls it; its path. */
+  /** The database's name on its server; its path. */
   nameOf(database: string): string;
-  /** `patience`: milliseconds for a lock. */
+  /** `patience`: milliseconds to wait for a lock. */
   open(database: string, patience: number): Promise<Raw>;
-  /** A Drizzle database of an app's own. */
+  /** An app's own Drizzle database. */
   app(database: string): Promise<object>;
   health(raw: Raw, database: string): Promise<Health>;
-  /** Queries that tell of all that a database is made of, and of no name that it alone has. */
+  /** Queries that describe a database's schema, without its name. */
   schema: readonly string[];
   audit: AuditDialect;
-  /** Begins a transaction in which others cannot write to the row of the worker of this process. */
+  /** The statements that begin a transaction and lock the row of this process's worker against writes. */
   lockWorker(pid: number): string[];
   /** Ends all connections to this database but those that `open` has made. @returns how many */
   terminate?(database: string): Promise<number>;
-  /** How many connections to this database there are, but those that `open` has made. */
+  /** The number of connections to this database, without those that `open` has made. */
   sessions?(database: string): Promise<number>;
 }
 
@@ -56,11 +56,11 @@ const places: readonly (readonly [scheme: RegExp, place: Place])[] = [
   [/^(mysql|mariadb):/, mysql],
 ];
 
-/** By its URL; whatever else it is, is a path. */
+/** The backend for a URL; anything else is a path. */
 export function placeOf(database: string): Place {
   return places.find(([scheme]) => scheme.test(database))?.[1] ?? sqlite;
 }
 
-/** A connection to the database of a scene, of whatever kind; it waits for a lock for so many milliseconds. */
+/** Opens a connection to a database of any kind; it waits this many milliseconds for a lock. */
 export const openRaw = (database: string, patience = 60_000): Promise<Raw> =>
   placeOf(database).open(database, patience);

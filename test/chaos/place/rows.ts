@@ -1,7 +1,7 @@
-/** What all kinds of places have in common. */
+/** What all backends share. */
 import { randomBytes } from "node:crypto";
 
-/** The columns as `camelCase`, on each database the same. */
+/** Renames the columns to camelCase, the same for each database. */
 export function named<T>(row: Readonly<Record<string, unknown>>): T {
   const entries = Object.entries(row).map(([name, value]) => [camelOf(name), value] as const);
   return Object.fromEntries(entries) as T;
@@ -9,5 +9,5 @@ export function named<T>(row: Readonly<Record<string, unknown>>): T {
 
 const camelOf = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** That nobody else has. */
+/** A name that is not used yet. */
 export const freshName = (): string => `dbq_chaos_${randomBytes(6).toString("hex")}`;

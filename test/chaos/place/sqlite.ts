@@ -1,4 +1,4 @@
-/** A file. */
+/** Databases in files. */
 import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
@@ -8,7 +8,7 @@ import { freshName, named } from "./rows.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** A connection that waits for a lock for so many milliseconds. */
+/** Opens a connection that waits this many milliseconds for a lock. */
 export function openFile(database: string, patience = 60_000): { client: Database.Database } & Disposable {
   const client = new Database(database, { timeout: patience, fileMustExist: true });
   return { client, [Symbol.dispose]: () => void client.close() };

@@ -1,4 +1,4 @@
-/** What is promised of attempts: each claimed, started once, recorded and charged as it ended. */
+/** The promises about attempts: each is claimed, started once, and recorded and charged as it ended. */
 import {
   endsAttempt,
   isCharged,
@@ -13,20 +13,20 @@ import {
 } from "./finder.ts";
 
 export const attempts: Promises = {
-  "no generation of a task is started twice": ({ entries }) =>
+  "no generation of a task starts twice": ({ entries }) =>
     repeated(entries.filter(({ what }) => what === "start")),
 
-  "what starts was claimed by who starts it": ({ entries, moves }) => {
+  "a worker starts only tasks that it claimed": ({ entries, moves }) => {
     const claimed = new Set(moves.filter(isClaim).map((move) => `${key(move)} ${processOf(move.worker)}`));
     return entries.filter((entry) => entry.what === "start" && !claimed.has(`${key(entry)} ${entry.pid}`));
   },
 
-  "what completes was started": ({ entries, moves }) => {
+  "only a started attempt completes": ({ entries, moves }) => {
     const started = new Set(entries.filter(({ what }) => what === "start").map(key));
     return moves.filter((move) => move.status === "completed" && !started.has(keyOfEnded(move)));
   },
 
-  "an attempt is recorded unless it completed or was refunded": ({ moves, attempts }) => {
+  "an attempt is recorded unless it completed or was handed back": ({ moves, attempts }) => {
     const recorded = new Set(attempts.map(key));
     return moves.filter((move) => {
       if (!endsAttempt(move) || move.status === null) return false;
@@ -34,7 +34,7 @@ export const attempts: Promises = {
     });
   },
 
-  "what is recorded is an attempt that has ended so": ({ moves, attempts }) => {
+  "a recorded attempt has ended as recorded": ({ moves, attempts }) => {
     const ended = new Map(moves.filter(endsAttempt).map((move) => [keyOfEnded(move), move.status]));
     return attempts.filter((attempt) => {
       const status = ended.get(key(attempt));
@@ -44,8 +44,8 @@ export const attempts: Promises = {
 
   "no attempt is recorded twice": ({ attempts }) => repeated(attempts),
 
-  // A busy database, above all, must not reach a handler.
-  "no attempt fails but as planned": ({ attempts }, { mayFail = () => false }) =>
+  // Above all, an error of a busy database must not reach a handler.
+  "no attempt fails unless planned": ({ attempts }, { mayFail = () => false }) =>
     attempts.filter(
       (attempt) =>
         ["failed", "timeout"].includes(attempt.outcome) &&
@@ -53,7 +53,7 @@ export const attempts: Promises = {
         !mayFail(attempt),
     ),
 
-  "the retries are the charged attempts, and within the limit": ({ moves, tasks }) => {
+  "the retry count is the number of charged attempts, within the limit": ({ moves, tasks }) => {
     const charged = new Map<number, number>();
     for (const move of moves) {
       if (isCharged(move)) charged.set(move.task, (charged.get(move.task) ?? 0) + 1);
@@ -64,6 +64,6 @@ export const attempts: Promises = {
     );
   },
 
-  "only what is claimed, crashed or failed is charged": ({ moves }) =>
+  "only a crashed or failed attempt is charged": ({ moves }) =>
     moves.filter((move) => isCharged(move) && !endsAttempt(move)),
 };

@@ -1,18 +1,18 @@
-/** What is promised to those who enqueue. */
+/** The promises to enqueuers. */
 import { isFinished, type Promises, repeated } from "./finder.ts";
 
 export const enqueues: Promises = {
-  "an acknowledged task is there": ({ entries, tasks }, { mayBeDeleted = () => false }) => {
+  "an acknowledged task exists": ({ entries, tasks }, { mayBeDeleted = () => false }) => {
     const ids = new Set(tasks.map(({ id }) => id));
     return entries.filter(
       ({ what, task = 0 }) => what === "acknowledged" && !ids.has(task) && !mayBeDeleted(task),
     );
   },
 
-  "an enqueue is told the id of its own task": ({ entries, tasks }) => {
+  "an enqueue returns the id of its own task": ({ entries, tasks }) => {
     const asked = new Map(tasks.map(({ id, requestId }) => [id, requestId]));
     const acknowledged = entries.filter(({ what }) => what === "acknowledged");
-    // Those with a unique key share a task, by their own wish.
+    // Tasks with the same unique key share an id on purpose.
     const apart = acknowledged.filter(({ note }) => !String(note).startsWith("unique"));
     const strange = acknowledged.filter(({ task = 0, note }) => {
       const named = /^(batch|order):/.test(String(note)) && asked.has(task);
@@ -21,16 +21,16 @@ export const enqueues: Promises = {
     return [...repeated(apart), ...strange];
   },
 
-  "no task is deleted unasked": ({ moves }, { mayBeDeleted = () => false }) =>
+  "no task is deleted without a request": ({ moves }, { mayBeDeleted = () => false }) =>
     moves.filter(({ status, task }) => status === null && !mayBeDeleted(task)),
 
-  "an id is given to one task": ({ moves }) =>
+  "an id is used for one task": ({ moves }) =>
     repeated(moves.filter(({ wasStatus }) => wasStatus === null).map(({ task }) => ({ task }))),
 
-  "everything comes to an end": ({ tasks }, { ended = true }) =>
+  "every task ends": ({ tasks }, { ended = true }) =>
     ended ? tasks.filter(({ status }) => !isFinished(status)) : [],
 
-  "what was rolled back left no trace": ({ entries, tasks, orders }) => {
+  "a rolled-back transaction leaves no trace": ({ entries, tasks, orders }) => {
     const gone = new Set(entries.filter(({ what }) => what === "rolledBack").map(({ note }) => note));
     return [
       ...tasks.filter(({ requestId }) => gone.has(requestId)),
@@ -38,7 +38,7 @@ export const enqueues: Promises = {
     ];
   },
 
-  "a transaction's task and its order are there together": ({ tasks, orders }) => {
+  "an app's order and its task exist together": ({ tasks, orders }) => {
     const asked = tasks.map(({ requestId }) => requestId).filter((id) => id?.startsWith("order"));
     const [withTask, withOrder] = [new Set(asked), new Set(orders)];
     return [
@@ -47,11 +47,11 @@ export const enqueues: Promises = {
     ];
   },
 
-  "a batch is there whole or not at all": ({ tasks }) => {
+  "a batch exists as a whole or not at all": ({ tasks }) => {
     const sizes = new Map<string, number>();
     for (const { requestId } of tasks)
       if (requestId?.startsWith("batch")) sizes.set(requestId, (sizes.get(requestId) ?? 0) + 1);
-    // Its name ends in how many it is.
+    // A batch's name ends with its size.
     return [...sizes].filter(([name, size]) => size !== Number(name.split(":").at(-1)));
   },
 };

@@ -1,24 +1,28 @@
-/** What the promises are made of: each finds the cases in which it was broken. */
+/** The building blocks of the promises: each promise is a function that finds the cases in which it was broken. */
 import type { Entry } from "../../fixtures/ledger.ts";
 import type { Move } from "../audit.ts";
 import type { AttemptRow, History } from "../history.ts";
 
 export interface Expected {
-  /** All has come to rest: no task is pending, scheduled or running. Default true. */
+  /** Whether no task may be pending, scheduled or running. Default true. */
   ended?: boolean;
-  /** The ids of workers that are alive in the end: only they may hold a task, or have a row. */
+  /** The ids of workers that are alive at the end: only they may hold a task or have a row. */
   living?: readonly string[];
-  /** Bytes that the write-ahead log may have. Default 64 MiB. */
+  /** The limit of the write-ahead log in bytes. Default 64 MiB. */
   wal?: number;
-  /** Which errors that a process told of belong to the scenario. Default: none. */
+  /** The reported errors that belong to the scenario. Default: none. */
   allowed?: (entry: Entry) => boolean;
-  /** Tasks that the scenario has purged. Default: none. */
+  /** The tasks that the scenario has purged. Default: none. */
   mayBeDeleted?: (task: number) => boolean;
-  /** Workers whose process may have been killed; any other is dead when its lease is over, no sooner. Default: all. */
+  /**
+   * The workers whose process may have been killed; any other is dead when its lease is over, no sooner. Default: all.
+   */
   mayDie?: (worker: string) => boolean;
-  /** Whether a claim may have lost its answer: what it took is handed back, and was never started. Default: no. */
+  /**
+   * Whether the answer of a claim may have been lost: its tasks are handed back and were never started. Default: no.
+   */
   unanswered?: boolean;
-  /** Attempts that may fail otherwise than planned. Default: none. */
+  /** The attempts that may fail otherwise than planned. Default: none. */
   mayFail?: (attempt: AttemptRow) => boolean;
 }
 
@@ -39,21 +43,21 @@ export const isFinish = ({ wasStatus, status }: Move): boolean =>
 export const isReset = ({ wasStatus, status }: Move): boolean =>
   isFinished(wasStatus) && status === "pending";
 
-/** Back to where it was before the claim, and nothing charged: an interruption, or a snooze. */
+/** Back to the state before the claim, without a charge: an interruption or a snooze. */
 export const isRefund = (move: Move): boolean =>
   (move.status === "pending" || move.status === "scheduled") && !isCharged(move);
 
-/** An attempt is a task and the generation that its claim gave it. */
+/** The key of an attempt: the task and the generation that its claim gave it. */
 export const key = ({ task, generation }: { task?: number; generation?: number | null }): string =>
   `${task}:${generation}`;
 
-/** The attempt that a move has ended. */
+/** The key of the attempt that a move has ended. */
 export const keyOfEnded = ({ task, wasGeneration }: Move): string => key({ task, generation: wasGeneration });
 
-/** The process of a worker, whose id is host:pid:random. */
+/** The process in a worker's id, which is host:pid:random. */
 export const processOf = (worker: string | null): number => Number(worker?.split(":").at(-2));
 
-/** Those whose task and generation were there before. */
+/** The items whose task and generation occurred before. */
 export function repeated<T extends { task?: number; generation?: number | null }>(items: readonly T[]): T[] {
   const seen = new Set<string>();
   return items.filter((item) => {

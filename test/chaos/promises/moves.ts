@@ -1,8 +1,8 @@
-/** What is promised of each task's way through its statuses, and of its outcome. */
+/** The promises about a task's states and its outcome. */
 import type { Move } from "../audit.ts";
 import { endsAttempt, isCharged, isFinish, isReset, key, type Promises, repeated } from "./finder.ts";
 
-/** From each status, where a task may go. A finished one goes on only when an operator says so. */
+/** The allowed next statuses. Only an operator moves a finished task. */
 const allowedMoves: Readonly<Record<string, readonly string[]>> = {
   pending: ["running", "cancelled"],
   scheduled: ["pending", "cancelled"],
@@ -12,7 +12,7 @@ const allowedMoves: Readonly<Record<string, readonly string[]>> = {
   cancelled: ["pending"],
 };
 
-/** What a worker tells of, and what has happened to the row then. */
+/** What a worker reports, and the change of the row that it stands for. */
 const told: Readonly<Record<string, string>> = {
   completed: "completed",
   failed: "failed",
@@ -31,7 +31,7 @@ export const moves: Promises = {
         wasGeneration !== null && generation !== null && generation !== wasGeneration + 1,
     ),
 
-  "a task moves only as it may": ({ moves }) =>
+  "a task only makes allowed changes of state": ({ moves }) =>
     moves.filter(
       ({ wasStatus, status }) =>
         wasStatus !== null && status !== null && !allowedMoves[wasStatus]?.includes(status),
@@ -46,8 +46,8 @@ export const moves: Promises = {
     });
   },
 
-  "an outcome that a worker tells of was accepted": ({ entries, moves }) => {
-    // What it tells of is the task as it is then: of the generation that the outcome has given it.
+  "a worker reports only accepted outcomes": ({ entries, moves }) => {
+    // A worker reports the task with the generation that the outcome has given it.
     const accepted = new Set(moves.filter(endsAttempt).map((move) => `${outcomeOf(move)} ${key(move)}`));
     return entries.filter((entry) => {
       const outcome = told[entry.what];
@@ -55,10 +55,10 @@ export const moves: Promises = {
     });
   },
 
-  "an outcome is told of once": ({ entries }) =>
+  "a worker reports an outcome once": ({ entries }) =>
     repeated(entries.filter(({ what }) => told[what] !== undefined)),
 
-  "what a handler does in the transaction of its completion is done once": ({ effects, tasks }) => {
+  "a handler's write in the transaction of its completion happens once": ({ effects, tasks }) => {
     const within = new Set(tasks.filter(({ result }) => result === '"within"').map(({ id }) => id));
     const done = effects.map((task) => ({ task }));
     const doneOnce = new Set(effects);
@@ -69,7 +69,7 @@ export const moves: Promises = {
     ];
   },
 
-  "a task that failed has a reason, and one that completed has none": ({ tasks }) =>
+  "a failed task has an error, and a completed one has none": ({ tasks }) =>
     tasks.filter(
       ({ status, error }) =>
         (status === "failed" && error === null) || (status === "completed" && error !== null),

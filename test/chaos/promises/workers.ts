@@ -1,12 +1,14 @@
-/** What is promised of workers: that the living are known, the dead are found, and nobody is taken for what he is not. */
+/**
+ * The promises about workers: live workers keep their tasks, dead ones are found, and each holds only what it claimed.
+ */
 import type { Move } from "../audit.ts";
 import { endsAttempt, isClaim, isRefund, key, keyOfEnded, type Promises, processOf } from "./finder.ts";
 
-/** Milliseconds by which two looks at a clock may differ for having been rounded. */
+/** Milliseconds by which two times may differ because of rounding. */
 const rounding = 10;
 
 export const workers: Promises = {
-  "nothing runs without a living worker": ({ tasks, workers }, { living = [] }) => {
+  "nothing runs without a live worker": ({ tasks, workers }, { living = [] }) => {
     const alive = new Set(living);
     return [
       ...tasks.filter(({ status, worker }) => status === "running" && !alive.has(worker ?? "")),
@@ -14,22 +16,22 @@ export const workers: Promises = {
     ];
   },
 
-  "only a worker that has a row claims": ({ moves }) =>
+  "only a registered worker claims": ({ moves }) =>
     moves.filter((move) => isClaim(move) && move.registered !== 1),
 
-  "a worker that registers has no task yet": ({ workerMoves }) =>
+  "a worker holds no task when it registers": ({ workerMoves }) =>
     workerMoves.filter(({ came, holds }) => came === 1 && holds > 0),
 
-  "nobody is taken for dead who has beaten within his lease": ({ workerMoves }, { mayDie = () => true }) =>
+  "no worker is rescued within its lease": ({ workerMoves }, { mayDie = () => true }) =>
     workerMoves.filter(
       ({ worker, came, holds, silent, lease }) =>
         came === 0 && holds > 0 && silent < lease - rounding && !mayDie(worker),
     ),
 
-  "only a worker that stops hands back uncharged": ({ entries, moves, ahead }, { unanswered = false }) => {
+  "only a stopping worker hands back uncharged": ({ entries, moves, ahead }, { unanswered = false }) => {
     const told = (word: string) =>
       new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
-    // Of a process that does not tell when it begins, it is not known when it stops.
+    // A process that does not log its beginning does not log its stop either.
     const [begun, stopping] = [told("begun"), told("stopping")];
     const started = new Set(entries.filter(({ what }) => what === "start").map(key));
     const mayBe = (move: Move) => (unanswered || ahead) && !started.has(keyOfEnded(move));
@@ -40,10 +42,10 @@ export const workers: Promises = {
     });
   },
 
-  "no process ended by itself, and none was refused": ({ entries }, { allowed = () => false }) =>
+  "no process dies, fails or is refused": ({ entries }, { allowed = () => false }) =>
     entries.filter((entry) => ["error", "refused", "died"].includes(entry.what) && !allowed(entry)),
 
-  "the database is whole": ({ integrity }) => (integrity === "ok" ? [] : [integrity]),
+  "the database is intact": ({ integrity }) => (integrity === "ok" ? [] : [integrity]),
 
   "the write-ahead log is within bounds": ({ wal }, { wal: most = 64 * 2 ** 20 }) =>
     wal <= most ? [] : [`${wal} bytes`],

@@ -1,4 +1,7 @@
-/** Thousands of awaits in one process, over tasks that others complete, fail, cancel, purge, or never touch. */
+/**
+ * Invariant: each of thousands of awaits in one process settles as its task does, whether other processes complete,
+ * fail, cancel, purge or ignore the task, and they share few queries.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,19 +16,19 @@ import { historyOf } from "../history.ts";
 import { stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
-/** Milliseconds in which nothing that is awaited happens, while others commit. */
+/** Milliseconds in which no awaited task changes, while other processes commit. */
 const quiet = 1_000;
 
-/** Milliseconds after which those that are to time out do so: beyond that, and while others end. */
+/** Milliseconds until awaits time out whose tasks do not end in time, while others still end. */
 const timeout = 1_500;
 
-/** Queries in a second, for ten thousand awaits. */
+/** Queries per second, for ten thousand awaits. */
 const mostQueries = 4;
 
-/** Queries of thousands that time out at one moment: their timers need several turns of the event loop. */
+/** Queries when thousands of awaits time out at one moment: their timers take several turns of the event loop. */
 const mostLast = 100;
 
-/** What becomes of the tasks, in turn. */
+/** What happens to the tasks, in rotation. */
 const fates = [
   "complete",
   "fail",
@@ -58,7 +61,7 @@ interface Awaited {
 export const awaits: Scenario = {
   name: "awaits",
   about:
-    "Ten thousand awaits in one process, whatever becomes of their tasks: all settle rightly, in four queries a second.",
+    "Ten thousand awaits in one process, whose tasks end in every way: each await settles correctly, with four queries a second in all.",
   unit: "awaits",
   amounts: { test: 1_000, sample: 5_000, chaos: 10_000 },
   async run(trial) {
@@ -69,7 +72,7 @@ export const awaits: Scenario = {
       Array.from({ length: amount }, () => [chore.with({ queueName: "nobody's" }), 0, "return"] as const),
     );
     const { settled, timedOut } = await awaitAll(scene, tasks, idle);
-    deepStrictEqual(settled.wrong, [], "each await settles as its task does");
+    deepStrictEqual(settled.wrong, [], "each await settles as its task ends");
     const purged = new Set(tasks.filter(({ fate }) => fate === "purge").map(({ id }) => id));
     demand(await historyOf(scene), { ended: false, mayBeDeleted: (task) => purged.has(task) });
     trial.progress(amount);
@@ -89,7 +92,10 @@ async function enqueue({ scene, amount, random }: Trial): Promise<Awaited[]> {
   return chosen.map((fate, i) => ({ id: ids[i] as number, fate }));
 }
 
-/** While another process commits all the time; after a while a worker comes, and an operator. */
+/**
+ * Awaits the tasks while another process commits all the time; later a worker runs them and an operator cancels and
+ * purges.
+ */
 async function awaitAll(
   scene: Scene,
   tasks: readonly Awaited[],
@@ -128,12 +134,12 @@ async function operate({ queue }: Scene, tasks: readonly Awaited[]): Promise<voi
 
 function figures(settled: Settled, timedOut: Asked, amount: number): Figure[] {
   const most = mostQueries * (10_000 / amount);
-  // Whoever times out asks once more; how often that is for all of them together is counted apart.
+  // An await that times out queries once more. Those queries are counted separately.
   const [from, to] = [timeout, settled.lastTimeout];
   const usual = settled.queries.filter((at) => at < from || at > to);
   return [
     { name: "awaits", value: amount },
-    { name: "queries a second", value: (1_000 * usual.length) / (settled.ms - (to - from)), most },
+    { name: "queries per second", value: (1_000 * usual.length) / (settled.ms - (to - from)), most },
     { name: "queries in the busiest second", value: busiestSecond(usual) },
     {
       name: "queries while an eighth times out",
@@ -141,8 +147,8 @@ function figures(settled: Settled, timedOut: Asked, amount: number): Figure[] {
       most: mostLast,
     },
     { name: "queries while all time out", value: timedOut.queries.length, most: mostLast },
-    { name: "looks for commits a second", value: (1_000 * settled.looks) / settled.ms },
-    ...spread("from end to settled", settled.delays),
+    { name: "checks for commits per second", value: (1_000 * settled.looks) / settled.ms },
+    ...spread("from task end to settled await", settled.delays),
   ];
 }
 

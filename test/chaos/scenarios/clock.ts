@@ -1,4 +1,7 @@
-/** The time of day is stepped by an hour, forwards and backwards: for all processes, or for a single worker. */
+/**
+ * Invariant: when the time of day is stepped by an hour, forwards or backwards, for all processes or for one worker, no
+ * live worker is rescued and every wait keeps its length.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,25 +21,28 @@ const hour = 3_600_000;
 const lease = 2_000;
 const keeping: TimekeeperOptions = { delay: 2_000, awaitTimeout: 1_000 };
 
-/** What an attempt of the task "overlong" gets. */
+/** The timeout of an attempt of the task "overlong". */
 const attemptTimeout = 1_000;
 
-/** Milliseconds between a step and the next, at least: a task that was put off has started by then. */
+/** Milliseconds between two steps, at least: a delayed task has started by then. */
 const between = 2_500;
 
-/** How late something may be, in milliseconds, beyond what it has to wait for. */
+/** Milliseconds that a task or timeout may be late. */
 const slack = 1_000;
 
 /**
- * And how early it may look: a timer counts from the beginning of its turn of the event loop, and whoever notes his time may
- * have been kept from it. A step is an hour.
+ * Milliseconds that it may seem early: a timer counts from the beginning of its turn of the event loop, and the process
+ * may note the time late. A step is an hour, far above this.
  */
 const early = 50;
 
-/** A step of clocks, by the steady clock. */
+/** A step of clocks, measured by the steady clock. */
 interface Step {
   from: number;
-  /** All clocks, as when a host's is set, are set one by one; that of a single worker is set right again then. */
+  /**
+   * The clocks of all processes are set one by one, as when a host's time is set. A single worker's clock is set right
+   * again at this time.
+   */
   to: number;
   forwards: boolean;
   all: boolean;
@@ -45,7 +51,7 @@ interface Step {
 export const clock: Scenario = {
   name: "clock",
   about:
-    "The time of day is stepped by an hour, for all or for one: nobody is taken for dead, and what waits for a while waits as long.",
+    "The time of day is stepped by an hour, for all processes or for one: no live worker is rescued, and every wait keeps its length.",
   unit: "steps",
   amounts: { test: 1, sample: 8, chaos: 20 },
   only: { kinds: ["sqlite"], why: "a server's own clock decides, which no process can step" },
@@ -64,7 +70,7 @@ export const clock: Scenario = {
     const steps: Step[] = [];
     const recoveries: number[] = [];
     while (steps.length < amount) {
-      // The first is for all, so that the shortest run has one.
+      // The first step moves all clocks, so that the shortest run has such a step.
       const step = steps.length % 3 === 2 ? await stepOne(clocks, crowd, random) : clocks.stepAll(random);
       steps.push(step);
       await sleep(random() * between);
@@ -73,7 +79,7 @@ export const clock: Scenario = {
       progress(steps.length);
     }
     await stopAll(crowd.enqueuers);
-    // What a step backwards has put off by an hour is due when the clocks have gone on by as much.
+    // Tasks that a step backwards delayed by an hour become due when the clocks go forwards by as much.
     const last = clocks.setAll(2 * hour);
     const history = await crowd.rest();
     demand(history, {
@@ -85,7 +91,7 @@ export const clock: Scenario = {
   },
 };
 
-/** A clock for each process. */
+/** One clock for each process. */
 class Clocks {
   readonly #folder: string;
   readonly #all: SteppedClock[] = [];
@@ -102,13 +108,13 @@ class Clocks {
     return made;
   }
 
-  /** That of a process which was started so. */
+  /** The clock of the process that was started with these options. */
   of(how: unknown): SteppedClock {
     const file = (how as SteppedClock["how"]).env?.FAKETIME_TIMESTAMP_FILE;
     return this.#all.find((each) => each.how.env?.FAKETIME_TIMESTAMP_FILE === file) as SteppedClock;
   }
 
-  /** Never further away than an hour from where they began. */
+  /** Stays within an hour of the original time. */
   stepAll(random: () => number): Step {
     const forwards = this.#offset === 0 ? random() < 0.5 : this.#offset < 0;
     return this.setAll(this.#offset + (forwards ? hour : -hour));
@@ -123,7 +129,7 @@ class Clocks {
   }
 }
 
-/** One worker is an hour ahead, or behind, for a while. */
+/** Sets one worker's clock an hour ahead or behind, and right again after a while. */
 async function stepOne(clocks: Clocks, { workers, hows }: Crowd, random: () => number): Promise<Step> {
   const { pid } = workers[Math.floor(workers.length * random())] as Child;
   const its = clocks.of(hows.get(pid));
@@ -136,7 +142,7 @@ async function stepOne(clocks: Clocks, { workers, hows }: Crowd, random: () => n
   return { from, to: steadily(), forwards, all: false };
 }
 
-/** How long after the death of its worker a task runs elsewhere, in milliseconds. */
+/** Kills a worker, and returns the milliseconds until its task starts elsewhere. */
 async function recovery(scene: Scene, crowd: Crowd, random: () => number): Promise<number> {
   const id = await scene.queue.enqueueTask(hangOnce);
   const { pid } = await scene.ledger.until("start", ({ task }) => task === id);
@@ -148,7 +154,7 @@ async function recovery(scene: Scene, crowd: Crowd, random: () => number): Promi
   return took;
 }
 
-/** A task that was put off, by the steady clock: from when it was enqueued, and from when that was done. */
+/** A delayed task by the steady clock: when its enqueue began and ended, and when it started. */
 interface Delayed {
   from: number;
   enqueued: number;
@@ -174,21 +180,21 @@ function figures(history: History, steps: readonly Step[], recoveries: readonly 
   const behind = delayed.filter((task) => during(task, ({ forwards, all }) => all && !forwards));
   const others = delayed.filter((task) => !behind.includes(task));
   const hasty = delayed.filter((task) => wait(task) < keeping.delay - early);
-  // What is put off in the very moment of a step may be so by the old clock, and be looked at by the new one.
+  // A task that is enqueued during a step may get its due time from the old clock and be read by the new one.
   const amid = ({ from, enqueued }: Delayed) => during({ from, to: enqueued }, () => true);
   const unexplained = hasty.filter(
     (task) => !amid(task) && !during(task, ({ forwards, all }) => forwards || !all),
   );
-  deepStrictEqual(unexplained, [], "nothing that was put off starts early, unless a clock went forwards");
+  deepStrictEqual(unexplained, [], "no delayed task starts early, unless a clock went forwards");
   return [
     { name: "steps", value: steps.length },
-    { name: "of all clocks", value: steps.filter(({ all }) => all).length },
+    { name: "steps of all clocks", value: steps.filter(({ all }) => all).length },
     { name: "tasks", value: history.tasks.length },
-    { name: "tasks put off", value: delayed.length },
-    { name: "started early by a step forwards", value: hasty.length },
-    { name: "late by a step backwards", value: behind.filter(isLate).length },
+    { name: "delayed tasks", value: delayed.length },
+    { name: "started early after a step forwards", value: hasty.length },
+    { name: "late after a step backwards", value: behind.filter(isLate).length },
     ...spread(
-      "late otherwise",
+      "otherwise late",
       others.map((task) => Math.max(0, wait(task) - keeping.delay)),
       { max: slack },
     ),
@@ -198,13 +204,13 @@ function figures(history: History, steps: readonly Step[], recoveries: readonly 
   ];
 }
 
-/** @throws when one of them was too early */
+/** @throws Error when a timeout came too early */
 function timesOf({ entries }: History, what: string, timeout: number): number[] {
   const late = entries.filter((entry) => entry.what === what).map(({ note }) => (note as number) - timeout);
   deepStrictEqual(
     late.filter((ms) => ms < -early),
     [],
-    `${what}: none before its time`,
+    `${what}: no timeout comes early`,
   );
   return late.map((ms) => Math.max(0, ms));
 }

@@ -1,4 +1,7 @@
-/** SIGKILL before and after each statement of each operation. */
+/**
+ * Invariant: a process that is killed with SIGKILL before or after any statement leaves its operation done or not
+ * begun, and the queue heals.
+ */
 import { mkdirSync, realpathSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -10,18 +13,22 @@ import type { Operation } from "../crash/operation.ts";
 import { operations } from "../crash/operations.ts";
 import type { Figure, Scenario } from "../scenario.ts";
 
-/** Points that one process is killed at. */
+/** The number of points at which one process is killed in turn. */
 const together = 16;
 
-/** Each is a process that is mostly busy, and its judge, who is this one. */
+/** Each lane is a process that is mostly busy. This process judges them all, and takes one more core. */
 const lanes = availableParallelism() + 1;
 
 export const crashpoints: Scenario = {
   name: "crashpoints",
-  about: "Killed before and after each statement, each operation is whole or not begun, and the queue heals.",
+  about:
+    "A process is killed before and after each statement of each operation: the operation is done or not begun, and the queue heals.",
   unit: "points",
   amounts: { test: 60, sample: 400, chaos: 10_000 },
-  only: { kinds: ["sqlite"], why: "it stops a driver that is synchronous, and compares copies of the file" },
+  only: {
+    kinds: ["sqlite"],
+    why: "it stops a synchronous driver between statements, and compares copies of the file",
+  },
   async run(trial) {
     const courses = await findPoints(join(realpathSync(trial.scene.folder), "crash"));
     const all = courses.flatMap((course) => course.points.map((_, at) => ({ course, at })));
@@ -48,11 +55,11 @@ export const crashpoints: Scenario = {
 function figures(all: number, killed: number, spared: number, processes: number): Figure[] {
   return [
     { name: "operations", value: operations.length },
-    { name: "points in all", value: all },
+    { name: "points in total", value: all },
     { name: "points", value: killed },
     { name: "points survived", value: killed },
-    // Of a worker's life, whose timers make it a few statements longer or shorter each time.
-    { name: "points not come to", value: spared },
+    // Points in a worker's life, which its timers make a few statements longer or shorter each time.
+    { name: "points not reached", value: spared },
     { name: "processes killed", value: processes },
   ];
 }
@@ -66,7 +73,10 @@ async function findPoints(folder: string): Promise<Course[]> {
   return found.flat();
 }
 
-/** What varies has processes of its own: what was stopped of it tries again, and takes time from the others. */
+/**
+ * Operations whose statements vary have processes of their own: after a stop they try again, which would delay the
+ * others.
+ */
 function batchesOf(kills: readonly Kill[]): Kill[][] {
   const varies = ({ course }: Kill) => course.operation.commits === undefined;
   return [

@@ -1,4 +1,7 @@
-/** SIGKILL at each statement of each operation on a server: before it is sent, when it is, and when it is answered. */
+/**
+ * Invariant: a process that is killed with SIGKILL before a statement is sent to a server, while it is in flight, or
+ * after its answer, leaves its operation done or not begun, and the queue heals.
+ */
 import { chunks, evenly, inLanes, report } from "../crash/batches.ts";
 import type { Files } from "../crash/operation.ts";
 import { type Course, coursesOf, furnishedRoom, type Kill, killsOf } from "../crash/server/course.ts";
@@ -8,21 +11,21 @@ import { Rooms } from "../crash/server/room.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { schemaOf } from "../schema.ts";
 
-/** Cuts that one process is killed at: each has some connections. */
+/** The number of cuts for one process: each uses some connections. */
 const together = 8;
 
-/** Not more on more processors: a lane has some twenty connections, of the hundred that a server has for all. */
+/** The same on machines with more processors: a lane uses about 20 of the 100 connections that a server allows. */
 const lanes = 2;
 
 export const cutpoints: Scenario = {
   name: "cutpoints",
   about:
-    "Killed before, with and after each statement that a server is asked, each operation is whole or not begun, and the queue heals.",
+    "A process is killed before, during and after each statement that it sends to a server: the operation is done or not begun, and the queue heals.",
   unit: "points",
   amounts: { test: 6, sample: 100, chaos: 10_000 },
   only: {
     kinds: ["postgres", "mysql"],
-    why: "a file has crashpoints, which stops a driver that is synchronous",
+    why: "crashpoints does this on a file: it stops a synchronous driver",
   },
   async run(trial) {
     const rooms = Array.from({ length: lanes }, () => new Rooms(trial.scene));
@@ -49,19 +52,19 @@ function figures(operations: number, all: number, fates: readonly Fate[], proces
   const killed = fates.length - count("spared");
   return [
     { name: "operations", value: operations },
-    { name: "points in all", value: all },
+    { name: "points in total", value: all },
     { name: "points", value: killed },
     { name: "points survived", value: killed },
-    // Of a worker's life, whose timers make it a few statements longer or shorter each time.
-    { name: "points not come to", value: count("spared") },
-    // Of what changes something, and was sent by a process that did not live to hear of it.
-    { name: "changes that the server made", value: count("sent and made") },
-    { name: "changes that it did not make", value: count("sent and undone") },
+    // Cuts in a worker's life, which its timers make a few statements longer or shorter each time.
+    { name: "points not reached", value: count("spared") },
+    // Statements that change something, in flight when their process was killed.
+    { name: "changes in flight that the server committed", value: count("sent and committed") },
+    { name: "changes in flight that it rolled back", value: count("sent and rolled back") },
     { name: "processes killed", value: processes },
   ];
 }
 
-/** Of as many operations as have so many points. Each lane has rooms of its own. */
+/** Records the operations one after the other until they have this many points. Each lane has its own databases. */
 async function findCourses(
   { kind, amount, random }: Trial,
   rooms: readonly Rooms[],
@@ -76,8 +79,8 @@ async function findCourses(
 }
 
 /**
- * What varies has processes of its own: what was cut of it tries again, and takes time from the others. So has what opens:
- * a lock that all databases of a server share must not be held while others go on.
+ * Operations whose statements vary have processes of their own: after a cut they try again, which would delay the
+ * others. So do operations that open a queue: they hold a lock that all databases of a server share.
  */
 function batchesOf(kills: readonly Kill[]): Kill[][] {
   const varying = kills.filter(({ course }) => course.operation.commits === undefined);

@@ -1,4 +1,7 @@
-/** The disk is full, and has room again, at random moments. */
+/**
+ * Invariant: while the disk is full, enqueues are refused and nothing acknowledged is lost; once it has room again, all
+ * workers go on by themselves.
+ */
 import { deepStrictEqual, match, ok, rejects } from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,32 +16,35 @@ import { key, keyOfEnded, processOf } from "../promises/finder.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { SmallDisk } from "../small-disk.ts";
 
-/** Bytes: the write-ahead log alone takes 16 MiB before it begins anew. */
+/** Bytes: the write-ahead log alone takes 16 MiB before it is reset. */
 const size = 48 * 2 ** 20;
 
-/** Milliseconds. In one of three rounds the disk is full for longer. */
+/** Milliseconds. In one of three rounds the disk stays full for longer. */
 const lease = 3_000;
 
-/** Milliseconds after which everybody has to be at work again. */
+/** Milliseconds within which every worker must run tasks again. */
 const patience = 8_000;
 
-/** A time without room. */
+/** A time in which the disk was full. */
 interface Drought {
   from: number;
   to: number;
-  /** Whether enqueues had to be refused: else the write-ahead log may have had room within itself. */
+  /** Whether enqueues must have been refused: otherwise the write-ahead log may have had room within itself. */
   bites: boolean;
-  /** The processes of the workers that outlived it. */
+  /** The processes of the workers that survived it. */
   workers: number[];
 }
 
 export const diskfull: Scenario = {
   name: "diskfull",
   about:
-    "The disk is full now and then: enqueues are refused, nothing that was acknowledged is lost, all go on by themselves.",
+    "The disk is full now and then: enqueues are refused, nothing acknowledged is lost, and all workers go on by themselves.",
   unit: "rounds",
   amounts: { test: 1, sample: 4, chaos: 10 },
-  only: { kinds: ["sqlite"], why: "a server has its own disk, and its own way to say that it is full" },
+  only: {
+    kinds: ["sqlite"],
+    why: "a server's disk is not the file's, and the server reports it in its own way",
+  },
   unable: SmallDisk.unable,
   async run(trial) {
     const disk = new SmallDisk(join(trial.scene.folder, "disk"), size);
@@ -53,13 +59,13 @@ export const diskfull: Scenario = {
   },
 };
 
-/** With a ledger that is not on the disk. */
+/** Runs the trial with the event log on another disk. */
 async function onDisk(
   disk: SmallDisk,
   { scene: { folder }, random, amount, progress }: Trial,
 ): Promise<Figure[]> {
   await using scene = await Scene.open(join(folder, "scene"), join(disk.folder, "dbq.db"));
-  // It goes with the trial's own folder, which stays when it fails.
+  // It is removed with the trial's folder, which stays after a failure.
   scene.keep();
   const crowd = await Crowd.start(scene, {
     workers: 3,
@@ -76,7 +82,7 @@ async function onDisk(
   const history = await crowd.rest();
   demand(history, {
     allowed: ({ what, note }) => what !== "died" && tellsOfFullDisk(note),
-    // What a handler itself writes is refused like what others write.
+    // A handler's own writes fail like all others.
     mayFail: ({ error }) => tellsOfFullDisk(error),
     mayDie: (worker) => crowd.killed.has(processOf(worker)),
   });
@@ -86,7 +92,7 @@ async function onDisk(
   return figures(history, droughts);
 }
 
-/** One of them, and the time until all are at work again. */
+/** Fills the disk for one round, frees it, and waits until all workers run tasks again. */
 async function drought(
   disk: SmallDisk,
   scene: Scene,
@@ -98,7 +104,7 @@ async function drought(
   if (bites) cutLog(scene);
   disk.fill(random() < 0.5 ? 0 : 65_536 * random());
   const from = Date.now();
-  // Whoever enqueues is told at once, and a worker when it has something to write.
+  // An enqueuer notices at its next enqueue, a worker at its next write.
   if (bites)
     await Promise.all(["refused", "error"].map((what) => scene.ledger.until(what, ({ at }) => at >= from)));
   if (random() < 0.5) await demandClear(disk);
@@ -114,13 +120,13 @@ async function drought(
   return { from, to, bites, workers };
 }
 
-/** A log that was written through once takes what comes from its beginning on, and needs no room for that. */
+/** Truncates the write-ahead log. A log that has grown once reuses its pages, and would need no more disk. */
 function cutLog({ database }: Scene): void {
   using raw = openFile(database);
   raw.client.pragma("wal_checkpoint(truncate)");
 }
 
-/** A database that is new has no room at all. */
+/** Opening a new database must fail with a clear error, since a new file needs space. */
 async function demandClear(disk: SmallDisk): Promise<void> {
   disk.fill(0);
   const database = join(disk.folder, "new.db");
@@ -129,25 +135,25 @@ async function demandClear(disk: SmallDisk): Promise<void> {
     match(`${code} ${message}`, /^DBQ_DATABASE .*new\.db: .*full/);
     return true;
   };
-  await rejects(openQueue(database), clear, "no queue can be opened on a full disk");
+  await rejects(openQueue(database), clear, "a queue cannot be opened on a full disk");
   for (const file of [database, `${database}-wal`, `${database}-shm`]) rmSync(file, { force: true });
 }
 
-/** By a worker, to who enqueues, and to an app's own statement. */
+/** Reported by a worker, to an enqueuer, or by a statement of the app. */
 const tellsOfFullDisk = (note: unknown) => /database or disk is full/.test(String(note));
 
-/** No enqueuer was killed: what they were not told of is not there. */
+/** No enqueuer was killed, so a task without an acknowledgement must not exist. */
 function demandAsAcknowledged({ entries, tasks }: History): void {
   const acknowledged = new Set(
     entries.filter(({ what }) => what === "acknowledged").map(({ task }) => task as number),
   );
   const unasked = tasks.filter(({ id }) => !acknowledged.has(id));
-  deepStrictEqual(unasked, [], "what was refused is not there");
+  deepStrictEqual(unasked, [], "a refused task does not exist");
 }
 
 function demandTold({ entries }: History, { from, to, bites }: Drought): void {
   const told = entries.filter(({ what, at }) => what === "error" && at >= from && at <= to);
-  ok(!bites || told.length > 0, "workers tell of a full disk");
+  ok(!bites || told.length > 0, "workers report a full disk");
 }
 
 function figures({ entries, moves, tasks }: History, droughts: readonly Drought[]): Figure[] {
@@ -162,17 +168,17 @@ function figures({ entries, moves, tasks }: History, droughts: readonly Drought[
     { name: "rounds", value: droughts.length },
     { name: "tasks", value: tasks.length },
     { name: "refused", value: count("refused") },
-    { name: "errors told", value: count("error") },
-    { name: "attempts that outlasted it", value: outlasting.length },
+    { name: "reported errors", value: count("error") },
+    { name: "attempts that outlasted a full disk", value: outlasting.length },
     ...spread(
-      "from room to work",
+      "from free space to work",
       droughts.flatMap((each) => backAtWork(moves, each)),
       { max: patience },
     ),
   ];
 }
 
-/** For each worker, how long after there was room it moved its first task. */
+/** For each worker, the milliseconds from free space to its first change of a task. */
 function backAtWork(moves: History["moves"], { to, workers }: Drought): number[] {
   const after = moves.filter(({ at }) => at > to);
   return workers.map((worker) => (after.find((move) => pidOf(move) === worker)?.at ?? Infinity) - to);

@@ -1,4 +1,7 @@
-/** Other programs use the file: they read, write, copy and rebuild it, and some take their time. */
+/**
+ * Invariant: other programs may read, lock, copy and rebuild the database file; every worker continues, and no caller
+ * gets a "busy" error.
+ */
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,7 +16,7 @@ import type { Figure, Scenario } from "../scenario.ts";
 
 const lease = 1_000;
 
-/** What is done, and for how many milliseconds, where that is up to who does it. */
+/** What the other program does, and for how many milliseconds where that is its choice. */
 const visits: readonly (readonly [Act, number])[] = [
   ["reader", 2_000],
   ["writer", 700],
@@ -27,10 +30,10 @@ const visits: readonly (readonly [Act, number])[] = [
   ["exclusiveMode", 0],
 ];
 
-/** While these are there, nobody else can write. */
+/** While one of these runs, no other process can write. */
 const locks: ReadonlySet<Act> = new Set(["writer", "exclusive", "vacuum"]);
 
-/** How long somebody was there. */
+/** When the other program had the file. */
 interface Visit {
   act: Act;
   from: number;
@@ -39,22 +42,24 @@ interface Visit {
 
 const mebibyte = 2 ** 20;
 
-/** Bytes of the write-ahead log that are kept, and the milliseconds after which it is cut back to that. */
+/** Bytes to which the write-ahead log must shrink again, and within how many milliseconds. */
 const most = 64 * mebibyte;
 const soon = 3_000;
 
-/** What is written while somebody reads: three times as much, since a claim and a completion write it again. */
+/**
+ * Written during a read. The log grows by three times as much, since the claim and the completion write each row again.
+ */
 const ballast = { tasks: 60, text: "x".repeat(mebibyte / 2) };
 
 export const foreign: Scenario = {
   name: "foreign",
   about:
-    "Other programs read, lock, copy and rebuild the file: no worker minds, and nobody is told that it is busy.",
+    'Other programs read, lock, copy and rebuild the file: every worker continues, and no caller gets a "busy" error.',
   unit: "visits",
   amounts: { test: 2, sample: 10, chaos: 30 },
   only: {
     kinds: ["sqlite"],
-    why: "what other programs do to a file that they share with a queue is no matter on a server",
+    why: "on a server, programs do not share a file with the queue",
   },
   async run({ scene, random, amount, progress }) {
     const crowd = await Crowd.start(scene, {
@@ -94,14 +99,14 @@ async function visit(scene: Scene, act: Act, length: number, first: boolean): Pr
   return { act, from, to };
 }
 
-/** More than the write-ahead log is to keep in the end: it cannot begin anew before the reader has gone. */
+/** Writes more than the write-ahead log may keep: it cannot be reset before the reader has gone. */
 async function burden({ queue, ledger }: Scene): Promise<void> {
   const heavy = chore.with({ meta: { ballast: ballast.text } });
   for (let n = 0; n < ballast.tasks; n += 1)
     write(ledger.path, "acknowledged", { task: await queue.enqueueTask(heavy, 0, "return"), note: "heavy" });
 }
 
-/** By whoever writes next, and the one after: all of them go on. */
+/** The next writers shrink the log, and the workers write all the time. */
 async function cutBack({ database }: Scene): Promise<void> {
   for (const begun = performance.now(); logSize(database) > most; await sleep(20))
     ok(performance.now() - begun < soon, `the write-ahead log still has ${logSize(database)} bytes`);
@@ -109,7 +114,7 @@ async function cutBack({ database }: Scene): Promise<void> {
 
 const logSize = (database: string) => statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 
-/** The largest size of the write-ahead log, as far as looks can tell. */
+/** Samples the size of the write-ahead log and keeps the largest. */
 class Log implements Disposable {
   readonly #timer: NodeJS.Timeout;
   largest = 0;
@@ -132,6 +137,6 @@ function figures({ tasks, wal }: History, made: readonly Visit[], log: Log): Fig
     { name: "longest lock", value: longest, unit: "ms" },
     { name: "tasks", value: tasks.length },
     { name: "largest write-ahead log", value: log.largest / mebibyte, unit: "MiB" },
-    { name: "write-ahead log in the end", value: wal / mebibyte, unit: "MiB", most: most / mebibyte },
+    { name: "final write-ahead log", value: wal / mebibyte, unit: "MiB", most: most / mebibyte },
   ];
 }

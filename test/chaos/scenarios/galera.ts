@@ -1,4 +1,7 @@
-/** A cluster in which each node takes writes loses a node, and gets it back, again and again. */
+/**
+ * Invariant: when a node of a cluster in which every node takes writes is killed and joins again, nothing is lost or
+ * done twice, and all go on within five seconds.
+ */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "../../fixtures/ledger.ts";
@@ -12,24 +15,23 @@ import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { type Data, Galera, noGalera } from "../servers/galera.ts";
 import { plans } from "./terminated.ts";
 
-/** For each node that is killed, at least. */
+/** Tasks for each killed node, at least. */
 const tasks = 4_000;
 
 /**
- * Milliseconds in which everybody goes on, whatever is done to the nodes. The cluster itself takes three of them: what it
- * needs to find out that a node is gone is set to 2 s, as on a network of one place (`servers/galera.ts`); with what Galera
- * has by default, 5 s, nobody can write for six.
+ * Milliseconds within which all go on. The cluster itself takes three seconds: it is set to notice a lost node within 2
+ * s, as on a local network (`servers/galera.ts`). With Galera's default of 5 s, nothing can be written for six.
  */
 const longest = 5_000;
 
-/** Milliseconds that a node is away before it joins again, at most, and in which all three work together. */
+/** Milliseconds that a node is away before it joins again, at most; and that all three nodes work together. */
 const away = 4_000;
 const together = 3_000;
 
 export const galera: Scenario = {
   name: "galera",
   about:
-    "Workers and enqueuers on three nodes that replicate, of which one is killed and joins again: nothing is lost, nothing is done twice, all go on within five seconds.",
+    "Nodes of a three-node cluster under load are killed and join again: nothing is lost or done twice, and all processes go on within five seconds.",
   unit: "nodes killed",
   amounts: { test: 1, sample: 2, chaos: 5 },
   bringsServer: ["mysql"],
@@ -50,7 +52,7 @@ async function onCluster(
   { amount, random, progress, scene: { folder } }: Trial,
 ): Promise<Figure[]> {
   await using scene = await Scene.on(cluster.url(0), join(folder, "scene"));
-  // Its files go with the trial's own folder, which stays when it fails; its database goes with the cluster.
+  // Its files are removed with the trial's folder, which stays after a failure; its database with the cluster.
   scene.keep();
   const crowd = await Crowd.start(scene, {
     workers: 6,
@@ -86,23 +88,28 @@ async function onCluster(
   demandNoConflicts(withoutClashes(history));
   return [
     { name: "nodes killed", value: amount },
-    { name: "transactions in conflict", value: clashes.length },
-    { name: "told of triggers misread", value: misreads.length },
+    { name: "conflicting transactions", value: clashes.length },
+    { name: "errors from misread triggers", value: misreads.length },
     ...goingOn(history, crowd, moments, { max: longest }),
-    { name: "longest pause of all", value: pauseSince(history, moments[0]), unit: "ms", most: longest },
+    {
+      name: "longest time without a claim",
+      value: pauseSince(history, moments[0]),
+      unit: "ms",
+      most: longest,
+    },
     ...Object.entries(joins).map(([data, times]) => ({
-      name: `joined, its data ${data}, max`,
+      name: `rejoin with its data ${data}, max`,
       value: Math.max(0, ...times),
       unit: "ms",
     })),
   ];
 }
 
-/** Who finds that his unique key is taken is told of a task that is there already. */
+/** Counts tasks, not acknowledgements: an enqueue with a taken unique key is acknowledged with an existing task. */
 const enqueuedBy = ({ ledger }: Scene): number =>
   new Set(ledger.entries("acknowledged").map(({ task }) => task)).size;
 
-/** The longest time without a claim, while there was something to claim: a node that joins makes the others wait too. */
+/** The longest time without a claim while tasks were pending. A joining node makes the others wait too. */
 function pauseSince({ moves, entries }: History, first = 0): number {
   const enqueued = entries.filter(({ what }) => what === "acknowledged").map(({ at }) => at);
   const end = enqueued.reduce((last, at) => Math.max(last, at), 0);
@@ -112,8 +119,8 @@ function pauseSince({ moves, entries }: History, first = 0): number {
 }
 
 /**
- * The processes are given the nodes in each order that there is, by turns: who loses a node goes on to the next of his own
- * list, and if that were the same one for all, they would all be on one node from the second loss on.
+ * Gives the processes the nodes in every order, in rotation. A process that loses its node takes the next one of its
+ * list; with one list for all, all of them would be on one node after the second loss.
  */
 function byTurns(cluster: Galera, database: string): () => StartOptions {
   let started = 0;
@@ -124,25 +131,27 @@ function byTurns(cluster: Galera, database: string): () => StartOptions {
   };
 }
 
-/** An app's own transaction may lose to another node's, or to a change of the group: nobody repeats it but the app. */
+/**
+ * An app's own transaction may lose against another node's, or to a change of the group. Only the app can repeat it.
+ */
 const clash = /ER_LOCK_DEADLOCK|Deadlock found|Lock wait timeout/;
 
 const isApps = ({ what, note }: Entry) => what === "refused" && /^(order|rolled):/.test(String(note));
 const clashesAsApp = (entry: Entry) => isApps(entry) && clash.test(String(entry.note));
-/** Only a handler's own transaction is told of. */
+/** Only a handler's own transaction can fail an attempt this way. */
 const failsByClash = ({ error }: AttemptRow) => clash.test(error ?? "");
 
-/** So may it end on a node that does not know whether it belongs to those who are left. */
+/** It may also fail on a node that does not yet know whether it belongs to the remaining group. */
 const left = /WSREP has not yet prepared node for application use/;
 
 const leftAsApp = (entry: Entry) => isApps(entry) && left.test(String(entry.note));
 const failsByLeaving = ({ error }: AttemptRow) => left.test(error ?? "");
 
 /**
- * A fault of MariaDB (10.11.19): a statement that is broken off while it opens a table and reads its triggers, as `kill
- * query` does and another node's transaction, leaves that table in the cache as one whose triggers are wrong, and all who
- * are given it are refused until it is flushed. The triggers are the audit's. Seen here once in some dozen runs; on one
- * server at once, with `kill query` beside `flush tables`.
+ * A fault of MariaDB (10.11.19). When `kill query` or another node's transaction interrupts a statement that is opening
+ * a table and reading its triggers, the table stays in the cache with triggers that are marked as wrong. Every
+ * statement that gets this table is refused until it is flushed. The triggers are the audit's. Seen here about once in
+ * a dozen runs; on a single server at once, with `kill query` beside `flush tables`.
  */
 const misread = /rigger (?:'audit_\w+' )?has an error in its body/;
 

@@ -1,4 +1,4 @@
-/** SIGKILL at random moments, to workers and now and then to an enqueuer. */
+/** Invariant: SIGKILL of workers and enqueuers at random moments loses nothing and does nothing twice. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Plan } from "../../fixtures/tasks.ts";
 import { demand } from "../checker.ts";
@@ -7,7 +7,7 @@ import type { History } from "../history.ts";
 import { processOf } from "../promises/finder.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 
-/** Milliseconds between two kills, on average: 300 in 90 s. */
+/** Milliseconds between two kills, on average: 300 kills in 90 s. */
 const pause = 300;
 
 const plans: readonly Plan[] = [
@@ -25,8 +25,7 @@ const plans: readonly Plan[] = [
 
 export const kills: Scenario = {
   name: "kills",
-  about:
-    "Eight workers and two enqueuers are killed at random moments: nothing is lost, nothing is done twice.",
+  about: "Eight workers and two enqueuers are killed at random moments: nothing is lost or done twice.",
   unit: "kills",
   amounts: { test: 15, sample: 100, chaos: 300 },
   async run(trial) {
@@ -43,7 +42,7 @@ export const kills: Scenario = {
   },
 };
 
-/** One of ten is an enqueuer. Whoever is killed is replaced. */
+/** Kills an enqueuer in one of ten cases, else a worker, and starts a new process in its place. */
 async function killOne(crowd: Crowd, random: () => number): Promise<void> {
   if (random() < 0.1) {
     await crowd.killEnqueuer(random);
@@ -56,13 +55,13 @@ async function killOne(crowd: Crowd, random: () => number): Promise<void> {
 
 function figures({ moves, tasks, entries }: History, killed: Crowd["killed"], kills: number): Figure[] {
   const count = (what: string) => entries.filter((entry) => entry.what === what).length;
-  // For each attempt that was cut off, how long after the kill its task was free.
+  // For each killed attempt, the milliseconds from the kill until its task was free.
   const freed = moves.filter(isCrash).map((move) => move.at - (killed.get(pidOf(move)) ?? Number.NaN));
   return [
     { name: "kills", value: kills },
     { name: "tasks", value: tasks.length },
     { name: "acknowledged", value: count("acknowledged") },
-    { name: "attempts cut off", value: freed.length },
+    { name: "killed attempts", value: freed.length },
     ...spread("from kill to freed", freed, { max: 1_000 }),
   ];
 }

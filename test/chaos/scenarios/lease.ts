@@ -1,4 +1,7 @@
-/** Workers are killed whose process nobody can see, as on another host: their lease tells, and it alone. */
+/**
+ * Invariant: where a worker's death cannot be observed, as on another host, its tasks are freed when its lease is over,
+ * and not before.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, ChildOptions, Scene } from "../../fixtures/scene.ts";
@@ -15,18 +18,18 @@ import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 const lease = 2_000;
 const concurrency = 2;
 
-/** So many are killed in a round, each at an instant of its own. */
+/** The number of workers killed in a round, each at a different instant. */
 const atOnce = 6;
 
 export const leases: Scenario = {
   name: "lease",
   about:
-    "Workers are killed whose process cannot be seen: what they ran is free when their lease is over, not before.",
+    "Workers are killed where no other process can observe it: their tasks are freed when their lease is over, and not before.",
   unit: "kills",
   amounts: { test: 3, sample: 12, chaos: 24 },
   async run(trial) {
     const { history, killed } = await killHidden(trial, false);
-    // Not even those that were killed: nobody may know before their lease is over.
+    // Not even killed workers may be rescued early: no process can know that they are dead before their lease is over.
     demand(history, { mayDie: () => false });
     return figures(history, killed, { p99: lease + 300, max: lease + 1_000 });
   },
@@ -35,10 +38,10 @@ export const leases: Scenario = {
 export const sessions: Scenario = {
   name: "sessions",
   about:
-    "Workers are killed whose process cannot be seen, but the end of their session with the server: it is seen at once.",
+    "Workers are killed on another host, with a session on the server: the end of the session frees their tasks at once.",
   unit: "kills",
   amounts: { test: 3, sample: 12, chaos: 24 },
-  only: { kinds: ["postgres", "mysql"], why: "there are no sessions" },
+  only: { kinds: ["postgres", "mysql"], why: "a file has no sessions" },
   async run(trial) {
     const { history, killed } = await killHidden(trial, true);
     demand(history, { mayDie: (worker) => killed.has(processOf(worker)) });
@@ -46,14 +49,14 @@ export const sessions: Scenario = {
   },
 };
 
-/** `withSessions`: whether those who are killed have one with the server, where there is one. */
+/** `withSessions`: whether the killed workers have a session with the server, where there is one. */
 async function killHidden(
   trial: Trial,
   withSessions: boolean,
 ): Promise<{ history: History; killed: ReadonlyMap<number, number> }> {
   const { scene, amount, progress } = trial;
   await audit(scene.database);
-  // They look after the others, and have no work of their own.
+  // These two only watch the others, and run no tasks.
   const lookouts = await Promise.all([1, 2].map(() => scene.worker({ queueName: "none" })));
   const options = { lease, concurrency, queue: { sessions: withSessions } };
   const killed = new Map<number, number>();
@@ -67,7 +70,9 @@ async function killHidden(
   return { history: await historyOf(scene), killed };
 }
 
-/** Starts workers, hides them, kills them while they run what does not end, and waits until all of that is free. */
+/**
+ * Starts workers, hides them, kills them while they run tasks that do not end, and waits until all of these are free.
+ */
 async function killRound(
   { scene, random }: Trial,
   options: ChildOptions,
@@ -87,7 +92,7 @@ async function killRound(
   while ((await scene.queue.listWorkers()).some(({ pid }) => killed.has(pid))) await sleep(20);
 }
 
-/** To others they are of another boot: a process of that number here is not theirs. */
+/** Changes the workers' boot ids, so that other workers do not look for their processes on this host. */
 async function hide({ database }: Scene, victims: readonly Child[]): Promise<void> {
   await using raw = await openRaw(database);
   const hide = "update dbq_workers set boot_id = 'elsewhere' where pid =";
@@ -103,7 +108,7 @@ function figures(
   const gone = workerMoves.filter(({ worker, came }) => came === 0 && killed.has(processOf(worker)));
   return [
     { name: "kills", value: killed.size },
-    { name: "attempts cut off", value: freed.length },
+    { name: "killed attempts", value: freed.length },
     ...spread(
       "from the last heartbeat to freed",
       gone.map(({ silent }) => silent),

@@ -1,4 +1,7 @@
-/** Many processes open one new database at the same moment. */
+/**
+ * Invariant: when many processes open one new database at the same moment, each succeeds, and the database has one
+ * schema.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,10 +12,10 @@ import { openRaw, placeOf } from "../place/place.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 import { type Schema, schemaOf } from "../schema.ts";
 
-/** How many of them at once; what remains is a smaller round. */
+/** How many processes open it at once; the last round may be smaller. */
 const together = 50;
 
-/** One of so many is an app that gives the queue its own Drizzle database. */
+/** One of this many processes is an app that passes its own Drizzle database. */
 const apps = 5;
 
 interface Opened {
@@ -23,8 +26,7 @@ interface Opened {
 
 export const openings: Scenario = {
   name: "openings",
-  about:
-    "Fifty processes at once open a database that is not there yet: one schema, no error, each task is there.",
+  about: "Fifty processes open a new database at once: one schema, no error, and every task is there.",
   unit: "openings",
   amounts: { test: 12, sample: 100, chaos: 250 },
   async run({ scene, random, amount, progress }) {
@@ -34,8 +36,12 @@ export const openings: Scenario = {
       const database = await scene.another();
       const opened = await openTogether(scene, database, Math.min(together, amount - done), random);
       for (const { schema } of opened)
-        deepStrictEqual(schema, expected, `${database}: as one process makes it`);
-      deepStrictEqual(await schemaOf(database), expected, `${database}: as it was left`);
+        deepStrictEqual(
+          schema,
+          expected,
+          `${database}: the schema is that of a database made by one process`,
+        );
+      deepStrictEqual(await schemaOf(database), expected, `${database}: the schema has not changed`);
       await demandTasks(scene, database);
       times.push(...opened.map(({ ms }) => ms));
       progress(times.length);
@@ -44,7 +50,7 @@ export const openings: Scenario = {
   },
 };
 
-/** @throws when one of them was refused, or died */
+/** @throws Error when a process was refused, or died */
 async function openTogether(
   scene: Scene,
   database: string,
@@ -60,22 +66,22 @@ async function openTogether(
   const ended = Promise.all(children.map((child) => child.ended));
   await Promise.race([scene.ledger.count("ready", before + processes), ended]);
   writeFileSync(go, "");
-  deepStrictEqual(await ended, Array(processes).fill(0), "each ends by itself, with success");
+  deepStrictEqual(await ended, Array(processes).fill(0), "each process exits with success");
   const about = (entry: Entry) => JSON.stringify(entry.note).includes(database);
-  deepStrictEqual(scene.ledger.entries("refused").filter(about), [], "none is refused");
+  deepStrictEqual(scene.ledger.entries("refused").filter(about), [], "no process is refused");
   const opened = scene.ledger.entries("opened").filter(about);
-  deepStrictEqual(opened.length, processes, "each has opened it");
+  deepStrictEqual(opened.length, processes, "each process has opened the database");
   return opened.map(({ note }) => note as Opened);
 }
 
-/** @throws unless the tasks are those that were acknowledged, and the database is whole */
+/** @throws Error unless the tasks are exactly the acknowledged ones, and the database is intact */
 async function demandTasks({ ledger }: Scene, database: string): Promise<void> {
   await using raw = await openRaw(database);
   const rows = await raw.all<{ id: number }>("select id from dbq_tasks order by id");
   const tasks = rows.map(({ id }) => id);
   const acknowledged = ledger.entries("acknowledged").filter(({ note }) => note === database);
   const ids = acknowledged.map(({ task }) => task as number).sort((a, b) => a - b);
-  deepStrictEqual(tasks, ids, `${database}: the tasks are those that were acknowledged`);
+  deepStrictEqual(tasks, ids, `${database}: the tasks are the acknowledged ones`);
   const { kind, health } = placeOf(database);
   deepStrictEqual((await health(raw, database)).integrity, "ok");
   if (kind === "sqlite") deepStrictEqual(await raw.all("pragma journal_mode"), [{ journalMode: "wal" }]);

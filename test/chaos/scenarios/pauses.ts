@@ -1,4 +1,7 @@
-/** SIGSTOP for longer than a lease at random moments, then SIGCONT: who wakes has lost its tasks, and has to notice. */
+/**
+ * Invariant: a worker that SIGSTOP pauses for longer than its lease has lost its tasks when SIGCONT wakes it. It
+ * notices, and none of its outcomes is accepted.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -15,22 +18,22 @@ import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 const lease = 1_000;
 const length = 1.5 * lease;
 
-/** So many workers are paused at a time, of so many. */
+/** The number of workers that are paused at a time, and the number of all workers. */
 const lanes = 4;
 const workers = 7;
 
 /** Milliseconds before a pause, at most. */
 const before = 600;
-/** After waking: a pause must not hide what the one before it has done. */
+/** Milliseconds after waking, so that the next pause does not hide the effects of this one. */
 const after = 700;
 
-/** A worker looks after its tasks at each heartbeat and every 400 ms; the schedulers have a say as well. */
+/** A worker checks its tasks at each heartbeat and every 400 ms; the rest is for the schedulers. */
 const abortedWithin = Math.max(lease / 3, 400) + 300;
 
-/** Milliseconds after which a worker that has no row is gone. */
+/** Milliseconds within which a worker must have a row again. */
 const patience = 10_000;
 
-/** Of one process, in milliseconds since 1970. */
+/** A pause of one process, in milliseconds since 1970. */
 interface Pause {
   pid: number;
   from: number;
@@ -40,7 +43,7 @@ interface Pause {
 export const pauses: Scenario = {
   name: "pauses",
   about:
-    "Workers are paused beyond their lease, several at a time: what they do when they wake counts no more.",
+    "Workers are paused for longer than their lease, several at a time: none of their outcomes is accepted after they wake.",
   unit: "pauses",
   amounts: { test: 3, sample: 20, chaos: 60 },
   async run(trial) {
@@ -49,7 +52,7 @@ export const pauses: Scenario = {
       workers,
       enqueuers: 1,
       worker: { concurrency: 8, lease },
-      // Some end during a pause, so that to return is the first thing that is done on waking; some go on after it.
+      // Some handlers end during the pause, so that they return as soon as the worker wakes; others continue after it.
       enqueuing: {
         pause: 500,
         longest: 1_600,
@@ -66,7 +69,9 @@ export const pauses: Scenario = {
   },
 };
 
-/** `hanging`: tasks that end by their signal alone, so that a worker which does not pass it on holds them for ever. */
+/**
+ * `hanging`: tasks that end only by their signal. A worker that does not pass the signal on would hold them for ever.
+ */
 async function pauseMany(
   all: readonly Child[],
   { scene, amount, random, progress }: Trial,
@@ -104,29 +109,29 @@ async function pause({ pid, signal }: Child, meanwhile: () => Promise<void>): Pr
   return { pid, from, to };
 }
 
-/** Milliseconds after the end of its lease in which a silent worker has its last chance. */
+/** Milliseconds after its lease in which a silent worker may still send a heartbeat. */
 const lastChance = 120;
 
 /**
- * A pause that ends when somebody has made up his mind that the worker is dead, and cannot write so yet. On waking both
- * want to write: should the heartbeat be first, the worker lives.
+ * Ends the pause when another worker has decided that this one is dead and cannot write it yet. After waking, both want
+ * to write; if the heartbeat comes first, the worker lives.
  */
 async function pauseNarrowly(child: Child, database: string, random: () => number): Promise<Pause> {
-  // Whoever holds the lock may be paused as well: it is not waited for. What was begun is rolled back in the end.
+  // Do not wait for the lock: its holder may be paused too. The transaction is rolled back in the end.
   await using raw = await openRaw(database, 10);
   const { audit, lockWorker } = placeOf(database);
   const silence = `select ${audit.now} - ${audit.millis("heartbeat_at")} as silent from dbq_workers where pid = ${child.pid}`;
   const made = await pause(child, async () => {
     const [found] = await raw.all<{ silent: number }>(silence);
     await sleep(lease + lastChance - (found?.silent ?? 0));
-    // Where the lock was taken, it is a pause like any other.
+    // If the lock was not taken, this is a pause like any other.
     for (const statement of lockWorker(child.pid)) await raw.run(statement).catch(() => undefined);
   });
   await sleep(20 * random());
   return made;
 }
 
-/** Each of them claims again, and so has a row again: its old one may have been deleted. */
+/** Waits until each worker claims again, and has a row again: a rescue may have deleted its old one. */
 async function goOn({ ledger, queue }: Scene, all: readonly Child[], made: readonly Pause[]): Promise<void> {
   const woken = new Map(made.map(({ pid, to }) => [pid, to]));
   await Promise.all(
@@ -134,17 +139,17 @@ async function goOn({ ledger, queue }: Scene, all: readonly Child[], made: reado
   );
   const wanted = new Set(all.map(({ pid }) => pid));
   const found = async () => new Set((await queue.listWorkers()).map(({ pid }) => pid));
-  // On a machine that is busy enough, one that is awake may be late as well: it is back soon.
+  // On a busy machine a worker that was not paused may lose its row too, and comes back soon.
   const end = performance.now() + patience;
   while (performance.now() < end && !isDeepStrictEqual(await found(), wanted)) await sleep(20);
-  deepStrictEqual(await found(), wanted, "each worker has a row, and no other");
+  deepStrictEqual(await found(), wanted, "each worker has one row");
 }
 
-/** What became of the handler of an attempt that was taken from a worker. */
+/** What happened to the handler of an attempt that was taken from a worker. */
 interface Loss {
   move: Move;
   told: boolean;
-  /** Milliseconds from waking to its end, or to its signal. */
+  /** Milliseconds from waking to the handler's return, or to its signal. */
   returned?: number;
   aborted?: number;
 }
@@ -157,24 +162,24 @@ function figures(history: History, made: readonly Pause[]): Figure[] {
     return since === undefined ? [] : [lossOf(move, since, entries)];
   });
   const unheard = asleep.filter(({ returned, aborted }) => returned === undefined && aborted === undefined);
-  deepStrictEqual(unheard, [], "a handler whose task was lost hears of it, unless it has returned");
+  deepStrictEqual(unheard, [], "a handler whose task was lost gets the abort signal, unless it has returned");
   const untold = asleep.filter(({ told }) => !told);
-  deepStrictEqual(untold, [], "a worker tells of each task that it has lost");
+  deepStrictEqual(untold, [], "a worker reports each task that it has lost");
   const returned = asleep.filter(({ aborted }) => aborted === undefined);
   const late = returned.flatMap(({ returned: after = 0 }) => (after > abortedWithin ? [after] : []));
   const aborted = asleep.flatMap(({ aborted: after }) => (after === undefined ? [] : [after]));
   return [
     { name: "pauses", value: made.length },
     { name: "tasks", value: tasks.length },
-    { name: "workers taken for dead", value: entries.filter(({ what }) => what === "rescued").length },
-    { name: "attempts lost", value: lost.length },
-    { name: "of workers awake", value: lost.length - asleep.length, most: 0 },
-    { name: "returned too late to count", value: returned.length },
-    ...spread("from waking to aborted", [...aborted, ...late], { max: abortedWithin }),
+    { name: "rescued workers", value: entries.filter(({ what }) => what === "rescued").length },
+    { name: "lost attempts", value: lost.length },
+    { name: "lost attempts of running workers", value: lost.length - asleep.length, most: 0 },
+    { name: "handlers that returned too late", value: returned.length },
+    ...spread("from waking to abort signal", [...aborted, ...late], { max: abortedWithin }),
   ];
 }
 
-/** Whether a worker lost a task since that pause, and before it could beat again. */
+/** Whether a worker lost a task after this pause began, and before its next heartbeat. */
 function isSince({ pid, from, to }: Pause, move: Move, { workerMoves }: History): boolean {
   if (pid !== pidOf(move) || move.at < from) return false;
   const gone = workerMoves.findLast(
@@ -190,7 +195,7 @@ function lossOf(move: Move, { to }: Pause, entries: readonly Entry[]): Loss {
   );
   const since = Math.max(to, move.at);
   const ended = about.find(({ what }) => what === "end");
-  // Not the signal of a worker that stops, much later.
+  // The signal of a lost task, not the one of a worker that stops much later.
   const aborted = about.find(({ what, note }) => what === "aborted" && note === "DBQ_LOST_GENERATION");
   return {
     move,

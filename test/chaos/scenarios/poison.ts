@@ -1,4 +1,7 @@
-/** Tasks that take their worker with them, among others that do not; whoever dies is started again, as a supervisor would. */
+/**
+ * Invariant: a task that kills its worker fails when its retries are used up, and the other tasks complete. Killed
+ * workers are started again, as a supervisor would.
+ */
 import { deepStrictEqual, equal } from "node:assert/strict";
 import { write } from "../../fixtures/ledger.ts";
 import type { Child, Scene } from "../../fixtures/scene.ts";
@@ -12,13 +15,13 @@ import type { Figure, Scenario, Trial } from "../scenario.ts";
 
 const maxRetries = 2;
 
-/** For each poison task. */
+/** The number of other tasks for each poison task. */
 const others = 25;
 
 const deaths: readonly Death[] = ["kill", "exit", "abort"];
 const plans: readonly Plan[] = ["return", "within", "snoozeOnce"];
 
-/** In one queue a worker runs several tasks at a time, which die with it; in the other nobody is near when it dies. */
+/** In one queue, a worker runs several tasks at a time, which die with it; in the other, it runs one. */
 const queues = [
   { queueName: "together", concurrency: 8, workers: 3 },
   { queueName: "alone", concurrency: 1, workers: 4 },
@@ -27,12 +30,12 @@ const queues = [
 export const poison: Scenario = {
   name: "poison",
   about:
-    "Some tasks kill whoever runs them: each fails when its retries are used up, and all others are done.",
+    "Some tasks kill their workers: each of them fails when its retries are used up, and all others complete.",
   unit: "poison tasks",
   amounts: { test: 2, sample: 20, chaos: 20 },
   only: {
     kinds: ["sqlite"],
-    why: "on a server a worker holds tasks that it has not begun, and those that die with it are charged all the same",
+    why: "on a server a worker holds tasks that it has not started, and a crash charges these too",
   },
   async run(trial) {
     const { scene } = trial;
@@ -44,7 +47,7 @@ export const poison: Scenario = {
     trial.progress(trial.amount);
     const history = await historyOf(scene);
     const killers = new Set(starts(history, "venomous").map(({ pid }) => pid));
-    // They end by themselves, and nobody else does.
+    // Only the poison tasks end their processes.
     demand(history, { allowed: ({ what, pid }) => what === "died" && killers.has(pid) });
     demandFailed(history, trial.amount);
     demandUnaffected(history, new Set([...killers].filter((pid) => !supervisor.alone.has(pid))));
@@ -52,7 +55,7 @@ export const poison: Scenario = {
   },
 };
 
-/** The poison somewhere among the others. */
+/** Enqueues the poison tasks at random places among the others. */
 async function enqueueAll({ scene, amount, random }: Trial): Promise<void> {
   const all = Array.from({ length: amount * (others + 1) }, (_, n) => {
     const { queueName } = queues[n % queues.length] as (typeof queues)[number];
@@ -73,11 +76,11 @@ async function enqueueAll({ scene, amount, random }: Trial): Promise<void> {
 }
 
 class Supervisor {
-  /** The processes of workers that run one task at a time. */
+  /** The processes of the workers that run one task at a time. */
   readonly alone = new Set<number>();
   readonly #scene: Scene;
   readonly #children = new Set<Child>();
-  /** How often it starts anew: were there more to die, it would go on for ever. */
+  /** Restarts left: a limit, so that the supervisor does not restart workers for ever. */
   #left: number;
 
   constructor(scene: Scene, restarts: number) {
@@ -130,14 +133,14 @@ function demandFailed(history: History, amount: number): void {
   }
 }
 
-/** The others are done, and charged only for a crash of a process that ran them beside a poison task. */
+/** The other tasks complete, and are charged only for a crash of a process that ran them beside a poison task. */
 function demandUnaffected({ tasks, moves }: History, shared: ReadonlySet<number>): void {
   const good = tasks.filter(({ func }) => func === "chore");
   const unfinished = good.filter(({ status }) => status !== "completed");
-  deepStrictEqual(unfinished, [], "the other tasks are done");
+  deepStrictEqual(unfinished, [], "the other tasks complete");
   const ids = new Set(good.map(({ id }) => id));
   const wronged = moves.filter((move) => isCrash(move) && ids.has(move.task) && !shared.has(pidOf(move)));
-  deepStrictEqual(wronged, [], "only what ran beside a poison task is charged");
+  deepStrictEqual(wronged, [], "a crash charges only tasks that ran beside a poison task");
 }
 
 function figures(history: History): Figure[] {
@@ -146,9 +149,9 @@ function figures(history: History): Figure[] {
   const beside = history.moves.filter((move) => isCrash(move) && good.has(move.task)).length;
   return [
     { name: "poison tasks", value: count("venomous") },
-    { name: "their starts", value: starts(history, "venomous").length },
-    { name: "workers that died", value: history.entries.filter(({ what }) => what === "died").length },
+    { name: "starts of poison tasks", value: starts(history, "venomous").length },
+    { name: "killed workers", value: history.entries.filter(({ what }) => what === "died").length },
     { name: "other tasks", value: count("chore") },
-    { name: "of them charged for dying beside one", value: beside },
+    { name: "other tasks charged for a crash", value: beside },
   ];
 }

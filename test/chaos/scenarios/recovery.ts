@@ -1,4 +1,7 @@
-/** Workers are killed beside a large backlog: what they ran starts in another process before anything of it. */
+/**
+ * Invariant: when workers are killed beside a large backlog, the tasks that they ran start in another process before
+ * any pending task.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../../fixtures/scene.ts";
 import { chore } from "../../fixtures/tasks.ts";
@@ -14,16 +17,16 @@ import type { Scenario, Trial } from "../scenario.ts";
 const workers = 5;
 const concurrency = 5;
 
-/** Pending tasks for each kill, and at most: at no time there are fewer. */
+/** Pending tasks for each kill, up to a maximum: the backlog never falls below this. */
 const backlogOf = (kills: number) => Math.min(100_000, 1_000 * kills);
-/** What is done between two kills comes on top: two hundred tasks a second at most, however long a start takes. */
+/** Added for the tasks done between two kills: two hundred a second at most, however long a start takes. */
 const doneMeanwhile = 5_000;
 
 /** Milliseconds that a task takes. */
 const shortest = 100;
 const longest = 250;
 
-/** Milliseconds after which what was cut off is stuck. */
+/** Milliseconds after which a killed attempt's task counts as stuck. */
 const patience = 20_000;
 
 /** Milliseconds between kills, at most. */
@@ -32,7 +35,7 @@ const pause = 1_200;
 export const recovery: Scenario = {
   name: "recovery",
   about:
-    "Workers are killed beside a backlog: each task that was cut off starts elsewhere, before any that is pending.",
+    "Workers are killed beside a backlog: each of their tasks starts elsewhere, before all pending tasks.",
   unit: "kills",
   amounts: { test: 5, sample: 15, chaos: 40 },
   async run(trial) {
@@ -53,19 +56,19 @@ export const recovery: Scenario = {
     await restarted(scene, killed);
     least.push((await scene.queue.countTasks()).pending);
     const pending = Math.min(...least.slice(1));
-    if (pending < backlogOf(amount)) throw new Error(`the backlog has shrunk to ${pending}`);
+    if (pending < backlogOf(amount)) throw new Error(`the backlog fell to ${pending}`);
     await stopAll(alive);
     const history = await historyOf(scene);
     demand(history, { ended: false, mayDie: (worker) => killed.has(processOf(worker)) });
     return [
       { name: "kills", value: killed.size },
-      { name: "pending all the time, at least", value: pending },
+      { name: "fewest pending tasks", value: pending },
       ...recoveries(history, killed, { p99: 1_000, max: 2_000 }),
     ];
   },
 };
 
-/** As many as there are to be, and what will be done until it is filled again. @returns how many were left of it */
+/** Fills the backlog up to its minimum plus the tasks done until the next filling. @returns how many were left */
 async function fillBacklog({ scene, amount, random }: Trial): Promise<number> {
   const { pending } = await scene.queue.countTasks();
   for (let left = backlogOf(amount) + doneMeanwhile - pending; left > 0; left -= 5_000) {
@@ -78,7 +81,7 @@ async function fillBacklog({ scene, amount, random }: Trial): Promise<number> {
   return pending;
 }
 
-/** Waits until no task is held by one who was killed, and each that was has been claimed anew; but not for ever. */
+/** Waits until no killed worker holds a task, and each of its tasks was claimed again; gives up after a while. */
 async function restarted({ database, queue }: Scene, killed: ReadonlyMap<number, number>): Promise<void> {
   await using raw = await openRaw(database);
   const waits = "select 1 as one from dbq_tasks where status = 'pending' and retry_count > 0";

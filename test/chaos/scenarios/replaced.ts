@@ -1,4 +1,7 @@
-/** The database's file is deleted, renamed or replaced while workers and enqueuers have it open. */
+/**
+ * Invariant: when the database file is deleted, renamed or replaced under its queues, every queue stops with an error
+ * that says so, and none writes to the new file.
+ */
 import { deepStrictEqual, match, ok } from "node:assert/strict";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,10 +15,10 @@ import { Crowd } from "../crowd.ts";
 import { openFile } from "../place/sqlite.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 
-/** Short: a heartbeat must not go on unseen. */
+/** Short, so that an unnoticed heartbeat would show. */
 const lease = 1_000;
 
-/** Milliseconds after which everybody has to have noticed. */
+/** Milliseconds within which every process must notice. */
 const soon = 3_000;
 
 const tasks = 5;
@@ -29,26 +32,26 @@ function move(from: string, to: string): void {
   }
 }
 
-/** Puts another database at a path, with a few tasks that nobody runs yet, and gives the queue that holds it open. */
+/** Puts another database with a few pending tasks at the path, and returns a queue that has it open. */
 type Way = (database: string) => Promise<Queue>;
 
 const ways: Readonly<Record<string, Way>> = {
-  "another one moved over it": async (database) => {
+  "moved another database over it": async (database) => {
     const other = `${database}.other`;
     const queue = await filled(other);
     await queue.close();
     move(other, database);
     return await openQueue(database);
   },
-  "deleted, and made anew": async (database) => {
+  "deleted and recreated": async (database) => {
     for (const suffix of suffixes) rmSync(database + suffix, { force: true });
     return await filled(database);
   },
-  "renamed, and made anew": async (database) => {
+  "renamed and recreated": async (database) => {
     move(database, `${database}.old`);
     return await filled(database);
   },
-  "its folder renamed, and made anew": async (database) => {
+  "folder renamed and recreated": async (database) => {
     renameSync(dirname(database), `${dirname(database)}.old`);
     mkdirSync(dirname(database));
     return await filled(database);
@@ -61,11 +64,11 @@ async function filled(database: string): Promise<Queue> {
   return queue;
 }
 
-/** What one round has measured, in milliseconds after the file was replaced. */
+/** The measurements of one round, in milliseconds since the file was replaced. */
 interface Round {
   told: number[];
   refused: number;
-  /** The last change of a task on the old file, and the last enqueue that was acknowledged there. */
+  /** The last change of a task in the old file, and the last enqueue acknowledged from it. */
   lastMove: number;
   lastAcknowledged: number;
   exit: number;
@@ -74,10 +77,10 @@ interface Round {
 export const replaced: Scenario = {
   name: "replaced",
   about:
-    "The file is deleted, renamed or replaced under its queues: all of them stop and say so, and leave the new one alone.",
+    "The file is deleted, renamed or replaced under its queues: all of them stop with an error that says so, and leave the new file alone.",
   unit: "rounds",
   amounts: { test: 1, sample: 4, chaos: 8 },
-  only: { kinds: ["sqlite"], why: "nobody renames a database while a server has it open" },
+  only: { kinds: ["sqlite"], why: "a database on a server is not renamed while the server has it open" },
   async run({ scene, random, amount, progress }) {
     const rounds: Round[] = [];
     const names = Object.keys(ways);
@@ -94,21 +97,21 @@ export const replaced: Scenario = {
 async function oneRound(folder: string, way: Way, random: () => number): Promise<Round> {
   mkdirSync(join(folder, "home"), { recursive: true });
   await using scene = await Scene.open(folder, join(folder, "home", "dbq.db"));
-  // It goes with the trial's own folder, which stays when it fails.
+  // It is removed with the trial's folder, which stays after a failure.
   scene.keep();
   const crowd = await Crowd.start(scene, { workers: 2, enqueuers: 1, worker: { lease } });
   const command = startCommand(scene);
   await ready(command);
   await sleep(300 * random());
   using old = openFile(scene.database);
-  // From its first read on a connection stays with the files that it has found.
+  // After its first read, a connection keeps the files that it has opened.
   writtenIn(old);
   await using queue = await way(scene.database);
   const at = Date.now();
   const exit = demandFailure(command).then(() => Date.now() - at);
   const told = await Promise.all(crowd.workers.map(({ pid }) => toldOf(scene, "error", pid, at)));
   const refused = await Promise.all(crowd.enqueuers.map(({ pid }) => toldOf(scene, "refused", pid, at)));
-  // Each of them notices by itself: from when the last has done so, nothing more is written.
+  // Each process notices by itself. After the last one has, nothing more may be written.
   const exited = await exit;
   await demandUntouched(old, lease);
   const round = { told, refused: Math.max(...refused), exit: exited, ...lastWrites(old, scene, at) };
@@ -117,7 +120,7 @@ async function oneRound(folder: string, way: Way, random: () => number): Promise
   return round;
 }
 
-/** `dbq worker`, of another queue: it only has to notice. */
+/** Starts `dbq worker` on another queue: it runs no tasks, and still has to notice. */
 function startCommand({ database }: Scene): Child {
   const compiled = process.env.DBQ_COMPILED;
   const here = fileURLToPath(new URL("../../fixtures/tasks.ts", import.meta.url));
@@ -138,29 +141,29 @@ async function ready({ output, ended }: Child): Promise<void> {
   while (!output().includes("ready")) await Promise.race([sleep(10), early]);
 }
 
-/** Whoever has started it starts it anew, when it says that it has failed. */
+/** The exit code must be a failure, so that a supervisor starts the command again. */
 async function demandFailure({ ended, output }: Child): Promise<void> {
-  deepStrictEqual(await ended, 1, `dbq worker ends with a failure: ${output()}`);
+  deepStrictEqual(await ended, 1, `dbq worker exits with a failure: ${output()}`);
   match(output(), /deleted, renamed or replaced/);
 }
 
-/** How long after the replacement somebody told of it, in words that name the file and say what to do. */
+/** Milliseconds from the replacement until a process reported it, in words that name the file and say what to do. */
 async function toldOf({ ledger, database }: Scene, what: string, pid: number, at: number): Promise<number> {
   const entry = await ledger.until(what, (told: Entry) => told.pid === pid && told.at >= at - 1_000);
   match(String(entry.note), /DatabaseMovedError: .*deleted, renamed or replaced.* open it anew/);
-  ok(String(entry.note).includes(database), `it names the file: ${entry.note}`);
+  ok(String(entry.note).includes(database), `the error names the file: ${entry.note}`);
   return entry.at - at;
 }
 
 type Raw = ReturnType<typeof openFile>;
 
-/** All that a queue writes, seen by a connection that has the old file open. */
+/** Everything that a queue writes, read by a connection that has the old file open. */
 const writtenIn = ({ client }: Raw) => ({
   tasks: client.prepare("select id, status, generation_id, progress from dbq_tasks").all(),
   workers: client.prepare("select id, beat from dbq_workers").all(),
 });
 
-/** @throws when something is written in so many milliseconds */
+/** @throws Error when anything is written within this many milliseconds */
 async function demandUntouched(old: Raw, ms: number): Promise<void> {
   const before = writtenIn(old);
   await sleep(ms);
@@ -173,7 +176,7 @@ function lastWrites({ client }: Raw, { ledger }: Scene, at: number) {
   return { lastMove: lastMove - at, lastAcknowledged: lastAcknowledged - at };
 }
 
-/** Those who close a file that is not there any more leave alone what is at its path, the write-ahead log too. */
+/** Closing a queue whose file is gone must not touch what is at its path now, nor its write-ahead log. */
 async function leave({ queue }: Scene, { workers, enqueuers }: Crowd, random: () => number): Promise<void> {
   const stopped = [...enqueuers, ...workers.filter(() => random() < 0.3)];
   for (const worker of workers) worker.signal(stopped.includes(worker) ? "SIGTERM" : "SIGKILL");
@@ -183,11 +186,11 @@ async function leave({ queue }: Scene, { workers, enqueuers }: Crowd, random: ()
   await queue.close();
 }
 
-/** The new one holds its own tasks as they were enqueued; and once it has a worker, they are done. */
+/** The new database holds its own tasks unchanged; a worker on it completes them. */
 async function demandOwn(scene: Scene, queue: Queue): Promise<void> {
   using raw = openFile(scene.database);
   const found = raw.client.prepare("select status, generation_id from dbq_tasks").raw().all();
-  deepStrictEqual(found, Array(tasks).fill(["pending", 1]), "nobody has touched the new file");
+  deepStrictEqual(found, Array(tasks).fill(["pending", 1]), "the new file is untouched");
   deepStrictEqual(await queue.listWorkers(), []);
   deepStrictEqual(raw.client.pragma("integrity_check", { simple: true }), "ok");
   const worker = await scene.worker();
@@ -206,27 +209,27 @@ function figures(rounds: readonly Round[]): Figure[] {
   return [
     { name: "rounds", value: rounds.length },
     ...spread(
-      "from replaced to told by a worker",
+      "from replacement to a worker's error",
       rounds.flatMap(({ told }) => told),
       { max: soon },
     ),
     most(
-      "from replaced to refused",
+      "from replacement to a refused enqueue",
       rounds.map(({ refused }) => refused),
       soon,
     ),
     most(
-      "from replaced to the last acknowledgement",
+      "from replacement to the last acknowledgement",
       rounds.map(({ lastAcknowledged }) => lastAcknowledged),
       500,
     ),
     most(
-      "from replaced to the last move",
+      "from replacement to the last change of a task",
       rounds.map(({ lastMove }) => lastMove),
       500,
     ),
     most(
-      "from replaced to the end of dbq worker",
+      "from replacement to the exit of dbq worker",
       rounds.map(({ exit }) => exit),
       10_000,
     ),

@@ -1,4 +1,7 @@
-/** The server itself is restarted under load: as it should be, or as when its machine loses its power. */
+/**
+ * Invariant: when a server is restarted under load, in an orderly way or as by a power cut, nothing acknowledged is
+ * lost and all processes go on by themselves.
+ */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Scene } from "../../fixtures/scene.ts";
@@ -13,16 +16,16 @@ import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
 import type { OwnServer } from "../servers/own-server.ts";
 import { plans } from "./terminated.ts";
 
-/** Milliseconds that it is down, at most. */
+/** Milliseconds that the server is down, at most. */
 const longestDown = 2_000;
 
-/** Milliseconds before the next time, in which all go on. */
+/** Milliseconds between two restarts, in which all processes go on. */
 const between = 3_000;
 
 export const restarted: Scenario = {
   name: "restarted",
   about:
-    "The server is restarted under load: what was acknowledged is there and done, all go on by themselves, listeners too.",
+    "The server is restarted under load: every acknowledged task is kept and done, and all processes go on by themselves, with their change notifications.",
   unit: "restarts",
   amounts: { test: 1, sample: 2, chaos: 3 },
   bringsServer: ["postgres", "mysql"],
@@ -43,7 +46,7 @@ async function onServer(
   { amount, random, progress, kind, scene: { folder } }: Trial,
 ): Promise<Figure[]> {
   await using scene = await Scene.on(server.url, join(folder, "scene"));
-  // Its files go with the trial's own folder, which stays when it fails; its database goes with the server.
+  // Its files are removed with the trial's folder, which stays after a failure; its database with the server.
   scene.keep();
   const worker = { concurrency: 5 };
   const crowd = await Crowd.start(scene, {
@@ -71,6 +74,6 @@ async function onServer(
   return [
     { name: "restarts", value: amount },
     ...goingOn(history, crowd, moments, { p99: 1_000, max: 2_000 }),
-    ...(listener?.figures("from up to heard of", moments) ?? []),
+    ...(listener?.figures("from restart to notification", moments) ?? []),
   ];
 }

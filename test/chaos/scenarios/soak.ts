@@ -1,4 +1,7 @@
-/** Work at a steady rate for long: what grows with time is found. It keeps no audit, which would grow too; it counts. */
+/**
+ * Invariant: at a steady rate each task is done once, and neither memory nor the write-ahead log grows with time. There
+ * is no audit here, since it would grow too; triggers count instead.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,13 +16,13 @@ const rate = 200;
 /** Seconds between samples, at most. */
 const between = 5;
 
-/** Seconds from which on a slope means something: before, memory that is not yet reused looks like growth. */
+/** Seconds from which a slope counts: before, memory that is not yet reused looks like growth. */
 const longEnough = 1_800;
 
 const mebibyte = 2 ** 20;
 const walLimit = 64 * mebibyte;
 
-/** Counts, as triggers keep them: how many tasks were inserted, have completed, and were deleted when they had. */
+/** Counters that triggers keep: tasks inserted, completed, and deleted after completion. */
 interface Counts {
   inserted: number;
   completed: number;
@@ -51,12 +54,12 @@ interface Sample {
 export const soak: Scenario = {
   name: "soak",
   about:
-    "Work at a steady rate: memory and the write-ahead log stay within bounds, and each task is done once.",
+    "Tasks at a steady rate: memory and the write-ahead log stay within bounds, and each task is done once.",
   unit: "seconds",
   amounts: { test: 3, sample: 15, chaos: 30 },
   only: {
     kinds: ["sqlite"],
-    why: "it reads the size of the write-ahead log beside the file, and counts in one row, under one writer",
+    why: "it reads the size of the write-ahead log beside the file, and its counters need a single writer",
   },
   unable: () => (process.platform === "linux" ? undefined : "it reads /proc"),
   async run(trial) {
@@ -99,7 +102,7 @@ async function sampleAll(trial: Trial, children: readonly Child[]): Promise<Samp
   return samples;
 }
 
-/** Bytes, as proc_pid_status(5) has them. */
+/** Bytes of resident memory, from proc_pid_status(5). */
 function residentOf({ pid }: Child): number {
   const [, kibibytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   if (kibibytes === undefined) throw new Error(`process ${pid} has ended`);
@@ -117,7 +120,7 @@ async function isIdle({ queue }: Scene): Promise<boolean> {
 
 function judged({ scene, amount }: Trial, samples: readonly Sample[]): Figure[] {
   const troubles = scene.ledger.entries().filter(({ what }) => what === "error" || what === "died");
-  deepStrictEqual(troubles, [], "no process has had any trouble");
+  deepStrictEqual(troubles, [], "no process reports an error");
   const acknowledged = scene.ledger.entries("enqueued")[0]?.note as number;
   const waits = scene.ledger.entries("ran").flatMap(({ note }) => note as [number, number][]);
   const { left, deleted, ...counts } = countsOf(scene);
@@ -126,7 +129,7 @@ function judged({ scene, amount }: Trial, samples: readonly Sample[]): Figure[] 
   deepStrictEqual(
     { ...counts, ran, kept: left + deleted },
     same,
-    "each task is done once, and kept for its time",
+    "each task is done once, and kept for its retention",
   );
   return [
     { name: "tasks", value: acknowledged },
@@ -139,7 +142,7 @@ function judged({ scene, amount }: Trial, samples: readonly Sample[]): Figure[] 
 
 const largestLog = (samples: readonly Sample[]) => Math.max(...samples.map(({ wal }) => wal)) / mebibyte;
 
-/** What a process grows by, over the part after the first third. */
+/** The growth of a process's memory, without the first third of the run. */
 function slopes(samples: readonly Sample[], amount: number): Figure[] {
   const settled = samples.slice(Math.floor(samples.length / 3));
   return ["first worker", "second worker", "enqueuer"].map((who, n) => ({
@@ -150,7 +153,7 @@ function slopes(samples: readonly Sample[], amount: number): Figure[] {
   }));
 }
 
-/** By least squares. */
+/** The slope by least squares. */
 function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const [x, y] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
@@ -159,7 +162,7 @@ function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
   return rise / run;
 }
 
-/** From the call of `enqueueTask` to the start. */
+/** From the call of `enqueueTask` to the start of the handler. */
 function waiting(waits: readonly (readonly [ms: number, often: number])[]): Figure[] {
   const all = waits.flatMap(([ms, often]) => Array<number>(often).fill(ms));
   return [0.5, 0.99].map((part) => ({

@@ -1,4 +1,7 @@
-/** Many workers at one queue, whose claims are kept apart by the server's locks, or by the generation alone. */
+/**
+ * Invariant: when many workers claim from one queue, each task runs once, whether row locks or the generation alone
+ * keep their claims apart.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { QueueOptions } from "../../../src/index.ts";
 import { chore, type Plan } from "../../fixtures/tasks.ts";
@@ -10,7 +13,7 @@ import { isClaim } from "../promises/finder.ts";
 import { comeToRest, stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
-/** Several to a process, with few connections each: a server has a hundred for all of them. */
+/** Several workers to a process, with few connections each: a server allows a hundred in all. */
 const processes = 8;
 const workers = 4;
 const queue: QueueOptions = { poolSize: 2 };
@@ -22,10 +25,10 @@ type Strategy = "skip-locked" | "optimistic";
 export const strategies: Scenario = {
   name: "strategies",
   about:
-    "Thirty-two workers claim from one queue, kept apart by locks or by generations alone: no task is run twice, nobody is told of a conflict.",
+    "Thirty-two workers claim from one queue, kept apart by row locks or by generations alone: no task runs twice, and no conflict is reported.",
   unit: "tasks of each strategy",
   amounts: { test: 200, sample: 1_000, chaos: 3_000 },
-  only: { kinds: ["postgres", "mysql"], why: "there is one writer at a time" },
+  only: { kinds: ["postgres", "mysql"], why: "a file has one writer at a time" },
   async run(trial) {
     const { scene, amount, progress } = trial;
     await audit(scene.database);
@@ -40,7 +43,7 @@ export const strategies: Scenario = {
   },
 };
 
-/** With a backlog from which all of them claim at once. */
+/** Starts with a backlog, from which all workers claim at once. */
 async function drain({ scene, amount, random }: Trial, strategy: Strategy): Promise<void> {
   const children = await Promise.all(
     Array.from({ length: processes }, () =>
@@ -61,5 +64,5 @@ async function drain({ scene, amount, random }: Trial, strategy: Strategy): Prom
 function sharesOf({ moves }: History): Figure[] {
   const shares = new Map<string | null, number>();
   for (const { worker } of moves.filter(isClaim)) shares.set(worker, (shares.get(worker) ?? 0) + 1);
-  return spread("attempts of a worker", [...shares.values()]).map(({ unit: _, ...figure }) => figure);
+  return spread("attempts per worker", [...shares.values()]).map(({ unit: _, ...figure }) => figure);
 }

@@ -1,4 +1,7 @@
-/** All connections to a server are ended at once, again and again. */
+/**
+ * Invariant: when all connections to a server are ended at once, again and again, nothing is lost or done twice and all
+ * go on by themselves.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Plan } from "../../fixtures/tasks.ts";
 import { demand } from "../checker.ts";
@@ -9,7 +12,7 @@ import { Listener } from "../listener.ts";
 import { placeOf } from "../place/place.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Milliseconds between two of them. */
+/** Milliseconds between two terminations. */
 const pause = 2_000;
 
 export const plans: readonly Plan[] = ["return", "within", "throwOnce", "return", "within", "snoozeOnce"];
@@ -17,10 +20,10 @@ export const plans: readonly Plan[] = ["return", "within", "throwOnce", "return"
 export const terminated: Scenario = {
   name: "terminated",
   about:
-    "The server ends all connections every two seconds: nothing is lost, nothing is done twice, all go on by themselves.",
+    "The server ends all connections every two seconds: nothing is lost or done twice, and all processes go on by themselves.",
   unit: "rounds",
   amounts: { test: 1, sample: 5, chaos: 10 },
-  only: { kinds: ["postgres", "mysql"], why: "there are no connections to end" },
+  only: { kinds: ["postgres", "mysql"], why: "a file has no connections to end" },
   async run({ scene, amount, random, progress }) {
     const { kind, terminate } = placeOf(scene.database);
     const worker = { concurrency: 5 };
@@ -47,9 +50,9 @@ export const terminated: Scenario = {
     demandNoConflicts(history);
     return [
       { name: "rounds", value: amount },
-      { name: "connections ended", value: connections },
+      { name: "ended connections", value: connections },
       ...goingOn(history, crowd, moments, { p99: 1_000, max: 2_000 }),
-      ...(listener?.figures("from ended to heard of", moments) ?? []),
+      ...(listener?.figures("from disconnect to notification", moments) ?? []),
     ];
   },
 };

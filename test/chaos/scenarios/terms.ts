@@ -1,4 +1,7 @@
-/** SIGTERM at random instants: while a worker starts, claims, settles or waits; long handlers and short ones. */
+/**
+ * Invariant: a worker that gets SIGTERM at any instant (starting, claiming, settling or idle, with long handlers and
+ * short ones) exits in time, hands back what it runs, and charges nothing.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Scene } from "../../fixtures/scene.ts";
@@ -8,10 +11,10 @@ import { Crowd, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
-/** Milliseconds that a worker gives to what it runs. */
+/** Milliseconds that a worker waits for its running tasks. */
 const grace = 300;
 
-/** So many workers at a time live for a moment; two go on, so that there is somebody to take what is handed back. */
+/** The number of workers that live for a moment at a time. Two more run throughout, to take what is handed back. */
 const lanes = 4;
 
 /** Milliseconds from a worker's first line to its SIGTERM, at most. */
@@ -19,11 +22,11 @@ const life = 1_000;
 
 const options = { concurrency: 6, grace };
 
-/** How a process has ended that was told to. */
+/** How a stopped process exited. */
 interface Ending {
   pid: number;
   how: number | string;
-  /** When it had ended, in milliseconds since 1970. */
+  /** When it exited, in milliseconds since 1970. */
   at: number;
   took: number;
 }
@@ -31,7 +34,7 @@ interface Ending {
 export const terms: Scenario = {
   name: "terms",
   about:
-    "Workers are stopped at random instants: each ends in time, hands back what it ran, and charges nothing.",
+    "Workers get SIGTERM at random instants: each exits in time, hands back its tasks, and charges nothing.",
   unit: "SIGTERMs",
   amounts: { test: 8, sample: 60, chaos: 150 },
   async run(trial) {
@@ -40,7 +43,7 @@ export const terms: Scenario = {
       workers: 2,
       enqueuers: 1,
       worker: { concurrency: 12 },
-      // Most take longer than the grace, some than a worker may still live; none heeds its signal, and none ever throws.
+      // Most handlers outlast the grace, and some outlast the exit limit. None listens to its signal, and none throws.
       enqueuing: { pause: 400, longest: 6 * grace, plans: ["return", "within", "snoozeOnce", "within"] },
     });
     const endings = await stopMany(trial);
@@ -48,7 +51,7 @@ export const terms: Scenario = {
     demand(history, { mayDie: () => false });
     demandUncharged(history);
     const failed = endings.filter(({ how }) => how !== 0);
-    deepStrictEqual(failed, [], "whoever is told to stop ends with success");
+    deepStrictEqual(failed, [], "a worker that gets SIGTERM exits with success");
     return figures(history, endings);
   },
 };
@@ -68,11 +71,11 @@ async function stopMany({ scene, amount, random, progress }: Trial): Promise<End
   return endings;
 }
 
-/** A process that has no handler for the signal yet is ended by the system: nothing of dbq's has begun. */
+/** A process without a signal handler yet is ended by the system: dbq has not begun there. */
 async function stopSoon({ ledger }: Scene, child: Child, random: () => number): Promise<Ending> {
   const { pid } = child;
   await ledger.until("begun", (entry) => entry.pid === pid);
-  // A quarter is still starting.
+  // In a quarter of the cases the worker is still starting.
   await sleep(random() < 0.25 ? 40 * random() : life * random());
   const told = Date.now();
   child.signal("SIGTERM");
@@ -94,9 +97,9 @@ function figures(history: History, endings: readonly Ending[]): Figure[] {
   const early = endings.filter(({ pid, at, took }) => (readyAt.get(pid) ?? at) > at - took);
   return [
     { name: "SIGTERMs", value: endings.length },
-    { name: "before it was ready", value: early.length },
+    { name: "before the worker was ready", value: early.length },
     { name: "tasks", value: tasks.length },
-    { name: "handed back", value: handedBack.length },
+    { name: "tasks handed back", value: handedBack.length },
     ...spread(
       "from SIGTERM to exit",
       endings.map(({ took }) => took),
@@ -106,7 +109,10 @@ function figures(history: History, endings: readonly Ending[]): Figure[] {
   ];
 }
 
-/** For each task that was handed back, how long after the end of its process another one has claimed it: at once is 0. */
+/**
+ * For each task that was handed back, the milliseconds from its process's exit to the next claim; 0 for a claim before
+ * the exit.
+ */
 function elsewhere({ moves }: History, endings: readonly Ending[], handedBack: readonly Move[]): number[] {
   const endOf = new Map(endings.map(({ pid, at }) => [pid, at]));
   return handedBack.flatMap((move) => {

@@ -1,7 +1,7 @@
 /**
- * A cluster of one's own: three MariaDB nodes that replicate synchronously, each of which takes writes (Galera). A node may
- * be killed, and joined again: with what it has, to which it is sent what it missed, or with nothing, and it takes a copy
- * of another's data.
+ * A cluster of three MariaDB nodes with synchronous replication, each of which takes writes (Galera). A node may be
+ * killed and join again: with its data, to which the others send what it missed, or without data, so that it copies
+ * another node's.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const size = 3;
 const provider = (): string | undefined =>
   ["/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera/libgalera_smm.so"].find(existsSync);
 
-/** Why there can be none, by the packages that are missing; undefined where there can. */
+/** Why it cannot run here, with the missing packages; undefined when it can. */
 export function noGalera(): string | undefined {
   const missing = [
     ...(noMariadb() === undefined ? [] : ["mariadb-server"]),
@@ -27,7 +27,7 @@ export function noGalera(): string | undefined {
     : `it starts a cluster; these packages are not installed: ${missing.join(", ")}`;
 }
 
-/** Ports of one node: of the group, of the copies that it takes, small and whole. */
+/** The ports of one node: for the group, and for incremental and full copies. */
 interface Ports {
   group: number;
   increments: number;
@@ -41,13 +41,13 @@ interface Node {
 }
 
 /**
- * How the nodes watch each other: as on a network of one place, where a packet is never half a second late. What Galera
- * has by default (1, 0.5, 5 and 15 seconds) keeps all of them waiting 6 s when one dies. Each must be at most the next:
- * https://galeracluster.com/library/documentation/recovery.html. `join_retrans`, `install`: of what they then agree on
- * who is left; the first wants to be above a round trip, the second was half of the last of them.
+ * How the nodes watch each other: as on a local network, where no packet is half a second late. With Galera's defaults
+ * (1, 0.5, 5 and 15 seconds), one dead node makes all wait for 6 s. Each value must be at most the next:
+ * https://galeracluster.com/library/documentation/recovery.html. `join_retrans` and `install` govern the agreement on
+ * the remaining group: the first should be above a round trip, the second was half of the last one.
  *
- * `pc.recovery=no`: who was killed comes back as somebody else. It is there to bring a whole cluster up again after a power
- * cut; a node that comes back alone under its old name made all three wait 8 s more.
+ * `pc.recovery=no`: a killed node comes back as a new member. Recovery exists to restart a whole cluster after a power
+ * cut; a node that came back alone under its old name made all three wait 8 s more.
  */
 const watching = [
   "evs.keepalive_period=PT0.5S",
@@ -73,7 +73,7 @@ function optionsOf(node: Node, nodes: readonly Node[]): string[] {
   return [
     "--binlog-format=ROW",
     "--innodb-autoinc-lock-mode=2",
-    // What one disk has lost, the other nodes have.
+    // The other nodes have what one disk has lost.
     "--innodb-flush-log-at-trx-commit=2",
     "--wsrep-on=ON",
     `--wsrep-provider=${provider()}`,
@@ -88,19 +88,21 @@ function optionsOf(node: Node, nodes: readonly Node[]): string[] {
   ];
 }
 
-/** Resolves when it takes part. */
+/** Resolves when the node is a member of the cluster. */
 const up = ({ process }: Node, options: readonly string[]): Promise<void> =>
   process.up(options, ["wsrep_local_state_comment", "Synced"]);
 
-/** Where its data ends, which a node that was killed does not know by itself: what systemd asks it first (galera_recovery). */
+/**
+ * Where the node's data ends. A killed node does not know it; systemd asks for it first in this way (galera_recovery).
+ */
 async function positionOf({ process }: Node, options: readonly string[]): Promise<string> {
   const said = await process.ask([...options, "--wsrep-recover"]);
   const [, position] = /WSREP: Recovered position: ?(\S+)/.exec(said) ?? [];
-  if (position === undefined) throw new Error(`it does not say where its data ends: ${said}`);
+  if (position === undefined) throw new Error(`the node does not report where its data ends: ${said}`);
   return `--wsrep-start-position=${position}`;
 }
 
-/** What a node that was killed finds when it comes back: its data as it was, or nothing. */
+/** The data of a killed node when it comes back: as it was, or none. */
 export type Data = "kept" | "lost";
 
 export class Galera {
@@ -128,7 +130,7 @@ export class Galera {
     return cluster;
   }
 
-  /** Its hosts, this one first, and the others after it or, `backwards`, before it; without a database. */
+  /** All hosts, without a database: this one first, then the others, or with `backwards` in the reverse order. */
   url(first: number, backwards = false): string {
     const all = this.#nodes.map((_, n) => this.#nodes[(first + (backwards ? size - n : n)) % size] as Node);
     return `mysql://root@${all.map(({ process }) => process.host).join(",")}/`;
@@ -143,8 +145,8 @@ export class Galera {
   }
 
   /**
-   * Resolves when it takes part again. With its data, it is sent what it missed; without, it is sent all, for which the
-   * script of MariaDB sleeps 10 s before it begins (`wsrep_sst_mariabackup`): about 4 and 17 s, under load.
+   * Resolves when the node is a member again. With its data, it gets what it missed; without, it gets everything, and
+   * MariaDB's script sleeps 10 s before that (`wsrep_sst_mariabackup`). About 4 and 17 s, under load.
    */
   async join(n: number, data: Data): Promise<void> {
     const node = this.#nodes[n] as Node;
@@ -154,7 +156,7 @@ export class Galera {
     await up(node, options);
   }
 
-  /** Copies what the nodes have said to where it will stay. */
+  /** Copies the nodes' logs to a folder that is kept. */
   save(folder: string): void {
     mkdirSync(folder, { recursive: true });
     for (const { process } of this.#nodes) cpSync(process.log, join(folder, basename(process.log)));

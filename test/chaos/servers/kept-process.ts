@@ -1,4 +1,4 @@
-/** A server of chaos' own: a process that may be killed and started again, and that is gone when chaos is. */
+/** A server process of the chaos tests. It may be killed and started again, and it ends when the test process ends. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -8,8 +8,8 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
 /**
- * Starts a command, says its number, and ends as it does; when whoever started this is gone, kills it. A signal from a
- * terminal reaches neither: they end in their order.
+ * Starts a command, prints its pid, and exits as it does. When the parent process is gone, it kills the command.
+ * Signals of a terminal reach neither, so the parent decides the order of their ends.
  */
 const keeper = `
   trap "" INT TERM
@@ -23,7 +23,7 @@ const keeper = `
   kill $watcher
   exit $status`;
 
-/** Whom a server runs as, where it refuses to be root's. */
+/** The user for a server that refuses to run as root. */
 export interface User {
   uid: number;
   gid: number;
@@ -31,7 +31,7 @@ export interface User {
 
 export class KeptProcess {
   readonly pid: number;
-  /** Resolves when it has ended. */
+  /** Resolves when it has exited. */
   readonly ended: Promise<void>;
 
   private constructor(pid: number, ended: Promise<void>) {
@@ -39,7 +39,7 @@ export class KeptProcess {
     this.ended = ended;
   }
 
-  /** What it says goes to the end of a file. */
+  /** Its output is appended to a file. */
   static async start(command: readonly string[], log: string, user: User | undefined): Promise<KeptProcess> {
     const output = openSync(log, "a");
     const child = spawn("sh", ["-c", keeper, "sh", ...command], { stdio: ["pipe", "pipe", output], ...user });
@@ -50,18 +50,18 @@ export class KeptProcess {
     return new KeptProcess(Number(pid), ended);
   }
 
-  /** Sends it a signal, and waits until it is gone. */
+  /** Sends a signal, and waits until the process is gone. */
   async end(signal: NodeJS.Signals): Promise<void> {
     try {
       process.kill(this.pid, signal);
     } catch {
-      // It is gone already.
+      // It is already gone.
     }
     await this.ended;
   }
 }
 
-/** The user of this name, as root needs one; undefined for anybody else, who is himself. */
+/** The user with this name, for a process of root; undefined for any other user, who runs the server as himself. */
 export function userFor(name: string): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const idOf = (what: string) => Number(execFileSync("id", [what, name], { encoding: "utf8" }));
@@ -69,8 +69,8 @@ export function userFor(name: string): User | undefined {
 }
 
 /**
- * Ports of this machine that nobody uses now: none of those that connections go out by (from 32,768 on, on Linux), of which
- * one could have it when a server that was killed wants it again.
+ * Unused ports of this machine, below those of outgoing connections (from 32,768 on, on Linux): such a connection could
+ * take the port of a killed server before it starts again.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];

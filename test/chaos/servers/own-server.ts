@@ -1,10 +1,10 @@
-/** A server of chaos' own, to be restarted at will. */
+/** A server of the chaos tests, to be restarted at will. */
 export interface OwnServer extends AsyncDisposable {
   readonly url: string;
   /** Resolves when it answers. */
   up(): Promise<void>;
-  /** `crash`: as when the machine loses its power; else it ends all connections and finishes what it does. */
+  /** `crash`: as in a power cut. `stop`: it ends all connections and finishes its work. */
   down(how: "crash" | "stop"): Promise<void>;
-  /** Copies what is left of it to where it will stay. */
+  /** Copies its files to a folder that is kept. */
   save(folder: string): void;
 }

@@ -1,9 +1,12 @@
-/** Makes the rows of one place those of another: much quicker than to make its tables anew. */
+/** Copies the rows of one database into another, which is much faster than creating its tables again. */
 import { copyFileSync } from "node:fs";
 import { type Kind, openRaw, placeOf, type Raw } from "../../place/place.ts";
 import type { Files } from "../operation.ts";
 
-/** In this order, since the triggers of the first ones write into the last ones; and what numbers their rows. */
+/**
+ * In this order, since the triggers of the first tables write into the last ones; with the column that numbers their
+ * rows.
+ */
 const tables = [
   ["dbq_tasks", "id"],
   ["dbq_attempts", "id"],
@@ -14,13 +17,13 @@ const tables = [
   ["audit_workers", "seq"],
 ] as const;
 
-/** Lets a table number its rows from the highest number that it has. */
+/** SQL that lets a table number its rows from its highest number on. */
 const renumber = (kind: Kind, table: string, serial: string) =>
   kind === "postgres"
     ? `select setval(pg_get_serial_sequence('${table}', '${serial}'), coalesce(max(${serial}), 0) + 1, false) from ${table}`
     : `alter table ${table} auto_increment = 1`;
 
-/** Both have the tables of a queue and of the audit, on one server. */
+/** Copies all rows. Both databases have dbq's tables and the audit's, on one server. */
 export async function copyRows(from: Files, to: Files): Promise<void> {
   copyFileSync(from.ledger, to.ledger);
   const { kind, nameOf } = placeOf(to.database);
@@ -38,7 +41,7 @@ export async function copyRows(from: Files, to: Files): Promise<void> {
   for (const [table, serial] of tables) if (serial) await raw.run(renumber(kind, table, serial));
 }
 
-/** Of the tables on a server, which are the same in each room: those that are written, and not computed. */
+/** The columns of the tables on a server, the same in each database: without generated ones. */
 const known = new Map<Kind, Promise<Columns>>();
 
 type Columns = ReadonlyMap<string, readonly string[]>;

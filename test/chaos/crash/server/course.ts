@@ -1,4 +1,4 @@
-/** The course of an operation on a server: its statements, found out by a process that nobody kills. */
+/** The trace of an operation on a server: its statements, recorded by a process that is not killed. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Cut, Point } from "../../../fixtures/crash-server.ts";
@@ -12,26 +12,26 @@ import type { Rooms } from "./room.ts";
 
 export interface Course {
   operation: ServerOperation;
-  /** What it begins with; undefined: nothing. */
+  /** The database that it starts with; undefined: an empty one. */
   source: Files | undefined;
-  /** The last one is its end. */
+  /** The last point is the end of the operation. */
   points: readonly Point[];
 }
 
-/** One cut that a process is killed at. */
+/** One cut at which a process is killed. */
 export interface Kill {
   course: Course;
   at: Cut & { statement: number };
 }
 
-/** Something of everything, in a room that stays as it is. */
+/** A populated database that stays unchanged. */
 export async function furnishedRoom(rooms: Rooms): Promise<Files> {
   const room = await rooms.takeEmpty();
   await furnish(room);
   return room;
 }
 
-/** `furnished` is what most operations begin with. */
+/** Traces each operation. `populated` is the database that most of them start with. */
 export async function coursesOf(
   operations: readonly ServerOperation[],
   rooms: Rooms,
@@ -64,7 +64,7 @@ async function sourceOf({ empty, prepare }: ServerOperation, rooms: Rooms, furni
   return source;
 }
 
-/** A room with what it begins with. */
+/** A database with the rows that the operation starts with. */
 export async function roomFor({ source }: Pick<Course, "source">, rooms: Rooms): Promise<Files> {
   if (!source) return await rooms.takeEmpty();
   const room = await rooms.take();
@@ -72,7 +72,7 @@ export async function roomFor({ source }: Pick<Course, "source">, rooms: Rooms):
   return room;
 }
 
-/** Three for each statement, and one for the end. */
+/** Three cuts for each statement, and one for the end. */
 export function killsOf(course: Course): Kill[] {
   const last = course.points.length - 1;
   const cuts = course.points

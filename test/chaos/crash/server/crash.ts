@@ -1,13 +1,16 @@
-/** Runs the process that kills itself on a server, and waits until the server has noticed. */
+/** Starts the process that kills itself on a server, and waits until the server has noticed. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Job } from "../../../fixtures/crash-server.ts";
 import { startScript } from "../../../fixtures/scene.ts";
 import { placeOf } from "../../place/place.ts";
 
-/** Milliseconds for a server to end the session of a process that is gone. */
+/** Milliseconds within which a server must end the session of a killed process. */
 const patience = 30_000;
 
-/** Resolves when it is gone, and all that it had begun is committed or undone. @throws unless it ended so */
+/**
+ * Resolves when the process is gone and all its transactions are committed or rolled back. @throws Error unless it
+ * exited like this
+ */
 export async function crash(jobs: readonly Job[], end: number | string): Promise<void> {
   const child = startScript("crash-server.ts", [JSON.stringify(jobs)]);
   const how = await child.ended;

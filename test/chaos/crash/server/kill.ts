@@ -1,4 +1,4 @@
-/** Kills at cuts, and the judgement of what each has left: as it was found, and as it has healed. */
+/** Kills processes at their cuts and judges what they leave, before and after healing. */
 import { Ledger } from "../../../fixtures/ledger.ts";
 import { historyOf } from "../../history.ts";
 import { placeOf } from "../../place/place.ts";
@@ -14,18 +14,18 @@ import { crash } from "./crash.ts";
 import type { Rooms } from "./room.ts";
 import { stateOf } from "./state.ts";
 
-/** How many heal at a time: each has some connections. */
+/** How many heal at a time: each uses some connections. */
 const healing = 3;
 
-/** What became of a process: "spared" came to its end; of a change that it "sent", whether the server made it. */
-export type Fate = "killed" | "spared" | "sent and made" | "sent and undone";
+/** What happened to a process: "spared" reached its end. For a change in flight, whether the server committed it. */
+export type Fate = "killed" | "spared" | "sent and committed" | "sent and rolled back";
 
-/** What was broken by a kill. */
+/** A promise that a kill broke. */
 export interface Broken {
   broken: unknown;
 }
 
-/** Kills one process at all of these cuts. `schema`: of a database that nobody was killed in. */
+/** Kills one process at all of these cuts, in turn. `schema`: the schema of a database without kills. */
 export async function kill(kills: readonly Kill[], rooms: Rooms, schema: string): Promise<(Fate | Broken)[]> {
   const begun = await inLanes(healing, kills, async (one) => ({
     kill: one,
@@ -53,27 +53,27 @@ function nameOf({ course: { operation, points }, at }: Kill): string {
   return `${operation.name}, ${at.when} ${statement} (${points[at.statement]?.name})`;
 }
 
-/** @throws what was broken by the kill */
+/** @throws Error when the kill broke a promise */
 async function fateOf({ course, at }: Kill, room: Files, schema: string): Promise<Fate> {
   const ledger = new Ledger(room.ledger);
   const isSpared = ledger.entries("spared").length > 0;
   const varies = course.operation.commits === undefined;
-  if (isSpared && !varies) throw new Error("it did not come to this statement");
+  if (isSpared && !varies) throw new Error("the operation did not reach this statement");
   const found = await stateOf(room.database);
   const [before, after] = expectedAt(course.points, at);
   const isMade = isSame(found, after);
   if (!varies && !isMade && !isSame(found, before))
-    throw new Error(`another connection saw something else before:\n${difference(found, before)}`);
+    throw new Error(`another connection saw another state before:\n${difference(found, before)}`);
   await heal(room);
   judge(deletedBy(course.points), found, await historyOf({ ...room, ledger }));
   if (!course.source && (await schemaOf(room.database)).digest !== schema)
-    throw new Error("its tables are not what they are where nobody was killed");
+    throw new Error("its schema differs from that of a database without kills");
   if (isSpared) return "spared";
   if (varies || isSame(before, after)) return "killed";
-  return isMade ? "sent and made" : "sent and undone";
+  return isMade ? "sent and committed" : "sent and rolled back";
 }
 
-/** What may be there: the same twice, where it is known what the server has done. */
+/** The states that may be found: twice the same where the server's decision is known. */
 function expectedAt(
   points: Kill["course"]["points"],
   { statement, when }: Kill["at"],

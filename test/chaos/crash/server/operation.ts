@@ -3,8 +3,8 @@ import type { Kind } from "../../place/place.ts";
 import type { Operation } from "../operation.ts";
 
 export interface ServerOperation extends Operation {
-  /** It begins with nothing at all. */
+  /** It starts with an empty database. */
   empty?: true;
-  /** Where it is whole or not at all. Default: on each server. */
+  /** The only kind of server on which it is atomic. Default: all. */
   only?: Kind;
 }

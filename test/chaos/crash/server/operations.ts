@@ -1,4 +1,4 @@
-/** All operations that are killed on servers: those that are killed on files, and how they begin there. */
+/** All operations that are killed on servers: those for files, and opening a database. */
 import { everywhere } from "../everywhere.ts";
 import { opening } from "./opening.ts";
 import type { ServerOperation } from "./operation.ts";

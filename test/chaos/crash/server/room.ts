@@ -1,4 +1,4 @@
-/** Where operations are cut: a database of a scene with a ledger of its own, whose rows are exchanged for the next one. */
+/** The databases in which operations are cut. Each has its own event log, and gets new rows for the next operation. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openQueue } from "../../../../src/index.ts";
@@ -7,7 +7,7 @@ import { audit } from "../../audit.ts";
 import { placeOf } from "../../place/place.ts";
 import type { Files } from "../operation.ts";
 
-/** Without any table. */
+/** A database without tables. */
 export async function emptyRoom(scene: Scene): Promise<Files> {
   const database = await scene.another();
   const folder = join(scene.folder, placeOf(database).nameOf(database));
@@ -17,7 +17,7 @@ export async function emptyRoom(scene: Scene): Promise<Files> {
   return { database, ledger };
 }
 
-/** With all tables. */
+/** A database with all tables. */
 export async function newRoom(scene: Scene): Promise<Files> {
   const room = await emptyRoom(scene);
   const queue = await openQueue(room.database);
@@ -26,7 +26,7 @@ export async function newRoom(scene: Scene): Promise<Files> {
   return room;
 }
 
-/** Rooms that are used again and again by one who goes through them in order. */
+/** Databases that are reused one after the other. */
 export class Rooms {
   readonly #scene: Scene;
   #free: Files[] = [];
@@ -35,12 +35,12 @@ export class Rooms {
     this.#scene = scene;
   }
 
-  /** One with tables, and whatever rows. */
+  /** A database with tables and arbitrary rows. */
   async take(): Promise<Files> {
     return this.#free.pop() ?? (await newRoom(this.#scene));
   }
 
-  /** One that is not given back stays as it is, to be looked at. */
+  /** A database that is not given back stays as it is, for an examination. */
   giveBack(room: Files): void {
     this.#free.push(room);
   }

@@ -1,8 +1,8 @@
-/** What is in a database of a server, so that two of them can be compared row by row. */
+/** The content of a database on a server, to be compared with another's row by row. */
 import { openRaw, placeOf } from "../../place/place.ts";
 import { comparable, isOfTheChecker, type Row, type State } from "../state.ts";
 
-/** The rows of each table that is there. */
+/** The rows of each table. */
 export async function stateOf(database: string): Promise<State> {
   await using raw = await openRaw(database);
   const tables = await raw.all<{ name: string }>(
@@ -18,7 +18,7 @@ export async function stateOf(database: string): Promise<State> {
   return state;
 }
 
-/** Attempts of one task have an order, and so each its number; those of several tasks that were freed together have none. */
+/** Numbers the attempts of each task. Attempts of several tasks that were freed together have no order among them. */
 function numbered(attempts: readonly Row[]): Row[] {
   const counts = new Map<unknown, number>();
   return [...attempts]
@@ -30,7 +30,7 @@ function numbered(attempts: readonly Row[]): Row[] {
     });
 }
 
-/** With the names that the database has for its columns. */
+/** Renames the columns back to their names in the database. */
 function asNamed(row: Row): Row {
   const entries = Object.entries(row).map(([name, value]) => [snakeOf(name), value] as const);
   return comparable(Object.fromEntries(entries));

@@ -1,4 +1,4 @@
-/** The second order: whoever survives a killed process is killed too, at each statement of what it does about it. */
+/** Kills of the second order: the process that recovers from a kill is killed as well, at each of its statements. */
 import type { Cut } from "../../../fixtures/crash-server.ts";
 import { Ledger } from "../../../fixtures/ledger.ts";
 import { furnish } from "../furnished.ts";
@@ -7,7 +7,7 @@ import { survive } from "../surviving.ts";
 import { crash } from "./crash.ts";
 import type { ServerOperation } from "./operation.ts";
 
-/** A survivor of `first`, killed at the first of its statements that begins so. */
+/** The recovery from a kill of `first`, at the first of its statements that begins like this. */
 function survivor(first: string, at: Cut, commits: number): ServerOperation {
   return {
     name: `survive a kill in "${first}", ${at.when} ${at.statement}`,
@@ -24,8 +24,8 @@ async function leaveKilled(files: Files, operation: string, at: Cut): Promise<vo
     throw new Error(`${operation}: it has no statement "${at.statement}"`);
 }
 
-// Its transactions: one for each dead worker that it finds, one for the orphans, a claim, a settle. What was not committed
-// is undone by the server: it does not matter how far it was.
+// Its transactions: one for each dead worker, one for orphans, a claim, a settle. The server rolls back what was not
+// committed, so it does not matter how far the first process came.
 export const surviving: readonly ServerOperation[] = [
   survivor("settle each way, and claim", { statement: "commit", when: "answered" }, 5),
   survivor("settle each way, and claim", { statement: "commit", when: "before" }, 5),
