@@ -2,7 +2,7 @@
  * The audit: triggers that record each state change of each task in the transaction that makes it. It holds exactly
  * what happened, whichever process was killed, so the checker need not trust any process.
  */
-import { openRaw, placeOf } from "./place/place.ts";
+import { backendOf, openRaw } from "./backends/backend.ts";
 
 /** One change of a task's row. The `was…` columns are null for an insert, the others for a deletion. */
 export interface Move {
@@ -124,7 +124,7 @@ const tables = ({ serial }: AuditDialect): string[] => [
 
 /** Creates the audit. `effects` is for what handlers do in their own transactions, `orders` for the enqueuers. */
 export async function audit(database: string): Promise<void> {
-  const { audit: dialect } = placeOf(database);
+  const { audit: dialect } = backendOf(database);
   const triggers = [
     ...taskTriggers(dialect).flatMap((each) => dialect.trigger(each, "audit")),
     ...(["insert", "delete"] as const).flatMap((event) =>

@@ -3,7 +3,8 @@
  * timeout or signal. The process queries the database at most four times a second, however often other processes
  * commit.
  */
+
+import { proves } from "./scenario-test.ts";
 import { awaits } from "./scenarios/awaits.ts";
-import { proves } from "./told.ts";
 
 proves(awaits);

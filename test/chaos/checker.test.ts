@@ -3,14 +3,14 @@
  * when a history breaks it.
  */
 import { describe, expect, test } from "vitest";
-import type { Entry } from "../fixtures/ledger.ts";
+import type { Entry } from "../fixtures/event-log.ts";
 import { demand, type Expected, judge, promiseNames } from "./checker.ts";
+import { correctHistory, type FabricatedHistory, isPromotion, moveOf, names } from "./fabricated-history.ts";
 import { endsAttempt, isClaim, isRefund, key, keyOfEnded } from "./promises/finder.ts";
-import { type Fabrication, healthy, isPromotion, moveOf, names } from "./tale.ts";
 
 const expected: Expected = { mayDie: (worker) => worker === names.dying };
 
-const broken = (history: Fabrication, how: Expected = expected) =>
+const broken = (history: FabricatedHistory, how: Expected = expected) =>
   judge(history, how).map(({ promise }) => promise);
 
 const first = <T>(items: readonly T[], matches: (item: T) => boolean): T => {
@@ -19,7 +19,7 @@ const first = <T>(items: readonly T[], matches: (item: T) => boolean): T => {
   return found;
 };
 
-const told = (what: string) => (entry: Entry) => entry.what === what;
+const reports = (what: string) => (entry: Entry) => entry.what === what;
 const line = (what: string, more: Partial<Entry> = {}): Entry => ({ what, at: 9_999, pid: 11, ...more });
 const again = <T extends object>(items: T[], matches: (item: T) => boolean) =>
   void items.push({ ...first(items, matches) });
@@ -29,10 +29,10 @@ function without<T>(items: T[], matches: (item: T) => boolean): void {
 }
 
 /** The task that was retried, died with a worker, and failed. */
-const failedTask = ({ tasks }: Fabrication) => first(tasks, ({ status }) => status === "failed");
+const failedTask = ({ tasks }: FabricatedHistory) => first(tasks, ({ status }) => status === "failed");
 
 /** For each promise, a change of the history that breaks this promise and no other. */
-const breaks: Record<string, (history: Fabrication) => void> = {
+const breaks: Record<string, (history: FabricatedHistory) => void> = {
   "an acknowledged task exists": ({ entries }) =>
     void entries.push(line("acknowledged", { task: 99, note: "single:9:8:1" })),
   "an enqueue returns the id of its own task": ({ entries }) =>
@@ -67,18 +67,18 @@ const breaks: Record<string, (history: Fabrication) => void> = {
   },
   "a worker reports only accepted outcomes": ({ entries }) =>
     void entries.push(line("completed", { task: 1, generation: 9 })),
-  "a worker reports an outcome once": ({ entries }) => again(entries, told("failed")),
+  "a worker reports an outcome once": ({ entries }) => again(entries, reports("failed")),
   "a handler's write in the transaction of its completion happens once": ({ effects }) =>
     void effects.push(...effects),
   "a failed task has an error, and a completed one has none": (history) => {
     failedTask(history).error = null;
   },
 
-  "no generation of a task starts twice": ({ entries }) => again(entries, told("start")),
+  "no generation of a task starts twice": ({ entries }) => again(entries, reports("start")),
   "a worker starts only tasks that it claimed": ({ entries }) => {
-    first(entries, told("start")).pid = 12;
+    first(entries, reports("start")).pid = 12;
   },
-  "only a started attempt completes": ({ entries }) => without(entries, told("start")),
+  "only a started attempt completes": ({ entries }) => without(entries, reports("start")),
   "an attempt is recorded unless it completed or was handed back": ({ attempts }) =>
     without(attempts, ({ outcome }) => outcome === "crashed"),
   "a recorded attempt has ended as recorded": ({ attempts }) =>
@@ -105,7 +105,7 @@ const breaks: Record<string, (history: Fabrication) => void> = {
   "no worker is rescued within its lease": ({ workerMoves }) => {
     first(workerMoves, ({ came, worker }) => came === 0 && worker === names.steady).holds = 1;
   },
-  "only a stopping worker hands back uncharged": ({ entries }) => without(entries, told("stopping")),
+  "only a stopping worker hands back uncharged": ({ entries }) => without(entries, reports("stopping")),
   "no process dies, fails or is refused": ({ entries }) => void entries.push(line("died", { note: "13" })),
   "the database is intact": (history) => {
     history.integrity = "row 1 missing from index dbq_tasks_claim";
@@ -116,7 +116,7 @@ const breaks: Record<string, (history: Fabrication) => void> = {
 };
 
 test("a correct history breaks no promise", () => {
-  expect(judge(healthy(), expected)).toEqual([]);
+  expect(judge(correctHistory(), expected)).toEqual([]);
 });
 
 test("each promise has a history that breaks it", () => {
@@ -125,7 +125,7 @@ test("each promise has a history that breaks it", () => {
 
 describe("the checker names the broken promise and no other", () => {
   test.each(Object.entries(breaks))("%s", (promise, breakIt) => {
-    const history = healthy();
+    const history = correctHistory();
     breakIt(history);
     expect(broken(history)).toEqual([promise]);
   });
@@ -143,16 +143,16 @@ describe("the checker accepts what a scenario expects", () => {
   };
 
   test.each(Object.entries(excused))("%s", (promise, excuse) => {
-    const history = healthy();
+    const history = correctHistory();
     breaks[promise]?.(history);
     expect(broken(history, { ...expected, ...excuse })).toEqual([]);
   });
 });
 
 test("a task claimed ahead, or by a claim whose answer was lost, may be handed back uncharged by a running worker unless it was started", () => {
-  const history = healthy();
+  const history = correctHistory();
   const handedBack = moveOf(history, (move) => endsAttempt(move) && isRefund(move));
-  without(history.entries, told("stopping"));
+  without(history.entries, reports("stopping"));
   const promise = "only a stopping worker hands back uncharged";
   expect(broken(history, { ...expected, unanswered: true })).toEqual([promise]);
   history.ahead = true;
@@ -167,7 +167,7 @@ test("a task claimed ahead, or by a claim whose answer was lost, may be handed b
 
 describe("the checker finds known defects of task queues", () => {
   test("an accepted stale outcome", () => {
-    const history = healthy();
+    const history = correctHistory();
     const { id } = failedTask(history);
     // A worker that was declared dead comes back and completes an attempt that another worker has begun.
     const settled = first(history.moves.toReversed(), ({ task }) => task === id);
@@ -177,7 +177,7 @@ describe("the checker finds known defects of task queues", () => {
   });
 
   test("a crash that charges nothing, so that a poison task runs for ever", () => {
-    const history = healthy();
+    const history = correctHistory();
     const task = failedTask(history);
     const crash = moveOf(history, ({ worker, status }) => worker === names.dying && status === "pending");
     crash.retries = crash.wasRetries;
@@ -187,7 +187,7 @@ describe("the checker finds known defects of task queues", () => {
   });
 
   test("a rescued task that never runs again", () => {
-    const history = healthy();
+    const history = correctHistory();
     const task = failedTask(history);
     task.status = "running";
     expect(broken(history)).toEqual(["every task ends", "nothing runs without a live worker"]);
@@ -195,10 +195,10 @@ describe("the checker finds known defects of task queues", () => {
 });
 
 test("the error names the broken promise, its cases and the events of the task", () => {
-  const history = healthy();
-  again(history.entries, told("start"));
-  const tell = () => demand(history, expected);
-  expect(tell).toThrow("no generation of a task starts twice: violated in 1 cases");
-  expect(tell).toThrow(/\n {4}{"what":"start".*"task":1/);
-  expect(tell).toThrow(/\n {6}{"at":\d+,"move":{.*"status":"completed"/);
+  const history = correctHistory();
+  again(history.entries, reports("start"));
+  const check = () => demand(history, expected);
+  expect(check).toThrow("no generation of a task starts twice: violated in 1 cases");
+  expect(check).toThrow(/\n {4}{"what":"start".*"task":1/);
+  expect(check).toThrow(/\n {6}{"at":\d+,"move":{.*"status":"completed"/);
 });

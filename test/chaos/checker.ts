@@ -2,7 +2,7 @@
  * The checker of all chaos tests. From the audit, the event log and the final content of the database it tells which
  * promises were broken. It does not know the scenario.
  */
-import type { Entry } from "../fixtures/ledger.ts";
+import type { Entry } from "../fixtures/event-log.ts";
 import type { History, TaskRow } from "./history.ts";
 import { attempts } from "./promises/attempts.ts";
 import { enqueues } from "./promises/enqueues.ts";
@@ -39,8 +39,8 @@ function storyOf({ moves, entries }: History, found: unknown): string {
   const about = task ?? id;
   if (about === undefined) return "";
   const moved = moves.filter((move) => move.task === about).map((move) => ({ at: move.at, move }));
-  const told = entries.filter((entry) => entry.task === about).map((entry) => ({ at: entry.at, entry }));
-  const story = [...moved, ...told].sort((a, b) => a.at - b.at);
+  const logged = entries.filter((entry) => entry.task === about).map((entry) => ({ at: entry.at, entry }));
+  const story = [...moved, ...logged].sort((a, b) => a.at - b.at);
   return `\n${story.map((event) => `      ${JSON.stringify(event)}`).join("\n")}`;
 }
 
@@ -48,8 +48,8 @@ function storyOf({ moves, entries }: History, found: unknown): string {
 export function demand(history: History, expected?: Expected): void {
   const broken = judge(history, expected);
   if (broken.length === 0) return;
-  const told = broken.map(
+  const lines = broken.map(
     ({ promise, cases, count }) => `  ${promise}: violated in ${count} cases\n    ${cases.join("\n    ")}`,
   );
-  throw new Error(`broken promises:\n${told.join("\n")}`);
+  throw new Error(`broken promises:\n${lines.join("\n")}`);
 }

@@ -3,7 +3,8 @@
  * nothing is charged, run twice or deleted, timeouts keep their length, and a killed worker is found as quickly as
  * ever. A `waitUntil` is a time of the wall clock: a step forwards starts its task earlier, a step backwards later.
  */
+
+import { proves } from "./scenario-test.ts";
 import { clock } from "./scenarios/clock.ts";
-import { proves } from "./told.ts";
 
 proves(clock);

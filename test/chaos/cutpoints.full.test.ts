@@ -4,8 +4,8 @@
  */
 import { mysqlServer } from "../support/mysql.ts";
 import { postgresServer } from "../support/postgres.ts";
+import { provesOn } from "./scenario-test.ts";
 import { cutpoints } from "./scenarios/cutpoints.ts";
-import { provesOn } from "./told.ts";
 
 provesOn(await postgresServer(), cutpoints, cutpoints.amounts.test);
 provesOn(await mysqlServer(), cutpoints, cutpoints.amounts.test);

@@ -3,7 +3,8 @@
  * acknowledged is lost. Workers keep running. Outcomes from that time are settled once there is room, without a second
  * run, and within seconds all workers run tasks again.
  */
+
+import { proves } from "./scenario-test.ts";
 import { diskfull } from "./scenarios/diskfull.ts";
-import { proves } from "./told.ts";
 
 proves(diskfull);

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import { write } from "../fixtures/ledger.ts";
-import { type Stage, stage } from "../fixtures/processes.ts";
+import { write } from "../fixtures/event-log.ts";
+import { type TestHarness, testHarness } from "../fixtures/processes.ts";
 import { hang } from "../fixtures/tasks.ts";
 import { until } from "../worker/setup.ts";
 import { onLinux, patient } from "./linux.ts";
@@ -14,16 +14,16 @@ import { onLinux, patient } from "./linux.ts";
 const lease = 1_000;
 
 /** Two workers with a short lease, each with a task that does not end. */
-async function busyPair(all: Stage) {
+async function busyPair(all: TestHarness) {
   const workers = await Promise.all([1, 2].map(() => all.worker({ lease, concurrency: 1 })));
   const ids = await all.queue.enqueueTasks([[hang], [hang]]);
-  await all.ledger.count("start", 2);
+  await all.eventLog.count("start", 2);
   await beats(all, 2);
   return { workers, ids };
 }
 
 /** Waits until each worker has sent this many heartbeats from now on. */
-async function beats({ queue }: Stage, count: number): Promise<void> {
+async function beats({ queue }: TestHarness, count: number): Promise<void> {
   const before = new Map((await queue.listWorkers()).map(({ id, beat }) => [id, beat]));
   await until(async () => {
     const now = await queue.listWorkers();
@@ -32,14 +32,14 @@ async function beats({ queue }: Stage, count: number): Promise<void> {
 }
 
 /** After this many heartbeats each worker has looked at the other: a suspicion would have had its effect. */
-async function unharmed(all: Stage, ids: readonly number[]) {
-  const { queue, ledger } = all;
-  write(ledger.path, "on again");
+async function unharmed(all: TestHarness, ids: readonly number[]) {
+  const { queue, eventLog } = all;
+  write(eventLog.path, "on again");
   await beats(all, 5);
-  const told = ledger.entries();
-  const rescued = told.filter(({ what }) => what === "rescued");
-  expect(rescued, `the event log: ${JSON.stringify(told, null, 1)}`).toEqual([]);
-  expect(ledger.entries("start")).toHaveLength(2);
+  const logged = eventLog.entries();
+  const rescued = logged.filter(({ what }) => what === "rescued");
+  expect(rescued, `the event log: ${JSON.stringify(logged, null, 1)}`).toEqual([]);
+  expect(eventLog.entries("start")).toHaveLength(2);
   for (const id of ids) {
     expect(await queue.getTask(id)).toMatchObject({ status: "running", generationId: 2, retryCount: 0 });
     expect(await queue.listAttempts(id)).toEqual([]);
@@ -49,7 +49,7 @@ async function unharmed(all: Stage, ids: readonly number[]) {
 
 onLinux("workers that could not send heartbeats", () => {
   test("workers that were frozen together for longer than a lease keep their tasks", patient, async () => {
-    const all = await stage();
+    const all = await testHarness();
     const { workers, ids } = await busyPair(all);
     for (const { signal } of workers) signal("SIGSTOP");
     await sleep(2.5 * lease);
@@ -61,7 +61,7 @@ onLinux("workers that could not send heartbeats", () => {
     "workers wait while another process holds the write lock for longer than a lease, and keep their tasks",
     patient,
     async () => {
-      const all = await stage();
+      const all = await testHarness();
       const { ids } = await busyPair(all);
       const raw = new Database(all.database, { timeout: 5_000 });
       onTestFinished(() => {

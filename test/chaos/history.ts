@@ -1,8 +1,8 @@
 /** What the checker judges, read when a scenario's queue has been drained. */
-import type { Entry } from "../fixtures/ledger.ts";
-import type { Scene } from "../fixtures/scene.ts";
+import type { Entry } from "../fixtures/event-log.ts";
+import type { Harness } from "../fixtures/harness.ts";
 import type { Move, WorkerMove } from "./audit.ts";
-import { openRaw, placeOf, type Raw } from "./place/place.ts";
+import { backendOf, openRaw, type Raw } from "./backends/backend.ts";
 
 export interface TaskRow {
   id: number;
@@ -47,12 +47,15 @@ export interface History {
   ahead: boolean;
 }
 
-export async function historyOf({ database, ledger }: Pick<Scene, "database" | "ledger">): Promise<History> {
+export async function historyOf({
+  database,
+  eventLog,
+}: Pick<Harness, "database" | "eventLog">): Promise<History> {
   await using raw = await openRaw(database);
   return {
-    entries: ledger.entries(),
+    entries: eventLog.entries(),
     ...(await rowsOf(raw)),
-    ...(await placeOf(database).health(raw, database)),
+    ...(await backendOf(database).health(raw, database)),
     ahead: /^(postgres|mysql|mariadb)/.test(database),
   };
 }

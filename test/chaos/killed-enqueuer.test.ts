@@ -3,7 +3,7 @@
  * it. A batch is there as a whole or not at all, and so are an app's order and its task.
  */
 import { expect, test } from "vitest";
-import { stage } from "../fixtures/processes.ts";
+import { testHarness } from "../fixtures/processes.ts";
 import { audit } from "./audit.ts";
 import { demand } from "./checker.ts";
 import { historyOf } from "./history.ts";
@@ -14,12 +14,12 @@ onLinux("an enqueuer that is killed", () => {
     "an enqueuer killed after %i acknowledged tasks loses none of them",
     patient,
     async (acknowledged) => {
-      const scene = await stage();
-      await audit(scene.database);
-      const enqueuer = scene.start("enqueuer.ts", [{ count: 100_000 }]);
-      await scene.ledger.count("acknowledged", acknowledged);
+      const harness = await testHarness();
+      await audit(harness.database);
+      const enqueuer = harness.start("enqueuer.ts", [{ count: 100_000 }]);
+      await harness.eventLog.count("acknowledged", acknowledged);
       await enqueuer.kill();
-      const history = await historyOf(scene);
+      const history = await historyOf(harness);
       expect(history.tasks.length).toBeGreaterThan(0);
       demand(history, { ended: false });
     },

@@ -3,7 +3,7 @@
  * counts as a failed attempt, so a task that kills its worker fails when its retries are used up.
  */
 import { expect, test, vi } from "vitest";
-import { stage } from "../fixtures/processes.ts";
+import { testHarness } from "../fixtures/processes.ts";
 import { chore, hang, hangOnce, poison, quick } from "../fixtures/tasks.ts";
 import { onLinux, patient } from "./linux.ts";
 
@@ -12,13 +12,13 @@ onLinux("a worker that is killed", () => {
     "a task whose workers are killed one after the other starts elsewhere within a second each time, until it fails",
     patient,
     async () => {
-      const { ledger, queue, worker } = await stage();
+      const { eventLog, queue, worker } = await testHarness();
       const workers = await Promise.all([1, 2, 3, 4].map(() => worker({ concurrency: 2 })));
       const id = await queue.enqueueTask(hang.with({ maxRetries: 2 }));
       const takeovers: number[] = [];
       let killedAt = 0;
       for (const generation of [2, 4, 6]) {
-        const begun = await ledger.until("start", (entry) => entry.generation === generation);
+        const begun = await eventLog.until("start", (entry) => entry.generation === generation);
         if (killedAt > 0) takeovers.push(begun.at - killedAt);
         killedAt = (await workers.find(({ pid }) => pid === begun.pid)?.kill()) ?? 0;
       }
@@ -31,12 +31,12 @@ onLinux("a worker that is killed", () => {
       expect(attempts.map(({ outcome }) => outcome)).toEqual(["crashed", "crashed", "crashed"]);
       expect(attempts.map(({ generationId }) => generationId)).toEqual([2, 4, 6]);
       expect(new Set(attempts.map(({ workerId }) => workerId)).size).toBe(3);
-      expect(ledger.entries("start")).toHaveLength(3);
+      expect(eventLog.entries("start")).toHaveLength(3);
       // The fourth worker has nobody beside it, and is unharmed.
       const left = await queue.enqueueTask(quick);
       const { result } = await queue.awaitTaskCompletion(left, { timeout: "20s" });
       const killed = new Set(
-        ledger
+        eventLog
           .entries("start")
           .slice(0, 3)
           .map(({ pid }) => pid),
@@ -47,16 +47,16 @@ onLinux("a worker that is killed", () => {
   );
 
   test("a killed worker's task starts before a backlog", patient, async () => {
-    const { ledger, queue, worker } = await stage();
+    const { eventLog, queue, worker } = await testHarness();
     const first = await worker();
     const id = await queue.enqueueTask(hangOnce);
-    await ledger.until("start", ({ task }) => task === id);
+    await eventLog.until("start", ({ task }) => task === id);
     // More than two workers can do in the time that this takes.
     await queue.enqueueTasks(Array.from({ length: 2_000 }, () => [chore, 50, "return"] as const));
     const other = await worker({ concurrency: 2 });
-    await ledger.until("start", ({ pid }) => pid === other.pid);
+    await eventLog.until("start", ({ pid }) => pid === other.pid);
     const killedAt = await first.kill();
-    const again = await ledger.until("start", ({ task, pid }) => task === id && pid === other.pid);
+    const again = await eventLog.until("start", ({ task, pid }) => task === id && pid === other.pid);
     console.log(`from kill to start: ${again.at - killedAt} ms`);
     expect(again.at - killedAt).toBeLessThanOrEqual(1_000);
     expect((await queue.countTasks()).pending).toBeGreaterThan(0);
@@ -65,11 +65,11 @@ onLinux("a worker that is killed", () => {
 
   // A worker that is alone looks for dead workers less often, until it is notified of another one.
   test("an idle worker rescues a worker that has just joined it and died", patient, async () => {
-    const { ledger, queue, worker } = await stage();
+    const { eventLog, queue, worker } = await testHarness();
     await worker();
     const coming = await worker({ queueName: "other" });
     const id = await queue.enqueueTask(hang.with({ queueName: "other" }));
-    await ledger.until("start", ({ task }) => task === id);
+    await eventLog.until("start", ({ task }) => task === id);
     const killedAt = await coming.kill();
     await vi.waitUntil(async () => (await queue.getTask(id))?.status === "pending", { timeout: 20_000 });
     console.log(`from kill to pending: ${Date.now() - killedAt} ms`);
@@ -77,7 +77,7 @@ onLinux("a worker that is killed", () => {
   });
 
   test("a task that kills its worker fails, and the tasks beside it complete", patient, async () => {
-    const { ledger, queue, worker } = await stage();
+    const { eventLog, queue, worker } = await testHarness();
     const bad = await queue.enqueueTask(poison.with({ maxRetries: 1, priority: 9 }));
     const good = await queue.enqueueTask(quick);
     for (let crashes = 1; crashes <= 2; crashes += 1) {
@@ -91,7 +91,7 @@ onLinux("a worker that is killed", () => {
       retryCount: 0,
     });
     expect(await queue.awaitTaskCompletion(bad)).toMatchObject({ status: "failed", retryCount: 1 });
-    expect(ledger.entries("start").filter(({ task }) => task === bad)).toHaveLength(2);
+    expect(eventLog.entries("start").filter(({ task }) => task === bad)).toHaveLength(2);
     expect(await queue.listAttempts(bad)).toMatchObject(Array(2).fill({ outcome: "crashed" }));
   });
 });

@@ -1,11 +1,11 @@
 /**
- * Invariant: that of kills.full.test.ts, on a server: what a killed process had begun there is undone, or done as if the
- * process had lived.
+ * Invariant: that of kills.full.test.ts, on a server: the transaction of a killed process is committed or rolled back as a
+ * whole.
  */
 import { mysqlServer } from "../support/mysql.ts";
 import { postgresServer } from "../support/postgres.ts";
+import { provesOn } from "./scenario-test.ts";
 import { kills } from "./scenarios/kills.ts";
-import { provesOn } from "./told.ts";
 
 provesOn(await postgresServer(), kills, 5);
 provesOn(await mysqlServer(), kills, 5);

@@ -2,7 +2,7 @@
  * Measures whether change notifications reach a worker, by a task that it would otherwise only find at its next poll.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../fixtures/scene.ts";
+import type { Child, Harness } from "../fixtures/harness.ts";
 import { quick } from "../fixtures/tasks.ts";
 import { type Figure, spread } from "./scenario.ts";
 
@@ -18,27 +18,27 @@ const queueName = "probe";
 export class Listener {
   /** Keeps running when the probe has stopped. */
   readonly worker: Child;
-  readonly #scene: Scene;
+  readonly #harness: Harness;
   /** When each task was enqueued. */
   readonly #enqueued = new Map<number, number>();
   readonly #ended: Promise<void>;
   #ending = false;
 
-  private constructor(scene: Scene, worker: Child) {
-    this.#scene = scene;
+  private constructor(harness: Harness, worker: Child) {
+    this.#harness = harness;
     this.worker = worker;
     this.#ended = this.#probe();
   }
 
   /** Starts a worker that polls once a minute, and enqueues tasks for it from this process. */
-  static async start(scene: Scene): Promise<Listener> {
-    return new Listener(scene, await scene.worker({ queueName, pollInterval }));
+  static async start(harness: Harness): Promise<Listener> {
+    return new Listener(harness, await harness.worker({ queueName, pollInterval }));
   }
 
   async #probe(): Promise<void> {
     for (; !this.#ending; await sleep(pause)) {
       try {
-        const id = await this.#scene.queue.enqueueTask(quick.with({ queueName }));
+        const id = await this.#harness.queue.enqueueTask(quick.with({ queueName }));
         this.#enqueued.set(id, Date.now());
       } catch {
         // The outcome is unknown, so this task tells nothing.
@@ -57,7 +57,7 @@ export class Listener {
   }
 
   #backAfter(moments: readonly number[]): number[] {
-    const starts = new Map(this.#scene.ledger.entries("start").map(({ task, at }) => [task, at]));
+    const starts = new Map(this.#harness.eventLog.entries("start").map(({ task, at }) => [task, at]));
     const quickOnes = [...this.#enqueued].filter(([id, at]) => (starts.get(id) ?? Infinity) - at <= heard);
     return moments.map((moment) => (quickOnes.find(([, at]) => at > moment)?.[1] ?? Infinity) - moment);
   }

@@ -5,8 +5,16 @@ import { SingleBar } from "cli-progress";
 import { Command, InvalidArgumentError } from "commander";
 import { mysqlServer } from "../support/mysql.ts";
 import { postgresServer } from "../support/postgres.ts";
-import { writeDown } from "./page.ts";
-import { excesses, format, meaningless, placeFor, type Scenario, type Told, tell } from "./scenario.ts";
+import { writeFigures } from "./figures-page.ts";
+import {
+  backendFor,
+  excesses,
+  format,
+  meaningless,
+  type RunResult,
+  runScenario,
+  type Scenario,
+} from "./scenario.ts";
 import { scenarios } from "./scenarios.ts";
 
 interface Options {
@@ -21,7 +29,7 @@ interface Options {
   list?: boolean;
 }
 
-interface Result extends Partial<Told> {
+interface Result extends Partial<RunResult> {
   scenario: string;
   seconds: number;
   /** Why it cannot run here; `mustNot`: it has no meaning on this database. */
@@ -123,9 +131,10 @@ async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   const { name, unit } = scenario;
   const { chaos, sample } = scenario.amounts;
   const amount = options.amount ?? (options.sample ? sample : chaos);
-  const foreign = meaningless(scenario, server);
-  if (foreign !== undefined) return { scenario: name, seconds: 0, unable: foreign, mustNot: true, slow: [] };
-  const unable = scenario.unable?.(placeFor(scenario, server).kind);
+  const notApplicable = meaningless(scenario, server);
+  if (notApplicable !== undefined)
+    return { scenario: name, seconds: 0, unable: notApplicable, mustNot: true, slow: [] };
+  const unable = scenario.unable?.(backendFor(scenario, server).kind);
   const begun = performance.now();
   const seconds = () => Math.round((performance.now() - begun) / 100) / 10;
   if (unable !== undefined) return { scenario: name, seconds: 0, unable, slow: [] };
@@ -136,10 +145,10 @@ async function runOne(scenario: Scenario, seed: number): Promise<Result> {
   });
   if (process.stderr.isTTY) bar.start(amount, 0);
   try {
-    const telling = { seed, amount, server, progress: (done: number) => bar.update(done) };
-    const told = await tell(scenario, telling);
-    if (options.docs) writeDown("docs/guarantees.md", scenario, told, seconds(), server);
-    return { scenario: name, seconds: seconds(), ...told, slow: excesses(told.figures) };
+    const runOptions = { seed, amount, server, progress: (done: number) => bar.update(done) };
+    const result = await runScenario(scenario, runOptions);
+    if (options.docs) writeFigures("docs/guarantees.md", scenario, result, seconds(), server);
+    return { scenario: name, seconds: seconds(), ...result, slow: excesses(result.figures) };
   } catch (error) {
     return { scenario: name, seconds: seconds(), seed, amount, broken: inspect(error), slow: [] };
   } finally {

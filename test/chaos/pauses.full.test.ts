@@ -3,7 +3,8 @@
  * heartbeats is accepted, its handlers get their abort signals within a heartbeat of waking, and it continues with new
  * tasks under a new row.
  */
+
+import { proves } from "./scenario-test.ts";
 import { pauses } from "./scenarios/pauses.ts";
-import { proves } from "./told.ts";
 
 proves(pauses);

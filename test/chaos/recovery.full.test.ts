@@ -3,7 +3,7 @@
  * They start before all pending tasks, however many there are.
  */
 
+import { proves } from "./scenario-test.ts";
 import { recovery } from "./scenarios/recovery.ts";
-import { proves } from "./told.ts";
 
 proves(recovery);

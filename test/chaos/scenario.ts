@@ -1,9 +1,9 @@
 /**
  * What a chaos scenario is: real processes under a disturbance, for a given amount and with choices drawn from a seed.
  */
-import { Scene } from "../fixtures/scene.ts";
+import { Harness } from "../fixtures/harness.ts";
 import { randomFrom } from "../support/random.ts";
-import { type Kind, type Place, placeOf } from "./place/place.ts";
+import { type Backend, backendOf, type Kind } from "./backends/backend.ts";
 
 /** A number that a run has measured, and its limit. */
 export interface Figure {
@@ -17,7 +17,7 @@ export interface Figure {
 
 /** The parameters of one run. */
 export interface Trial {
-  scene: Scene;
+  harness: Harness;
   /** The kind of the database. */
   kind: Kind;
   seed: number;
@@ -47,14 +47,14 @@ export interface Scenario {
   run(trial: Trial): Promise<Figure[]>;
 }
 
-export interface Told {
+export interface RunResult {
   seed: number;
   amount: number;
   figures: Figure[];
 }
 
 /** How to run a scenario. */
-export interface Telling {
+export interface RunOptions {
   seed: number;
   amount: number;
   /** The server for its database; undefined: a file. */
@@ -63,15 +63,15 @@ export interface Telling {
 }
 
 /** The kind of database that a scenario uses for this server. */
-export function placeFor({ bringsServer }: Scenario, server: string | undefined): Place {
-  const place = placeOf(server ?? "");
+export function backendFor({ bringsServer }: Scenario, server: string | undefined): Backend {
+  const place = backendOf(server ?? "");
   if (bringsServer === undefined || bringsServer.includes(place.kind)) return place;
-  return placeOf(`${bringsServer[0]}:`);
+  return backendOf(`${bringsServer[0]}:`);
 }
 
 /** Why a scenario has no meaning on that database; undefined when it has one. */
 export function meaningless(scenario: Scenario, server: string | undefined): string | undefined {
-  const { kind, name } = placeFor(scenario, server);
+  const { kind, name } = backendFor(scenario, server);
   const { only } = scenario;
   return only === undefined || only.kinds.includes(kind) ? undefined : `not on ${name}: ${only.why}`;
 }
@@ -80,28 +80,30 @@ export function meaningless(scenario: Scenario, server: string | undefined): str
  * Runs a scenario on a new database, which is kept when it fails. @throws Error with the seed and the place of the
  * files
  */
-export async function tell(scenario: Scenario, telling: Telling): Promise<Told> {
-  const { seed, amount, server, progress = () => undefined } = telling;
+export async function runScenario(scenario: Scenario, runOptions: RunOptions): Promise<RunResult> {
+  const { seed, amount, server, progress = () => undefined } = runOptions;
   const isOwn = server === undefined || scenario.bringsServer !== undefined;
-  await using scene = await (isOwn ? Scene.open() : Scene.on(server));
+  await using harness = await (isOwn ? Harness.open() : Harness.on(server));
   try {
-    const { kind } = placeFor(scenario, server);
-    const figures = await scenario.run({ scene, kind, seed, random: randomFrom(seed), amount, progress });
+    const { kind } = backendFor(scenario, server);
+    const figures = await scenario.run({ harness, kind, seed, random: randomFrom(seed), amount, progress });
     return { seed, amount, figures };
   } catch (error) {
-    scene.keep();
-    throw new Error(`${scenario.name}: ${again(scenario, telling)}; ${whereIs(scene)}`, { cause: error });
+    harness.keep();
+    throw new Error(`${scenario.name}: ${again(scenario, runOptions)}; ${whereIs(harness)}`, {
+      cause: error,
+    });
   }
 }
 
-function again({ name }: Scenario, { seed, amount, server }: Telling): string {
+function again({ name }: Scenario, { seed, amount, server }: RunOptions): string {
   const on = server === undefined ? "" : ` --db ${withoutPassword(server)}`;
   return `seed ${seed} (npm run chaos -- ${name} --seed ${seed} --amount ${amount}${on})`;
 }
 
-function whereIs({ folder, database }: Scene): string {
+function whereIs({ folder, database }: Harness): string {
   const files = `its files are in ${folder}`;
-  return placeOf(database).kind === "sqlite"
+  return backendOf(database).kind === "sqlite"
     ? files
     : `${files}, its database is ${withoutPassword(database)}`;
 }

@@ -5,7 +5,7 @@ import { clock } from "./scenarios/clock.ts";
 import { crashpoints } from "./scenarios/crashpoints.ts";
 import { cutpoints } from "./scenarios/cutpoints.ts";
 import { diskfull } from "./scenarios/diskfull.ts";
-import { foreign } from "./scenarios/foreign.ts";
+import { foreignProcess } from "./scenarios/foreign-process.ts";
 import { galera } from "./scenarios/galera.ts";
 import { kills } from "./scenarios/kills.ts";
 import { leases, sessions } from "./scenarios/lease.ts";
@@ -15,16 +15,16 @@ import { poison } from "./scenarios/poison.ts";
 import { recovery } from "./scenarios/recovery.ts";
 import { replaced } from "./scenarios/replaced.ts";
 import { restarted } from "./scenarios/restarted.ts";
+import { sigterm } from "./scenarios/sigterm.ts";
 import { soak } from "./scenarios/soak.ts";
 import { steadyKills } from "./scenarios/steady-kills.ts";
 import { strategies } from "./scenarios/strategies.ts";
 import { terminated } from "./scenarios/terminated.ts";
-import { terms } from "./scenarios/terms.ts";
 
 export const scenarios: readonly Scenario[] = [
   kills,
   pauses,
-  terms,
+  sigterm,
   poison,
   recovery,
   steadyKills,
@@ -33,7 +33,7 @@ export const scenarios: readonly Scenario[] = [
   soak,
   openings,
   diskfull,
-  foreign,
+  foreignProcess,
   awaits,
   replaced,
   clock,

@@ -1,6 +1,6 @@
 /** Describes a database's schema in a short text. Two schemas that differ in anything give different texts. */
 import { createHash } from "node:crypto";
-import { openRaw, placeOf } from "./place/place.ts";
+import { backendOf, openRaw } from "./backends/backend.ts";
 
 export interface Schema {
   /** A digest of everything that the database reports about its tables and indexes. */
@@ -12,7 +12,7 @@ export interface Schema {
 export async function schemaOf(database: string): Promise<Schema> {
   await using raw = await openRaw(database);
   const rows: unknown[] = [];
-  for (const query of placeOf(database).schema) rows.push(await raw.all(query));
+  for (const query of backendOf(database).schema) rows.push(await raw.all(query));
   const migrations = await raw.all<{ hash: string }>("select hash from dbq_migrations order by id");
   return {
     digest: createHash("sha256").update(JSON.stringify(rows)).digest("hex"),

@@ -1,7 +1,7 @@
 /** Steps the time of day of running processes with libfaketime. Their steady clock is not affected. */
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { StartOptions } from "../fixtures/scene.ts";
+import type { StartOptions } from "../fixtures/harness.ts";
 
 /** Where Debian's package installs it, in a folder for each architecture. */
 function libraryPath(): string | undefined {

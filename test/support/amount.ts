@@ -1,21 +1,21 @@
-/** How much of a test is done: it depends on the tier of tests that runs (`vitest.config.ts`). */
+/** How much a test does, by the tier of tests that runs (`vitest.config.ts`). */
 import { inSample, sampleSize } from "../../scripts/sample.mjs";
 
 const tier = process.env.DBQ_TIER;
 
-/** `npm run proof` runs: what takes too long for `npm run test:full` is done too. */
+/** Whether `npm run proof` runs, which also does what takes too long for `npm run test:full`. */
 export const isProof = tier === "proof";
 
 /**
- * The first number in `npm test`, the second in `npm run test:full` and where a file is run by its name, the third in
- * `npm run proof`: of that a part, where CI takes a sample.
+ * The first number in `npm test`; the second in `npm run test:full` and when a file is run by its name; the third in
+ * `npm run proof`, or a part of it where CI takes a sample.
  */
 export function amount(quick: number, full: number, proof: number): number {
   if (isProof) return Math.max(full, Math.ceil(proof / sampleSize));
   return tier === "quick" ? quick : full;
 }
 
-/** Of what is done only in `npm run proof`: all, or CI's sample. */
+/** All items in `npm run proof`, or CI's sample of them; none in other tiers. */
 export function proofOf<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
   return isProof ? items.filter((item) => inSample(keyOf(item))) : [];
 }

@@ -1,4 +1,4 @@
-/** Once for all tests, before the first: compiles the programs that they start. */
+/** Global setup: compiles the programs that tests start, once before the first test. */
 import { compileFixtures } from "../../scripts/compile-fixtures.mjs";
 
 export function setup(): () => void {

@@ -1,6 +1,6 @@
 /**
- * Once for all tests: a Postgres for those that find none. It is started when the first of them asks, so that a run
- * without such a test, or beside a server, does not wait for it, and it ends with the run.
+ * Global setup: a Postgres for tests that find none. It starts when the first of them asks, so that no other run waits
+ * for it, and ends with the run.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -10,12 +10,12 @@ import type { Server } from "./server.ts";
 
 const program = fileURLToPath(new URL("./embedded-postgres.mjs", import.meta.url));
 
-/** Who asks on the port of DBQ_TEST_POSTGRES_PORT is told where the server is. */
+/** Answers each connection to the port in DBQ_TEST_POSTGRES_PORT with the server's address. */
 export async function setup(): Promise<() => Promise<void>> {
   let child: ChildProcess | undefined;
   let server: Promise<Server> | undefined;
   const start = (): Promise<Server> => {
-    // Its own output is of no use to a reader of the tests'; what it fails of comes as a message.
+    // Its output does not help a reader of the tests' output; its errors come as messages.
     child = fork(program, { stdio: "ignore" });
     return answerOf(child);
   };

@@ -1,18 +1,18 @@
 /**
- * MySQL or MariaDB for tests: DBQ_TEST_MYSQL_URL, else a server on this machine that takes `root` without a password.
- * Tests never share tables: each place is a database of its own.
+ * MySQL or MariaDB for tests: DBQ_TEST_MYSQL_URL, else a server on this machine that accepts `root` without a password.
+ * Tests never share tables: each one creates a database.
  */
 import { type Connection, createConnection, type RowDataPacket } from "mysql2/promise";
 import { codeOf, hostOf, isLeftOver, namesLike, newName, type Server } from "./server.ts";
 
 const variable = "DBQ_TEST_MYSQL_URL";
 const local = "mysql://root@127.0.0.1:3306/";
-/** Milliseconds, for a server that is on its way up or far away. */
+/** Milliseconds, for a server that is starting or far away. */
 const connectTimeout = 5_000;
 
 let found: Promise<Server> | undefined;
 
-/** Looks once in a process. @throws Error when the server that was asked for cannot be used */
+/** Looks for a server once per process. @throws Error when the server in the variable cannot be used */
 export function mysqlServer(): Promise<Server> {
   found ??= find();
   return found;
@@ -40,7 +40,7 @@ async function refusalOf(url: string): Promise<string | undefined> {
   }
 }
 
-/** The time zone of an app that keeps another one than dbq does: that must not matter. */
+/** The time zone of an app that uses another one than dbq: it must not matter. */
 export const elsewhere = "+05:30";
 
 /** A database, and a connection to it. */
@@ -52,7 +52,7 @@ export interface OwnDatabase {
   drop(): Promise<void>;
 }
 
-/** A new database. @throws Error when there is no server: ask `mysqlServer` before */
+/** Creates a database. @throws Error when there is no server; call `mysqlServer` first */
 export async function newDatabase(): Promise<OwnDatabase> {
   const { url: server, reason } = await mysqlServer();
   if (server === undefined) throw new Error(reason);
@@ -61,7 +61,7 @@ export async function newDatabase(): Promise<OwnDatabase> {
   url.pathname = `/${name}`;
   const client = await createConnection({ uri: withoutDatabase(server), multipleStatements: true });
   await dropLeftOvers(client);
-  // What holds a lock for so long is a connection that a test has left open: it should say so.
+  // Only a connection that a test has left open holds a lock for this long, and the test should fail.
   await client.query(
     `create database ${name}; use ${name}; set time_zone = '${elsewhere}'; set lock_wait_timeout = 10`,
   );
@@ -76,7 +76,7 @@ export async function newDatabase(): Promise<OwnDatabase> {
   };
 }
 
-/** The database of the URL, if it names one, may not be there. */
+/** The database named in the URL may not exist. */
 function withoutDatabase(server: string): string {
   const url = new URL(server);
   url.pathname = "/";

@@ -1,6 +1,6 @@
 /**
- * Postgres for tests: DBQ_TEST_POSTGRES_URL, else a server on this machine, else one that the run of the tests starts
- * (`embedded-postgres.ts`). Tests never share tables: each place is a schema of its own.
+ * Postgres for tests: DBQ_TEST_POSTGRES_URL, else a server on this machine, else one that the test run starts
+ * (`embedded-postgres.ts`). Tests never share tables: each one creates a schema.
  */
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -13,12 +13,12 @@ const local = [
   "postgres://postgres@127.0.0.1:5432/postgres",
   "postgres://postgres:postgres@127.0.0.1:5432/postgres",
 ];
-/** Milliseconds, for a server that is on its way up or far away. */
+/** Milliseconds, for a server that is starting or far away. */
 const connectionTimeout = 5_000;
 
 let found: Promise<Server> | undefined;
 
-/** Looks once in a process. @throws Error when the server that was asked for cannot be used */
+/** Looks for a server once per process. @throws Error when the server in the variable cannot be used */
 export function postgresServer(): Promise<Server> {
   found ??= find();
   return found;
@@ -50,11 +50,11 @@ async function refusalOf(url: string): Promise<string | undefined> {
   }
 }
 
-/** Asks the run of the tests for a server of its own: the first to ask waits until it has started. */
+/** Asks the test run for a server; the first to ask waits until it has started. */
 async function started(): Promise<Server> {
   const none = `no Postgres: ${variable} is not set, none answers on 127.0.0.1:5432`;
   const port = process.env.DBQ_TEST_POSTGRES_PORT;
-  if (port === undefined) return { reason: `${none}, and nobody here starts one` };
+  if (port === undefined) return { reason: `${none}, and this run starts no server` };
   const socket = connect(Number(port), "127.0.0.1");
   await once(socket, "connect");
   const answer = JSON.parse(await text(socket)) as Server;
@@ -63,16 +63,16 @@ async function started(): Promise<Server> {
     : { reason: `${none}, and none can be started: ${answer.reason}` };
 }
 
-/** A schema, and a connection that sees nothing else. */
+/** A schema, and a connection that sees only this schema. */
 export interface Schema {
   readonly name: string;
-  /** Whoever connects by it is in this schema. */
+  /** A connection by this URL uses this schema. */
   readonly url: string;
   readonly client: Client;
   drop(): Promise<void>;
 }
 
-/** A new schema. @throws Error when there is no server: ask `postgresServer` before */
+/** Creates a schema. @throws Error when there is no server; call `postgresServer` first */
 export async function newSchema(): Promise<Schema> {
   const { url: server, reason } = await postgresServer();
   if (server === undefined) throw new Error(reason);
@@ -80,8 +80,8 @@ export async function newSchema(): Promise<Schema> {
 }
 
 /**
- * The same in a database of its own, unless this user may make none: whenever anybody makes a schema, Postgres makes all
- * plans of its database anew.
+ * Creates a schema in a new database, if the user may create one: each new schema makes Postgres discard all plans of
+ * its database.
  */
 export async function newSchemaAlone(): Promise<Schema> {
   const { url: server, reason } = await postgresServer();
@@ -108,7 +108,7 @@ async function newSchemaIn(server: string, prepare: (client: Client) => Promise<
   const client = new Client({ connectionString: server });
   await client.connect();
   await prepare(client);
-  // What holds a lock for so long is a connection that a test has left open: it should say so.
+  // Only a connection that a test has left open holds a lock for this long, and the test should fail.
   await client.query(`create schema ${name}; set search_path = ${name}; set lock_timeout = '10s'`);
   return {
     name,
@@ -127,8 +127,8 @@ async function isSuperuser(client: Client): Promise<boolean> {
 }
 
 /**
- * Tests ask nothing of a disk: a commit does not wait for it, which is most of the time that a commit takes. A deadlock is
- * found in a moment, not in a second, where the server lets us say so.
+ * Commits do not wait for the disk, which takes most of a commit's time and does not matter in tests. Where the server
+ * allows it, a deadlock is detected at once and not after a second.
  */
 function inSchema(server: string, name: string, superuser: boolean): string {
   // The time zone of a session must not matter.
@@ -136,7 +136,7 @@ function inSchema(server: string, name: string, superuser: boolean): string {
   if (superuser) settings.push("deadlock_timeout=20ms");
   const url = new URL(server);
   url.searchParams.set("options", settings.map((setting) => `-c ${setting}`).join(" "));
-  // Drivers agree on %20 alone.
+  // Drivers agree only on %20 for a space.
   url.search = url.search.replaceAll("+", "%20");
   return url.href;
 }

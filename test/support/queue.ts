@@ -1,4 +1,4 @@
-/** Queues, workers and folders that are gone when their test has ended. */
+/** Queues, workers and folders that are removed when their test has ended. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ export async function startedWorker<C>(queue: Queue, options?: WorkerOptions<C>)
   return worker;
 }
 
-/** A promise that a test settles by hand: what tests wait on instead of sleeping. */
+/** A promise that a test settles by hand: tests wait for these instead of sleeping. */
 export function deferred<T = void>(): {
   promise: Promise<T>;
   resolve: (value: T) => void;
@@ -44,7 +44,7 @@ export function deferred<T = void>(): {
 
 let names = 0;
 
-/** A name that no other test of this file has registered. */
+/** A name that no other test of this file has used. */
 export function uniqueName(prefix = "task"): string {
   names += 1;
   return `${prefix}-${names}`;

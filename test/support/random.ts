@@ -1,4 +1,4 @@
-/** Chance that can be repeated: the same seed gives the same numbers. */
+/** Repeatable random numbers: the same seed gives the same numbers. */
 
 /** Numbers from 0 up to 1, the same for the same seed: mulberry32, by Tommy Ettinger, in the public domain. */
 export function randomFrom(seed: number): () => number {
@@ -11,7 +11,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** The seed that `DBQ_SEED` asks for, or a new one; it is printed, so that a failure can be repeated. */
+/** The seed in `DBQ_SEED`, or a new one; it is printed, so that a failure can be repeated. */
 export function seedOf(name: string): number {
   const seed = Number(process.env.DBQ_SEED ?? Math.floor(Math.random() * 2 ** 32));
   if (!Number.isInteger(seed))

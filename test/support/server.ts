@@ -1,12 +1,12 @@
-/** What tests need to know of a database server, and what they call what they make there. */
+/** What tests need to know about a database server, and the names of what they create there. */
 import { randomBytes } from "node:crypto";
 
-/** Where a server is, or why there is none for these tests. */
+/** The URL of a server, or the reason why there is none for these tests. */
 export type Server =
   | { readonly url: string; readonly reason?: undefined }
   | { readonly url?: undefined; readonly reason: string };
 
-/** What `describe.skipIf` needs. @throws Error instead of a skip, with DBQ_REQUIRE_ALL=1 */
+/** The condition for `describe.skipIf`. @throws Error instead of a skip, with DBQ_REQUIRE_ALL=1 */
 export function isMissing({ reason }: Server): boolean {
   if (reason === undefined) return false;
   if (process.env.DBQ_REQUIRE_ALL === "1") throw new Error(reason);
@@ -14,26 +14,26 @@ export function isMissing({ reason }: Server): boolean {
   return true;
 }
 
-/** The host of a URL, for messages: never its password. @throws Error that does not repeat what is no URL */
+/** The host of a URL, for messages, without its password. @throws Error that does not repeat an invalid URL */
 export function hostOf(variable: string, url: string): string {
   try {
     return new URL(url).host;
   } catch {
-    throw new Error(`${variable} is no URL`);
+    throw new Error(`${variable} is not a URL`);
   }
 }
 
-/** What a driver says in a word; its messages may be empty (of two addresses), or long. */
+/** A driver's error in one word: its message may be empty (for two addresses), or long. */
 export function codeOf(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return String(code ?? message ?? error);
 }
 
 const prefix = "dbq_test_";
-/** Milliseconds: no test takes so long. What is older was left by a run that was killed. */
+/** Milliseconds: longer than any test. Anything older was left by a killed run. */
 const longest = 3_600_000;
 
-/** A name that no other test has, for a schema or database; it says when it was made. */
+/** An unused name for a schema or database, which contains its time of creation. */
 export function newName(): string {
   return `${prefix}${Date.now().toString(36)}_${randomBytes(4).toString("hex")}`;
 }

@@ -1,7 +1,7 @@
 /** A cancel reaches the running handler by its signal, within a second, and its late end counts for nothing. */
 import { expect, test } from "vitest";
 import { currentTask, type Queue, task } from "../../src/index.ts";
-import { stage } from "../fixtures/processes.ts";
+import { testHarness } from "../fixtures/processes.ts";
 import { hang } from "../fixtures/tasks.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { aborted, ended, next, queueOnFile, read, reportsOf } from "./setup.ts";
@@ -45,17 +45,17 @@ test.each<Ways>([
 });
 
 test("in a worker of another process: the handler hears of it within a second", async () => {
-  const { ledger, queue, worker } = await stage();
+  const { eventLog, queue, worker } = await testHarness();
   await worker();
   const id = await queue.enqueueTask(hang);
-  await ledger.until("start");
+  await eventLog.until("start");
   const before = Date.now();
   await queue.cancelTask(id);
-  const aborted = await ledger.until("aborted");
+  const aborted = await eventLog.until("aborted");
   console.log(`the signal came ${aborted.at - before} ms after the cancel`);
   expect(aborted).toMatchObject({ task: id, note: "DBQ_TASK_CANCELLED" });
   expect(aborted.at - before).toBeLessThanOrEqual(1_000);
-  await ledger.until("lost");
+  await eventLog.until("lost");
   expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
 });
 

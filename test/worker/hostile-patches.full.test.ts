@@ -8,13 +8,13 @@ import { expect, test } from "vitest";
 import { type Queue, type Task, TaskFailedError } from "../../src/index.ts";
 import { onLinux, patient } from "../chaos/linux.ts";
 import { failing, harmful, harmless, patch, plain } from "../fixtures/hostile-patches.ts";
-import { type Child, type Stage, stage, start } from "../fixtures/processes.ts";
+import { type Child, start, type TestHarness, testHarness } from "../fixtures/processes.ts";
 import { amount } from "../support/amount.ts";
 import { allEnded, read, rejection, until } from "./setup.ts";
 
-async function hostileWorker({ database, ledger }: Stage, options: object): Promise<Child> {
-  const child = start("hostile-worker.ts", database, ledger.path, JSON.stringify(options));
-  await ledger.until("ready", ({ pid }) => pid === child.pid);
+async function hostileWorker({ database, eventLog }: TestHarness, options: object): Promise<Child> {
+  const child = start("hostile-worker.ts", database, eventLog.path, JSON.stringify(options));
+  await eventLog.until("ready", ({ pid }) => pid === child.pid);
   return child;
 }
 
@@ -34,7 +34,7 @@ async function isWell(queue: Queue, { pid }: Child, queueName: string): Promise<
 
 onLinux("a handler that changes its process", () => {
   test("in ways that do not matter: its worker goes on", patient, async () => {
-    const all = await stage();
+    const all = await testHarness();
     const { queue } = all;
     const worker = await hostileWorker(all, {});
     for (const name of Object.keys(harmless)) {
@@ -44,7 +44,7 @@ onLinux("a handler that changes its process", () => {
         throw new Error(`after ${name}: ${worker.output()}`, { cause: error });
       });
     }
-    expect(all.ledger.entries("error")).toEqual([]);
+    expect(all.eventLog.entries("error")).toEqual([]);
   });
 
   // Each has a process of its own.
@@ -54,7 +54,7 @@ onLinux("a handler that changes its process", () => {
   test("in ways that do: other processes are unharmed, and do what it has not done", {
     timeout: 120_000,
   }, async () => {
-    const all = await stage();
+    const all = await testHarness();
     const { queue } = all;
     const beside = await hostileWorker(all, { queueName: "beside" });
     const harmed: { name: string; ids: number[] }[] = [];

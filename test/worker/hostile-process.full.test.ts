@@ -24,7 +24,7 @@ import {
   throwsLater,
   throwsOnAbort,
 } from "../fixtures/hostile-tasks.ts";
-import { type Child, type Stage, stage, start } from "../fixtures/processes.ts";
+import { type Child, start, type TestHarness, testHarness } from "../fixtures/processes.ts";
 import { amount } from "../support/amount.ts";
 import { until } from "./setup.ts";
 
@@ -34,11 +34,12 @@ const soon = 3_000;
 /** Without a look at their processes, the dead would be found after the lease, which is longer than `soon`. */
 const lease = 15_000;
 
-function hostileWorker({ database, ledger }: Stage, options: object): Child {
-  return start("hostile-worker.ts", database, ledger.path, JSON.stringify({ lease, ...options }));
+function hostileWorker({ database, eventLog }: TestHarness, options: object): Child {
+  return start("hostile-worker.ts", database, eventLog.path, JSON.stringify({ lease, ...options }));
 }
 
-const ready = ({ ledger }: Stage, { pid }: Child) => ledger.until("ready", (entry) => entry.pid === pid);
+const ready = ({ eventLog }: TestHarness, { pid }: Child) =>
+  eventLog.until("ready", (entry) => entry.pid === pid);
 
 interface Death {
   /** What its worker process ends with. */
@@ -71,7 +72,7 @@ interface Victim {
 }
 
 /** A worker of a queue of its own, which runs this task and beside it one that only holds on. */
-async function victim(all: Stage, queueName: string, harmful: TaskFunction<[]>): Promise<Victim> {
+async function victim(all: TestHarness, queueName: string, harmful: TaskFunction<[]>): Promise<Victim> {
   const child = hostileWorker(all, { queueName, concurrency: 2 });
   const ids = await all.queue.enqueueTasks([
     [harmful.with({ queueName, timeout: harmful === throwsOnAbort ? "2s" : "5m" })],
@@ -83,19 +84,19 @@ async function victim(all: Stage, queueName: string, harmful: TaskFunction<[]>):
 
 /** Both of the victim's tasks have crashed once, and were done by the witness. @returns milliseconds that this took */
 async function recovered(
-  all: Stage,
+  all: TestHarness,
   { name, ids, diedAt }: Victim,
   witness: Child,
   since = 0,
 ): Promise<number> {
-  const { queue, ledger } = all;
+  const { queue, eventLog } = all;
   const died = Math.max(await diedAt, since);
   const takeovers: number[] = [];
   for (const id of ids) {
     const done = await queue.awaitTaskCompletion(id, { timeout: "20s" });
     expect(done, name).toMatchObject({ status: "completed", result: witness.pid, retryCount: 1 });
     expect(await queue.listAttempts(id), name).toMatchObject([{ outcome: "crashed", generationId: 2 }]);
-    const started = ledger.entries("start").filter((entry) => entry.task === id);
+    const started = eventLog.entries("start").filter((entry) => entry.task === id);
     expect(started, name).toHaveLength(2);
     takeovers.push((started[1]?.at ?? Number.NaN) - died);
   }
@@ -104,7 +105,7 @@ async function recovered(
 
 onLinux("a handler that ends its process", () => {
   test("by whatever means: what ran there runs elsewhere, charged", patient, async () => {
-    const all = await stage();
+    const all = await testHarness();
     const raw = new Database(all.database, { timeout: 5_000 });
     onTestFinished(() => {
       raw.close();
@@ -117,10 +118,10 @@ onLinux("a handler that ends its process", () => {
     });
     const names = Object.keys(deaths);
     const victims = await Promise.all(names.map((name) => victim(all, name, (deaths[name] as Death).task)));
-    await all.ledger.count("start", 2 * names.length);
+    await all.eventLog.count("start", 2 * names.length);
     const witness = hostileWorker(all, { queueName: names, concurrency: 20 });
     const { at } = await ready(all, witness);
-    writeFileSync(goFile(all.ledger.path), "");
+    writeFileSync(goFile(all.eventLog.path), "");
     for (const one of victims) {
       const { how, says = "" } = deaths[one.name] as Death;
       expect(await one.child.ended, `${one.name}: ${one.child.output()}`).toBe(how);
@@ -131,7 +132,7 @@ onLinux("a handler that ends its process", () => {
     }
     expect(raw.prepare("select count(*) from effects").pluck().get()).toBe(0);
     expect(raw.pragma("integrity_check", { simple: true })).toBe("ok");
-    expect(all.ledger.entries("error")).toEqual([]);
+    expect(all.eventLog.entries("error")).toEqual([]);
     expect((await all.queue.listWorkers()).map(({ pid }) => pid)).toEqual([witness.pid]);
   });
 });
@@ -164,18 +165,18 @@ onLinux("a handler that never ends", () => {
     "%s: it is not run twice while its process lives, and runs elsewhere when that is killed",
     patient,
     async (name, task) => {
-      const all = await stage();
+      const all = await testHarness();
       const shortLease = 1_000;
       const busy = hostileWorker(all, { queueName: name, concurrency: 1, lease: shortLease });
       const id = await all.queue.enqueueTask(task.with({ queueName: name }));
-      await all.ledger.until("start");
+      await all.eventLog.until("start");
       const witness = hostileWorker(all, { queueName: name, lease: shortLease });
       await ready(all, witness);
-      writeFileSync(goFile(all.ledger.path), "");
-      await all.ledger.until("harm");
+      writeFileSync(goFile(all.eventLog.path), "");
+      await all.eventLog.until("harm");
       await sleep(3 * shortLease);
-      expect(all.ledger.entries("start")).toHaveLength(1);
-      expect(all.ledger.entries("rescued")).toEqual([]);
+      expect(all.eventLog.entries("start")).toHaveLength(1);
+      expect(all.eventLog.entries("rescued")).toEqual([]);
       expect(await all.queue.getTask(id)).toMatchObject({
         status: "running",
         generationId: 2,
@@ -189,14 +190,14 @@ onLinux("a handler that never ends", () => {
   );
 
   test("a child that outlives its parent holds nothing of it", patient, async () => {
-    const all = await stage();
+    const all = await testHarness();
     const parent = hostileWorker(all, { queueName: "parent", concurrency: 1 });
     const id = await all.queue.enqueueTask(leavesChild.with({ queueName: "parent" }));
-    await all.ledger.until("start");
+    await all.eventLog.until("start");
     const witness = hostileWorker(all, { queueName: "parent" });
     await ready(all, witness);
-    writeFileSync(goFile(all.ledger.path), "");
-    const child = (await all.ledger.until("child")).note as number;
+    writeFileSync(goFile(all.eventLog.path), "");
+    const child = (await all.eventLog.until("child")).note as number;
     try {
       const diedAt = Date.now();
       // Not `kill`: the child keeps its parent's output open, so that it is not closed by the parent's end.

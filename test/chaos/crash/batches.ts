@@ -37,11 +37,11 @@ export async function inLanes<T, R>(
 
 export function report(broken: readonly unknown[], killed: number): string {
   const [first, others] = [broken.slice(0, 5), broken.slice(5)];
-  const told = [
+  const lines = [
     ...first.map((error) => inspect(error)),
     ...others.map(
       (error) => `${(error as Error).message}: ${((error as Error).cause as Error).message.slice(0, 160)}`,
     ),
   ];
-  return `${broken.length} of ${killed} points were not survived:\n${told.join("\n")}`;
+  return `${broken.length} of ${killed} points were not survived:\n${lines.join("\n")}`;
 }

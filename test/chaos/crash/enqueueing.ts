@@ -3,9 +3,9 @@ import { sql } from "drizzle-orm";
 import { DuplicateTaskError, openQueue } from "../../../src/index.ts";
 import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";
 import { chore } from "../../fixtures/tasks.ts";
-import { placeOf } from "../place/place.ts";
-import { heldKey } from "./furnished.ts";
+import { backendOf } from "../backends/backend.ts";
 import { type Operation, onQueue } from "./operation.ts";
+import { heldKey } from "./populated.ts";
 
 /** An app's own Drizzle database. */
 interface App {
@@ -76,7 +76,7 @@ export const enqueueing: readonly Operation[] = [
     await rolledBack.catch((error: unknown) => {
       if (error !== asPlanned) throw error;
     });
-    actor.say("rolledBack", { note: order });
+    actor.log("rolledBack", { note: order });
   }),
 
   {
@@ -84,7 +84,7 @@ export const enqueueing: readonly Operation[] = [
     commits: 1,
     ofTheApp: true,
     async act(actor) {
-      const app = (await placeOf(actor.database).app(actor.database)) as App;
+      const app = (await backendOf(actor.database).app(actor.database)) as App;
       const queue = await openQueue(app);
       actor.arm();
       const ids = await app.transaction((tx) =>

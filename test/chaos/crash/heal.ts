@@ -1,33 +1,33 @@
 /** Healing: after a kill, the queue needs nothing but a live worker. */
 import { openQueue, type Task, Worker } from "../../../src/index.ts";
-import { write } from "../../fixtures/ledger.ts";
+import { write } from "../../fixtures/event-log.ts";
 import { type Context, chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
-import { openRaw } from "../place/place.ts";
-import { comeToRest } from "../rest.ts";
+import { openRaw } from "../backends/backend.ts";
+import { drain } from "../drain.ts";
 import type { Files } from "./operation.ts";
 
 /** Opens the database that a killed process has left, enqueues one more task, and lets a worker finish all tasks. */
-export async function heal({ database, ledger }: Files): Promise<void> {
+export async function heal({ database, eventLog }: Files): Promise<void> {
   // Many heal at a time, and a server limits all connections.
   await using queue = await openQueue(database, { synchronous: "normal", poolSize: 2 });
   if (!(await isAudited(database))) await audit(database);
-  write(ledger, "acknowledged", { task: await queue.enqueueTask(chore, 0, "return") });
-  const context: Context = { ledger, queue };
+  write(eventLog, "acknowledged", { task: await queue.enqueueTask(chore, 0, "return") });
+  const context: Context = { eventLog, queue };
   const worker = new Worker(queue, { context, tasks: [chore], concurrency: 16, lease: "1s" });
-  tellOutcomes(worker, ledger);
-  worker.on("error", (error, where) => write(ledger, "error", { note: `${where}: ${String(error)}` }));
+  logOutcomes(worker, eventLog);
+  worker.on("error", (error, where) => write(eventLog, "error", { note: `${where}: ${String(error)}` }));
   await worker.start();
-  await comeToRest({ database });
+  await drain({ database });
   await worker.stop();
 }
 
 /** Writes each accepted outcome to the event log. */
-export function tellOutcomes(worker: Worker<Context>, ledger: string): void {
+export function logOutcomes(worker: Worker<Context>, eventLog: string): void {
   const events = ["completed", "failed", "cancelled", "retrying", "snoozed", "interrupted", "lost"] as const;
   for (const event of events) {
     worker.on(event, ({ id, generationId }: Task) => {
-      write(ledger, event, { task: id, generation: generationId });
+      write(eventLog, event, { task: id, generation: generationId });
     });
   }
 }

@@ -2,21 +2,21 @@
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Point } from "../../fixtures/crash.ts";
-import { Ledger } from "../../fixtures/ledger.ts";
+import { EventLog } from "../../fixtures/event-log.ts";
 import { demand } from "../checker.ts";
 import { type History, historyOf } from "../history.ts";
-import { type Course, deletedBy, filesIn } from "./course.ts";
 import { crash } from "./crash.ts";
 import { heal } from "./heal.ts";
 import { difference, isSame, type State, stateOf } from "./state.ts";
+import { deletedBy, filesIn, type Trace } from "./trace.ts";
 
 /** One point at which a process is killed. */
 export interface Kill {
-  course: Course;
+  trace: Trace;
   at: number;
 }
 
-const folderOf = ({ course, at }: Kill) => join(course.folder, `killed-${at}`);
+const folderOf = ({ trace, at }: Kill) => join(trace.folder, `killed-${at}`);
 
 const whole = JSON.stringify([{ integrity_check: "ok" }]);
 
@@ -24,8 +24,8 @@ const whole = JSON.stringify([{ integrity_check: "ok" }]);
 export async function killAt(kills: readonly Kill[]): Promise<void> {
   const jobs = kills.map((kill) => {
     const folder = folderOf(kill);
-    cpSync(kill.course.prepared, folder, { recursive: true });
-    return { ...filesIn(folder), operation: kill.course.operation.name, at: kill.at };
+    cpSync(kill.trace.prepared, folder, { recursive: true });
+    return { ...filesIn(folder), operation: kill.trace.operation.name, at: kill.at };
   });
   const { how, output } = await crash(jobs);
   if (how !== "SIGKILL") throw new Error(`a process that was to be killed ended with ${how}\n${output}`);
@@ -35,20 +35,20 @@ export async function killAt(kills: readonly Kill[]): Promise<void> {
  * Whether the kill came before the end; an operation that varies may end earlier. @throws Error for a broken promise
  */
 export async function survives(kill: Kill): Promise<boolean> {
-  const { operation, points } = kill.course;
+  const { operation, points } = kill.trace;
   const folder = folderOf(kill);
   const { name, state } = points[kill.at] as Point;
   try {
     const files = filesIn(folder);
-    const ledger = new Ledger(files.ledger);
-    const spared = ledger.entries("spared").length > 0;
+    const eventLog = new EventLog(files.eventLog);
+    const spared = eventLog.entries("spared").length > 0;
     const varies = operation.commits === undefined;
     if (spared && !varies) throw new Error("the operation did not reach this point");
     const found = look(folder);
     if (!varies && !isSame(found, state))
       throw new Error(`the trace saw another state at this point:\n${difference(found, state)}`);
     await heal(files);
-    judge(deletedBy(kill.course.points), found, await historyOf({ ...files, ledger }));
+    judge(deletedBy(kill.trace.points), found, await historyOf({ ...files, eventLog }));
     rmSync(folder, { recursive: true });
     return !spared;
   } catch (error) {

@@ -1,8 +1,8 @@
 /** The operations that open a queue, with all that this creates in a file. */
 import Database from "better-sqlite3";
-import { openFile } from "../place/sqlite.ts";
-import { furnish } from "./furnished.ts";
+import { openFile } from "../backends/sqlite.ts";
 import { nothing, type Operation } from "./operation.ts";
+import { furnish } from "./populated.ts";
 import { opens } from "./reopening.ts";
 
 export const opening: readonly Operation[] = [

@@ -1,6 +1,6 @@
 /** The operations of an operator: cancel, retry, purge. */
 import type { Queue, TaskStatus } from "../../../src/index.ts";
-import { storeOf } from "./by-hand.ts";
+import { storeOf } from "./manual-worker.ts";
 import { type Operation, onQueue } from "./operation.ts";
 
 async function newest(queue: Queue, status: TaskStatus): Promise<number> {

@@ -1,37 +1,37 @@
 /** An operation that a process does on a database, to be killed before and after each of its statements. */
 import { writeFileSync } from "node:fs";
 import { openQueue, type Queue } from "../../../src/index.ts";
-import type { Entry } from "../../fixtures/ledger.ts";
-import { ByHand } from "./by-hand.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
+import { ManualWorker } from "./manual-worker.ts";
 
 /** The files that a process gets: a database and an event log. */
 export interface Files {
   database: string;
-  ledger: string;
+  eventLog: string;
 }
 
 /** Adds a line to the event log. */
-export type Say = (what: string, more?: Partial<Entry>) => void;
+export type LogEvent = (what: string, more?: Partial<Entry>) => void;
 
 /** What the actor needs. */
 interface Role extends Files {
   /** Called when the preparation is done: points are counted from here on. */
   arm: () => void;
-  say: Say;
+  log: LogEvent;
 }
 
 /** The process that does the operation. */
 export class Actor implements Role {
   readonly database: string;
-  readonly ledger: string;
+  readonly eventLog: string;
   readonly arm: () => void;
-  readonly say: Say;
+  readonly log: LogEvent;
 
-  constructor({ database, ledger, arm, say }: Role) {
+  constructor({ database, eventLog, arm, log }: Role) {
     this.database = database;
-    this.ledger = ledger;
+    this.eventLog = eventLog;
     this.arm = arm;
-    this.say = say;
+    this.log = log;
   }
 
   async open(): Promise<Queue> {
@@ -39,17 +39,17 @@ export class Actor implements Role {
   }
 
   acknowledged(...ids: readonly number[]): void {
-    for (const task of ids) this.say("acknowledged", { task });
+    for (const task of ids) this.log("acknowledged", { task });
   }
 
   /** Logs the acknowledgement of a task that another process may have enqueued and acknowledged. */
   acknowledgedUnique(task: number): void {
-    this.say("acknowledged", { task, note: "unique" });
+    this.log("acknowledged", { task, note: "unique" });
   }
 
   /** A registered worker of this process. */
-  async worker(queue: Queue, name = "victim"): Promise<ByHand> {
-    const worker = new ByHand(name, queue, this.say);
+  async worker(queue: Queue, name = "victim"): Promise<ManualWorker> {
+    const worker = new ManualWorker(name, queue, this.log);
     await worker.register();
     return worker;
   }
@@ -83,6 +83,6 @@ export function onQueue(
 }
 
 /** No database, and an empty event log. */
-export async function nothing({ ledger }: Files): Promise<void> {
-  writeFileSync(ledger, "");
+export async function nothing({ eventLog }: Files): Promise<void> {
+  writeFileSync(eventLog, "");
 }

@@ -1,7 +1,7 @@
 /** The operations that open an existing queue, and close one. */
 import { openQueue } from "../../../src/index.ts";
 import { chore } from "../../fixtures/tasks.ts";
-import { placeOf } from "../place/place.ts";
+import { backendOf } from "../backends/backend.ts";
 import { type Actor, type Operation, onQueue } from "./operation.ts";
 
 export async function opens(actor: Actor): Promise<void> {
@@ -16,7 +16,7 @@ export const reopening: readonly Operation[] = [
     name: "open beside an app's connection",
     commits: 0,
     async act(actor) {
-      const app = await placeOf(actor.database).app(actor.database);
+      const app = await backendOf(actor.database).app(actor.database);
       actor.arm();
       await openQueue(app);
     },

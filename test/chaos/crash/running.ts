@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import type { OutcomeKind } from "../../../src/store.ts";
 import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";
-import { outcome } from "./by-hand.ts";
+import { outcome } from "./manual-worker.ts";
 import { type Operation, onQueue } from "./operation.ts";
 
 const kinds = ["completed", "failed", "retry", "snoozed", "cancelled", "interrupted"] as const;
@@ -71,6 +71,6 @@ export const running: readonly Operation[] = [
         runIn(tx, sql`insert into effects (task) values (${held.id})`),
       ),
     );
-    worker.tell(completed);
+    worker.logOutcome(completed);
   }),
 ];

@@ -1,9 +1,9 @@
 /** Kills of the second order: the process that recovers from a kill is killed as well, at each of its points. */
-import { Ledger } from "../../fixtures/ledger.ts";
-import { outcome } from "./by-hand.ts";
+import { EventLog } from "../../fixtures/event-log.ts";
 import { crash } from "./crash.ts";
-import { furnish } from "./furnished.ts";
+import { outcome } from "./manual-worker.ts";
 import type { Actor, Files, Operation } from "./operation.ts";
+import { furnish } from "./populated.ts";
 
 /** The recovery from a kill of `first`, at the first of its points whose name begins with `point`. */
 function survivor(first: string, point: string, commits: number): Operation {
@@ -18,7 +18,7 @@ function survivor(first: string, point: string, commits: number): Operation {
 async function leaveKilled(files: Files, operation: string, at: string): Promise<void> {
   await furnish(files);
   const { how, output } = await crash([{ ...files, operation, at }]);
-  const spared = new Ledger(files.ledger).entries("spared").length > 0;
+  const spared = new EventLog(files.eventLog).entries("spared").length > 0;
   if (how !== "SIGKILL" || spared)
     throw new Error(`${operation}, ${at}: it was not killed: ${how} ${output}`);
 }

@@ -1,5 +1,5 @@
 /** The building blocks of the promises: each promise is a function that finds the cases in which it was broken. */
-import type { Entry } from "../../fixtures/ledger.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
 import type { Move } from "../audit.ts";
 import type { AttemptRow, History } from "../history.ts";
 

@@ -13,7 +13,7 @@ const allowedMoves: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What a worker reports, and the change of the row that it stands for. */
-const told: Readonly<Record<string, string>> = {
+const reportedChanges: Readonly<Record<string, string>> = {
   completed: "completed",
   failed: "failed",
   cancelled: "cancelled",
@@ -50,13 +50,13 @@ export const moves: Promises = {
     // A worker reports the task with the generation that the outcome has given it.
     const accepted = new Set(moves.filter(endsAttempt).map((move) => `${outcomeOf(move)} ${key(move)}`));
     return entries.filter((entry) => {
-      const outcome = told[entry.what];
+      const outcome = reportedChanges[entry.what];
       return outcome !== undefined && !accepted.has(`${outcome} ${key(entry)}`);
     });
   },
 
   "a worker reports an outcome once": ({ entries }) =>
-    repeated(entries.filter(({ what }) => told[what] !== undefined)),
+    repeated(entries.filter(({ what }) => reportedChanges[what] !== undefined)),
 
   "a handler's write in the transaction of its completion happens once": ({ effects, tasks }) => {
     const within = new Set(tasks.filter(({ result }) => result === '"within"').map(({ id }) => id));

@@ -29,10 +29,10 @@ export const workers: Promises = {
     ),
 
   "only a stopping worker hands back uncharged": ({ entries, moves, ahead }, { unanswered = false }) => {
-    const told = (word: string) =>
+    const timesOf = (word: string) =>
       new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
     // A process that does not log its beginning does not log its stop either.
-    const [begun, stopping] = [told("begun"), told("stopping")];
+    const [begun, stopping] = [timesOf("begun"), timesOf("stopping")];
     const started = new Set(entries.filter(({ what }) => what === "start").map(key));
     const mayBe = (move: Move) => (unanswered || ahead) && !started.has(keyOfEnded(move));
     return moves.filter((move) => {

@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Asked, AwaiterOptions, End, Settled } from "../../fixtures/awaiter.ts";
 import type { EnqueuerOptions } from "../../fixtures/enqueuer.ts";
-import type { Scene } from "../../fixtures/scene.ts";
+import type { Harness } from "../../fixtures/harness.ts";
 import { chore, type Plan } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
+import { stopAll } from "../drain.ts";
 import { historyOf } from "../history.ts";
-import { stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
 /** Milliseconds in which no awaited task changes, while other processes commit. */
@@ -65,24 +65,24 @@ export const awaits: Scenario = {
   unit: "awaits",
   amounts: { test: 1_000, sample: 5_000, chaos: 10_000 },
   async run(trial) {
-    const { scene, amount } = trial;
-    await audit(scene.database);
+    const { harness, amount } = trial;
+    await audit(harness.database);
     const tasks = await enqueue(trial);
-    const idle = await scene.queue.enqueueTasks(
+    const idle = await harness.queue.enqueueTasks(
       Array.from({ length: amount }, () => [chore.with({ queueName: "nobody's" }), 0, "return"] as const),
     );
-    const { settled, timedOut } = await awaitAll(scene, tasks, idle);
+    const { settled, timedOut } = await awaitAll(harness, tasks, idle);
     deepStrictEqual(settled.wrong, [], "each await settles as its task ends");
     const purged = new Set(tasks.filter(({ fate }) => fate === "purge").map(({ id }) => id));
-    demand(await historyOf(scene), { ended: false, mayBeDeleted: (task) => purged.has(task) });
+    demand(await historyOf(harness), { ended: false, mayBeDeleted: (task) => purged.has(task) });
     trial.progress(amount);
     return figures(settled, timedOut, amount);
   },
 };
 
-async function enqueue({ scene, amount, random }: Trial): Promise<Awaited[]> {
+async function enqueue({ harness, amount, random }: Trial): Promise<Awaited[]> {
   const chosen = Array.from({ length: amount }, (_, i) => fates[i % fates.length] as Fate);
-  const ids = await scene.queue.enqueueTasks(
+  const ids = await harness.queue.enqueueTasks(
     chosen.map((fate) => {
       const plan = plans[fate];
       const queueName = plan === undefined ? fate : "default";
@@ -97,36 +97,36 @@ async function enqueue({ scene, amount, random }: Trial): Promise<Awaited[]> {
  * purges.
  */
 async function awaitAll(
-  scene: Scene,
+  harness: Harness,
   tasks: readonly Awaited[],
   idle: readonly number[],
 ): Promise<{ settled: Settled; timedOut: Asked }> {
   const enqueuing: EnqueuerOptions = { count: Number.MAX_SAFE_INTEGER, pause: 5 };
-  const enqueuer = scene.start("enqueuer.ts", [enqueuing]);
-  await scene.ledger.until("acknowledged");
-  const file = join(scene.folder, "awaiter.json");
+  const enqueuer = harness.start("enqueuer.ts", [enqueuing]);
+  await harness.eventLog.until("acknowledged");
+  const file = join(harness.folder, "awaiter.json");
   const options: AwaiterOptions = {
     tasks: tasks.map(({ id, fate }) => ({ id, end: endOf[fate] })),
     timeout,
     idle,
   };
   writeFileSync(file, JSON.stringify(options));
-  const awaiter = scene.start("awaiter.ts", [file]);
-  await scene.ledger.until("awaiting");
+  const awaiter = harness.start("awaiter.ts", [file]);
+  await harness.eventLog.until("awaiting");
   await sleep(quiet);
-  const worker = await scene.worker({ concurrency: 500 });
-  await operate(scene, tasks);
+  const worker = await harness.worker({ concurrency: 500 });
+  await operate(harness, tasks);
   const left = tasks.filter(({ fate }) => plans[fate] !== undefined);
-  for (const { id } of left) await scene.queue.awaitTaskCompletion(id, { timeout: "1m" });
+  for (const { id } of left) await harness.queue.awaitTaskCompletion(id, { timeout: "1m" });
   awaiter.signal("SIGUSR2");
-  const settled = (await scene.ledger.until("settled")).note as Settled;
-  const timedOut = (await scene.ledger.until("timedOut")).note as Asked;
+  const settled = (await harness.eventLog.until("settled")).note as Settled;
+  const timedOut = (await harness.eventLog.until("timedOut")).note as Asked;
   deepStrictEqual(await awaiter.ended, 0, awaiter.output());
   await stopAll([enqueuer, worker]);
   return { settled, timedOut };
 }
 
-async function operate({ queue }: Scene, tasks: readonly Awaited[]): Promise<void> {
+async function operate({ queue }: Harness, tasks: readonly Awaited[]): Promise<void> {
   await queue.purgeTasks({ queueName: "purge" });
   const cancelled = tasks.filter(({ fate }) => fate === "cancel");
   await Promise.all(cancelled.map(({ id }) => queue.cancelTask(id)));

@@ -5,15 +5,15 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "../../fixtures/ledger.ts";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
 import { hangOnce, steadily } from "../../fixtures/tasks.ts";
 import type { Enqueueing, TimekeeperOptions } from "../../fixtures/timekeeper.ts";
 import { demand } from "../checker.ts";
-import { Crowd } from "../crowd.ts";
+import { stopAll } from "../drain.ts";
 import type { History } from "../history.ts";
+import { Load } from "../load.ts";
 import { processOf } from "../promises/finder.ts";
-import { stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 import { noClock, SteppedClock } from "../stepped-clock.ts";
 
@@ -56,37 +56,37 @@ export const clock: Scenario = {
   amounts: { test: 1, sample: 8, chaos: 20 },
   only: { kinds: ["sqlite"], why: "a server's own clock decides, which no process can step" },
   unable: noClock,
-  async run({ scene, random, amount, progress }) {
-    const clocks = new Clocks(scene);
-    const crowd = await Crowd.start(scene, {
+  async run({ harness, random, amount, progress }) {
+    const clocks = new Clocks(harness);
+    const load = await Load.start(harness, {
       workers: 3,
       enqueuers: 1,
       worker: { lease, concurrency: 20 },
       enqueuing: { pause: 200, plans: ["return", "within", "throwOnce", "snoozeOnce"] },
       how: () => clocks.next().how,
     });
-    crowd.enqueuers.push(scene.start("timekeeper.ts", [keeping], clocks.next().how));
-    await scene.ledger.until("delayed");
+    load.enqueuers.push(harness.start("timekeeper.ts", [keeping], clocks.next().how));
+    await harness.eventLog.until("delayed");
     const steps: Step[] = [];
     const recoveries: number[] = [];
     while (steps.length < amount) {
       // The first step moves all clocks, so that the shortest run has such a step.
-      const step = steps.length % 3 === 2 ? await stepOne(clocks, crowd, random) : clocks.stepAll(random);
+      const step = steps.length % 3 === 2 ? await stepOne(clocks, load, random) : clocks.stepAll(random);
       steps.push(step);
       await sleep(random() * between);
-      recoveries.push(await recovery(scene, crowd, random));
+      recoveries.push(await recovery(harness, load, random));
       await sleep(Math.max(0, step.to + between - steadily()));
       progress(steps.length);
     }
-    await stopAll(crowd.enqueuers);
+    await stopAll(load.enqueuers);
     // Tasks that a step backwards delayed by an hour become due when the clocks go forwards by as much.
     const last = clocks.setAll(2 * hour);
-    const history = await crowd.rest();
+    const history = await load.drain();
     demand(history, {
-      mayDie: (worker) => crowd.killed.has(processOf(worker)),
+      mayDie: (worker) => load.killed.has(processOf(worker)),
       mayFail: ({ outcome }) => outcome === "timeout",
     });
-    crowd.demandInnocent(history);
+    load.demandNoFalseRescue(history);
     return figures(history, [...steps, last], recoveries);
   },
 };
@@ -97,8 +97,8 @@ class Clocks {
   readonly #all: SteppedClock[] = [];
   #offset = 0;
 
-  constructor(scene: Scene) {
-    this.#folder = join(scene.folder, "clocks");
+  constructor(harness: Harness) {
+    this.#folder = join(harness.folder, "clocks");
   }
 
   next(): SteppedClock {
@@ -130,7 +130,7 @@ class Clocks {
 }
 
 /** Sets one worker's clock an hour ahead or behind, and right again after a while. */
-async function stepOne(clocks: Clocks, { workers, hows }: Crowd, random: () => number): Promise<Step> {
+async function stepOne(clocks: Clocks, { workers, hows }: Load, random: () => number): Promise<Step> {
   const { pid } = workers[Math.floor(workers.length * random())] as Child;
   const its = clocks.of(hows.get(pid));
   const right = its.offset;
@@ -143,14 +143,14 @@ async function stepOne(clocks: Clocks, { workers, hows }: Crowd, random: () => n
 }
 
 /** Kills a worker, and returns the milliseconds until its task starts elsewhere. */
-async function recovery(scene: Scene, crowd: Crowd, random: () => number): Promise<number> {
-  const id = await scene.queue.enqueueTask(hangOnce);
-  const { pid } = await scene.ledger.until("start", ({ task }) => task === id);
+async function recovery(harness: Harness, load: Load, random: () => number): Promise<number> {
+  const id = await harness.queue.enqueueTask(hangOnce);
+  const { pid } = await harness.eventLog.until("start", ({ task }) => task === id);
   const killedAt = steadily();
-  await crowd.killWorker(random, pid);
-  await scene.ledger.until("start", (entry) => entry.task === id && entry.pid !== pid);
+  await load.killWorker(random, pid);
+  await harness.eventLog.until("start", (entry) => entry.task === id && entry.pid !== pid);
   const took = steadily() - killedAt;
-  await crowd.addWorker();
+  await load.addWorker();
   return took;
 }
 

@@ -6,11 +6,11 @@ import { mkdirSync, realpathSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { chunks, evenly, inLanes, report } from "../crash/batches.ts";
-import { type Course, coursesOf, filesIn } from "../crash/course.ts";
-import { furnish } from "../crash/furnished.ts";
 import { type Kill, killAt, survives } from "../crash/kill.ts";
 import type { Operation } from "../crash/operation.ts";
 import { operations } from "../crash/operations.ts";
+import { furnish } from "../crash/populated.ts";
+import { filesIn, type Trace, tracesOf } from "../crash/trace.ts";
 import type { Figure, Scenario } from "../scenario.ts";
 
 /** The number of points at which one process is killed in turn. */
@@ -30,8 +30,8 @@ export const crashpoints: Scenario = {
     why: "it stops a synchronous driver between statements, and compares copies of the file",
   },
   async run(trial) {
-    const courses = await findPoints(join(realpathSync(trial.scene.folder), "crash"));
-    const all = courses.flatMap((course) => course.points.map((_, at) => ({ course, at })));
+    const traces = await findPoints(join(realpathSync(trial.harness.folder), "crash"));
+    const all = traces.flatMap((trace) => trace.points.map((_, at) => ({ trace, at })));
     const [batches, broken] = [batchesOf(evenly(all, trial)), [] as unknown[]];
     let [done, killed, spared] = [0, 0, 0];
     await inLanes(lanes, batches, async (kills) => {
@@ -64,12 +64,12 @@ function figures(all: number, killed: number, spared: number, processes: number)
   ];
 }
 
-async function findPoints(folder: string): Promise<Course[]> {
-  const furnished = join(folder, "furnished");
-  mkdirSync(furnished, { recursive: true });
-  await furnish(filesIn(furnished));
+async function findPoints(folder: string): Promise<Trace[]> {
+  const populated = join(folder, "populated");
+  mkdirSync(populated, { recursive: true });
+  await furnish(filesIn(populated));
   const folderOf = (operation: Operation) => join(folder, String(operations.indexOf(operation)));
-  const found = await inLanes(lanes, chunks(operations, 12), (some) => coursesOf(some, folderOf, furnished));
+  const found = await inLanes(lanes, chunks(operations, 12), (some) => tracesOf(some, folderOf, populated));
   return found.flat();
 }
 
@@ -78,7 +78,7 @@ async function findPoints(folder: string): Promise<Course[]> {
  * others.
  */
 function batchesOf(kills: readonly Kill[]): Kill[][] {
-  const varies = ({ course }: Kill) => course.operation.commits === undefined;
+  const varies = ({ trace }: Kill) => trace.operation.commits === undefined;
   return [
     ...chunks(kills.filter(varies), together / 2),
     ...chunks(

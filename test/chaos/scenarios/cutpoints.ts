@@ -4,10 +4,10 @@
  */
 import { chunks, evenly, inLanes, report } from "../crash/batches.ts";
 import type { Files } from "../crash/operation.ts";
-import { type Course, coursesOf, furnishedRoom, type Kill, killsOf } from "../crash/server/course.ts";
 import { type Fate, kill } from "../crash/server/kill.ts";
 import { operations } from "../crash/server/operations.ts";
-import { Rooms } from "../crash/server/room.ts";
+import { Sandboxes } from "../crash/server/sandbox.ts";
+import { type Kill, killsOf, populatedSandbox, type Trace, tracesOf } from "../crash/server/trace.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { schemaOf } from "../schema.ts";
 
@@ -28,22 +28,22 @@ export const cutpoints: Scenario = {
     why: "crashpoints does this on a file: it stops a synchronous driver",
   },
   async run(trial) {
-    const rooms = Array.from({ length: lanes }, () => new Rooms(trial.scene));
-    const furnished = await furnishedRoom(rooms[0] as Rooms);
-    const { digest } = await schemaOf(furnished.database);
-    const courses = await findCourses(trial, rooms, furnished);
-    const all = courses.flatMap(killsOf);
+    const sandboxes = Array.from({ length: lanes }, () => new Sandboxes(trial.harness));
+    const populated = await populatedSandbox(sandboxes[0] as Sandboxes);
+    const { digest } = await schemaOf(populated.database);
+    const traces = await findTraces(trial, sandboxes, populated);
+    const all = traces.flatMap(killsOf);
     const batches = batchesOf(evenly(all, trial));
     const [fates, broken] = [[] as Fate[], [] as unknown[]];
     await inLanes(lanes, batches, async (kills, lane) => {
-      for (const fate of await kill(kills, rooms[lane] as Rooms, digest)) {
+      for (const fate of await kill(kills, sandboxes[lane] as Sandboxes, digest)) {
         if (typeof fate === "string") fates.push(fate);
         else broken.push(fate.broken);
         trial.progress(fates.length + broken.length);
       }
     });
     if (broken.length > 0) throw new Error(report(broken, fates.length + broken.length));
-    return figures(courses.length, all.length, fates, batches.length);
+    return figures(traces.length, all.length, fates, batches.length);
   },
 };
 
@@ -65,15 +65,15 @@ function figures(operations: number, all: number, fates: readonly Fate[], proces
 }
 
 /** Records the operations one after the other until they have this many points. Each lane has its own databases. */
-async function findCourses(
+async function findTraces(
   { kind, amount, random }: Trial,
-  rooms: readonly Rooms[],
-  furnished: Files,
-): Promise<Course[]> {
+  sandboxes: readonly Sandboxes[],
+  populated: Files,
+): Promise<Trace[]> {
   const possible = operations.filter(({ only = kind }) => only === kind);
   const some = evenly(possible, { amount: Math.ceil(amount / 3), random });
   const found = await inLanes(lanes, chunks(some, together), (few, lane) =>
-    coursesOf(few, rooms[lane] as Rooms, furnished),
+    tracesOf(few, sandboxes[lane] as Sandboxes, populated),
   );
   return found.flat();
 }
@@ -83,8 +83,8 @@ async function findCourses(
  * others. So do operations that open a queue: they hold a lock that all databases of a server share.
  */
 function batchesOf(kills: readonly Kill[]): Kill[][] {
-  const varying = kills.filter(({ course }) => course.operation.commits === undefined);
-  const opening = kills.filter(({ course }) => course.source === undefined);
+  const varying = kills.filter(({ trace }) => trace.operation.commits === undefined);
+  const opening = kills.filter(({ trace }) => trace.source === undefined);
   const others = kills.filter((one) => !varying.includes(one) && !opening.includes(one));
   return [...chunks(varying, together / 2), ...chunks(opening, 1), ...chunks(others, together)];
 }

@@ -7,11 +7,11 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openQueue } from "../../../src/index.ts";
-import { Scene } from "../../fixtures/scene.ts";
+import { Harness } from "../../fixtures/harness.ts";
+import { openFile } from "../backends/sqlite.ts";
 import { demand } from "../checker.ts";
-import { Crowd, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
-import { openFile } from "../place/sqlite.ts";
+import { Load, pidOf } from "../load.ts";
 import { key, keyOfEnded, processOf } from "../promises/finder.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { SmallDisk } from "../small-disk.ts";
@@ -26,11 +26,11 @@ const lease = 3_000;
 const patience = 8_000;
 
 /** A time in which the disk was full. */
-interface Drought {
+interface FullPhase {
   from: number;
   to: number;
   /** Whether enqueues must have been refused: otherwise the write-ahead log may have had room within itself. */
-  bites: boolean;
+  refuses: boolean;
   /** The processes of the workers that survived it. */
   workers: number[];
 }
@@ -47,11 +47,11 @@ export const diskfull: Scenario = {
   },
   unable: SmallDisk.unable,
   async run(trial) {
-    const disk = new SmallDisk(join(trial.scene.folder, "disk"), size);
+    const disk = new SmallDisk(join(trial.harness.folder, "disk"), size);
     try {
       return await onDisk(disk, trial);
     } catch (error) {
-      disk.save(join(trial.scene.folder, "saved"));
+      disk.save(join(trial.harness.folder, "saved"));
       throw error;
     } finally {
       disk.unmount();
@@ -62,66 +62,68 @@ export const diskfull: Scenario = {
 /** Runs the trial with the event log on another disk. */
 async function onDisk(
   disk: SmallDisk,
-  { scene: { folder }, random, amount, progress }: Trial,
+  { harness: { folder }, random, amount, progress }: Trial,
 ): Promise<Figure[]> {
-  await using scene = await Scene.open(join(folder, "scene"), join(disk.folder, "dbq.db"));
+  await using harness = await Harness.open(join(folder, "harness"), join(disk.folder, "dbq.db"));
   // It is removed with the trial's folder, which stays after a failure.
-  scene.keep();
-  const crowd = await Crowd.start(scene, {
+  harness.keep();
+  const load = await Load.start(harness, {
     workers: 3,
     enqueuers: 2,
     worker: { concurrency: 10, lease },
     enqueuing: { pause: 150, longest: 500 },
   });
-  const droughts: Drought[] = [];
+  const phases: FullPhase[] = [];
   for (let round = 0; round < amount; round += 1) {
     await sleep(500 * random());
-    droughts.push(await drought(disk, scene, crowd, round, random));
+    phases.push(await fillForAWhile(disk, harness, load, round, random));
     progress(round + 1);
   }
-  const history = await crowd.rest();
+  const history = await load.drain();
   demand(history, {
-    allowed: ({ what, note }) => what !== "died" && tellsOfFullDisk(note),
+    allowed: ({ what, note }) => what !== "died" && reportsFullDisk(note),
     // A handler's own writes fail like all others.
-    mayFail: ({ error }) => tellsOfFullDisk(error),
-    mayDie: (worker) => crowd.killed.has(processOf(worker)),
+    mayFail: ({ error }) => reportsFullDisk(error),
+    mayDie: (worker) => load.killed.has(processOf(worker)),
   });
-  crowd.demandInnocent(history);
+  load.demandNoFalseRescue(history);
   demandAsAcknowledged(history);
-  for (const each of droughts) demandTold(history, each);
-  return figures(history, droughts);
+  for (const each of phases) demandReported(history, each);
+  return figures(history, phases);
 }
 
 /** Fills the disk for one round, frees it, and waits until all workers run tasks again. */
-async function drought(
+async function fillForAWhile(
   disk: SmallDisk,
-  scene: Scene,
-  crowd: Crowd,
+  harness: Harness,
+  load: Load,
   round: number,
   random: () => number,
-): Promise<Drought> {
-  const bites = round === 0 || random() < 0.75;
-  if (bites) cutLog(scene);
+): Promise<FullPhase> {
+  const refuses = round === 0 || random() < 0.75;
+  if (refuses) cutLog(harness);
   disk.fill(random() < 0.5 ? 0 : 65_536 * random());
   const from = Date.now();
   // An enqueuer notices at its next enqueue, a worker at its next write.
-  if (bites)
-    await Promise.all(["refused", "error"].map((what) => scene.ledger.until(what, ({ at }) => at >= from)));
+  if (refuses)
+    await Promise.all(
+      ["refused", "error"].map((what) => harness.eventLog.until(what, ({ at }) => at >= from)),
+    );
   if (random() < 0.5) await demandClear(disk);
-  const killed = round % 3 === 1 ? await crowd.killWorker(random) : undefined;
+  const killed = round % 3 === 1 ? await load.killWorker(random) : undefined;
   await sleep(round % 3 === 0 ? 1.2 * lease : lease * random());
   disk.clear();
   const to = Date.now();
-  const workers = crowd.workers.map(({ pid }) => pid);
+  const workers = load.workers.map(({ pid }) => pid);
   const atWork = (worker: number) =>
-    scene.ledger.until("start", (entry) => entry.pid === worker && entry.at > to);
+    harness.eventLog.until("start", (entry) => entry.pid === worker && entry.at > to);
   await Promise.all(workers.map(atWork));
-  if (killed) await crowd.addWorker();
-  return { from, to, bites, workers };
+  if (killed) await load.addWorker();
+  return { from, to, refuses, workers };
 }
 
 /** Truncates the write-ahead log. A log that has grown once reuses its pages, and would need no more disk. */
-function cutLog({ database }: Scene): void {
+function cutLog({ database }: Harness): void {
   using raw = openFile(database);
   raw.client.pragma("wal_checkpoint(truncate)");
 }
@@ -140,7 +142,7 @@ async function demandClear(disk: SmallDisk): Promise<void> {
 }
 
 /** Reported by a worker, to an enqueuer, or by a statement of the app. */
-const tellsOfFullDisk = (note: unknown) => /database or disk is full/.test(String(note));
+const reportsFullDisk = (note: unknown) => /database or disk is full/.test(String(note));
 
 /** No enqueuer was killed, so a task without an acknowledgement must not exist. */
 function demandAsAcknowledged({ entries, tasks }: History): void {
@@ -151,35 +153,35 @@ function demandAsAcknowledged({ entries, tasks }: History): void {
   deepStrictEqual(unasked, [], "a refused task does not exist");
 }
 
-function demandTold({ entries }: History, { from, to, bites }: Drought): void {
-  const told = entries.filter(({ what, at }) => what === "error" && at >= from && at <= to);
-  ok(!bites || told.length > 0, "workers report a full disk");
+function demandReported({ entries }: History, { from, to, refuses }: FullPhase): void {
+  const reports = entries.filter(({ what, at }) => what === "error" && at >= from && at <= to);
+  ok(!refuses || reports.length > 0, "workers report a full disk");
 }
 
-function figures({ entries, moves, tasks }: History, droughts: readonly Drought[]): Figure[] {
+function figures({ entries, moves, tasks }: History, phases: readonly FullPhase[]): Figure[] {
   const count = (what: string) => entries.filter((entry) => entry.what === what).length;
-  const outlasting = droughts.flatMap(({ from, to }) => {
+  const outlasting = phases.flatMap(({ from, to }) => {
     const begun = new Set(moves.filter(({ at, status }) => status === "running" && at < from).map(key));
     return moves.filter(
       (move) => move.at >= to && move.wasStatus === "running" && begun.has(keyOfEnded(move)),
     );
   });
   return [
-    { name: "rounds", value: droughts.length },
+    { name: "rounds", value: phases.length },
     { name: "tasks", value: tasks.length },
     { name: "refused", value: count("refused") },
     { name: "reported errors", value: count("error") },
     { name: "attempts that outlasted a full disk", value: outlasting.length },
     ...spread(
       "from free space to work",
-      droughts.flatMap((each) => backAtWork(moves, each)),
+      phases.flatMap((each) => backAtWork(moves, each)),
       { max: patience },
     ),
   ];
 }
 
 /** For each worker, the milliseconds from free space to its first change of a task. */
-function backAtWork(moves: History["moves"], { to, workers }: Drought): number[] {
+function backAtWork(moves: History["moves"], { to, workers }: FullPhase): number[] {
   const after = moves.filter(({ at }) => at > to);
   return workers.map((worker) => (after.find((move) => pidOf(move) === worker)?.at ?? Infinity) - to);
 }

@@ -4,13 +4,13 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Entry } from "../../fixtures/ledger.ts";
-import { Scene, type StartOptions } from "../../fixtures/scene.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
+import { Harness, type StartOptions } from "../../fixtures/harness.ts";
 import { demand } from "../checker.ts";
-import { demandNoConflicts, failsByLoss, tellsOfLoss } from "../conflicts.ts";
-import { Crowd } from "../crowd.ts";
-import { goingOn } from "../going-on.ts";
+import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import type { AttemptRow, History } from "../history.ts";
+import { Load } from "../load.ts";
+import { resumeFigures } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { type Data, Galera, noGalera } from "../servers/galera.ts";
 import { plans } from "./terminated.ts";
@@ -41,7 +41,7 @@ export const galera: Scenario = {
     try {
       return await onCluster(cluster, trial);
     } catch (error) {
-      cluster.save(join(trial.scene.folder, "saved"));
+      cluster.save(join(trial.harness.folder, "saved"));
       throw error;
     }
   },
@@ -49,17 +49,17 @@ export const galera: Scenario = {
 
 async function onCluster(
   cluster: Galera,
-  { amount, random, progress, scene: { folder } }: Trial,
+  { amount, random, progress, harness: { folder } }: Trial,
 ): Promise<Figure[]> {
-  await using scene = await Scene.on(cluster.url(0), join(folder, "scene"));
+  await using harness = await Harness.on(cluster.url(0), join(folder, "harness"));
   // Its files are removed with the trial's folder, which stays after a failure; its database with the cluster.
-  scene.keep();
-  const crowd = await Crowd.start(scene, {
+  harness.keep();
+  const load = await Load.start(harness, {
     workers: 6,
     enqueuers: 3,
     worker: { concurrency: 10 },
     enqueuing: { plans, pause: 50, longest: 100 },
-    how: byTurns(cluster, scene.database),
+    how: byTurns(cluster, harness.database),
   });
   const moments: number[] = [];
   const joins: Record<Data, number[]> = { kept: [], lost: [] };
@@ -75,13 +75,13 @@ async function onCluster(
     joins[data].push(performance.now() - begun);
     progress(done);
   }
-  while (enqueuedBy(scene) < tasks * amount) await sleep(100);
-  const history = await crowd.rest();
+  while (enqueuedBy(harness) < tasks * amount) await sleep(100);
+  const history = await load.drain();
   const clashes = [...history.entries.filter(clashesAsApp), ...history.attempts.filter(failsByClash)];
-  const misreads = [...history.entries.filter(tellsOfMisread), ...history.attempts.filter(failsByMisread)];
+  const misreads = [...history.entries.filter(reportsMisread), ...history.attempts.filter(failsByMisread)];
   demand(history, {
     unanswered: true,
-    allowed: (entry) => [tellsOfLoss, clashesAsApp, leftAsApp, tellsOfMisread].some((is) => is(entry)),
+    allowed: (entry) => [reportsLoss, clashesAsApp, leftAsApp, reportsMisread].some((is) => is(entry)),
     mayFail: (attempt) =>
       [failsByLoss, failsByClash, failsByLeaving, failsByMisread].some((is) => is(attempt)),
   });
@@ -90,7 +90,7 @@ async function onCluster(
     { name: "nodes killed", value: amount },
     { name: "conflicting transactions", value: clashes.length },
     { name: "errors from misread triggers", value: misreads.length },
-    ...goingOn(history, crowd, moments, { max: longest }),
+    ...resumeFigures(history, load, moments, { max: longest }),
     {
       name: "longest time without a claim",
       value: pauseSince(history, moments[0]),
@@ -106,8 +106,8 @@ async function onCluster(
 }
 
 /** Counts tasks, not acknowledgements: an enqueue with a taken unique key is acknowledged with an existing task. */
-const enqueuedBy = ({ ledger }: Scene): number =>
-  new Set(ledger.entries("acknowledged").map(({ task }) => task)).size;
+const enqueuedBy = ({ eventLog }: Harness): number =>
+  new Set(eventLog.entries("acknowledged").map(({ task }) => task)).size;
 
 /** The longest time without a claim while tasks were pending. A joining node makes the others wait too. */
 function pauseSince({ moves, entries }: History, first = 0): number {
@@ -155,7 +155,7 @@ const failsByLeaving = ({ error }: AttemptRow) => left.test(error ?? "");
  */
 const misread = /rigger (?:'audit_\w+' )?has an error in its body/;
 
-const tellsOfMisread = ({ note }: Entry) => misread.test(String(note));
+const reportsMisread = ({ note }: Entry) => misread.test(String(note));
 const failsByMisread = ({ error }: AttemptRow) => misread.test(error ?? "");
 
 const withoutClashes = ({ entries, attempts, ...rest }: History): History => ({

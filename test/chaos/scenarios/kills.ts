@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Plan } from "../../fixtures/tasks.ts";
 import { demand } from "../checker.ts";
-import { Crowd, isCrash, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
+import { isCrash, Load, pidOf } from "../load.ts";
 import { processOf } from "../promises/finder.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 
@@ -30,30 +30,30 @@ export const kills: Scenario = {
   amounts: { test: 15, sample: 100, chaos: 300 },
   async run(trial) {
     const worker = { concurrency: 4, lease: 2_000 };
-    const crowd = await Crowd.start(trial.scene, { workers: 8, enqueuers: 2, worker, enqueuing: { plans } });
+    const load = await Load.start(trial.harness, { workers: 8, enqueuers: 2, worker, enqueuing: { plans } });
     for (let done = 1; done <= trial.amount; done += 1) {
       await sleep(2 * pause * trial.random());
-      await killOne(crowd, trial.random);
+      await killOne(load, trial.random);
       trial.progress(done);
     }
-    const history = await crowd.rest();
-    demand(history, { mayDie: (id) => crowd.killed.has(processOf(id)) });
-    return figures(history, crowd.killed, trial.amount);
+    const history = await load.drain();
+    demand(history, { mayDie: (id) => load.killed.has(processOf(id)) });
+    return figures(history, load.killed, trial.amount);
   },
 };
 
 /** Kills an enqueuer in one of ten cases, else a worker, and starts a new process in its place. */
-async function killOne(crowd: Crowd, random: () => number): Promise<void> {
+async function killOne(load: Load, random: () => number): Promise<void> {
   if (random() < 0.1) {
-    await crowd.killEnqueuer(random);
-    crowd.startEnqueuer();
+    await load.killEnqueuer(random);
+    load.startEnqueuer();
   } else {
-    await crowd.killWorker(random);
-    crowd.startWorker();
+    await load.killWorker(random);
+    load.startWorker();
   }
 }
 
-function figures({ moves, tasks, entries }: History, killed: Crowd["killed"], kills: number): Figure[] {
+function figures({ moves, tasks, entries }: History, killed: Load["killed"], kills: number): Figure[] {
   const count = (what: string) => entries.filter((entry) => entry.what === what).length;
   // For each killed attempt, the milliseconds from the kill until its task was free.
   const freed = moves.filter(isCrash).map((move) => move.at - (killed.get(pidOf(move)) ?? Number.NaN));

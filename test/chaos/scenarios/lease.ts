@@ -4,15 +4,15 @@
  */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, ChildOptions, Scene } from "../../fixtures/scene.ts";
+import type { Child, ChildOptions, Harness } from "../../fixtures/harness.ts";
 import { hangOnce } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
+import { openRaw } from "../backends/backend.ts";
 import { demand } from "../checker.ts";
-import { isCrash, pidOf } from "../crowd.ts";
+import { drain, stopAll } from "../drain.ts";
 import { type History, historyOf } from "../history.ts";
-import { openRaw } from "../place/place.ts";
+import { isCrash, pidOf } from "../load.ts";
 import { processOf } from "../promises/finder.ts";
-import { comeToRest, stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
 const lease = 2_000;
@@ -54,46 +54,46 @@ async function killHidden(
   trial: Trial,
   withSessions: boolean,
 ): Promise<{ history: History; killed: ReadonlyMap<number, number> }> {
-  const { scene, amount, progress } = trial;
-  await audit(scene.database);
+  const { harness, amount, progress } = trial;
+  await audit(harness.database);
   // These two only watch the others, and run no tasks.
-  const lookouts = await Promise.all([1, 2].map(() => scene.worker({ queueName: "none" })));
+  const lookouts = await Promise.all([1, 2].map(() => harness.worker({ queueName: "none" })));
   const options = { lease, concurrency, queue: { sessions: withSessions } };
   const killed = new Map<number, number>();
   while (killed.size < amount) {
     await killRound(trial, options, Math.min(atOnce, amount - killed.size), killed);
     progress(killed.size);
   }
-  const last = await scene.worker({ lease });
-  await comeToRest(scene);
+  const last = await harness.worker({ lease });
+  await drain(harness);
   await stopAll([...lookouts, last]);
-  return { history: await historyOf(scene), killed };
+  return { history: await historyOf(harness), killed };
 }
 
 /**
  * Starts workers, hides them, kills them while they run tasks that do not end, and waits until all of these are free.
  */
 async function killRound(
-  { scene, random }: Trial,
+  { harness, random }: Trial,
   options: ChildOptions,
   count: number,
   killed: Map<number, number>,
 ): Promise<void> {
-  const victims = await Promise.all(Array.from({ length: count }, () => scene.worker(options)));
-  await hide(scene, victims);
-  const ids = await scene.queue.enqueueTasks(Array.from({ length: count * concurrency }, () => [hangOnce]));
-  await Promise.all(ids.map((id) => scene.ledger.until("start", ({ task }) => task === id)));
+  const victims = await Promise.all(Array.from({ length: count }, () => harness.worker(options)));
+  await hide(harness, victims);
+  const ids = await harness.queue.enqueueTasks(Array.from({ length: count * concurrency }, () => [hangOnce]));
+  await Promise.all(ids.map((id) => harness.eventLog.until("start", ({ task }) => task === id)));
   await Promise.all(
     victims.map(async (victim) => {
       await sleep((lease / 3) * random());
       killed.set(victim.pid, await victim.kill());
     }),
   );
-  while ((await scene.queue.listWorkers()).some(({ pid }) => killed.has(pid))) await sleep(20);
+  while ((await harness.queue.listWorkers()).some(({ pid }) => killed.has(pid))) await sleep(20);
 }
 
 /** Changes the workers' boot ids, so that other workers do not look for their processes on this host. */
-async function hide({ database }: Scene, victims: readonly Child[]): Promise<void> {
+async function hide({ database }: Harness, victims: readonly Child[]): Promise<void> {
   await using raw = await openRaw(database);
   const hide = "update dbq_workers set boot_id = 'elsewhere' where pid =";
   for (const { pid } of victims) deepStrictEqual(await raw.run(`${hide} ${pid}`), 1);

@@ -5,10 +5,10 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Entry } from "../../fixtures/ledger.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
+import type { Harness } from "../../fixtures/harness.ts";
 import type { OpenerOptions } from "../../fixtures/opener.ts";
-import type { Scene } from "../../fixtures/scene.ts";
-import { openRaw, placeOf } from "../place/place.ts";
+import { backendOf, openRaw } from "../backends/backend.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 import { type Schema, schemaOf } from "../schema.ts";
 
@@ -29,12 +29,12 @@ export const openings: Scenario = {
   about: "Fifty processes open a new database at once: one schema, no error, and every task is there.",
   unit: "openings",
   amounts: { test: 12, sample: 100, chaos: 250 },
-  async run({ scene, random, amount, progress }) {
-    const expected = await schemaOf(scene.database);
+  async run({ harness, random, amount, progress }) {
+    const expected = await schemaOf(harness.database);
     const times: number[] = [];
     for (let done = 0; done < amount; done += together) {
-      const database = await scene.another();
-      const opened = await openTogether(scene, database, Math.min(together, amount - done), random);
+      const database = await harness.another();
+      const opened = await openTogether(harness, database, Math.min(together, amount - done), random);
       for (const { schema } of opened)
         deepStrictEqual(
           schema,
@@ -42,7 +42,7 @@ export const openings: Scenario = {
           `${database}: the schema is that of a database made by one process`,
         );
       deepStrictEqual(await schemaOf(database), expected, `${database}: the schema has not changed`);
-      await demandTasks(scene, database);
+      await demandTasks(harness, database);
       times.push(...opened.map(({ ms }) => ms));
       progress(times.length);
     }
@@ -52,37 +52,37 @@ export const openings: Scenario = {
 
 /** @throws Error when a process was refused, or died */
 async function openTogether(
-  scene: Scene,
+  harness: Harness,
   database: string,
   processes: number,
   random: () => number,
 ): Promise<Opened[]> {
-  const go = join(scene.folder, `go-${scene.ledger.entries("opened").length}`);
-  const before = scene.ledger.entries("ready").length;
+  const go = join(harness.folder, `go-${harness.eventLog.entries("opened").length}`);
+  const before = harness.eventLog.entries("ready").length;
   const children = Array.from({ length: processes }, () => {
     const options: OpenerOptions = { database, go, asApp: random() < 1 / apps };
-    return scene.start("opener.ts", [options]);
+    return harness.start("opener.ts", [options]);
   });
   const ended = Promise.all(children.map((child) => child.ended));
-  await Promise.race([scene.ledger.count("ready", before + processes), ended]);
+  await Promise.race([harness.eventLog.count("ready", before + processes), ended]);
   writeFileSync(go, "");
   deepStrictEqual(await ended, Array(processes).fill(0), "each process exits with success");
   const about = (entry: Entry) => JSON.stringify(entry.note).includes(database);
-  deepStrictEqual(scene.ledger.entries("refused").filter(about), [], "no process is refused");
-  const opened = scene.ledger.entries("opened").filter(about);
+  deepStrictEqual(harness.eventLog.entries("refused").filter(about), [], "no process is refused");
+  const opened = harness.eventLog.entries("opened").filter(about);
   deepStrictEqual(opened.length, processes, "each process has opened the database");
   return opened.map(({ note }) => note as Opened);
 }
 
 /** @throws Error unless the tasks are exactly the acknowledged ones, and the database is intact */
-async function demandTasks({ ledger }: Scene, database: string): Promise<void> {
+async function demandTasks({ eventLog }: Harness, database: string): Promise<void> {
   await using raw = await openRaw(database);
   const rows = await raw.all<{ id: number }>("select id from dbq_tasks order by id");
   const tasks = rows.map(({ id }) => id);
-  const acknowledged = ledger.entries("acknowledged").filter(({ note }) => note === database);
+  const acknowledged = eventLog.entries("acknowledged").filter(({ note }) => note === database);
   const ids = acknowledged.map(({ task }) => task as number).sort((a, b) => a - b);
   deepStrictEqual(tasks, ids, `${database}: the tasks are the acknowledged ones`);
-  const { kind, health } = placeOf(database);
+  const { kind, health } = backendOf(database);
   deepStrictEqual((await health(raw, database)).integrity, "ok");
   if (kind === "sqlite") deepStrictEqual(await raw.all("pragma journal_mode"), [{ journalMode: "wal" }]);
 }

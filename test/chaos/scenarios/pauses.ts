@@ -5,14 +5,14 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { Entry } from "../../fixtures/ledger.ts";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
 import { hangOnce } from "../../fixtures/tasks.ts";
 import type { Move } from "../audit.ts";
+import { backendOf, openRaw } from "../backends/backend.ts";
 import { demand } from "../checker.ts";
-import { Crowd, isCrash, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
-import { openRaw, placeOf } from "../place/place.ts";
+import { isCrash, Load, pidOf } from "../load.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
 const lease = 1_000;
@@ -47,8 +47,8 @@ export const pauses: Scenario = {
   unit: "pauses",
   amounts: { test: 3, sample: 20, chaos: 60 },
   async run(trial) {
-    const { scene } = trial;
-    const crowd = await Crowd.start(scene, {
+    const { harness } = trial;
+    const load = await Load.start(harness, {
       workers,
       enqueuers: 1,
       worker: { concurrency: 8, lease },
@@ -60,10 +60,10 @@ export const pauses: Scenario = {
       },
     });
     const hanging: number[] = [];
-    const made = await pauseMany(crowd.workers, trial, hanging);
-    await goOn(scene, crowd.workers, made);
-    for (const id of hanging) await scene.queue.cancelTask(id);
-    const history = await crowd.rest();
+    const made = await pauseMany(load.workers, trial, hanging);
+    await goOn(harness, load.workers, made);
+    for (const id of hanging) await harness.queue.cancelTask(id);
+    const history = await load.drain();
     demand(history, { mayDie: () => false });
     return figures(history, made);
   },
@@ -74,7 +74,7 @@ export const pauses: Scenario = {
  */
 async function pauseMany(
   all: readonly Child[],
-  { scene, amount, random, progress }: Trial,
+  { harness, amount, random, progress }: Trial,
   hanging: number[],
 ): Promise<Pause[]> {
   const made: Pause[] = [];
@@ -83,11 +83,11 @@ async function pauseMany(
   const lane = async (_: unknown, n: number) => {
     while (begun < amount) {
       begun += 1;
-      hanging.push(await scene.queue.enqueueTask(hangOnce.with({ priority: 9 })));
+      hanging.push(await harness.queue.enqueueTask(hangOnce.with({ priority: 9 })));
       await sleep(before * random());
       const [victim] = awake.splice(Math.floor(awake.length * random()), 1) as [Child];
       const narrowly = n === 0;
-      made.push(await (narrowly ? pauseNarrowly(victim, scene.database, random) : pause(victim, idle)));
+      made.push(await (narrowly ? pauseNarrowly(victim, harness.database, random) : pause(victim, idle)));
       progress(made.length);
       await sleep(after);
       awake.push(victim);
@@ -119,7 +119,7 @@ const lastChance = 120;
 async function pauseNarrowly(child: Child, database: string, random: () => number): Promise<Pause> {
   // Do not wait for the lock: its holder may be paused too. The transaction is rolled back in the end.
   await using raw = await openRaw(database, 10);
-  const { audit, lockWorker } = placeOf(database);
+  const { audit, lockWorker } = backendOf(database);
   const silence = `select ${audit.now} - ${audit.millis("heartbeat_at")} as silent from dbq_workers where pid = ${child.pid}`;
   const made = await pause(child, async () => {
     const [found] = await raw.all<{ silent: number }>(silence);
@@ -132,10 +132,14 @@ async function pauseNarrowly(child: Child, database: string, random: () => numbe
 }
 
 /** Waits until each worker claims again, and has a row again: a rescue may have deleted its old one. */
-async function goOn({ ledger, queue }: Scene, all: readonly Child[], made: readonly Pause[]): Promise<void> {
+async function goOn(
+  { eventLog, queue }: Harness,
+  all: readonly Child[],
+  made: readonly Pause[],
+): Promise<void> {
   const woken = new Map(made.map(({ pid, to }) => [pid, to]));
   await Promise.all(
-    [...woken].map(([pid, to]) => ledger.until("start", (entry) => entry.pid === pid && entry.at > to)),
+    [...woken].map(([pid, to]) => eventLog.until("start", (entry) => entry.pid === pid && entry.at > to)),
   );
   const wanted = new Set(all.map(({ pid }) => pid));
   const found = async () => new Set((await queue.listWorkers()).map(({ pid }) => pid));
@@ -148,7 +152,7 @@ async function goOn({ ledger, queue }: Scene, all: readonly Child[], made: reado
 /** What happened to the handler of an attempt that was taken from a worker. */
 interface Loss {
   move: Move;
-  told: boolean;
+  reported: boolean;
   /** Milliseconds from waking to the handler's return, or to its signal. */
   returned?: number;
   aborted?: number;
@@ -161,10 +165,16 @@ function figures(history: History, made: readonly Pause[]): Figure[] {
     const since = made.find((one) => isSince(one, move, history));
     return since === undefined ? [] : [lossOf(move, since, entries)];
   });
-  const unheard = asleep.filter(({ returned, aborted }) => returned === undefined && aborted === undefined);
-  deepStrictEqual(unheard, [], "a handler whose task was lost gets the abort signal, unless it has returned");
-  const untold = asleep.filter(({ told }) => !told);
-  deepStrictEqual(untold, [], "a worker reports each task that it has lost");
+  const unsignalled = asleep.filter(
+    ({ returned, aborted }) => returned === undefined && aborted === undefined,
+  );
+  deepStrictEqual(
+    unsignalled,
+    [],
+    "a handler whose task was lost gets the abort signal, unless it has returned",
+  );
+  const unreported = asleep.filter(({ reported }) => !reported);
+  deepStrictEqual(unreported, [], "a worker reports each task that it has lost");
   const returned = asleep.filter(({ aborted }) => aborted === undefined);
   const late = returned.flatMap(({ returned: after = 0 }) => (after > abortedWithin ? [after] : []));
   const aborted = asleep.flatMap(({ aborted: after }) => (after === undefined ? [] : [after]));
@@ -199,7 +209,7 @@ function lossOf(move: Move, { to }: Pause, entries: readonly Entry[]): Loss {
   const aborted = about.find(({ what, note }) => what === "aborted" && note === "DBQ_LOST_GENERATION");
   return {
     move,
-    told: about.some(({ what }) => what === "lost"),
+    reported: about.some(({ what }) => what === "lost"),
     ...(ended ? { returned: ended.at - since } : {}),
     ...(aborted ? { aborted: Math.max(0, aborted.at - since) } : {}),
   };

@@ -3,14 +3,14 @@
  * workers are started again, as a supervisor would.
  */
 import { deepStrictEqual, equal } from "node:assert/strict";
-import { write } from "../../fixtures/ledger.ts";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import { write } from "../../fixtures/event-log.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
 import { chore, type Death, type Plan, venomous } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
-import { isCrash, pidOf } from "../crowd.ts";
+import { drain, stopAll } from "../drain.ts";
 import { type History, historyOf } from "../history.ts";
-import { comeToRest, stopAll } from "../rest.ts";
+import { isCrash, pidOf } from "../load.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 
 const maxRetries = 2;
@@ -38,14 +38,14 @@ export const poison: Scenario = {
     why: "on a server a worker holds tasks that it has not started, and a crash charges these too",
   },
   async run(trial) {
-    const { scene } = trial;
-    await audit(scene.database);
+    const { harness } = trial;
+    await audit(harness.database);
     await enqueueAll(trial);
-    const supervisor = new Supervisor(scene, trial.amount * (maxRetries + 1));
-    await comeToRest(scene);
+    const supervisor = new Supervisor(harness, trial.amount * (maxRetries + 1));
+    await drain(harness);
     await supervisor.stop();
     trial.progress(trial.amount);
-    const history = await historyOf(scene);
+    const history = await historyOf(harness);
     const killers = new Set(starts(history, "venomous").map(({ pid }) => pid));
     // Only the poison tasks end their processes.
     demand(history, { allowed: ({ what, pid }) => what === "died" && killers.has(pid) });
@@ -56,7 +56,7 @@ export const poison: Scenario = {
 };
 
 /** Enqueues the poison tasks at random places among the others. */
-async function enqueueAll({ scene, amount, random }: Trial): Promise<void> {
+async function enqueueAll({ harness, amount, random }: Trial): Promise<void> {
   const all = Array.from({ length: amount * (others + 1) }, (_, n) => {
     const { queueName } = queues[n % queues.length] as (typeof queues)[number];
     const ms = Math.floor(40 * random());
@@ -66,32 +66,32 @@ async function enqueueAll({ scene, amount, random }: Trial): Promise<void> {
   const [bad, good] = [all.slice(0, amount), all.slice(amount)];
   const mixed = [...bad, ...good].sort((a, b) => a.place - b.place);
   for (const { n, queueName, ms, death, plan } of mixed) {
-    const { queue, ledger } = scene;
+    const { queue, eventLog } = harness;
     const task =
       n < amount
         ? await queue.enqueueTask(venomous.with({ queueName, maxRetries }), ms, death)
         : await queue.enqueueTask(chore.with({ queueName }), ms, plan);
-    write(ledger.path, "acknowledged", { task });
+    write(eventLog.path, "acknowledged", { task });
   }
 }
 
 class Supervisor {
   /** The processes of the workers that run one task at a time. */
   readonly alone = new Set<number>();
-  readonly #scene: Scene;
+  readonly #harness: Harness;
   readonly #children = new Set<Child>();
   /** Restarts left: a limit, so that the supervisor does not restart workers for ever. */
   #left: number;
 
-  constructor(scene: Scene, restarts: number) {
-    this.#scene = scene;
+  constructor(harness: Harness, restarts: number) {
+    this.#harness = harness;
     this.#left = restarts;
     for (const options of queues) for (let n = 0; n < options.workers; n += 1) this.#startOne(options);
   }
 
   #startOne(options: (typeof queues)[number]): void {
     const { queueName, concurrency } = options;
-    const child = this.#scene.start("worker.ts", [{ queueName, concurrency }]);
+    const child = this.#harness.start("worker.ts", [{ queueName, concurrency }]);
     this.#children.add(child);
     if (concurrency === 1) this.alone.add(child.pid);
     void child.ended.then(() => {

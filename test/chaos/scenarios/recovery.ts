@@ -3,15 +3,15 @@
  * any pending task.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
+import { openRaw } from "../backends/backend.ts";
 import { demand } from "../checker.ts";
+import { stopAll } from "../drain.ts";
 import { historyOf } from "../history.ts";
-import { openRaw } from "../place/place.ts";
 import { processOf } from "../promises/finder.ts";
 import { recoveries } from "../recoveries.ts";
-import { stopAll } from "../rest.ts";
 import type { Scenario, Trial } from "../scenario.ts";
 
 const workers = 5;
@@ -39,10 +39,10 @@ export const recovery: Scenario = {
   unit: "kills",
   amounts: { test: 5, sample: 15, chaos: 40 },
   async run(trial) {
-    const { scene, amount } = trial;
-    await audit(scene.database);
+    const { harness, amount } = trial;
+    await audit(harness.database);
     const least = [await fillBacklog(trial)];
-    const start = () => scene.worker({ concurrency });
+    const start = () => harness.worker({ concurrency });
     const alive = await Promise.all(Array.from({ length: workers }, start));
     const killed = new Map<number, number>();
     while (killed.size < amount) {
@@ -53,12 +53,12 @@ export const recovery: Scenario = {
       least.push(await fillBacklog(trial));
       trial.progress(killed.size);
     }
-    await restarted(scene, killed);
-    least.push((await scene.queue.countTasks()).pending);
+    await restarted(harness, killed);
+    least.push((await harness.queue.countTasks()).pending);
     const pending = Math.min(...least.slice(1));
     if (pending < backlogOf(amount)) throw new Error(`the backlog fell to ${pending}`);
     await stopAll(alive);
-    const history = await historyOf(scene);
+    const history = await historyOf(harness);
     demand(history, { ended: false, mayDie: (worker) => killed.has(processOf(worker)) });
     return [
       { name: "kills", value: killed.size },
@@ -69,20 +69,20 @@ export const recovery: Scenario = {
 };
 
 /** Fills the backlog up to its minimum plus the tasks done until the next filling. @returns how many were left */
-async function fillBacklog({ scene, amount, random }: Trial): Promise<number> {
-  const { pending } = await scene.queue.countTasks();
+async function fillBacklog({ harness, amount, random }: Trial): Promise<number> {
+  const { pending } = await harness.queue.countTasks();
   for (let left = backlogOf(amount) + doneMeanwhile - pending; left > 0; left -= 5_000) {
     const calls = Array.from({ length: Math.min(left, 5_000) }, () => {
       const ms = Math.floor(shortest + (longest - shortest) * random());
       return [chore, ms, "return"] as const;
     });
-    await scene.queue.enqueueTasks(calls);
+    await harness.queue.enqueueTasks(calls);
   }
   return pending;
 }
 
 /** Waits until no killed worker holds a task, and each of its tasks was claimed again; gives up after a while. */
-async function restarted({ database, queue }: Scene, killed: ReadonlyMap<number, number>): Promise<void> {
+async function restarted({ database, queue }: Harness, killed: ReadonlyMap<number, number>): Promise<void> {
   await using raw = await openRaw(database);
   const waits = "select 1 as one from dbq_tasks where status = 'pending' and retry_count > 0";
   const isHeld = async () => (await queue.listWorkers()).some(({ pid }) => killed.has(pid));

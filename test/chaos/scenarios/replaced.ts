@@ -8,11 +8,11 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openQueue, type Queue } from "../../../src/index.ts";
-import type { Entry } from "../../fixtures/ledger.ts";
-import { type Child, Scene, startScript } from "../../fixtures/scene.ts";
+import type { Entry } from "../../fixtures/event-log.ts";
+import { type Child, Harness, startScript } from "../../fixtures/harness.ts";
 import { chore } from "../../fixtures/tasks.ts";
-import { Crowd } from "../crowd.ts";
-import { openFile } from "../place/sqlite.ts";
+import { openFile } from "../backends/sqlite.ts";
+import { Load } from "../load.ts";
 import { type Figure, type Scenario, spread } from "../scenario.ts";
 
 /** Short, so that an unnoticed heartbeat would show. */
@@ -66,7 +66,7 @@ async function filled(database: string): Promise<Queue> {
 
 /** The measurements of one round, in milliseconds since the file was replaced. */
 interface Round {
-  told: number[];
+  reported: number[];
   refused: number;
   /** The last change of a task in the old file, and the last enqueue acknowledged from it. */
   lastMove: number;
@@ -81,13 +81,13 @@ export const replaced: Scenario = {
   unit: "rounds",
   amounts: { test: 1, sample: 4, chaos: 8 },
   only: { kinds: ["sqlite"], why: "a database on a server is not renamed while the server has it open" },
-  async run({ scene, random, amount, progress }) {
+  async run({ harness, random, amount, progress }) {
     const rounds: Round[] = [];
     const names = Object.keys(ways);
     const first = Math.floor(names.length * random());
     for (let n = 0; n < amount; n += 1) {
       const way = ways[names[(first + n) % names.length] as string] as Way;
-      rounds.push(await oneRound(join(scene.folder, `round-${n}`), way, random));
+      rounds.push(await oneRound(join(harness.folder, `round-${n}`), way, random));
       progress(n + 1);
     }
     return figures(rounds);
@@ -96,32 +96,32 @@ export const replaced: Scenario = {
 
 async function oneRound(folder: string, way: Way, random: () => number): Promise<Round> {
   mkdirSync(join(folder, "home"), { recursive: true });
-  await using scene = await Scene.open(folder, join(folder, "home", "dbq.db"));
+  await using harness = await Harness.open(folder, join(folder, "home", "dbq.db"));
   // It is removed with the trial's folder, which stays after a failure.
-  scene.keep();
-  const crowd = await Crowd.start(scene, { workers: 2, enqueuers: 1, worker: { lease } });
-  const command = startCommand(scene);
+  harness.keep();
+  const load = await Load.start(harness, { workers: 2, enqueuers: 1, worker: { lease } });
+  const command = startCommand(harness);
   await ready(command);
   await sleep(300 * random());
-  using old = openFile(scene.database);
+  using old = openFile(harness.database);
   // After its first read, a connection keeps the files that it has opened.
   writtenIn(old);
-  await using queue = await way(scene.database);
+  await using queue = await way(harness.database);
   const at = Date.now();
   const exit = demandFailure(command).then(() => Date.now() - at);
-  const told = await Promise.all(crowd.workers.map(({ pid }) => toldOf(scene, "error", pid, at)));
-  const refused = await Promise.all(crowd.enqueuers.map(({ pid }) => toldOf(scene, "refused", pid, at)));
+  const reported = await Promise.all(load.workers.map(({ pid }) => reportedBy(harness, "error", pid, at)));
+  const refused = await Promise.all(load.enqueuers.map(({ pid }) => reportedBy(harness, "refused", pid, at)));
   // Each process notices by itself. After the last one has, nothing more may be written.
   const exited = await exit;
   await demandUntouched(old, lease);
-  const round = { told, refused: Math.max(...refused), exit: exited, ...lastWrites(old, scene, at) };
-  await leave(scene, crowd, random);
-  await demandOwn(scene, queue);
+  const round = { reported, refused: Math.max(...refused), exit: exited, ...lastWrites(old, harness, at) };
+  await leave(harness, load, random);
+  await demandOwn(harness, queue);
   return round;
 }
 
 /** Starts `dbq worker` on another queue: it runs no tasks, and still has to notice. */
-function startCommand({ database }: Scene): Child {
+function startCommand({ database }: Harness): Child {
   const compiled = process.env.DBQ_COMPILED;
   const here = fileURLToPath(new URL("../../fixtures/tasks.ts", import.meta.url));
   const module = compiled === undefined ? here : join(compiled, "test/fixtures/tasks.js");
@@ -148,8 +148,13 @@ async function demandFailure({ ended, output }: Child): Promise<void> {
 }
 
 /** Milliseconds from the replacement until a process reported it, in words that name the file and say what to do. */
-async function toldOf({ ledger, database }: Scene, what: string, pid: number, at: number): Promise<number> {
-  const entry = await ledger.until(what, (told: Entry) => told.pid === pid && told.at >= at - 1_000);
+async function reportedBy(
+  { eventLog, database }: Harness,
+  what: string,
+  pid: number,
+  at: number,
+): Promise<number> {
+  const entry = await eventLog.until(what, (each: Entry) => each.pid === pid && each.at >= at - 1_000);
   match(String(entry.note), /DatabaseMovedError: .*deleted, renamed or replaced.* open it anew/);
   ok(String(entry.note).includes(database), `the error names the file: ${entry.note}`);
   return entry.at - at;
@@ -170,14 +175,14 @@ async function demandUntouched(old: Raw, ms: number): Promise<void> {
   deepStrictEqual(writtenIn(old), before, "nothing more is written to the old file");
 }
 
-function lastWrites({ client }: Raw, { ledger }: Scene, at: number) {
+function lastWrites({ client }: Raw, { eventLog }: Harness, at: number) {
   const lastMove = client.prepare<[], number>("select max(at) from audit").pluck().get() ?? 0;
-  const lastAcknowledged = ledger.entries("acknowledged").at(-1)?.at ?? 0;
+  const lastAcknowledged = eventLog.entries("acknowledged").at(-1)?.at ?? 0;
   return { lastMove: lastMove - at, lastAcknowledged: lastAcknowledged - at };
 }
 
 /** Closing a queue whose file is gone must not touch what is at its path now, nor its write-ahead log. */
-async function leave({ queue }: Scene, { workers, enqueuers }: Crowd, random: () => number): Promise<void> {
+async function leave({ queue }: Harness, { workers, enqueuers }: Load, random: () => number): Promise<void> {
   const stopped = [...enqueuers, ...workers.filter(() => random() < 0.3)];
   for (const worker of workers) worker.signal(stopped.includes(worker) ? "SIGTERM" : "SIGKILL");
   for (const enqueuer of enqueuers) enqueuer.signal("SIGTERM");
@@ -187,13 +192,13 @@ async function leave({ queue }: Scene, { workers, enqueuers }: Crowd, random: ()
 }
 
 /** The new database holds its own tasks unchanged; a worker on it completes them. */
-async function demandOwn(scene: Scene, queue: Queue): Promise<void> {
-  using raw = openFile(scene.database);
+async function demandOwn(harness: Harness, queue: Queue): Promise<void> {
+  using raw = openFile(harness.database);
   const found = raw.client.prepare("select status, generation_id from dbq_tasks").raw().all();
   deepStrictEqual(found, Array(tasks).fill(["pending", 1]), "the new file is untouched");
   deepStrictEqual(await queue.listWorkers(), []);
   deepStrictEqual(raw.client.pragma("integrity_check", { simple: true }), "ok");
-  const worker = await scene.worker();
+  const worker = await harness.worker();
   for (let id = 1; id <= tasks; id += 1) {
     const { status } = await queue.awaitTaskCompletion(id, { timeout: "30s" });
     deepStrictEqual(status, "completed");
@@ -210,7 +215,7 @@ function figures(rounds: readonly Round[]): Figure[] {
     { name: "rounds", value: rounds.length },
     ...spread(
       "from replacement to a worker's error",
-      rounds.flatMap(({ told }) => told),
+      rounds.flatMap(({ reported }) => reported),
       { max: soon },
     ),
     most(

@@ -4,12 +4,12 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Scene } from "../../fixtures/scene.ts";
+import { Harness } from "../../fixtures/harness.ts";
 import { demand } from "../checker.ts";
-import { demandNoConflicts, failsByLoss, tellsOfLoss } from "../conflicts.ts";
-import { Crowd } from "../crowd.ts";
-import { goingOn } from "../going-on.ts";
+import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import { Listener } from "../listener.ts";
+import { Load } from "../load.ts";
+import { resumeFigures } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { noMariadb, OwnMariadb } from "../servers/own-mariadb.ts";
 import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
@@ -35,7 +35,7 @@ export const restarted: Scenario = {
     try {
       return await onServer(server, trial);
     } catch (error) {
-      server.save(join(trial.scene.folder, "saved"));
+      server.save(join(trial.harness.folder, "saved"));
       throw error;
     }
   },
@@ -43,20 +43,20 @@ export const restarted: Scenario = {
 
 async function onServer(
   server: OwnServer,
-  { amount, random, progress, kind, scene: { folder } }: Trial,
+  { amount, random, progress, kind, harness: { folder } }: Trial,
 ): Promise<Figure[]> {
-  await using scene = await Scene.on(server.url, join(folder, "scene"));
+  await using harness = await Harness.on(server.url, join(folder, "harness"));
   // Its files are removed with the trial's folder, which stays after a failure; its database with the server.
-  scene.keep();
+  harness.keep();
   const worker = { concurrency: 5 };
-  const crowd = await Crowd.start(scene, {
+  const load = await Load.start(harness, {
     workers: 4,
     enqueuers: 2,
     worker,
     enqueuing: { plans, pause: 150 },
   });
-  const listener = kind === "postgres" ? await Listener.start(scene) : undefined;
-  if (listener) crowd.workers.push(listener.worker);
+  const listener = kind === "postgres" ? await Listener.start(harness) : undefined;
+  if (listener) load.workers.push(listener.worker);
   const moments: number[] = [];
   for (let done = 1; done <= amount; done += 1) {
     await sleep(between * (0.5 + random()));
@@ -68,12 +68,12 @@ async function onServer(
   }
   await sleep(between);
   await listener?.stop();
-  const history = await crowd.rest();
-  demand(history, { allowed: tellsOfLoss, mayFail: failsByLoss, unanswered: true });
+  const history = await load.drain();
+  demand(history, { allowed: reportsLoss, mayFail: failsByLoss, unanswered: true });
   demandNoConflicts(history);
   return [
     { name: "restarts", value: amount },
-    ...goingOn(history, crowd, moments, { p99: 1_000, max: 2_000 }),
+    ...resumeFigures(history, load, moments, { p99: 1_000, max: 2_000 }),
     ...(listener?.figures("from restart to notification", moments) ?? []),
   ];
 }

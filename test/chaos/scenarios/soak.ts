@@ -5,9 +5,9 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../../fixtures/scene.ts";
-import { openFile } from "../place/sqlite.ts";
-import { stopAll } from "../rest.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
+import { openFile } from "../backends/sqlite.ts";
+import { stopAll } from "../drain.ts";
 import { type Figure, percentile, type Scenario, type Trial } from "../scenario.ts";
 
 /** Tasks per second. */
@@ -63,32 +63,32 @@ export const soak: Scenario = {
   },
   unable: () => (process.platform === "linux" ? undefined : "it reads /proc"),
   async run(trial) {
-    const { scene } = trial;
-    count(scene);
-    const workers = [1, 2].map(() => scene.start("soak.ts", ["worker"]));
-    const enqueuer = scene.start("soak.ts", ["enqueuer", String(rate)]);
-    await scene.ledger.count("ready", 3);
+    const { harness } = trial;
+    count(harness);
+    const workers = [1, 2].map(() => harness.start("soak.ts", ["worker"]));
+    const enqueuer = harness.start("soak.ts", ["enqueuer", String(rate)]);
+    await harness.eventLog.count("ready", 3);
     const samples = await sampleAll(trial, [...workers, enqueuer]);
     await stopAll([enqueuer]);
-    await done(scene);
+    await done(harness);
     await stopAll(workers);
     return judged(trial, samples);
   },
 };
 
-function count({ database }: Scene): void {
+function count({ database }: Harness): void {
   using raw = openFile(database);
   raw.client.exec(counting);
 }
 
-function countsOf({ database }: Scene): Counts & { left: number } {
+function countsOf({ database }: Harness): Counts & { left: number } {
   using raw = openFile(database);
   const left = raw.client.prepare("select count(*) from dbq_tasks").pluck().get() as number;
   return { ...(raw.client.prepare("select * from soak").get() as Counts), left };
 }
 
 async function sampleAll(trial: Trial, children: readonly Child[]): Promise<Sample[]> {
-  const { amount, progress, scene } = trial;
+  const { amount, progress, harness } = trial;
   const samples: Sample[] = [];
   const begun = performance.now();
   const every = Math.min(between, amount / 6);
@@ -96,7 +96,7 @@ async function sampleAll(trial: Trial, children: readonly Child[]): Promise<Samp
     await sleep(every * 1_000);
     at = (performance.now() - begun) / 1_000;
     const resident = children.map(residentOf);
-    samples.push({ at, resident, wal: statSync(`${scene.database}-wal`).size });
+    samples.push({ at, resident, wal: statSync(`${harness.database}-wal`).size });
     progress(Math.min(amount, Math.floor(at)));
   }
   return samples;
@@ -109,21 +109,21 @@ function residentOf({ pid }: Child): number {
   return Number(kibibytes) * 1_024;
 }
 
-async function done(scene: Scene): Promise<void> {
-  while (!(await isIdle(scene))) await sleep(50);
+async function done(harness: Harness): Promise<void> {
+  while (!(await isIdle(harness))) await sleep(50);
 }
 
-async function isIdle({ queue }: Scene): Promise<boolean> {
+async function isIdle({ queue }: Harness): Promise<boolean> {
   const { pending, scheduled, running } = await queue.countTasks();
   return pending + scheduled + running === 0;
 }
 
-function judged({ scene, amount }: Trial, samples: readonly Sample[]): Figure[] {
-  const troubles = scene.ledger.entries().filter(({ what }) => what === "error" || what === "died");
+function judged({ harness, amount }: Trial, samples: readonly Sample[]): Figure[] {
+  const troubles = harness.eventLog.entries().filter(({ what }) => what === "error" || what === "died");
   deepStrictEqual(troubles, [], "no process reports an error");
-  const acknowledged = scene.ledger.entries("enqueued")[0]?.note as number;
-  const waits = scene.ledger.entries("ran").flatMap(({ note }) => note as [number, number][]);
-  const { left, deleted, ...counts } = countsOf(scene);
+  const acknowledged = harness.eventLog.entries("enqueued")[0]?.note as number;
+  const waits = harness.eventLog.entries("ran").flatMap(({ note }) => note as [number, number][]);
+  const { left, deleted, ...counts } = countsOf(harness);
   const ran = waits.reduce((sum, [, often]) => sum + often, 0);
   const same = { inserted: acknowledged, completed: acknowledged, ran: acknowledged, kept: acknowledged };
   deepStrictEqual(

@@ -1,13 +1,16 @@
-/** Six workers run a steady load of short tasks; one of them is killed and replaced every 600 ms. */
+/**
+ * Invariant: of six workers under a steady load, of which one is killed and replaced every 600 ms, no task is lost or
+ * finished twice, and the tasks of a killed worker soon start elsewhere.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
+import { drain, stopAll } from "../drain.ts";
 import { type History, historyOf } from "../history.ts";
 import { processOf } from "../promises/finder.ts";
 import { recoveries } from "../recoveries.ts";
-import { comeToRest, stopAll } from "../rest.ts";
 import type { Scenario, Trial } from "../scenario.ts";
 
 const workers = 6;
@@ -25,13 +28,13 @@ const durations = { short: [5, 100], long: [100, 1_000] } as const;
 
 export const steadyKills: Scenario = {
   name: "steady-kills",
-  about: "Six workers under a steady load are killed 100 times a minute: what they ran starts elsewhere.",
+  about: "Six workers under a steady load are killed 100 times a minute: their tasks start elsewhere.",
   unit: "kills",
   amounts: { test: 5, sample: 20, chaos: 100 },
   async run(trial) {
-    const { scene, amount } = trial;
-    await audit(scene.database);
-    const crew = new Crew(scene);
+    const { harness, amount } = trial;
+    await audit(harness.database);
+    const crew = new Crew(harness);
     await crew.start();
     const load = new Load(trial);
     await sleep(1_000);
@@ -44,9 +47,9 @@ export const steadyKills: Scenario = {
     }
     await sleep(1_000);
     await load.stop();
-    await comeToRest(scene);
+    await drain(harness);
     await crew.stop();
-    const history = await historyOf(scene);
+    const history = await historyOf(harness);
     demand(history, { mayDie: (worker) => crew.killed.has(processOf(worker)) });
     return [
       { name: "kills", value: crew.killed.size },
@@ -62,12 +65,12 @@ export const steadyKills: Scenario = {
 class Crew {
   /** When each killed process was sent its signal, by process id. */
   readonly killed = new Map<number, number>();
-  readonly #scene: Scene;
+  readonly #harness: Harness;
   readonly #ready: Child[] = [];
   readonly #starting = new Set<Promise<void>>();
 
-  constructor(scene: Scene) {
-    this.#scene = scene;
+  constructor(harness: Harness) {
+    this.#harness = harness;
   }
 
   async start(): Promise<void> {
@@ -76,7 +79,7 @@ class Crew {
   }
 
   #startOne(): void {
-    const started: Promise<void> = this.#scene.worker({ concurrency }).then((child) => {
+    const started: Promise<void> = this.#harness.worker({ concurrency }).then((child) => {
       this.#ready.push(child);
       this.#starting.delete(started);
     });
@@ -113,7 +116,7 @@ class Load {
     const begun = performance.now();
     for (let n = 1; !this.#stopped; n += 1) {
       const calls = Array.from({ length: batch }, () => [chore, this.#duration(), "return"] as const);
-      this.enqueued += (await this.#trial.scene.queue.enqueueTasks(calls)).length;
+      this.enqueued += (await this.#trial.harness.queue.enqueueTasks(calls)).length;
       await sleep(Math.max(0, begun + n * batchEvery - performance.now()));
     }
   }

@@ -8,9 +8,9 @@ import { chore, type Plan } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
 import { demandNoConflicts } from "../conflicts.ts";
+import { drain, stopAll } from "../drain.ts";
 import { type History, historyOf } from "../history.ts";
 import { isClaim } from "../promises/finder.ts";
-import { comeToRest, stopAll } from "../rest.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
 /** Several workers to a process, with few connections each: a server allows a hundred in all. */
@@ -30,13 +30,13 @@ export const strategies: Scenario = {
   amounts: { test: 200, sample: 1_000, chaos: 3_000 },
   only: { kinds: ["postgres", "mysql"], why: "a file has one writer at a time" },
   async run(trial) {
-    const { scene, amount, progress } = trial;
-    await audit(scene.database);
+    const { harness, amount, progress } = trial;
+    await audit(harness.database);
     for (const strategy of ["skip-locked", "optimistic"] as const) {
-      await drain(trial, strategy);
+      await drainWith(trial, strategy);
       progress(amount / 2);
     }
-    const history = await historyOf(scene);
+    const history = await historyOf(harness);
     demand(history, { mayDie: () => false });
     demandNoConflicts(history);
     return [{ name: "tasks of each strategy", value: amount }, ...sharesOf(history)];
@@ -44,19 +44,19 @@ export const strategies: Scenario = {
 };
 
 /** Starts with a backlog, from which all workers claim at once. */
-async function drain({ scene, amount, random }: Trial, strategy: Strategy): Promise<void> {
+async function drainWith({ harness, amount, random }: Trial, strategy: Strategy): Promise<void> {
   const children = await Promise.all(
     Array.from({ length: processes }, () =>
-      scene.worker({ workers, concurrency: 4, queue: { ...queue, strategy } }),
+      harness.worker({ workers, concurrency: 4, queue: { ...queue, strategy } }),
     ),
   );
   const calls = Array.from({ length: amount }, (_, n) => {
     const plan = plans[n % plans.length] as Plan;
     return [chore, Math.floor(20 * random()), plan] as const;
   });
-  await scene.queue.enqueueTasks(calls);
+  await harness.queue.enqueueTasks(calls);
   await sleep(100);
-  await comeToRest(scene);
+  await drain(harness);
   await stopAll(children);
 }
 

@@ -4,12 +4,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Plan } from "../../fixtures/tasks.ts";
+import { backendOf } from "../backends/backend.ts";
 import { demand } from "../checker.ts";
-import { demandNoConflicts, failsByLoss, tellsOfLoss } from "../conflicts.ts";
-import { Crowd } from "../crowd.ts";
-import { goingOn } from "../going-on.ts";
+import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import { Listener } from "../listener.ts";
-import { placeOf } from "../place/place.ts";
+import { Load } from "../load.ts";
+import { resumeFigures } from "../resume.ts";
 import type { Scenario } from "../scenario.ts";
 
 /** Milliseconds between two terminations. */
@@ -24,34 +24,34 @@ export const terminated: Scenario = {
   unit: "rounds",
   amounts: { test: 1, sample: 5, chaos: 10 },
   only: { kinds: ["postgres", "mysql"], why: "a file has no connections to end" },
-  async run({ scene, amount, random, progress }) {
-    const { kind, terminate } = placeOf(scene.database);
+  async run({ harness, amount, random, progress }) {
+    const { kind, terminate } = backendOf(harness.database);
     const worker = { concurrency: 5 };
-    const crowd = await Crowd.start(scene, {
+    const load = await Load.start(harness, {
       workers: 4,
       enqueuers: 2,
       worker,
       enqueuing: { plans, pause: 150 },
     });
-    const listener = kind === "postgres" ? await Listener.start(scene) : undefined;
-    if (listener) crowd.workers.push(listener.worker);
+    const listener = kind === "postgres" ? await Listener.start(harness) : undefined;
+    if (listener) load.workers.push(listener.worker);
     const moments: number[] = [];
     let connections = 0;
     for (let done = 1; done <= amount; done += 1) {
       await sleep(pause * (0.5 + random()));
       moments.push(Date.now());
-      connections += (await terminate?.(scene.database)) ?? 0;
+      connections += (await terminate?.(harness.database)) ?? 0;
       progress(done);
     }
     await sleep(pause);
     await listener?.stop();
-    const history = await crowd.rest();
-    demand(history, { allowed: tellsOfLoss, mayFail: failsByLoss, unanswered: true });
+    const history = await load.drain();
+    demand(history, { allowed: reportsLoss, mayFail: failsByLoss, unanswered: true });
     demandNoConflicts(history);
     return [
       { name: "rounds", value: amount },
       { name: "ended connections", value: connections },
-      ...goingOn(history, crowd, moments, { p99: 1_000, max: 2_000 }),
+      ...resumeFigures(history, load, moments, { p99: 1_000, max: 2_000 }),
       ...(listener?.figures("from disconnect to notification", moments) ?? []),
     ];
   },

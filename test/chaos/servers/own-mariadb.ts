@@ -14,7 +14,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { placeOf } from "../place/place.ts";
+import { backendOf } from "../backends/backend.ts";
 import { freePorts, KeptProcess } from "./kept-process.ts";
 import type { OwnServer } from "./own-server.ts";
 
@@ -112,7 +112,7 @@ export class MariadbProcess {
 
   async #status(name: string): Promise<string | undefined> {
     try {
-      await using raw = await placeOf("mysql:").open(`mysql://root@${this.host}/`, 1_000);
+      await using raw = await backendOf("mysql:").open(`mysql://root@${this.host}/`, 1_000);
       return (await raw.all<{ Value: string }>(`show status like '${name}'`))[0]?.Value;
     } catch {
       return undefined;

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { openRaw } from "../place/place.ts";
+import { openRaw } from "../backends/backend.ts";
 import { freePorts, KeptProcess, type User, userFor } from "./kept-process.ts";
 import type { OwnServer } from "./own-server.ts";
 

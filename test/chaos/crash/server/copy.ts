@@ -1,6 +1,6 @@
 /** Copies the rows of one database into another, which is much faster than creating its tables again. */
 import { copyFileSync } from "node:fs";
-import { type Kind, openRaw, placeOf, type Raw } from "../../place/place.ts";
+import { backendOf, type Kind, openRaw, type Raw } from "../../backends/backend.ts";
 import type { Files } from "../operation.ts";
 
 /**
@@ -25,8 +25,8 @@ const renumber = (kind: Kind, table: string, serial: string) =>
 
 /** Copies all rows. Both databases have dbq's tables and the audit's, on one server. */
 export async function copyRows(from: Files, to: Files): Promise<void> {
-  copyFileSync(from.ledger, to.ledger);
-  const { kind, nameOf } = placeOf(to.database);
+  copyFileSync(from.eventLog, to.eventLog);
+  const { kind, nameOf } = backendOf(to.database);
   await using raw = await openRaw(to.database);
   const reading = known.get(kind) ?? readColumns(raw, nameOf(to.database));
   known.set(kind, reading);

@@ -1,8 +1,8 @@
 /** Starts the process that kills itself on a server, and waits until the server has noticed. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Job } from "../../../fixtures/crash-server.ts";
-import { startScript } from "../../../fixtures/scene.ts";
-import { placeOf } from "../../place/place.ts";
+import { startScript } from "../../../fixtures/harness.ts";
+import { backendOf } from "../../backends/backend.ts";
 
 /** Milliseconds within which a server must end the session of a killed process. */
 const patience = 30_000;
@@ -20,7 +20,7 @@ export async function crash(jobs: readonly Job[], end: number | string): Promise
 }
 
 async function untilAlone(database: string): Promise<void> {
-  const { sessions, nameOf } = placeOf(database);
+  const { sessions, nameOf } = backendOf(database);
   const start = performance.now();
   for (let left = 1; left > 0; await sleep(5)) {
     left = (await sessions?.(database)) ?? 0;

@@ -1,18 +1,18 @@
 /** Kills processes at their cuts and judges what they leave, before and after healing. */
-import { Ledger } from "../../../fixtures/ledger.ts";
+import { EventLog } from "../../../fixtures/event-log.ts";
+import { backendOf } from "../../backends/backend.ts";
 import { historyOf } from "../../history.ts";
-import { placeOf } from "../../place/place.ts";
 import { schemaOf } from "../../schema.ts";
 import { inLanes } from "../batches.ts";
-import { deletedBy } from "../course.ts";
 import { heal } from "../heal.ts";
 import { judge } from "../kill.ts";
 import type { Files } from "../operation.ts";
 import { difference, isSame, type State } from "../state.ts";
-import { type Kill, roomFor } from "./course.ts";
+import { deletedBy } from "../trace.ts";
 import { crash } from "./crash.ts";
-import type { Rooms } from "./room.ts";
+import type { Sandboxes } from "./sandbox.ts";
 import { stateOf } from "./state.ts";
+import { type Kill, sandboxFor } from "./trace.ts";
 
 /** How many heal at a time: each uses some connections. */
 const healing = 3;
@@ -26,20 +26,24 @@ export interface Broken {
 }
 
 /** Kills one process at all of these cuts, in turn. `schema`: the schema of a database without kills. */
-export async function kill(kills: readonly Kill[], rooms: Rooms, schema: string): Promise<(Fate | Broken)[]> {
+export async function kill(
+  kills: readonly Kill[],
+  sandboxes: Sandboxes,
+  schema: string,
+): Promise<(Fate | Broken)[]> {
   const begun = await inLanes(healing, kills, async (one) => ({
     kill: one,
-    room: await roomFor(one.course, rooms),
+    room: await sandboxFor(one.trace, sandboxes),
   }));
   await crash(
-    begun.map(({ kill: { course, at }, room }) => ({ ...room, operation: course.operation.name, at })),
+    begun.map(({ kill: { trace, at }, room }) => ({ ...room, operation: trace.operation.name, at })),
     "SIGKILL",
   );
   return await inLanes(healing, begun, async ({ kill: one, room }) => {
-    const place = placeOf(room.database);
+    const place = backendOf(room.database);
     try {
       const fate = await fateOf(one, room, schema);
-      if (one.course.source) rooms.giveBack(room);
+      if (one.trace.source) sandboxes.giveBack(room);
       else await place.remove(room.database);
       return fate;
     } catch (error) {
@@ -48,25 +52,25 @@ export async function kill(kills: readonly Kill[], rooms: Rooms, schema: string)
   });
 }
 
-function nameOf({ course: { operation, points }, at }: Kill): string {
+function nameOf({ trace: { operation, points }, at }: Kill): string {
   const statement = `statement ${at.statement + 1} of ${points.length - 1}`;
   return `${operation.name}, ${at.when} ${statement} (${points[at.statement]?.name})`;
 }
 
 /** @throws Error when the kill broke a promise */
-async function fateOf({ course, at }: Kill, room: Files, schema: string): Promise<Fate> {
-  const ledger = new Ledger(room.ledger);
-  const isSpared = ledger.entries("spared").length > 0;
-  const varies = course.operation.commits === undefined;
+async function fateOf({ trace, at }: Kill, room: Files, schema: string): Promise<Fate> {
+  const eventLog = new EventLog(room.eventLog);
+  const isSpared = eventLog.entries("spared").length > 0;
+  const varies = trace.operation.commits === undefined;
   if (isSpared && !varies) throw new Error("the operation did not reach this statement");
   const found = await stateOf(room.database);
-  const [before, after] = expectedAt(course.points, at);
+  const [before, after] = expectedAt(trace.points, at);
   const isMade = isSame(found, after);
   if (!varies && !isMade && !isSame(found, before))
     throw new Error(`another connection saw another state before:\n${difference(found, before)}`);
   await heal(room);
-  judge(deletedBy(course.points), found, await historyOf({ ...room, ledger }));
-  if (!course.source && (await schemaOf(room.database)).digest !== schema)
+  judge(deletedBy(trace.points), found, await historyOf({ ...room, eventLog }));
+  if (!trace.source && (await schemaOf(room.database)).digest !== schema)
     throw new Error("its schema differs from that of a database without kills");
   if (isSpared) return "spared";
   if (varies || isSame(before, after)) return "killed";
@@ -75,7 +79,7 @@ async function fateOf({ course, at }: Kill, room: Files, schema: string): Promis
 
 /** The states that may be found: twice the same where the server's decision is known. */
 function expectedAt(
-  points: Kill["course"]["points"],
+  points: Kill["trace"]["points"],
   { statement, when }: Kill["at"],
 ): [before: State, after: State] {
   const [before, after = before] = [points[statement]?.state ?? {}, points[statement + 1]?.state];

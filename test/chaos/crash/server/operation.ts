@@ -1,5 +1,5 @@
 /** An operation on a server, to be killed at each of its statements. */
-import type { Kind } from "../../place/place.ts";
+import type { Kind } from "../../backends/backend.ts";
 import type { Operation } from "../operation.ts";
 
 export interface ServerOperation extends Operation {

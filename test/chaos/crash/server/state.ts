@@ -1,5 +1,5 @@
 /** The content of a database on a server, to be compared with another's row by row. */
-import { openRaw, placeOf } from "../../place/place.ts";
+import { backendOf, openRaw } from "../../backends/backend.ts";
 import { comparable, isOfTheChecker, type Row, type State } from "../state.ts";
 
 /** The rows of each table. */
@@ -7,7 +7,7 @@ export async function stateOf(database: string): Promise<State> {
   await using raw = await openRaw(database);
   const tables = await raw.all<{ name: string }>(
     `select table_name as name from information_schema.tables
-      where table_schema = '${placeOf(database).nameOf(database)}' order by table_name`,
+      where table_schema = '${backendOf(database).nameOf(database)}' order by table_name`,
   );
   const state: Record<string, readonly Row[]> = {};
   for (const { name } of tables)
@@ -40,6 +40,6 @@ const snakeOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.
 
 /** A table has no order of its own. */
 function inOrder(rows: readonly Row[]): Row[] {
-  const told = rows.map((row) => ({ row, text: JSON.stringify(row) }));
-  return told.sort((a, b) => (a.text < b.text ? -1 : 1)).map(({ row }) => row);
+  const sorted = rows.map((row) => ({ row, text: JSON.stringify(row) }));
+  return sorted.sort((a, b) => (a.text < b.text ? -1 : 1)).map(({ row }) => row);
 }

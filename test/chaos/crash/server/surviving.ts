@@ -1,8 +1,8 @@
 /** Kills of the second order: the process that recovers from a kill is killed as well, at each of its statements. */
 import type { Cut } from "../../../fixtures/crash-server.ts";
-import { Ledger } from "../../../fixtures/ledger.ts";
-import { furnish } from "../furnished.ts";
+import { EventLog } from "../../../fixtures/event-log.ts";
 import type { Files } from "../operation.ts";
+import { furnish } from "../populated.ts";
 import { survive } from "../surviving.ts";
 import { crash } from "./crash.ts";
 import type { ServerOperation } from "./operation.ts";
@@ -20,7 +20,7 @@ function survivor(first: string, at: Cut, commits: number): ServerOperation {
 async function leaveKilled(files: Files, operation: string, at: Cut): Promise<void> {
   await furnish(files);
   await crash([{ ...files, operation, at }], "SIGKILL");
-  if (new Ledger(files.ledger).entries("spared").length > 0)
+  if (new EventLog(files.eventLog).entries("spared").length > 0)
     throw new Error(`${operation}: it has no statement "${at.statement}"`);
 }
 

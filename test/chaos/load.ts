@@ -1,13 +1,13 @@
 /** A load of workers and enqueuers, which a scenario kills, pauses or otherwise disturbs. */
 import { deepStrictEqual } from "node:assert/strict";
 import type { EnqueuerOptions } from "../fixtures/enqueuer.ts";
-import type { Child, ChildOptions, Scene, StartOptions } from "../fixtures/scene.ts";
+import type { Child, ChildOptions, Harness, StartOptions } from "../fixtures/harness.ts";
 import { audit, type Move } from "./audit.ts";
+import { drain, stopAll } from "./drain.ts";
 import { type History, historyOf } from "./history.ts";
 import { processOf } from "./promises/finder.ts";
-import { comeToRest, stopAll } from "./rest.ts";
 
-export interface CrowdOptions {
+export interface LoadOptions {
   workers: number;
   enqueuers: number;
   worker?: ChildOptions;
@@ -16,46 +16,46 @@ export interface CrowdOptions {
   how?: () => StartOptions;
 }
 
-export class Crowd {
+export class Load {
   readonly workers: Child[] = [];
   readonly enqueuers: Child[] = [];
   /** The processes of killed workers, and when they were killed. */
   readonly killed = new Map<number, number>();
   /** The options that each worker process was started with. */
   readonly hows = new Map<number, StartOptions>();
-  readonly #scene: Scene;
-  readonly #options: CrowdOptions;
+  readonly #harness: Harness;
+  readonly #options: LoadOptions;
 
-  private constructor(scene: Scene, options: CrowdOptions) {
-    this.#scene = scene;
+  private constructor(harness: Harness, options: LoadOptions) {
+    this.#harness = harness;
     this.#options = options;
   }
 
   /** Creates the audit, and resolves when each worker is ready and the first task has started. */
-  static async start(scene: Scene, options: CrowdOptions): Promise<Crowd> {
-    await audit(scene.database);
-    const crowd = new Crowd(scene, options);
-    for (let n = 0; n < options.enqueuers; n += 1) crowd.startEnqueuer();
-    await Promise.all(Array.from({ length: options.workers }, () => crowd.addWorker()));
-    await scene.ledger.until("start");
-    return crowd;
+  static async start(harness: Harness, options: LoadOptions): Promise<Load> {
+    await audit(harness.database);
+    const load = new Load(harness, options);
+    for (let n = 0; n < options.enqueuers; n += 1) load.startEnqueuer();
+    await Promise.all(Array.from({ length: options.workers }, () => load.addWorker()));
+    await harness.eventLog.until("start");
+    return load;
   }
 
   startEnqueuer(): void {
     const { enqueuing, how } = this.#options;
     const options: EnqueuerOptions = { count: Number.MAX_SAFE_INTEGER, pause: 60, ...enqueuing };
-    this.enqueuers.push(this.#scene.start("enqueuer.ts", [options], how?.()));
+    this.enqueuers.push(this.#harness.start("enqueuer.ts", [options], how?.()));
   }
 
   /** Does not wait until the worker is ready: it may be killed before. */
   startWorker(): void {
     const { worker = {}, how } = this.#options;
-    this.workers.push(this.#scene.start("worker.ts", [worker], how?.()));
+    this.workers.push(this.#harness.start("worker.ts", [worker], how?.()));
   }
 
   async addWorker(): Promise<Child> {
     const how = this.#options.how?.() ?? {};
-    const worker = await this.#scene.worker(this.#options.worker, how);
+    const worker = await this.#harness.worker(this.#options.worker, how);
     this.hows.set(worker.pid, how);
     this.workers.push(worker);
     return worker;
@@ -76,15 +76,15 @@ export class Crowd {
   }
 
   /** Stops the enqueuers, waits until all tasks have ended, and stops the workers. */
-  async rest(): Promise<History> {
+  async drain(): Promise<History> {
     await stopAll(this.enqueuers);
-    await comeToRest(this.#scene);
+    await drain(this.#harness);
     await stopAll(this.workers);
-    return historyOf(this.#scene);
+    return historyOf(this.#harness);
   }
 
   /** @throws Error when a live worker was rescued */
-  demandInnocent({ moves, entries }: History): void {
+  demandNoFalseRescue({ moves, entries }: History): void {
     const wronged = moves.filter((move) => isCrash(move) && !this.killed.has(pidOf(move)));
     deepStrictEqual(wronged, [], "only killed workers are rescued");
     const lost = entries.filter(({ what }) => what === "lost");

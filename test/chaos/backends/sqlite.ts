@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
-import type { Place, Raw } from "./place.ts";
+import type { Backend, Raw } from "./backend.ts";
 import { freshName, named } from "./rows.ts";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ export function openFile(database: string, patience = 60_000): { client: Databas
   return { client, [Symbol.dispose]: () => void client.close() };
 }
 
-export const sqlite: Place = {
+export const sqlite: Backend = {
   kind: "sqlite",
   name: "SQLite",
   async make(near) {

@@ -6,7 +6,7 @@ import { crash } from "./crash.ts";
 import type { Files, Operation } from "./operation.ts";
 import { isSame, type State } from "./state.ts";
 
-export interface Course {
+export interface Trace {
   operation: Operation;
   /** The folder of all files. */
   folder: string;
@@ -17,40 +17,40 @@ export interface Course {
 
 export const filesIn = (folder: string): Files => ({
   database: join(folder, "dbq.db"),
-  ledger: join(folder, "ledger.jsonl"),
+  eventLog: join(folder, "eventLog.jsonl"),
 });
 
 /** Traces each operation in a new folder. `populated` is the database that most operations start with. */
-export async function coursesOf(
+export async function tracesOf(
   operations: readonly Operation[],
   folderOf: (operation: Operation) => string,
-  furnished: string,
-): Promise<Course[]> {
-  const courses = operations.map((operation) => {
+  populated: string,
+): Promise<Trace[]> {
+  const traces = operations.map((operation) => {
     const folder = folderOf(operation);
     return { operation, folder, prepared: join(folder, "prepared"), report: join(folder, "points.json") };
   });
   const jobs: Job[] = [];
-  for (const { operation, folder, prepared, report } of courses) {
-    await prepare(operation, prepared, furnished);
+  for (const { operation, folder, prepared, report } of traces) {
+    await prepare(operation, prepared, populated);
     const whole = join(folder, "whole");
     cpSync(prepared, whole, { recursive: true });
     jobs.push({ ...filesIn(whole), operation: operation.name, report });
   }
   const { how, output } = await crash(jobs);
   if (how !== 0) throw new Error(`without a kill, they ended with ${how}\n${output}`);
-  return courses.map(({ report, ...course }) => {
+  return traces.map(({ report, ...trace }) => {
     const points: Point[] = JSON.parse(readFileSync(report, "utf8"));
-    refuseHalves(course.operation, points);
-    refuseUnlocked(course.operation, points);
-    return { ...course, points };
+    refuseHalves(trace.operation, points);
+    refuseUnlocked(trace.operation, points);
+    return { ...trace, points };
   });
 }
 
-async function prepare(operation: Operation, folder: string, furnished: string): Promise<void> {
+async function prepare(operation: Operation, folder: string, populated: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   if (operation.prepare) await operation.prepare(filesIn(folder));
-  else cpSync(furnished, folder, { recursive: true });
+  else cpSync(populated, folder, { recursive: true });
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Schemas in a database of a Postgres server. The URL of a schema selects its tables, and names the connections. */
-import type { Place } from "./place.ts";
+import type { Backend } from "./backend.ts";
 import { freshName, named } from "./rows.ts";
 
 /** The types that the driver returns as text, or otherwise than as text, by their numbers in Postgres. */
@@ -7,13 +7,13 @@ const int8 = 20;
 const json = 114;
 
 /** The name of observing connections: all connections with a database's name may be ended. */
-const onlooker = "dbq chaos";
+const observer = "dbq chaos";
 
 async function connect(database: string) {
   const { Client, types } = (await import("pg")).default;
   const parserOf = (type: number) => (type === int8 ? Number : type === json ? String : undefined);
   const client = new Client({
-    connectionString: parameter(database, "application_name", onlooker),
+    connectionString: parameter(database, "application_name", observer),
     types: { getTypeParser: (type: number) => parserOf(type) ?? types.getTypeParser(type) } as typeof types,
   });
   // The next query reports a lost connection.
@@ -51,7 +51,7 @@ const terminate = (database: string) =>
 const sessions = (database: string) =>
   administer(database, `select 1 from pg_stat_activity where application_name = '${nameOf(database)}'`);
 
-export const postgres: Place = {
+export const postgres: Backend = {
   kind: "postgres",
   name: "Postgres",
   async make(near) {

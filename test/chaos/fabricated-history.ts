@@ -1,5 +1,5 @@
 /** Builds a fabricated history for the checker's tests: small, with every event that a task can have. */
-import type { Entry } from "../fixtures/ledger.ts";
+import type { Entry } from "../fixtures/event-log.ts";
 import type { Move } from "./audit.ts";
 import type { History, TaskRow } from "./history.ts";
 import { isCharged } from "./promises/finder.ts";
@@ -7,7 +7,7 @@ import { isCharged } from "./promises/finder.ts";
 type Writable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer E)[] ? E[] : T[K] };
 
 /** A history that a test may change. */
-export type Fabrication = Writable<History>;
+export type FabricatedHistory = Writable<History>;
 
 /** `stopping` gets SIGTERM; `dying` is killed while it runs a task. */
 export const names = { steady: "host:11:a", stopping: "host:12:b", dying: "host:13:c" } as const;
@@ -17,7 +17,7 @@ const pidOf = (worker: string) => Number(worker.split(":")[1]);
 /** How an attempt ends, and what its worker reports. */
 interface End {
   status: string;
-  told?: string;
+  reported?: string;
   charged?: boolean;
   /** The outcome in the recorded attempt. */
   outcome?: string;
@@ -25,19 +25,19 @@ interface End {
 }
 
 const ends = {
-  returned: { status: "completed", told: "completed", result: '"returned"' },
-  within: { status: "completed", told: "completed", result: '"within"' },
-  failed: { status: "failed", told: "failed", outcome: "failed" },
-  cancelled: { status: "cancelled", told: "cancelled", outcome: "cancelled" },
-  retrying: { status: "scheduled", told: "retrying", charged: true, outcome: "failed" },
-  snoozed: { status: "scheduled", told: "snoozed" },
-  interrupted: { status: "pending", told: "interrupted" },
+  returned: { status: "completed", reported: "completed", result: '"returned"' },
+  within: { status: "completed", reported: "completed", result: '"within"' },
+  failed: { status: "failed", reported: "failed", outcome: "failed" },
+  cancelled: { status: "cancelled", reported: "cancelled", outcome: "cancelled" },
+  retrying: { status: "scheduled", reported: "retrying", charged: true, outcome: "failed" },
+  snoozed: { status: "scheduled", reported: "snoozed" },
+  interrupted: { status: "pending", reported: "interrupted" },
   crashed: { status: "pending", charged: true, outcome: "crashed" },
 } as const satisfies Record<string, End>;
 
-class Tale {
+class HistoryBuilder {
   #now = 1_000;
-  readonly history: Fabrication = {
+  readonly history: FabricatedHistory = {
     entries: [],
     moves: [],
     workerMoves: [],
@@ -51,15 +51,15 @@ class Tale {
     ahead: false,
   };
 
-  tell(what: string, pid: number, more: Partial<Entry> = {}): void {
+  report(what: string, pid: number, more: Partial<Entry> = {}): void {
     this.#now += 10;
     this.history.entries.push({ what, at: this.#now, pid, ...more });
   }
 
   worker(worker: string): void {
-    this.tell("begun", pidOf(worker));
+    this.report("begun", pidOf(worker));
     this.#workerMove(worker, { came: 1, holds: 0, silent: 0 });
-    this.tell("ready", pidOf(worker), { note: worker });
+    this.report("ready", pidOf(worker), { note: worker });
   }
 
   gone(worker: string, holds: number): void {
@@ -88,7 +88,7 @@ class Tale {
     };
     this.history.tasks.push(task);
     this.#moved({ task: id, wasStatus: null, status: "pending", wasGeneration: null, generation: 1 });
-    this.tell("acknowledged", 9, { task: id, note: name });
+    this.report("acknowledged", 9, { task: id, note: name });
     return task;
   }
 
@@ -111,18 +111,18 @@ class Tale {
 
   /** One attempt: claimed, started, ended. */
   attempt(task: TaskRow, worker: string, how: keyof typeof ends): void {
-    const { status, told, charged, outcome, result }: End = ends[how];
+    const { status, reported, charged, outcome, result }: End = ends[how];
     task.worker = worker;
     this.#move(task, "running");
     const held = { task: task.id, generation: task.generation };
-    this.tell("start", pidOf(worker), held);
+    this.report("start", pidOf(worker), held);
     this.#move(task, status, charged ? 1 : 0);
     if (outcome) {
       task.error = "as planned";
       this.history.attempts.push({ ...held, outcome, error: "as planned" });
     }
     if (result) Object.assign(task, { result, error: null });
-    if (told) this.tell(told, pidOf(worker), { task: task.id, generation: task.generation });
+    if (reported) this.report(reported, pidOf(worker), { task: task.id, generation: task.generation });
   }
 
   promote(task: TaskRow): void {
@@ -131,42 +131,42 @@ class Tale {
 }
 
 /** A correct history. */
-export function healthy(): Fabrication {
-  const tale = new Tale();
+export function correctHistory(): FabricatedHistory {
+  const builder = new HistoryBuilder();
   const { steady, stopping, dying } = names;
-  for (const worker of Object.values(names)) tale.worker(worker);
-  tale.attempt(tale.task("single:9:0:1"), steady, "returned");
-  for (const _ of [1, 2]) tale.attempt(tale.task("batch:9:0", "batch:9:0:2"), steady, "returned");
-  tale.history.orders.push("order:9:0");
-  const order = tale.task("order:9:0", "order:9:0");
-  tale.history.effects.push(order.id);
-  tale.attempt(order, steady, "within");
-  tale.tell("rolledBack", 9, { note: "rolled:9:0" });
-  fail(tale);
-  tale.attempt(tale.task("single:9:0:2"), steady, "cancelled");
-  const put = tale.task("unique:9:0");
-  tale.tell("acknowledged", 9, { task: put.id, note: "unique:9:8" });
-  tale.tell("stopping", pidOf(stopping));
-  tale.attempt(put, stopping, "interrupted");
-  tale.gone(stopping, 0);
-  tale.attempt(put, steady, "snoozed");
-  tale.promote(put);
-  tale.attempt(put, steady, "returned");
-  tale.gone(steady, 0);
-  return tale.history;
+  for (const worker of Object.values(names)) builder.worker(worker);
+  builder.attempt(builder.task("single:9:0:1"), steady, "returned");
+  for (const _ of [1, 2]) builder.attempt(builder.task("batch:9:0", "batch:9:0:2"), steady, "returned");
+  builder.history.orders.push("order:9:0");
+  const order = builder.task("order:9:0", "order:9:0");
+  builder.history.effects.push(order.id);
+  builder.attempt(order, steady, "within");
+  builder.report("rolledBack", 9, { note: "rolled:9:0" });
+  fail(builder);
+  builder.attempt(builder.task("single:9:0:2"), steady, "cancelled");
+  const put = builder.task("unique:9:0");
+  builder.report("acknowledged", 9, { task: put.id, note: "unique:9:8" });
+  builder.report("stopping", pidOf(stopping));
+  builder.attempt(put, stopping, "interrupted");
+  builder.gone(stopping, 0);
+  builder.attempt(put, steady, "snoozed");
+  builder.promote(put);
+  builder.attempt(put, steady, "returned");
+  builder.gone(steady, 0);
+  return builder.history;
 
-  function fail(told: Tale): void {
-    const task = told.task("single:9:0:3");
-    told.attempt(task, steady, "retrying");
-    told.promote(task);
-    told.attempt(task, dying, "crashed");
-    told.gone(dying, 1);
-    told.attempt(task, steady, "failed");
+  function fail(failing: HistoryBuilder): void {
+    const task = failing.task("single:9:0:3");
+    failing.attempt(task, steady, "retrying");
+    failing.promote(task);
+    failing.attempt(task, dying, "crashed");
+    failing.gone(dying, 1);
+    failing.attempt(task, steady, "failed");
   }
 }
 
 /** The first move that matches. */
-export function moveOf({ moves }: Fabrication, matches: (move: Move) => boolean): Move {
+export function moveOf({ moves }: FabricatedHistory, matches: (move: Move) => boolean): Move {
   const found = moves.find(matches);
   if (!found) throw new Error("the correct history has no such move");
   return found;

@@ -1,9 +1,9 @@
 /** Measures how fast all processes go on after a server was down or ended their connections. */
 import { deepStrictEqual } from "node:assert/strict";
-import type { Entry } from "../fixtures/ledger.ts";
+import type { Entry } from "../fixtures/event-log.ts";
 import { failsByLoss } from "./conflicts.ts";
-import { type Crowd, isCrash, pidOf } from "./crowd.ts";
 import type { History } from "./history.ts";
+import { isCrash, type Load, pidOf } from "./load.ts";
 import { type Figure, spread } from "./scenario.ts";
 
 /** A sign that a process goes on. */
@@ -31,14 +31,14 @@ function again({ name, most, pids, given }: Sign, moments: readonly number[]): F
 }
 
 /** The effects of the losses at `moments`; `most` is how long the processes may take to go on. */
-export function goingOn(
+export function resumeFigures(
   history: History,
-  { workers, enqueuers }: Crowd,
+  { workers, enqueuers }: Load,
   moments: readonly number[],
   most: { p99?: number; max: number },
 ): Figure[] {
   const { moves, tasks, entries, attempts } = history;
-  const told = (name: RegExp) => (entry: Entry) =>
+  const acknowledged = (name: RegExp) => (entry: Entry) =>
     entry.what === "acknowledged" && name.test(String(entry.note));
   const claims = moves.filter(({ status }) => status === "running");
   const [working, enqueuing] = [workers, enqueuers].map((all) => all.map(({ pid }) => pid)) as [
@@ -57,12 +57,17 @@ export function goingOn(
         name: "until the next enqueue",
         most,
         pids: enqueuing,
-        given: entries.filter(told(/^(single|batch)/)),
+        given: entries.filter(acknowledged(/^(single|batch)/)),
       },
       moments,
     ),
     ...again(
-      { name: "until the next transaction", most, pids: enqueuing, given: entries.filter(told(/^order/)) },
+      {
+        name: "until the next transaction",
+        most,
+        pids: enqueuing,
+        given: entries.filter(acknowledged(/^order/)),
+      },
       moments,
     ),
   ];

@@ -10,24 +10,24 @@ import type { Outcome, OutcomeKind, Store } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { eventOf } from "../../../src/worker/events.ts";
 import { chore, type Plan } from "../../fixtures/tasks.ts";
-import type { Say } from "./operation.ts";
+import type { LogEvent } from "./operation.ts";
 
 export const storeOf = (queue: Queue): Store => internalsOf(queue).store;
 
-export class ByHand {
+export class ManualWorker {
   readonly id: string;
   readonly store: Store;
   readonly #pid: number;
   readonly #queue: Queue;
-  readonly #say: Say;
+  readonly #log: LogEvent;
 
   /** Runs as this process, or as one that is dead. */
-  constructor(name: string, queue: Queue, say: Say, pid = process.pid) {
+  constructor(name: string, queue: Queue, log: LogEvent, pid = process.pid) {
     this.id = `${thisProcess().host}:${pid}:${name}`;
     this.#pid = pid;
     this.store = storeOf(queue);
     this.#queue = queue;
-    this.#say = say;
+    this.#log = log;
   }
 
   async register(): Promise<void> {
@@ -52,16 +52,16 @@ export class ByHand {
     const { settled, claimed } = await this.store.settleAndClaim({ outcomes, claim });
     for (const [i, outcome] of outcomes.entries()) {
       if (settled[i] !== true) throw new Error(`the outcome of task ${outcome.id} was not accepted`);
-      this.tell(outcome);
+      this.logOutcome(outcome);
     }
     for (const { id, generationId } of claimed)
-      this.#say("start", { task: id, generation: generationId, pid: this.#pid });
+      this.#log("start", { task: id, generation: generationId, pid: this.#pid });
     return claimed;
   }
 
   /** Logs that an outcome was accepted. */
-  tell({ kind, id, generationId }: Outcome): void {
-    this.#say(eventOf[kind], { task: id, generation: generationId + 1 });
+  logOutcome({ kind, id, generationId }: Outcome): void {
+    this.#log(eventOf[kind], { task: id, generation: generationId + 1 });
   }
 }
 

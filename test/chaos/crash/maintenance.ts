@@ -1,8 +1,8 @@
 /** The operations of maintenance (rescue, promote, prune), and a worker's start and stop. */
 import { Worker } from "../../../src/index.ts";
 import { type Context, chore } from "../../fixtures/tasks.ts";
-import { storeOf } from "./by-hand.ts";
-import { tellOutcomes } from "./heal.ts";
+import { logOutcomes } from "./heal.ts";
+import { storeOf } from "./manual-worker.ts";
 import { type Operation, onQueue } from "./operation.ts";
 
 export const upkeeping: readonly Operation[] = [
@@ -48,9 +48,9 @@ export const upkeeping: readonly Operation[] = [
       const queue = await actor.open();
       const left = await queue.listTasks({ status: ["pending", "scheduled", "running"] });
       actor.arm();
-      const context: Context = { ledger: actor.ledger, queue };
+      const context: Context = { eventLog: actor.eventLog, queue };
       const worker = new Worker(queue, { context, tasks: [chore], concurrency: 16 });
-      tellOutcomes(worker, actor.ledger);
+      logOutcomes(worker, actor.eventLog);
       await worker.start();
       await Promise.all(left.map(({ id }) => queue.awaitTaskCompletion(id, { timeout: "1m" })));
       await worker.stop();

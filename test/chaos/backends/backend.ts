@@ -25,7 +25,7 @@ export interface Health {
   wal: number;
 }
 
-export interface Place {
+export interface Backend {
   kind: Kind;
   /** Its usual name. */
   name: string;
@@ -51,16 +51,16 @@ export interface Place {
   sessions?(database: string): Promise<number>;
 }
 
-const places: readonly (readonly [scheme: RegExp, place: Place])[] = [
+const places: readonly (readonly [scheme: RegExp, place: Backend])[] = [
   [/^postgres(ql)?:/, postgres],
   [/^(mysql|mariadb):/, mysql],
 ];
 
 /** The backend for a URL; anything else is a path. */
-export function placeOf(database: string): Place {
+export function backendOf(database: string): Backend {
   return places.find(([scheme]) => scheme.test(database))?.[1] ?? sqlite;
 }
 
 /** Opens a connection to a database of any kind; it waits this many milliseconds for a lock. */
 export const openRaw = (database: string, patience = 60_000): Promise<Raw> =>
-  placeOf(database).open(database, patience);
+  backendOf(database).open(database, patience);

@@ -1,6 +1,6 @@
 /** Databases on a MySQL or MariaDB server; on a cluster, a database is on all nodes. */
 import type { Connection, ResultSetHeader, RowDataPacket } from "mysql2/promise";
-import type { Place } from "./place.ts";
+import type { Backend } from "./backend.ts";
 import { freshName, named } from "./rows.ts";
 
 /** Milliseconds within which a node must answer. */
@@ -38,14 +38,14 @@ const withDatabase = (url: string, name: string) => url.replace(/^(\w+:\/\/[^/]*
 type Options = Parameters<typeof import("mysql2/promise").createConnection>[0] & object;
 
 /** This process's own observing connections, which are not ended with the others. */
-const onlookers = new Set<string>();
+const observers = new Set<string>();
 
 async function connectTo({ host, port }: Host, rest: Options): Promise<Connection> {
   const { createConnection } = await import("mysql2/promise");
   const client = await createConnection({ ...rest, host, port, connectTimeout: patience });
   // The next query reports a lost connection.
   client.on("error", () => undefined);
-  onlookers.add(`${host}:${port}:${client.threadId}`);
+  observers.add(`${host}:${port}:${client.threadId}`);
   return client;
 }
 
@@ -99,7 +99,7 @@ async function withSessionsAt(
       "select id from information_schema.processlist where db = ?",
       [database],
     );
-    const ids = found.map(({ id }) => Number(id)).filter((id) => !onlookers.has(`${host}:${port}:${id}`));
+    const ids = found.map(({ id }) => Number(id)).filter((id) => !observers.has(`${host}:${port}:${id}`));
     for (const id of ids) await act(client, id);
     return ids.length;
   } finally {
@@ -113,7 +113,7 @@ async function withSessionsAt(
  */
 const isQuery = (value: string) => value.startsWith("(select");
 
-export const mysql: Place = {
+export const mysql: Backend = {
   kind: "mysql",
   name: "MariaDB",
   async make(near) {

@@ -2,24 +2,24 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openQueue } from "../../../../src/index.ts";
-import type { Scene } from "../../../fixtures/scene.ts";
+import type { Harness } from "../../../fixtures/harness.ts";
 import { audit } from "../../audit.ts";
-import { placeOf } from "../../place/place.ts";
+import { backendOf } from "../../backends/backend.ts";
 import type { Files } from "../operation.ts";
 
 /** A database without tables. */
-export async function emptyRoom(scene: Scene): Promise<Files> {
-  const database = await scene.another();
-  const folder = join(scene.folder, placeOf(database).nameOf(database));
+export async function emptySandbox(harness: Harness): Promise<Files> {
+  const database = await harness.another();
+  const folder = join(harness.folder, backendOf(database).nameOf(database));
   mkdirSync(folder);
-  const ledger = join(folder, "ledger.jsonl");
-  writeFileSync(ledger, "");
-  return { database, ledger };
+  const eventLog = join(folder, "eventLog.jsonl");
+  writeFileSync(eventLog, "");
+  return { database, eventLog };
 }
 
 /** A database with all tables. */
-export async function newRoom(scene: Scene): Promise<Files> {
-  const room = await emptyRoom(scene);
+export async function newSandbox(harness: Harness): Promise<Files> {
+  const room = await emptySandbox(harness);
   const queue = await openQueue(room.database);
   await queue.close();
   await audit(room.database);
@@ -27,17 +27,17 @@ export async function newRoom(scene: Scene): Promise<Files> {
 }
 
 /** Databases that are reused one after the other. */
-export class Rooms {
-  readonly #scene: Scene;
+export class Sandboxes {
+  readonly #harness: Harness;
   #free: Files[] = [];
 
-  constructor(scene: Scene) {
-    this.#scene = scene;
+  constructor(harness: Harness) {
+    this.#harness = harness;
   }
 
   /** A database with tables and arbitrary rows. */
   async take(): Promise<Files> {
-    return this.#free.pop() ?? (await newRoom(this.#scene));
+    return this.#free.pop() ?? (await newSandbox(this.#harness));
   }
 
   /** A database that is not given back stays as it is, for an examination. */
@@ -46,6 +46,6 @@ export class Rooms {
   }
 
   async takeEmpty(): Promise<Files> {
-    return await emptyRoom(this.#scene);
+    return await emptySandbox(this.#harness);
   }
 }

@@ -4,11 +4,11 @@
  */
 import { deepStrictEqual } from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../../fixtures/scene.ts";
+import type { Child, Harness } from "../../fixtures/harness.ts";
 import type { Move } from "../audit.ts";
 import { demand } from "../checker.ts";
-import { Crowd, pidOf } from "../crowd.ts";
 import type { History } from "../history.ts";
+import { Load, pidOf } from "../load.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 
 /** Milliseconds that a worker waits for its running tasks. */
@@ -31,15 +31,15 @@ interface Ending {
   took: number;
 }
 
-export const terms: Scenario = {
-  name: "terms",
+export const sigterm: Scenario = {
+  name: "sigterm",
   about:
     "Workers get SIGTERM at random instants: each exits in time, hands back its tasks, and charges nothing.",
   unit: "SIGTERMs",
   amounts: { test: 8, sample: 60, chaos: 150 },
   async run(trial) {
-    const { scene } = trial;
-    const crowd = await Crowd.start(scene, {
+    const { harness } = trial;
+    const load = await Load.start(harness, {
       workers: 2,
       enqueuers: 1,
       worker: { concurrency: 12 },
@@ -47,7 +47,7 @@ export const terms: Scenario = {
       enqueuing: { pause: 400, longest: 6 * grace, plans: ["return", "within", "snoozeOnce", "within"] },
     });
     const endings = await stopMany(trial);
-    const history = await crowd.rest();
+    const history = await load.drain();
     demand(history, { mayDie: () => false });
     demandUncharged(history);
     const failed = endings.filter(({ how }) => how !== 0);
@@ -56,14 +56,14 @@ export const terms: Scenario = {
   },
 };
 
-async function stopMany({ scene, amount, random, progress }: Trial): Promise<Ending[]> {
+async function stopMany({ harness, amount, random, progress }: Trial): Promise<Ending[]> {
   const endings: Ending[] = [];
   let begun = 0;
   const lane = async () => {
     while (begun < amount) {
       begun += 1;
-      const child = scene.start("worker.ts", [options]);
-      endings.push(await stopSoon(scene, child, random));
+      const child = harness.start("worker.ts", [options]);
+      endings.push(await stopSoon(harness, child, random));
       progress(endings.length);
     }
   };
@@ -72,16 +72,16 @@ async function stopMany({ scene, amount, random, progress }: Trial): Promise<End
 }
 
 /** A process without a signal handler yet is ended by the system: dbq has not begun there. */
-async function stopSoon({ ledger }: Scene, child: Child, random: () => number): Promise<Ending> {
+async function stopSoon({ eventLog }: Harness, child: Child, random: () => number): Promise<Ending> {
   const { pid } = child;
-  await ledger.until("begun", (entry) => entry.pid === pid);
+  await eventLog.until("begun", (entry) => entry.pid === pid);
   // In a quarter of the cases the worker is still starting.
   await sleep(random() < 0.25 ? 40 * random() : life * random());
-  const told = Date.now();
+  const asked = Date.now();
   child.signal("SIGTERM");
   const how = await child.ended;
   const at = Date.now();
-  return { pid, how, at, took: at - told };
+  return { pid, how, at, took: at - asked };
 }
 
 function demandUncharged({ attempts, tasks }: History): void {

@@ -5,13 +5,13 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Act } from "../../fixtures/foreigner.ts";
-import { write } from "../../fixtures/ledger.ts";
-import type { Scene } from "../../fixtures/scene.ts";
+import { write } from "../../fixtures/event-log.ts";
+import type { Act } from "../../fixtures/foreign-process.ts";
+import type { Harness } from "../../fixtures/harness.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { demand } from "../checker.ts";
-import { Crowd } from "../crowd.ts";
 import type { History } from "../history.ts";
+import { Load } from "../load.ts";
 import type { Figure, Scenario } from "../scenario.ts";
 
 const lease = 1_000;
@@ -51,8 +51,8 @@ const soon = 3_000;
  */
 const ballast = { tasks: 60, text: "x".repeat(mebibyte / 2) };
 
-export const foreign: Scenario = {
-  name: "foreign",
+export const foreignProcess: Scenario = {
+  name: "foreign-process",
   about:
     'Other programs read, lock, copy and rebuild the file: every worker continues, and no caller gets a "busy" error.',
   unit: "visits",
@@ -61,53 +61,56 @@ export const foreign: Scenario = {
     kinds: ["sqlite"],
     why: "on a server, programs do not share a file with the queue",
   },
-  async run({ scene, random, amount, progress }) {
-    const crowd = await Crowd.start(scene, {
+  async run({ harness, random, amount, progress }) {
+    const load = await Load.start(harness, {
       workers: 3,
       enqueuers: 2,
       worker: { lease, concurrency: 10 },
       enqueuing: { pause: 150 },
     });
-    using log = new Log(scene.database);
+    using log = new Log(harness.database);
     const made: Visit[] = [];
     let left: (readonly [Act, number])[] = [];
     while (made.length < amount) {
       if (left.length === 0) left = [...visits];
       const [next] = left.splice(Math.floor(left.length * random()), 1) as [readonly [Act, number]];
       await sleep(200 * random());
-      made.push(await visit(scene, ...next, !made.some(({ act }) => act === next[0])));
+      made.push(await visit(harness, ...next, !made.some(({ act }) => act === next[0])));
       progress(made.length);
     }
-    const history = await crowd.rest();
+    const history = await load.drain();
     demand(history, { mayDie: () => false });
-    crowd.demandInnocent(history);
+    load.demandNoFalseRescue(history);
     return figures(history, made, log);
   },
 };
 
-async function visit(scene: Scene, act: Act, length: number, first: boolean): Promise<Visit> {
-  const visitor = scene.start("foreigner.ts", [act, String(length)]);
+async function visit(harness: Harness, act: Act, length: number, first: boolean): Promise<Visit> {
+  const visitor = harness.start("foreign-process.ts", [act, String(length)]);
   const isHis = ({ pid }: { pid: number }) => pid === visitor.pid;
   const early = visitor.ended.then((end) => Promise.reject(new Error(`${act}: ${end}: ${visitor.output()}`)));
   early.catch(() => undefined);
-  const { at: from } = await Promise.race([scene.ledger.until("came", isHis), early]);
+  const { at: from } = await Promise.race([harness.eventLog.until("came", isHis), early]);
   const isBurdened = first && act === "reader";
-  if (isBurdened) await burden(scene);
+  if (isBurdened) await burden(harness);
   deepStrictEqual(await visitor.ended, 0, `${act}: ${visitor.output()}`);
-  const { at: to } = await scene.ledger.until("went", isHis);
-  if (isBurdened) await cutBack(scene);
+  const { at: to } = await harness.eventLog.until("went", isHis);
+  if (isBurdened) await cutBack(harness);
   return { act, from, to };
 }
 
 /** Writes more than the write-ahead log may keep: it cannot be reset before the reader has gone. */
-async function burden({ queue, ledger }: Scene): Promise<void> {
+async function burden({ queue, eventLog }: Harness): Promise<void> {
   const heavy = chore.with({ meta: { ballast: ballast.text } });
   for (let n = 0; n < ballast.tasks; n += 1)
-    write(ledger.path, "acknowledged", { task: await queue.enqueueTask(heavy, 0, "return"), note: "heavy" });
+    write(eventLog.path, "acknowledged", {
+      task: await queue.enqueueTask(heavy, 0, "return"),
+      note: "heavy",
+    });
 }
 
 /** The next writers shrink the log, and the workers write all the time. */
-async function cutBack({ database }: Scene): Promise<void> {
+async function cutBack({ database }: Harness): Promise<void> {
   for (const begun = performance.now(); logSize(database) > most; await sleep(20))
     ok(performance.now() - begun < soon, `the write-ahead log still has ${logSize(database)} bytes`);
 }

@@ -1,10 +1,10 @@
 /** The operations that are killed in the same way on files and on servers. */
 import { enqueueing } from "./enqueueing.ts";
+import { upkeeping } from "./maintenance.ts";
 import { operating } from "./operating.ts";
 import type { Operation } from "./operation.ts";
 import { reopening } from "./reopening.ts";
 import { running } from "./running.ts";
-import { upkeeping } from "./upkeeping.ts";
 
 export const everywhere: readonly Operation[] = [
   ...enqueueing,

@@ -1,7 +1,7 @@
 /** Drains a scenario's queue, before it is judged. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Scene } from "../fixtures/scene.ts";
-import { openRaw } from "./place/place.ts";
+import type { Child, Harness } from "../fixtures/harness.ts";
+import { openRaw } from "./backends/backend.ts";
 
 /** Milliseconds without any change of a task after which the remaining tasks count as stuck. */
 const patience = 30_000;
@@ -13,7 +13,7 @@ const unfinished =
  * Waits until no task is pending, scheduled or running. Returns early when nothing changes any more: the checker
  * reports that.
  */
-export async function comeToRest({ database }: Pick<Scene, "database">): Promise<void> {
+export async function drain({ database }: Pick<Harness, "database">): Promise<void> {
   await using raw = await openRaw(database);
   let last: { moves: unknown; at: number } = { moves: -1, at: performance.now() };
   while ((await raw.all(unfinished)).length > 0) {

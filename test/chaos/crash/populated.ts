@@ -1,11 +1,11 @@
 /** A populated database: tasks in each status, and workers that died in each way. */
 import { openQueue, type Queue } from "../../../src/index.ts";
-import { write } from "../../fixtures/ledger.ts";
+import { write } from "../../fixtures/event-log.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
-import { type Kind, openRaw, placeOf } from "../place/place.ts";
-import { ByHand, outcome } from "./by-hand.ts";
-import type { Files, Say } from "./operation.ts";
+import { backendOf, type Kind, openRaw } from "../backends/backend.ts";
+import { ManualWorker, outcome } from "./manual-worker.ts";
+import type { Files, LogEvent } from "./operation.ts";
 
 /** A pid above Linux's maximum, so no process has it. */
 const nobody = 2 ** 30;
@@ -20,17 +20,17 @@ const hourBefore: Readonly<Record<Kind, (time: string) => string>> = {
 /** The unique key that one of the pending tasks holds. */
 export const heldKey = "held";
 
-export async function furnish({ database, ledger }: Files): Promise<void> {
+export async function furnish({ database, eventLog }: Files): Promise<void> {
   await using queue = await openQueue(database);
   await audit(database);
-  const say: Say = (what, more) => write(ledger, what, more);
-  await finishSome(new ByHand("former", queue, say));
-  await die(new ByHand("dead", queue, say, nobody));
-  await vanish(new ByHand("gone", queue, say, nobody), database);
-  for (const id of await enqueueSome(queue)) say("acknowledged", { task: id });
+  const log: LogEvent = (what, more) => write(eventLog, what, more);
+  await finishSome(new ManualWorker("former", queue, log));
+  await die(new ManualWorker("dead", queue, log, nobody));
+  await vanish(new ManualWorker("gone", queue, log, nobody), database);
+  for (const id of await enqueueSome(queue)) log("acknowledged", { task: id });
 }
 
-async function finishSome(former: ByHand): Promise<void> {
+async function finishSome(former: ManualWorker): Promise<void> {
   await former.register();
   const [completed, failed, cancelled] = await former.hold(3);
   if (!completed || !failed || !cancelled) throw new Error("there was nothing to claim");
@@ -42,18 +42,18 @@ async function finishSome(former: ByHand): Promise<void> {
 }
 
 /** A dead worker that held a task with retries left and one without. */
-async function die(dead: ByHand): Promise<void> {
+async function die(dead: ManualWorker): Promise<void> {
   await dead.register();
   await dead.hold(1);
   await dead.hold(1, "return", { maxRetries: 0 });
 }
 
 /** A worker whose row was deleted long ago; its tasks are still running. */
-async function vanish(gone: ByHand, database: string): Promise<void> {
+async function vanish(gone: ManualWorker, database: string): Promise<void> {
   await gone.register();
   await gone.hold(2);
   await using raw = await openRaw(database);
-  const earlier = hourBefore[placeOf(database).kind]("started_at");
+  const earlier = hourBefore[backendOf(database).kind]("started_at");
   await raw.run(`delete from dbq_workers where id = '${gone.id}'`);
   await raw.run(`update dbq_tasks set started_at = ${earlier} where worker_id = '${gone.id}'`);
 }

@@ -2,9 +2,9 @@
 import { test } from "vitest";
 import { seedOf } from "../support/random.ts";
 import { isMissing, type Server } from "../support/server.ts";
+import { backendOf } from "./backends/backend.ts";
 import { onLinux } from "./linux.ts";
-import { placeOf } from "./place/place.ts";
-import { format, type Scenario, tell } from "./scenario.ts";
+import { format, runScenario, type Scenario } from "./scenario.ts";
 
 /** On a file. */
 export function proves(scenario: Scenario): void {
@@ -14,22 +14,22 @@ export function proves(scenario: Scenario): void {
   onLinux(scenario.name, () => {
     test.skipIf(skips)(scenario.about, { timeout: 120_000 }, async () => {
       if (unable !== undefined) throw new Error(`cannot run here: ${unable}`);
-      await told(scenario, scenario.amounts.test);
+      await runAsTest(scenario, scenario.amounts.test);
     });
   });
 }
 
 /** On a new database of a server. */
 export function provesOn(server: Server, scenario: Scenario, amount: number): void {
-  const name = server.url === undefined ? scenario.name : `${scenario.name} on ${placeOf(server.url).name}`;
+  const name = server.url === undefined ? scenario.name : `${scenario.name} on ${backendOf(server.url).name}`;
   onLinux(name, () => {
     test.skipIf(isMissing(server))(scenario.about, { timeout: 120_000 }, () =>
-      told(scenario, amount, server.url),
+      runAsTest(scenario, amount, server.url),
     );
   });
 }
 
-async function told(scenario: Scenario, amount: number, server?: string): Promise<void> {
-  const { figures } = await tell(scenario, { seed: seedOf(scenario.name), amount, server });
+async function runAsTest(scenario: Scenario, amount: number, server?: string): Promise<void> {
+  const { figures } = await runScenario(scenario, { seed: seedOf(scenario.name), amount, server });
   console.log(`${scenario.name}: ${figures.map(format).join(", ")}`);
 }

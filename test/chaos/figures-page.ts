@@ -1,6 +1,6 @@
 /** Writes the figures of a run into docs/guarantees.md. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { type Figure, format, placeFor, type Scenario, type Told } from "./scenario.ts";
+import { backendFor, type Figure, format, type RunResult, type Scenario } from "./scenario.ts";
 
 const begin = "<!-- npm run chaos -- --docs writes from here -->";
 const end = "<!-- to here -->";
@@ -8,16 +8,16 @@ const head = ["| scenario | what it proves | last figures | measured |", "| --- 
 
 /** One row for each scenario, database and amount, so that a long run stands beside the usual one. */
 function keyOf(scenario: Scenario, amount: number, server: string | undefined): string {
-  const { kind, name } = placeFor(scenario, server);
+  const { kind, name } = backendFor(scenario, server);
   const on = kind === "sqlite" ? "" : ` on ${name}`;
   return `${scenario.name}${on}, ${amount.toLocaleString("en")} ${scenario.unit}`;
 }
 
 /** Writes a run's figures into the page, in place of those of an earlier run with the same key. */
-export function writeDown(
+export function writeFigures(
   path: string,
   scenario: Scenario,
-  told: Told,
+  result: RunResult,
   seconds: number,
   server?: string,
 ): void {
@@ -26,10 +26,10 @@ export function writeDown(
   const [before, after] = [page.indexOf(begin), page.indexOf(end)];
   if (before < 0 || after < before) throw new Error(`${path} lacks the lines "${begin}" and "${end}"`);
   // The amount that was done, where there was less to do than asked for.
-  const amount = told.figures.find((figure) => figure.name === unit)?.value ?? told.amount;
+  const amount = result.figures.find((figure) => figure.name === unit)?.value ?? result.amount;
   const key = keyOf(scenario, amount, server);
   const date = new Date().toISOString().slice(0, 10);
-  const row = `| ${key} | ${about} | ${figuresOf(told.figures)} | ${date}, ${Math.round(seconds)} s, seed ${told.seed} |`;
+  const row = `| ${key} | ${about} | ${figuresOf(result.figures)} | ${date}, ${Math.round(seconds)} s, seed ${result.seed} |`;
   const rows = page
     .slice(before + begin.length, after)
     .split("\n")
