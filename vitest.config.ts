@@ -13,16 +13,18 @@ const generating = [
   "test/features/transfer/interrupted*.test.ts",
 ];
 
+const cores = availableParallelism();
+
 /** What each tier runs. `DBQ_TIER` names it; without a name it is `full`, so that any file can be run by its path. */
-const tiers: Record<string, { include: string[]; exclude: string[] }> = {
-  // `npm test`
-  quick: { include: ["test/**/*.test.ts"], exclude: [long] },
-  // `npm run test:full`
-  full: { include: ["test/**/*.test.ts"], exclude: [] },
+const tiers: Record<string, { include: string[]; exclude: string[]; maxWorkers: number }> = {
+  // `npm test`. Its tests wait more than they compute.
+  quick: { include: ["test/**/*.test.ts"], exclude: [long], maxWorkers: cores + 1 },
+  // `npm run test:full`. Many of its tests keep several processes busy: two files at a time fit two cores.
+  full: { include: ["test/**/*.test.ts"], exclude: [], maxWorkers: Math.max(2, cores - 1) },
   // `npm run test:rest`: what CI runs after `npm test`
-  rest: { include: [long], exclude: [] },
+  rest: { include: [long], exclude: [], maxWorkers: Math.max(2, cores - 1) },
   // `npm run proof`
-  proof: { include: generating, exclude: [] },
+  proof: { include: generating, exclude: [], maxWorkers: Math.max(2, cores - 1) },
 };
 
 const tier = tiers[process.env.DBQ_TIER ?? "full"];
@@ -39,7 +41,5 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: "forks",
     globalSetup: ["test/support/compiled.ts", "test/support/embedded-postgres.ts"],
-    // Many tests wait for processes of their own: two files at a time fit two cores.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
   },
 });

@@ -9,32 +9,34 @@ import { newSchema, postgresServer } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/queue.ts";
 import { isMissing } from "../support/server.ts";
 import { codeIn, namesIn, ofMysqlAlone, type Page, readPages, root, sqlOf } from "./pages.ts";
-import { fileOf, programOf, writePrograms } from "./programs.ts";
-import { installed, run, tsc } from "./scratch.ts";
+import { compiledOf, fileOf, programOf, writePrograms } from "./programs.ts";
+import { installed, type Ran, run, tsc } from "./scratch.ts";
 
 const pages = readPages();
 const typescript = codeIn(pages, "ts");
 const quickstart = typescript.find((block) => fileOf(block).endsWith("/quickstart.mts"));
 
 let folder = "";
+let compiled: Ran;
 
-beforeAll(() => {
+beforeAll(async () => {
   const installation = installed();
   folder = installation.folder;
   writePrograms(folder, pages, typescript);
+  compiled = await tsc(["-p", "."], folder);
   return () => installation.remove();
 });
 
-/** Runs a program of the scratch folder, in a folder of its own. */
+/** Runs a compiled program of the scratch folder, in a folder of its own. */
 const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
-  run(["--import", import.meta.resolve("tsx"), join(folder, path)], temporaryFolder(), env);
+  run([join(folder, path)], temporaryFolder(), env);
 
 /** It speaks of a server. */
 const onServers = "docs/databases.md";
 
-test("every block of TypeScript compiles under strict", async () => {
+test("every block of TypeScript compiles under strict", () => {
   expect(typescript.length).toBeGreaterThan(20);
-  expect(await tsc(["-p", "."], folder)).toEqual({ code: 0, output: "" });
+  expect(compiled).toEqual({ code: 0, output: "" });
 });
 
 describe("the TypeScript of a page runs, from its first block to its last", () => {
@@ -64,7 +66,10 @@ describe("the quickstart", () => {
 
   test("prints what the README says, and ends", async () => {
     const promised = /It prints `([^`]+)`/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1];
-    expect(await runProgram("pages/README.md/quickstart.mts")).toEqual({ code: 0, output: `${promised}\n` });
+    expect(await runProgram(compiledOf("pages/README.md/quickstart.mts"))).toEqual({
+      code: 0,
+      output: `${promised}\n`,
+    });
   });
 });
 

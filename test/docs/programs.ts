@@ -11,8 +11,9 @@ const tsconfig = {
     lib: ["es2023", "esnext.disposable"],
     module: "nodenext",
     moduleDetection: "force",
-    allowImportingTsExtensions: true,
-    noEmit: true,
+    rewriteRelativeImportExtensions: true,
+    rootDir: "pages",
+    outDir: "out",
     skipLibCheck: true,
     types: ["node"],
   },
@@ -56,7 +57,7 @@ Object.assign(globalThis, {
 });
 `;
 
-/** Writes the programs; `programOf` names what runs a page. */
+/** Writes the programs. Compiled, they are in `out/`: `programOf` names the one that runs a page. */
 export function writePrograms(folder: string, pages: readonly Page[], code: readonly Code[]): void {
   write(folder, "package.json", JSON.stringify({ type: "module" }));
   write(folder, "tsconfig.json", JSON.stringify(tsconfig));
@@ -64,7 +65,7 @@ export function writePrograms(folder: string, pages: readonly Page[], code: read
   for (const block of code) write(folder, fileOf(block), block.text);
   for (const page of pages) {
     const own = code.filter((block) => block.page === page.path);
-    write(folder, programOf(page), runnerOf(own));
+    write(folder, `${folderOf(page.path)}/run-all.ts`, runnerOf(own));
   }
 }
 
@@ -75,7 +76,12 @@ export function fileOf({ page, line, text }: Code): string {
 }
 
 export function programOf(page: Page): string {
-  return `${folderOf(page.path)}/run-all.ts`;
+  return compiledOf(`${folderOf(page.path)}/run-all.ts`);
+}
+
+/** Where the compiler puts a file of the pages. */
+export function compiledOf(path: string): string {
+  return path.replace(/^pages/, "out").replace(/ts$/, "js");
 }
 
 function folderOf(page: string): string {
