@@ -1,4 +1,7 @@
-/** Awaiting the end of tasks: one waiter for a queue, however many awaits there are. */
+/**
+ * Waits for tasks to end. All awaits of a queue share the queries: one asks about every awaited task that may have
+ * ended.
+ */
 import { setMaxListeners } from "node:events";
 import { after, type Timer } from "../base/runtime/timers.ts";
 import { AwaitTimeoutError, QueueClosedError, TaskNotFoundError } from "../errors.ts";
@@ -6,27 +9,27 @@ import type { Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import type { Wakeups } from "./wakeups.ts";
 
-/** Milliseconds between looks when no hint comes. */
-const fallbackPoll = 500;
+/** Milliseconds between two checks without a wake-up. */
+const fallbackPollMs = 500;
 
 /**
- * Milliseconds between looks at all that is awaited: so much for each of them, and at most so much altogether. A
- * thousand awaits and more are looked at three times a second, whatever others commit.
+ * Milliseconds between two checks of all awaited tasks: so much for each await, and at most so much together. A
+ * thousand awaits and more are checked three times a second, however often other connections commit.
  */
-const pausePerAwait = 0.25;
-const longestPause = 300;
+const pausePerAwaitMs = 0.25;
+const maxPauseMs = 300;
 
-/** But ten times as long as a look takes, where the database is slow. */
-const pausePerLook = 10;
+/** On a slow database the pause is this many times as long as the check took. */
+const pausePerCheck = 10;
 
-/** Milliseconds in which timeouts are gathered for one last look, where there are many. */
-const gatherFor = 25;
+/** With many awaits, milliseconds for which timeouts are collected for one last check. */
+const collectTimeoutsMs = 25;
 
-/** Milliseconds that the last look may take: a server that is away is looked for much longer. */
-const lastLook = 1_000;
+/** Milliseconds that the last check before a timeout may take: an unreachable server would take much longer. */
+const lastCheckMs = 1_000;
 
-/** Fewer tasks than this are looked at as often as there are hints. */
-const few = 100;
+/** With fewer awaits than this, each wake-up causes a check at once. */
+const fewAwaits = 100;
 
 interface Await {
   resolve: (task: TaskRecord) => void;
@@ -38,38 +41,41 @@ export class Completions {
   readonly #awaits = new Map<number, Set<Await>>();
   #stopWatching: (() => void) | undefined;
   #poll: NodeJS.Timeout | undefined;
-  #toLookAt = new Set<number>();
-  /** Called at the end of the next look. */
-  #afterLook: (() => void)[] = [];
-  /** Whose time is over, and what ends their waiting. */
-  readonly #late: { id: number; act: () => void }[] = [];
-  #gathering: NodeJS.Timeout | undefined;
-  #looking = false;
-  /** On the clock of `performance.now()`. */
-  #nextLookAtAll = 0;
-  #later: NodeJS.Timeout | undefined;
+  #toCheck = new Set<number>();
+  /** Called at the end of the next check. */
+  #afterCheck: (() => void)[] = [];
+  /** The awaits whose timeout is over. `reject` is called after their last check. */
+  readonly #timedOut: { id: number; reject: () => void }[] = [];
+  #collecting: NodeJS.Timeout | undefined;
+  #checking = false;
+  /** When all awaited tasks may be checked again, on the clock of `performance.now()`. */
+  #nextCheckOfAll = 0;
+  #checkOfAll: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(store: Pick<Store, "findEnded" | "watch">, hints: Wakeups) {
+  constructor(store: Pick<Store, "findEnded" | "watch">, wakeups: Wakeups) {
     this.#store = store;
-    hints.onTaskEnded((ids) => (ids ? this.#lookAt(ids) : this.#lookAtAll()));
+    wakeups.onTaskEnded((ids) => (ids ? this.#check(ids) : this.#checkAll()));
   }
 
-  /** The task when it has finished. @throws AwaitTimeoutError, TaskNotFoundError, QueueClosedError, `signal.reason` */
+  /**
+   * The task once it has ended. `timeout` in milliseconds.
+   * @throws AwaitTimeoutError, TaskNotFoundError, QueueClosedError, `signal.reason`
+   */
   wait(id: number, timeout: number, signal: AbortSignal | undefined): Promise<TaskRecord> {
     if (this.#closed) return Promise.reject(new QueueClosedError());
     if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       let timer: Timer | undefined;
-      const settle =
-        <T>(how: (value: T) => void) =>
+      const cleaningUp =
+        <T>(settle: (value: T) => void) =>
         (value: T) => {
           timer?.clear();
           signal?.removeEventListener("abort", onAbort);
           this.#remove(id, entry);
-          how(value);
+          settle(value);
         };
-      const entry: Await = { resolve: settle(resolve), reject: settle(reject) };
+      const entry: Await = { resolve: cleaningUp(resolve), reject: cleaningUp(reject) };
       const onAbort = () => entry.reject(signal?.reason);
       if (signal) {
         // Thousands of awaits may share one signal; that is no leak.
@@ -77,46 +83,47 @@ export class Completions {
         signal.addEventListener("abort", onAbort);
       }
       if (timeout !== Number.POSITIVE_INFINITY)
-        timer = after(timeout, () => this.#giveUp(id, timeout, entry));
+        timer = after(timeout, () => this.#onTimeout(id, timeout, entry));
       this.#add(id, entry);
     });
   }
 
-  /** After one last look, in common with others: while the event loop was busy, it may have ended in time. */
-  #giveUp(id: number, timeout: number, entry: Await): void {
-    const act = () => {
+  /** Rejects after one last check: the task may have ended in time while the event loop was busy. */
+  #onTimeout(id: number, timeout: number, entry: Await): void {
+    const reject = () => {
       limit.clear();
       entry.reject(new AwaitTimeoutError(id, timeout));
     };
-    const limit = after(lastLook, act);
-    this.#late.push({ id, act });
-    if (this.#awaits.size < few) this.#lookAtLate();
-    else this.#gathering ??= setTimeout(() => this.#lookAtLate(), gatherFor);
+    const limit = after(lastCheckMs, reject);
+    this.#timedOut.push({ id, reject });
+    if (this.#awaits.size < fewAwaits) this.#checkTimedOut();
+    else this.#collecting ??= setTimeout(() => this.#checkTimedOut(), collectTimeoutsMs);
   }
 
-  #lookAtLate(): void {
-    clearTimeout(this.#gathering);
-    this.#gathering = undefined;
-    const late = this.#late.splice(0);
-    this.#afterLook.push(...late.map(({ act }) => act));
-    this.#lookAt(late.map(({ id }) => id));
+  #checkTimedOut(): void {
+    clearTimeout(this.#collecting);
+    this.#collecting = undefined;
+    const timedOut = this.#timedOut.splice(0);
+    this.#afterCheck.push(...timedOut.map(({ reject }) => reject));
+    this.#check(timedOut.map(({ id }) => id));
   }
 
+  /** Rejects all awaits. */
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#later);
-    clearTimeout(this.#gathering);
+    clearTimeout(this.#checkOfAll);
+    clearTimeout(this.#collecting);
     this.#stopWatching?.();
     for (const id of [...this.#awaits.keys()])
       this.#settle(id, (entry) => entry.reject(new QueueClosedError()));
   }
 
   #add(id: number, entry: Await): void {
-    this.#stopWatching ??= this.#store.watch(() => this.#lookAtAll());
-    this.#poll ??= setInterval(() => this.#lookAtAll(), fallbackPoll);
+    this.#stopWatching ??= this.#store.watch(() => this.#checkAll());
+    this.#poll ??= setInterval(() => this.#checkAll(), fallbackPollMs);
     const entries = this.#awaits.get(id) ?? new Set();
     this.#awaits.set(id, entries.add(entry));
-    this.#lookAt([id]);
+    this.#check([id]);
   }
 
   #remove(id: number, entry: Await): void {
@@ -128,43 +135,43 @@ export class Completions {
     this.#poll = undefined;
   }
 
-  /** A hint says nothing of which task: with thousands of awaits a look at them all waits until the last has paid off. */
-  #lookAtAll(): void {
-    const wait = this.#nextLookAtAll - performance.now();
-    if (wait <= 0) this.#lookAt(this.#awaits.keys());
-    else this.#later ??= setTimeout(() => this.#lookLater(), wait).unref();
+  /** Checks all awaited tasks, since a watch does not say which task has changed; not before the pause is over. */
+  #checkAll(): void {
+    const wait = this.#nextCheckOfAll - performance.now();
+    if (wait <= 0) this.#check(this.#awaits.keys());
+    else this.#checkOfAll ??= setTimeout(() => this.#checkAllNow(), wait).unref();
   }
 
-  #lookLater(): void {
-    this.#later = undefined;
-    this.#lookAtAll();
+  #checkAllNow(): void {
+    this.#checkOfAll = undefined;
+    this.#checkAll();
   }
 
-  /** Looks once for all that was asked of in one tick; what is asked of meanwhile has its turn after. */
-  #lookAt(ids: Iterable<number>): void {
-    for (const id of ids) if (this.#awaits.has(id)) this.#toLookAt.add(id);
-    if (this.#looking || this.#toLookAt.size === 0) return;
-    this.#looking = true;
-    setImmediate(() => this.#lookAround());
+  /** One query for all ids of a tick. Ids that come during a check wait for the next one. */
+  #check(ids: Iterable<number>): void {
+    for (const id of ids) if (this.#awaits.has(id)) this.#toCheck.add(id);
+    if (this.#checking || this.#toCheck.size === 0) return;
+    this.#checking = true;
+    setImmediate(() => this.#runCheck());
   }
 
-  async #lookAround(): Promise<void> {
-    const ids = [...this.#toLookAt];
-    this.#toLookAt.clear();
-    const afterLook = this.#afterLook.splice(0);
+  async #runCheck(): Promise<void> {
+    const ids = [...this.#toCheck];
+    this.#toCheck.clear();
+    const afterCheck = this.#afterCheck.splice(0);
     const start = performance.now();
-    await this.#look(ids);
+    await this.#query(ids);
     const end = performance.now();
-    // A look for a few is cheap, whatever the scheduler made of it.
-    if (ids.length >= few)
-      this.#nextLookAtAll =
-        end + Math.max(Math.min(pausePerAwait * ids.length, longestPause), pausePerLook * (end - start));
-    for (const act of afterLook) act();
-    this.#looking = false;
-    this.#lookAt([]);
+    // A check of a few tasks is cheap. A long time for it says more about the scheduler.
+    if (ids.length >= fewAwaits)
+      this.#nextCheckOfAll =
+        end + Math.max(Math.min(pausePerAwaitMs * ids.length, maxPauseMs), pausePerCheck * (end - start));
+    for (const act of afterCheck) act();
+    this.#checking = false;
+    this.#check([]);
   }
 
-  async #look(ids: readonly number[]): Promise<void> {
+  async #query(ids: readonly number[]): Promise<void> {
     try {
       const { tasks, gone } = await this.#store.findEnded(ids);
       for (const task of tasks) this.#settle(task.id, (entry) => entry.resolve(task));

@@ -1,4 +1,4 @@
-/** Turns a call into a row: reads its options and encodes its arguments at once. */
+/** Turns an enqueue call into a row: merges its options, and encodes its arguments at once. */
 
 import { type AnyFunction, registrationOf } from "../base/tasks/registry.ts";
 import { overridden } from "../base/tasks/task-options.ts";
@@ -8,25 +8,26 @@ import { enqueueChannel } from "../events.ts";
 import type { DuplicatePolicy, Inserted, NewTask } from "../store.ts";
 import type { TaskId } from "../task.ts";
 
-/** For each function of a tuple (or array), itself and its arguments. */
+/** For each function of a tuple or array: the function and its arguments. */
 export type Entries<F extends readonly AnyFunction[]> = {
   readonly [K in keyof F]: readonly [F[K], ...Parameters<F[K]>];
 };
 
-/** For each function of a tuple (or array), the id of its task. */
+/** For each function of a tuple or array: the id of its task. */
 export type Ids<F extends readonly AnyFunction[]> = {
   -readonly [K in keyof F]: TaskId<Awaited<ReturnType<F[K]>>>;
 };
 
-/** A task ready to be written. */
+/** A task that is ready to be written. */
 export interface Prepared {
   task: NewTask;
-  /** Whether a held unique key is an error. */
+  /** Whether a duplicate is an error: the call has a unique key and `onDuplicate: "error"`. */
   refuse: boolean;
 }
 
 /**
- * Reads and encodes one call, now: what happens to the arguments later does not matter.
+ * Checks and encodes one call. Later changes of the argument objects have no effect.
+ * @param maxPayload bytes of UTF-8
  * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError
  */
 export function prepare(
@@ -62,27 +63,31 @@ export function checkPayload({ func, args, kwargs, meta }: NewTask, maxPayload: 
   checkSize(`the payload of ${func} (args, kwargs and meta)`, maxPayload, args, kwargs, meta);
 }
 
-/** Lets whoever observes add to `meta`: a trace's context, for one. */
+/** Lets subscribers of `dbq:enqueue` add to `meta`, for example the context of a trace. */
 function observedMeta(func: string, queueName: string, meta: unknown): unknown {
   if (!enqueueChannel.hasSubscribers) return meta;
-  // Checked as it was given: a copy of a Map or of an array would pass.
+  // Checked before the copy: the copy of a Map or an array would be a plain object.
   encodeObject(meta, "meta");
   const message = { func, queueName, meta: { ...(meta as object | undefined) } };
   enqueueChannel.publish(message);
   return message.meta;
 }
 
-/** @throws DuplicateTaskError when the key was held and the call said that this is an error. */
+/** @throws DuplicateTaskError when the task is a duplicate and the call has `onDuplicate: "error"` */
 export function idOf({ task, refuse }: Prepared, { id, duplicate }: Inserted): number {
   if (duplicate && refuse) throw new DuplicateTaskError(task.uniqueKey ?? "", id);
   return id;
 }
 
-/** All or none: no task is written when one may not be a duplicate and is. */
+/**
+ * The policy of an insert that writes all tasks or none: a duplicate among those with `onDuplicate: "error"` refuses
+ * all.
+ */
 export function allOrNone(prepared: readonly Prepared[]): DuplicatePolicy {
   return { refuse: prepared.map(({ refuse }) => refuse) };
 }
 
-export function isPutOff({ delay, waitUntil }: NewTask): boolean {
+/** Whether the task does not run at once. */
+export function isDelayed({ delay, waitUntil }: NewTask): boolean {
   return delay !== null || waitUntil !== null;
 }

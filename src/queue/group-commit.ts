@@ -2,19 +2,24 @@
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { DatabaseError, QueueClosedError } from "../errors.ts";
 import type { Inserted, NewTask } from "../store.ts";
-
 import { idOf, type Prepared } from "./enqueue.ts";
 
-interface Waiting {
+/** One call of `enqueueTask` that is not written yet. */
+interface Call {
   prepared: Prepared;
   resolve: (id: number) => void;
   reject: (error: unknown) => void;
 }
 
-/** Writes the calls of one tick in one statement, and gives each its own id or error. */
+/** Milliseconds. An error that takes longer means that the database is not writable: each call would take as long. */
+const maxRefusalMs = 1_000;
+
+/** Refused calls of one tick that are found one by one. A database that refuses every call is not asked about each. */
+const maxRefusals = 10;
+
 export class GroupCommit {
   readonly #insert: (tasks: readonly NewTask[]) => Promise<Inserted[]>;
-  #waiting: Waiting[] = [];
+  #calls: Call[] = [];
   #writing: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -22,16 +27,17 @@ export class GroupCommit {
     this.#insert = insert;
   }
 
+  /** Resolves with the id once the task is written. @throws QueueClosedError, DuplicateTaskError, DatabaseError */
   add(prepared: Prepared): Promise<number> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new QueueClosedError());
-      // setImmediate, not a microtask: what the sockets of one poll phase enqueue is one tick too.
-      if (this.#waiting.length === 0) inRootContext(() => setImmediate(() => this.#flush()));
-      this.#waiting.push({ prepared, resolve, reject });
+      // setImmediate, not a microtask: the calls of all sockets in one poll phase are one tick too.
+      if (this.#calls.length === 0) inRootContext(() => setImmediate(() => this.#flush()));
+      this.#calls.push({ prepared, resolve, reject });
     });
   }
 
-  /** Writes what was added, and takes no more. */
+  /** Resolves when all calls are written. Later calls are refused. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#flush();
@@ -39,41 +45,36 @@ export class GroupCommit {
   }
 
   #flush(): void {
-    const batch = this.#waiting;
-    this.#waiting = [];
+    const batch = this.#calls;
+    this.#calls = [];
     if (batch.length > 0)
       this.#writing = Promise.all([this.#writing, this.#write(batch)]).then(() => undefined);
   }
 
-  async #write(batch: readonly Waiting[], refused = { calls: 0 }): Promise<void> {
+  /** `refused`: how many calls of the tick the database has refused one by one. */
+  async #write(batch: readonly Call[], refused = { calls: 0 }): Promise<void> {
     const began = performance.now();
     try {
       const inserted = await this.#insert(batch.map(({ prepared }) => prepared.task));
-      for (const [i, waiting] of batch.entries()) answer(waiting, inserted[i] as Inserted);
+      for (const [i, call] of batch.entries()) answer(call, inserted[i] as Inserted);
     } catch (error) {
-      const isRefusal = error instanceof DatabaseError && performance.now() - began < longestRefusal;
-      const canBeTold = batch.length > 1 && refused.calls < mostRefused;
-      if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);
+      const isRefusal = error instanceof DatabaseError && performance.now() - began < maxRefusalMs;
+      if (isRefusal && batch.length > 1 && refused.calls < maxRefusals)
+        return await this.#writeHalves(batch, refused);
       refused.calls += 1;
       for (const { reject } of batch) reject(error);
     }
   }
 
-  /** The database refused one of them at least: that is no reason to refuse the others. */
-  async #writeApart(batch: readonly Waiting[], refused: { calls: number }): Promise<void> {
+  /** The database refused at least one call. The halves are written apart, until the refused calls stand alone. */
+  async #writeHalves(batch: readonly Call[], refused: { calls: number }): Promise<void> {
     const middle = Math.floor(batch.length / 2);
     await this.#write(batch.slice(0, middle), refused);
     await this.#write(batch.slice(middle), refused);
   }
 }
 
-/** Milliseconds. What takes longer is a database that cannot be written to, and would take as long for each. */
-const longestRefusal = 1_000;
-
-/** So many calls of one tick are told apart from the others: of a database that refuses all, each is not asked about. */
-const mostRefused = 10;
-
-function answer({ prepared, resolve, reject }: Waiting, inserted: Inserted): void {
+function answer({ prepared, resolve, reject }: Call, inserted: Inserted): void {
   try {
     resolve(idOf(prepared, inserted));
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The queue: writes tasks, awaits them, looks at them, operates on them. It runs none; a Worker does. */
+/** The queue: writes, awaits, reads and operates on tasks. A `Worker` runs them. */
 
 import {
   type AwaitOptions,
@@ -32,7 +32,7 @@ import {
   type Entries,
   type Ids,
   idOf,
-  isPutOff,
+  isDelayed,
   type Prepared,
   prepare,
 } from "./enqueue.ts";
@@ -41,10 +41,10 @@ import { type QueueInternals, setInternals } from "./internals.ts";
 import { isAsync, type QueueWithin, type SynchronousDrizzle } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
 
-/** How many tasks are looked at, and deleted, in one transaction: others wait that long at most. */
+/** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
 const purgeBatch = 500;
 
-/** A queue in one database. Made by `openQueue`; its methods may be destructured. */
+/** A queue in one database, created by `openQueue`. Its methods may be destructured. */
 export class Queue {
   readonly #internals: QueueInternals;
   readonly #groupCommit: GroupCommit;
@@ -63,7 +63,7 @@ export class Queue {
     setInternals(this, this.#internals);
     this.#groupCommit = new GroupCommit(async (tasks) => {
       const inserted = await store.insert(tasks, "report");
-      this.#internals.wakeups.workAdded(tasks.some(isPutOff));
+      this.#internals.wakeups.workAdded(tasks.some(isDelayed));
       return inserted;
     });
     this.#completions = new Completions(store, this.#internals.wakeups);
@@ -72,7 +72,7 @@ export class Queue {
   // ---- enqueue -------------------------------------------------------------------------------
 
   /**
-   * Writes one task; when this resolves, it is durable. Calls of one tick are written together.
+   * Writes one task. Once this resolves, the task is durable. The calls of one event-loop tick are written together.
    * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError, DuplicateTaskError, DatabaseError
    */
   enqueueTask = async <F extends AnyFunction>(
@@ -87,7 +87,7 @@ export class Queue {
 
   /**
    * Writes many tasks in one transaction, all or none.
-   * @returns their ids, in order.
+   * @returns their ids, in the order of the entries.
    * @throws as `enqueueTask`
    */
   enqueueTasks = async <const F extends readonly AnyFunction[]>(entries: Entries<F>): Promise<Ids<F>> => {
@@ -96,14 +96,15 @@ export class Queue {
     if (prepared.length === 0) return [] as unknown as Ids<F>;
     const tasks = prepared.map(({ task }) => task);
     const inserted = await store.insert(tasks, allOrNone(prepared));
-    wakeups.workAdded(tasks.some(isPutOff));
+    wakeups.workAdded(tasks.some(isDelayed));
     return prepared.map((entry, i) => idOf(entry, inserted[i] as Inserted)) as Ids<F>;
   };
 
   /**
-   * The queue inside the app's own Drizzle transaction: a task exists if and only if that commits, and no worker sees
-   * it before. Synchronous on better-sqlite3, promises elsewhere.
-   * @throws AsyncTransactionError when the transaction has ended; TypeError when `tx` is none of this dialect
+   * The queue inside the app's own Drizzle transaction. Its tasks exist only if the transaction commits, and no worker
+   * sees them before. Its methods return values on better-sqlite3, and promises elsewhere.
+   * @throws AsyncTransactionError when the transaction has ended; TypeError when `tx` is not a Drizzle object of this
+   * dialect
    */
   within = <Tx>(tx: Tx): QueueWithin<Tx> => {
     const inside = this.#open().store.within(tx);
@@ -124,8 +125,9 @@ export class Queue {
   };
 
   /**
-   * Runs `fn` in a transaction of this queue's database (IMMEDIATE on SQLite); `q` is `queue.within(tx)`.
-   * @throws AsyncTransactionError on SQLite, when `fn` is async (before anything begins) or returns a promise (rolled back)
+   * Runs `fn` in a transaction of this queue's database (IMMEDIATE on SQLite), and returns what it returns. `q` is
+   * `queue.within(tx)`. An error rolls the transaction back.
+   * @throws AsyncTransactionError on SQLite: at once for an async `fn`, after a rollback for one that returns a promise
    */
   transaction = async <T, Tx = SynchronousDrizzle>(
     fn: (tx: Tx, q: QueueWithin<Tx>) => T,
@@ -133,11 +135,12 @@ export class Queue {
     const { store, wakeups } = this.#open();
     if (store.synchronous && isAsync(fn)) {
       throw new AsyncTransactionError(
-        "the callback of a transaction on SQLite must not be async: nothing was begun",
+        "the callback of a transaction on SQLite must not be async: no transaction was begun",
       );
     }
     const returned = await store.transaction((tx) => fn(tx as Tx, this.within(tx as Tx)));
-    wakeups.workAdded(true); // it may have written anything, and one's own commits are not watched
+    // The transaction may have changed any task, and a watch does not report our own commits.
+    wakeups.workAdded(true);
     wakeups.taskChanged();
     return returned as Awaited<T>;
   };
@@ -152,7 +155,7 @@ export class Queue {
     return entries.map(([fn, ...args]) => prepare(fn, args, this.#internals.options.maxPayload));
   }
 
-  /** After the caller's synchronous code: by then a synchronous transaction has committed. */
+  /** A synchronous transaction commits in the caller's tick, so the wake-up comes after it. */
   #wakeAfterThisTick<T>(value: T): T {
     setImmediate(() => this.#internals.wakeups.workAdded(true));
     return value;
@@ -161,7 +164,7 @@ export class Queue {
   // ---- await ---------------------------------------------------------------------------------
 
   /**
-   * The task when it has ended, as completed, failed or cancelled.
+   * The task once it has ended: completed, failed or cancelled.
    * @throws AwaitTimeoutError, TaskNotFoundError, `signal.reason`, QueueClosedError
    */
   awaitTaskCompletion = async <R = unknown>(
@@ -173,7 +176,7 @@ export class Queue {
   };
 
   /**
-   * What the task's function returned.
+   * The return value of the task's function.
    * @throws TaskFailedError, TaskCancelledError, and as `awaitTaskCompletion`
    */
   awaitTaskResult = async <R = unknown>(id: TaskId<R> | number, options?: AwaitOptions): Promise<R> => {
@@ -183,21 +186,24 @@ export class Queue {
     return task.result as R;
   };
 
-  // ---- look ----------------------------------------------------------------------------------
+  // ---- read ----------------------------------------------------------------------------------
 
-  /** The task as it is now; `undefined` where there is none. */
+  /** The task as it is now; `undefined` if it does not exist. @throws DatabaseError */
   getTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R> | undefined> => {
     const [record] = await this.#open().store.get([taskId(id, "getTask")]);
     return record && toTask<R>(record);
   };
 
-  /** Newest first; the next page is `{ after: <the last id seen> }`. */
+  /**
+   * Tasks, newest first. For the next page, pass the last id as `after`.
+   * @throws TypeError for a wrong filter; DatabaseError
+   */
   listTasks = async (filter?: ListFilter): Promise<Task[]> => {
     const { limit, after, filter: read } = readListFilter(filter);
     return (await this.#open().store.list(read, limit, after)).map((record) => toTask(record));
   };
 
-  /** How many there are in each status. */
+  /** The number of tasks in each status. @throws TypeError for a wrong filter; DatabaseError */
   countTasks = async (filter?: CountFilter): Promise<Record<TaskStatus, number>> => {
     const counts = Object.fromEntries(taskStatuses.map((status) => [status, 0])) as Record<
       TaskStatus,
@@ -208,24 +214,27 @@ export class Queue {
     return counts;
   };
 
-  /** How many there are of each function in each queue and status. */
+  /** The number of tasks for each function, queue and status. @throws as `countTasks` */
   listCounts = async (filter?: CountFilter): Promise<TaskCount[]> =>
     this.#open().store.count(readCountFilter(filter));
 
-  /** The attempts of a task that did not end well, oldest first. */
+  /** The failed, timed-out, crashed and cancelled attempts of a task, oldest first. @throws DatabaseError */
   listAttempts = async (id: number): Promise<Attempt[]> =>
     (await this.#open().store.attempts(taskId(id, "listAttempts"))).map(toAttempt);
 
-  /** The workers that are registered, oldest first, the dead among them until they are found to be. */
+  /**
+   * The registered workers, oldest first. A dead worker is among them until another one declares it dead.
+   * @throws DatabaseError
+   */
   listWorkers = async (): Promise<WorkerRecord[]> => this.#open().store.workers();
 
-  /** Facts about the database, with a warning where something is wrong. */
+  /** Facts about the database, each with a warning if something is wrong. @throws DatabaseError */
   diagnose = async (): Promise<Diagnosis[]> => this.#open().store.diagnose();
 
   // ---- operate -------------------------------------------------------------------------------
 
   /**
-   * Makes a task that has ended, or waits, pending now, with no retry charged.
+   * Makes a finished or scheduled task pending now, with `retryCount` 0.
    * @throws TaskNotFoundError, TaskRunningError, DuplicateTaskError
    */
   retryTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
@@ -238,7 +247,7 @@ export class Queue {
   };
 
   /**
-   * Ends an unfinished task as `cancelled`; a finished one stays as it is. A running handler hears of it by its signal
+   * Ends an unfinished task as `cancelled`; a finished one stays as it is. The signal of a running function is aborted
    * within 1 s, in any process.
    * @throws TaskNotFoundError
    */
@@ -252,17 +261,17 @@ export class Queue {
   };
 
   /**
-   * Deletes tasks and their attempts, in small transactions. Running tasks stay, unless `includeRunning`.
-   * @returns how many were deleted, and how many of them still run.
+   * Deletes tasks and their attempts in small transactions. Running tasks stay, unless `includeRunning` is true.
+   * @returns `purged`: how many tasks were deleted; `running`: how many matching tasks run and stay
    */
   purgeTasks = async (filter?: PurgeFilter): Promise<{ purged: number; running: number }> => {
     const { store, wakeups } = this.#open();
     const read = readPurgeFilter(filter);
     let purged = 0;
     for (let after: number | undefined = Number.MIN_SAFE_INTEGER; after !== undefined; ) {
-      const looked = await store.purge(read, purgeBatch, after);
-      purged += looked.purged;
-      after = looked.last;
+      const batch = await store.purge(read, purgeBatch, after);
+      purged += batch.purged;
+      after = batch.last;
       await new Promise((resolve) => setImmediate(resolve));
     }
     wakeups.taskChanged();
@@ -273,7 +282,10 @@ export class Queue {
 
   // ---- close ---------------------------------------------------------------------------------
 
-  /** Writes what was enqueued, stops this process's workers on it, ends its awaits, closes the database. May be called twice. */
+  /**
+   * Writes the enqueued tasks, stops the queue's workers in this process, rejects its awaits and closes the database.
+   * May be called twice.
+   */
   close = (): Promise<void> => {
     this.#closing ??= this.#close();
     return this.#closing;

@@ -1,12 +1,12 @@
-/** Enqueueing inside a transaction of the app's own. */
+/** The types of `queue.within(tx)` and `queue.transaction(fn)`: enqueueing in the app's own transaction. */
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids } from "./enqueue.ts";
 
 /**
- * What a method gives inside a transaction: a value at once where the Drizzle driver is synchronous (better-sqlite3), a
- * promise elsewhere. Drizzle's SQLite handles show which they are by what their `run` returns; the others have none.
+ * The return type of a method inside a transaction: a value where the Drizzle driver is synchronous (better-sqlite3), a
+ * promise elsewhere. The type of `run` tells which; only SQLite's handles have that method.
  */
 export type WithinResult<Tx, T> = Tx extends { run(...args: never[]): infer R }
   ? R extends PromiseLike<unknown>
@@ -14,23 +14,23 @@ export type WithinResult<Tx, T> = Tx extends { run(...args: never[]): infer R }
     : T
   : Promise<T>;
 
-/** What `transaction` gives on SQLite; on another database, annotate `tx` with its own type. */
+/** The type of `tx` in `queue.transaction` on SQLite. On another database, annotate `tx` with its type. */
 export type SynchronousDrizzle = BaseSQLiteDatabase<"sync", unknown>;
 
-/** The queue inside a transaction: its tasks exist if and only if that commits, and no worker sees them before. */
+/** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
 export interface QueueWithin<Tx> {
   /** @throws as `Queue.enqueueTask`; AsyncTransactionError when the transaction has ended */
   enqueueTask<F extends AnyFunction>(
     fn: F,
     ...args: Parameters<F>
   ): WithinResult<Tx, TaskId<Awaited<ReturnType<F>>>>;
-  /** All or none. @throws as `Queue.enqueueTasks` */
+  /** Writes many tasks in one statement, all or none. @throws as `Queue.enqueueTasks` */
   enqueueTasks<const F extends readonly AnyFunction[]>(entries: Entries<F>): WithinResult<Tx, Ids<F>>;
 }
 
 const AsyncFunction = (async () => undefined).constructor as new () => object;
 
-/** Whether calling it gives a promise, as far as can be told before. */
+/** Whether `fn` was written as an async function. A plain function may still return a promise. */
 export function isAsync(fn: unknown): boolean {
   return fn instanceof AsyncFunction;
 }

@@ -1,6 +1,9 @@
-/** Wake-ups inside a process. Hints only: losing or repeating one is harmless, whoever waits for one also polls. */
+/**
+ * Wake-ups between a queue and the workers of its process. Losing or repeating one is harmless: the listeners also
+ * poll.
+ */
 
-/** Of these tasks; without ids, of some. */
+/** The tasks that a wake-up is about; undefined: any tasks. */
 type Ids = readonly number[] | undefined;
 
 export class Wakeups {
@@ -8,7 +11,10 @@ export class Wakeups {
   readonly #endListeners = new Set<(ids: Ids) => void>();
   readonly #changeListeners = new Set<(ids: Ids) => void>();
 
-  /** There may be something to run; `later`: perhaps not now, but sooner than whatever waits. Returns what removes the listener. */
+  /**
+   * There may be a task to claim. `later`: a delayed task was added, so recompute the next due time.
+   * Returns a function that removes the listener; so do the others.
+   */
   onWorkAdded(listener: (later: boolean) => void): () => void {
     return listen(this.#workListeners, listener);
   }
@@ -18,7 +24,7 @@ export class Wakeups {
     return listen(this.#endListeners, listener);
   }
 
-  /** Somebody has moved or deleted tasks, running ones perhaps. */
+  /** Tasks were changed or deleted from outside of a worker; some of them may be running. */
   onTaskChanged(listener: (ids: Ids) => void): () => void {
     return listen(this.#changeListeners, listener);
   }
@@ -31,7 +37,7 @@ export class Wakeups {
     for (const listener of this.#endListeners) listener(ids);
   }
 
-  /** What was moved may have ended by it. */
+  /** The change may have ended the tasks, too. */
   taskChanged(ids?: Ids): void {
     for (const listener of this.#changeListeners) listener(ids);
     this.taskEnded(ids);

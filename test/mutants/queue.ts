@@ -75,7 +75,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "neighbours-share-a-refusal",
     why: "One task with a date that the database does not have makes the enqueues of all others fail.",
     in: "GroupCommit.#write",
-    find: "if (isRefusal && canBeTold) return await this.#writeApart(batch, refused);",
+    find: "if (isRefusal && batch.length > 1 && refused.calls < maxRefusals) return await this.#writeHalves(batch, refused);",
     replace: "",
     caughtBy: {
       file: "test/queue/group-commit.test.ts",
@@ -158,7 +158,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "enqueues-wake-nobody",
     why: "A task waits for the next poll of the worker in its own process.",
     in: "Queue.constructor",
-    find: "this.#internals.wakeups.workAdded(tasks.some(isPutOff));",
+    find: "this.#internals.wakeups.workAdded(tasks.some(isDelayed));",
     replace: "",
     caughtBy: inQueue("wakeups", "what is enqueued in this process is begun at once, without a poll"),
   },

@@ -73,8 +73,8 @@ export const valueFaults: readonly Mutant[] = [
     name: "what-hides-its-class-becomes-empty",
     why: "A Date whose prototype was replaced goes in, and an empty object comes out.",
     in: "Writer.#plain",
-    find: 'text === "" && hasSlots(object)',
-    replace: 'text !== "" && hasSlots(object)',
+    find: 'text === "" && hasInternalSlots(object)',
+    replace: 'text !== "" && hasInternalSlots(object)',
     caughtBy: {
       file: "test/property/values-refused.test.ts",
       test: "what looks plain and is not > a Date whose prototype was replaced is refused",
@@ -84,7 +84,7 @@ export const valueFaults: readonly Mutant[] = [
     name: "numbers-of-other-programs-are-rounded",
     why: "An id of 64 bits that another program has written arrives as another id.",
     in: "decode",
-    find: "if (mayBend.test(text)) refuseBent(text, column);",
+    find: "if (mayChange.test(text)) refuseChangedNumbers(text, column);",
     replace: "",
     caughtBy: {
       file: "test/property/raw-json.test.ts",

@@ -1,14 +1,17 @@
-/** Durations and moments: what users may write, turned into milliseconds. */
+/** Durations and points in time, from what users may write to milliseconds. */
 import { types } from "node:util";
 import ms, { type StringValue } from "ms";
 
-/** Milliseconds, or a string such as `"30s"`, `"5m"`, `"2h"`, `"7d"`. */
+/** Milliseconds, or a string such as `"30s"`, `"5m"`, `"2h"` or `"7d"`. */
 export type Duration = number | string;
 
-/** The longest wait that still ends at a moment which a `Date` can hold. */
+/** Limits of a delay: now plus this many milliseconds is still a valid `Date`. */
 export const longestWait = { max: 4e15 };
 
-/** @throws TypeError naming the option and the value. */
+/**
+ * A duration in whole milliseconds; `Infinity` if `limits.max` allows it.
+ * @throws TypeError that names the option and the value
+ */
 export function milliseconds(
   value: unknown,
   name: string,
@@ -26,19 +29,22 @@ export function milliseconds(
 }
 
 function parse(text: string): number | undefined {
-  // `ms` throws for the empty string and for very long ones.
+  // `ms` throws for an empty string and for one above 100 characters.
   return text.length === 0 || text.length > 100 ? undefined : ms(text as StringValue);
 }
 
-/** A `Date` (or milliseconds since 1970) as milliseconds. @throws TypeError naming the option and the value. */
+/**
+ * A `Date`, or milliseconds since 1970, as milliseconds since 1970.
+ * @throws TypeError that names the option and the value
+ */
 export function moment(value: unknown, name: string): number {
   const time = value instanceof Date ? value.getTime() : value;
-  // 8.64e15 is the last moment that a Date can hold (ECMAScript, "Time Values").
+  // 8.64e15 is the largest time value of a Date (ECMAScript, "Time Values and Time Range").
   if (typeof time === "number" && Math.abs(time) <= 8.64e15) return Math.round(time);
   throw new TypeError(`${name}: expected a valid Date, got ${show(value)}`);
 }
 
-/** A value for an error message: short, on one line, and without calling any code of the value's own. */
+/** A short description of any value for an error message, on one line. Calls no code of the value. */
 export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === "function") return `function (${textOr(() => value.name, "anonymous").slice(0, 60)})`;
@@ -51,7 +57,7 @@ export function show(value: unknown): string {
   return `an object (${kindOf(value)})`;
 }
 
-/** The name of an object's class, without trusting it. */
+/** The name of an object's class. Any object is safe, even one whose getters throw. */
 export function kindOf(value: object): string {
   return types.isProxy(value) ? "Proxy" : textOr(() => value.constructor?.name, "Object").slice(0, 60);
 }

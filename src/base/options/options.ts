@@ -1,4 +1,4 @@
-/** The options of queues and workers. */
+/** The options and filters of queues and workers: their types, defaults and validation. */
 
 import type { Retention } from "../../store.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
@@ -18,26 +18,42 @@ import {
 
 // ---- a queue ---------------------------------------------------------------------------------
 
+/** Options of `openQueue`. */
 export interface QueueOptions {
-  /** Creates and updates the tables on opening. @default true */
+  /** Whether opening the queue creates and updates the tables. @default true */
   migrate?: boolean;
-  /** `"full"`: what is acknowledged survives a power cut. `"normal"`: a crash of any process, but not a power cut; faster. @default "full" */
+  /**
+   * SQLite's `synchronous`. With `"full"`, acknowledged tasks survive a power cut; with `"normal"`, which is faster,
+   * they survive a crash of any process, but not a power cut.
+   * @default "full"
+   */
   synchronous?: "full" | "normal";
-  /** Bytes of UTF-8 that args, kwargs and meta may take together, and a result by itself. @default 1 MiB */
+  /**
+   * Limit in bytes of UTF-8 for args, kwargs and meta together, and for a result by itself.
+   * @default 1_048_576 (1 MiB)
+   */
   maxPayload?: number;
   /**
-   * On a server, how claims keep workers apart: `"skip-locked"` by row locks, `"optimistic"` by the generation alone, for
-   * engines whose row locks stop at one node. @default "skip-locked"; "optimistic" on a Galera cluster
+   * How concurrent claims on a server avoid the same rows: `"skip-locked"` by row locks, `"optimistic"` by the
+   * generation alone, for clusters that do not share row locks between nodes.
+   * @default "skip-locked"; "optimistic" on a Galera cluster
    */
   strategy?: "skip-locked" | "optimistic";
   /**
-   * On a server, whether connections may keep what outlives a transaction: LISTEN, locks of a session, prepared statements.
-   * `false` is for a pooler that gives one connection to many, as PgBouncer does in transaction mode. @default true
+   * Whether the queue may use session state on a server: LISTEN, session locks and prepared statements. Set it to
+   * `false` behind a pooler that shares connections between clients, such as PgBouncer in transaction mode.
+   * @default true
    */
   sessions?: boolean;
-  /** On a server, how many connections the queue shares; one that listens and one for each worker are beside them. @default 5 */
+  /**
+   * Connections in the queue's pool on a server, from 1 to 1,000. One that listens and one for each worker come on top.
+   * @default 5
+   */
   poolSize?: number;
-  /** How long finished tasks are kept; `Infinity`: for ever. @default { completed: "7d", cancelled: "7d", failed: "30d" } */
+  /**
+   * How long finished tasks are kept; `Infinity` keeps them forever.
+   * @default { completed: "7d", cancelled: "7d", failed: "30d" }
+   */
   retention?: { completed?: Duration; cancelled?: Duration; failed?: Duration };
 }
 
@@ -77,12 +93,13 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
   return { migrate: true, synchronous: "full", maxPayload: 1_048_576, retention: defaultRetention, ...read };
 }
 
-// ---- awaiting, listing, operating ------------------------------------------------------------
+// ---- await, read, operate ------------------------------------------------------------
 
+/** Options of `awaitTaskCompletion` and `awaitTaskResult`. */
 export interface AwaitOptions {
-  /** How long to wait; `Infinity`: until it ends. @default "5s" */
+  /** How long to wait; `Infinity` waits until the task ends. @default "5s" */
   timeout?: Duration;
-  /** Gives up waiting; the task goes on. The await rejects with `signal.reason`. */
+  /** Aborts the wait, not the task: the await rejects with `signal.reason`. */
   signal?: AbortSignal;
 }
 
@@ -98,19 +115,22 @@ export function readAwaitOptions(
   return { timeout, signal: given_ };
 }
 
+/** Filter of `countTasks` and `listCounts`: a task matches when all given fields match. */
 export interface CountFilter {
+  /** One status, or several of which one must match. */
   status?: TaskStatus | readonly TaskStatus[];
   func?: string;
   queueName?: string;
   requestId?: string;
-  /** Top-level keys of `meta` and the values that they must have. */
+  /** Top-level keys of `meta`, and the value that each must have. */
   meta?: Record<string, string | number | boolean | null>;
 }
 
+/** Filter and page of `listTasks`. */
 export interface ListFilter extends CountFilter {
-  /** @default 50, at most 1,000 */
+  /** The number of tasks in a page, from 1 to 1,000. @default 50 */
   limit?: number;
-  /** The last id seen: the list goes on with older ones. */
+  /** The last id of the page before: the list continues with older tasks. */
   after?: number;
 }
 
@@ -143,10 +163,11 @@ export function readListFilter(given: unknown) {
   return { limit, after, filter };
 }
 
+/** Filter of `purgeTasks`: a task matches when all given fields match. */
 export interface PurgeFilter {
   func?: string;
   queueName?: string;
-  /** Deletes running tasks too: their handlers hear of it by their signal. @default false */
+  /** Whether running tasks are deleted, too; their signals are aborted. @default false */
   includeRunning?: boolean;
 }
 
@@ -158,26 +179,31 @@ export function readPurgeFilter(given: unknown) {
   };
 }
 
-/** An id as a caller gave it. @throws TypeError */
+/** Validates an id from a caller. @throws TypeError */
 export function taskId(value: unknown, owner: string): number {
   return integer(Number.MIN_SAFE_INTEGER)(value, `${owner}: id`);
 }
 
 // ---- a worker --------------------------------------------------------------------------------
 
+/** Options of `new Worker`. */
 export interface WorkerOptions<C = unknown> {
-  /** How many tasks run at once. @default 10 */
+  /** How many tasks run at the same time, from 1 to 100,000. @default 10 */
   concurrency?: number;
-  /** The queue, or queues, that it serves. @default "default" */
+  /** The queue or queues whose tasks it runs. @default "default" */
   queueName?: string | readonly string[];
-  /** The functions that it runs. @default all that are registered, now and later */
+  /** The registered functions that it runs. @default all that are registered, also after the worker's start */
   // biome-ignore lint/suspicious/noExplicitAny: functions of any arguments; they are looked up, not called, by this type.
   tasks?: readonly ((...args: any[]) => unknown)[];
-  /** What `currentTask().context` gives to each task: a pool, a logger, your app. Not copied. */
+  /** The value of `currentTask().context` in each task, such as a pool or a logger. Not copied. */
   context?: C;
-  /** How long after its last heartbeat a worker is taken for dead where its death cannot be seen; from 1 s to 1 day. @default "15s" */
+  /**
+   * How long after its last heartbeat the worker is declared dead when its process cannot be observed; from 1 s to 1
+   * day.
+   * @default "15s"
+   */
   lease?: Duration;
-  /** How often it looks for work of which no hint reached it. @default "1s" */
+  /** How often it looks for tasks without a wake-up, from 10 ms to 1 min. @default "1s" */
   pollInterval?: Duration;
 }
 
@@ -214,8 +240,9 @@ export function readWorkerOptions(given: unknown): ReadWorkerOptions {
   };
 }
 
+/** Options of `worker.stop`. */
 export interface StopOptions {
-  /** How long running tasks may take to finish before they are handed back. @default "30s" */
+  /** How long running tasks may take to finish; then they are handed back. @default "30s" */
   grace?: Duration;
 }
 

@@ -1,13 +1,13 @@
-/** Reading options strictly: what does not exist, or cannot be, is a `TypeError` that names it. */
+/** Validators of options. An unknown option or a wrong value is a `TypeError` that names it. */
 import { milliseconds, show } from "./durations.ts";
 
-/** Reads one option: returns what it means, or throws a `TypeError` that names it. */
+/** Validates one option and returns its parsed value, or throws a `TypeError` that names it. */
 export type Reader<T> = (value: unknown, name: string) => T;
 export type Readers<T> = { readonly [K in keyof T]-?: Reader<T[K]> };
 
 /**
- * Reads an options object. Options that are absent or `undefined` are absent in what it returns.
- * @throws TypeError naming the option, its owner and the value.
+ * Validates an options object. Options that are absent or `undefined` are absent in the result.
+ * @throws TypeError that names the option, its owner and the value
  */
 export function readOptions<T>(given: unknown, owner: string, readers: Readers<T>): Partial<T> {
   if (given === undefined) return {};

@@ -1,7 +1,10 @@
-/** Values that may be promises: SQLite answers at once, servers later. */
+/** Values that may be promises: SQLite is synchronous, servers are not. */
 import type { MaybePromise } from "../../store.ts";
 
-/** `fn` of a value that is there, or of one that is to come. Not called `then`: a module that exports one is a thenable. */
+/**
+ * Applies `fn` to a value, or to the value of a promise. Not called `then`, since a module that exports `then` is a
+ * thenable.
+ */
 export function mapMaybe<T, U>(value: MaybePromise<T>, fn: (value: T) => U): MaybePromise<U> {
   return value instanceof Promise ? value.then(fn) : fn(value);
 }

@@ -1,9 +1,9 @@
 /**
- * State that all copies of dbq in a thread share. Under `tsx` in a CommonJS project there are two: one that was required
- * and one that was imported; an app may have installed two as well.
+ * State that all copies of dbq in a thread share. An app can load two: with `tsx` in a CommonJS project, one is
+ * required and one imported; or two packages have each installed one.
  */
 
-/** The value of this name in this thread, made by whichever copy asks first. */
+/** The value with this name in this thread. The first copy that asks for it creates it. */
 export function processGlobal<T>(name: string, make: () => T): T {
   const key = Symbol.for(`dbq-ts.${name}`);
   const all = globalThis as unknown as Record<symbol, T | undefined>;

@@ -1,5 +1,5 @@
-/** Work for many tasks belongs to no request: it must not run in the async context of whichever one woke it. */
+/** Runs shared work outside of the async context that triggered it: a batch belongs to no single request or task. */
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Calls a function in the context that this module was loaded in, and returns what it returns. */
+/** Calls a function in the async context in which this module was loaded, and returns its result. */
 export const inRootContext: <T>(fn: () => T) => T = AsyncLocalStorage.snapshot();

@@ -1,12 +1,18 @@
 /** Timers for any delay, and a time limit for a promise. */
-/** The longest delay that `setTimeout` takes; beyond it, it fires at once. Also bounds drift after a suspend. */
+
+/**
+ * Milliseconds of one step. `setTimeout` fires at once above 2^31, and a short step bounds the drift after a suspend.
+ */
 const longestTimer = 60_000;
 
 export interface Timer {
   clear(): void;
 }
 
-/** `setTimeout` for any delay, in steps of at most a minute. `Infinity` never fires, but keeps the process alive as asked. */
+/**
+ * `setTimeout` for any delay, in steps of at most a minute. `Infinity` never fires, and keeps the process alive by
+ * default.
+ */
 export function after(delay: number, fn: () => void, options: { keepAlive?: boolean } = {}): Timer {
   const end = performance.now() + delay;
   let handle: NodeJS.Timeout;
@@ -19,14 +25,14 @@ export function after(delay: number, fn: () => void, options: { keepAlive?: bool
   return { clear: () => clearTimeout(handle) };
 }
 
-/** Calls `fn` again and again. Returns what stops it. */
+/** Calls `fn` every `every` milliseconds. Returns a function that stops it. */
 export function repeat(every: number, fn: () => unknown, options: { keepAlive?: boolean } = {}): () => void {
   const timer = setInterval(fn, every);
   if (options.keepAlive === false) timer.unref();
   return () => clearInterval(timer);
 }
 
-/** What a step gives, unless it takes longer; what it does after that has nobody to tell. @throws Error when it is late */
+/** The result of `step`. A late result or error of it is ignored. @throws Error after `limit` milliseconds */
 export async function limited<T>(limit: number, step: () => T): Promise<Awaited<T>> {
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {

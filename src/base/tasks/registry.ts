@@ -1,4 +1,4 @@
-/** Functions under stable names: what a row's `func` means in this process. */
+/** The registry of task functions: which function the column `func` of a row means in this process. */
 
 import { UnregisteredFunctionError } from "../../errors.ts";
 import type { JsonObject } from "../../task.ts";
@@ -15,30 +15,33 @@ import {
   type TaskOptions,
 } from "./task-options.ts";
 
-/** Any function, for type parameters: what is called by it has its own argument types. */
+/** Any function, as a bound of type parameters. The function's own argument types are inferred. */
 // biome-ignore lint/suspicious/noExplicitAny: with `never` a TaskFunction in an argument would not be inferred from.
 export type AnyFunction = (...args: any[]) => unknown;
 
 type DropLast<A extends unknown[]> = A extends [...infer Head, unknown?] ? Head : A;
-/** The last parameter; an array of unknown length may end in any object. */
+/** The type of the last parameter; for parameters of unknown length, any JSON object. */
 type Last<A extends unknown[]> =
   Required<A> extends [...unknown[], infer L] ? L : unknown extends A[number] ? JsonObject : never;
 
 /**
- * A registered function: still just a function, and what `enqueueTask` takes.
- * `All` are its parameters before `kwargs` stood for the last of them.
+ * A registered function. Calling it runs it here and now; `enqueueTask` takes it to run it later.
+ * `All` are its parameters before `kwargs` replaced the last one.
  */
 export interface TaskFunction<A extends unknown[] = never[], R = unknown, All extends unknown[] = A> {
   (...args: A): R;
-  /** The name that rows know it by. */
+  /** The name in the column `func` of its tasks. */
   readonly taskName: string;
-  /** The same function with `kwargs` in place of its last parameter. @throws TypeError for wrong options */
+  /** The same function with `kwargs` as its last argument. @throws TypeError for a wrong option */
   with(overrides: CallOptions & { kwargs: Last<All> }): TaskFunction<DropLast<All>, R, All>;
-  /** The same function with other options for its next calls. @throws TypeError for wrong options */
+  /**
+   * The same function with these options for the tasks that are enqueued with it.
+   * @throws TypeError for a wrong option
+   */
   with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R, All>;
 }
 
-/** A task that is not run here decides nothing here. */
+/** Retry policy and hooks belong to the process that runs the task. */
 const noDecisions = {
   backoff: undefined,
   retryOn: undefined,
@@ -47,13 +50,14 @@ const noDecisions = {
   onFailure: undefined,
 };
 
+/** A registered name with its function and options. */
 export interface TaskDefinition extends ReadTaskOptions {
   name: string;
-  /** Undefined for a `remoteTask`: it can be enqueued here, not run. */
+  /** Undefined for a `remoteTask`, which can be enqueued but not run here. */
   fn: ((...args: unknown[]) => unknown) | undefined;
 }
 
-/** What a function given to `enqueueTask` stands for. */
+/** The definition behind a function, and the options of `.with`. */
 interface Registration {
   definition: TaskDefinition;
   overrides: Partial<ReadCallOptions>;
@@ -64,8 +68,8 @@ const registrations = processGlobal("registrations", () => new WeakMap<object, R
 
 /**
  * Registers `fn` under `name`.
- * @returns a function that runs `fn` here and now, and that `enqueueTask` takes to run it later.
- * @throws TypeError when the name is taken by another function, or an option is wrong.
+ * @returns a function that runs `fn` when called, and that `enqueueTask` takes to run it later
+ * @throws TypeError when another function has the name, or for a wrong option
  */
 export function task<A extends unknown[], R>(
   name: string,
@@ -76,18 +80,21 @@ export function task<A extends unknown[], R>(
 }
 
 /**
- * Registers functions that are left unwrapped, by the names that they have in `functions`.
- * @throws TypeError when a name is taken by another function.
+ * Registers functions without wrapping them, each under its key in `functions`.
+ * @throws TypeError when another function has the name
  */
 export function registerTasks(functions: Readonly<Record<string, AnyFunction>>): void {
   for (const [name, fn] of Object.entries(functions)) {
     const definition = define(name, fn, undefined);
-    // A function that is a task already stays that task where it is enqueued; here it gets one more name to run by.
+    // A function that is registered already is still enqueued under its first name; this name only runs it.
     if (!registrations.has(fn)) registrations.set(fn, { definition, overrides: {} });
   }
 }
 
-/** Options for one call of a function that `registerTasks` registered. @throws UnregisteredFunctionError, TypeError */
+/**
+ * `.with` for a function that `registerTasks` registered.
+ * @throws UnregisteredFunctionError; TypeError for a wrong option
+ */
 export function withOptions<F extends AnyFunction>(
   fn: F,
   overrides: CallOptions & { kwargs: Last<Parameters<F>> },
@@ -101,7 +108,7 @@ export function withOptions(fn: AnyFunction, overrides: CallOptions): unknown {
 }
 
 /**
- * A task that another program runs: it can be enqueued by name, without its code.
+ * A task that another program runs. It can be enqueued by its name, without its code.
  * @example const resize = remoteTask<(path: string, width: number) => Promise<void>>("resize");
  */
 export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unknown>(
@@ -113,7 +120,7 @@ export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unkno
   return callable<Parameters<F>, ReturnType<F>>({ definition, overrides: {} });
 }
 
-/** @throws UnregisteredFunctionError; TypeError when it is not a function at all. */
+/** The registration of a function. @throws UnregisteredFunctionError; TypeError for a value that is not a function */
 export function registrationOf(fn: unknown): Registration {
   const found = typeof fn === "function" ? registrations.get(fn) : undefined;
   if (found) return found;
@@ -125,14 +132,14 @@ export function definitionNamed(name: string): TaskDefinition | undefined {
   return definitions.get(name);
 }
 
-/** The names of all functions that can run in this process. */
+/** The names of all functions that this process can run. */
 export function registeredNames(): string[] {
   return [...definitions.keys()];
 }
 
 /**
- * The arguments of a call: `kwargs`, when there are any, are the last parameter, after those that were left out.
- * `length` does not count parameters that have a default; then they follow the arguments that were given.
+ * The arguments of a call. Non-empty `kwargs` become the last argument; omitted arguments before it are `undefined`.
+ * `fn.length` does not count parameters with a default: with one, `kwargs` follow the given arguments.
  */
 export function callArguments(fn: { length: number }, args: readonly unknown[], kwargs: unknown): unknown[] {
   if (typeof kwargs !== "object" || kwargs === null || Object.keys(kwargs).length === 0) return [...args];

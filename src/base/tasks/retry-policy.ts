@@ -1,4 +1,7 @@
-/** Whether, and when, a failed task runs again. What the app's own functions throw here is reported, and the default counts. */
+/**
+ * Whether and when a failed task is retried. An error in the app's `retryOn` or `backoff` is reported, and the default
+ * applies.
+ */
 
 import { longestWait, milliseconds, moment } from "../options/durations.ts";
 import { defaultBackoff } from "./backoff.ts";
@@ -6,7 +9,7 @@ import type { TaskDefinition } from "./registry.ts";
 
 type Report = (error: unknown, where: string) => void;
 
-/** Whether this error is worth a retry, by the task's `retryOn`; without one, every error is. */
+/** Whether the task's `retryOn` accepts this error. Without `retryOn`, every error is worth a retry. */
 export function isWorthRetry({ name, retryOn }: TaskDefinition, error: unknown, report: Report): boolean {
   try {
     return retryOn?.(error) ?? true;
@@ -16,7 +19,7 @@ export function isWorthRetry({ name, retryOn }: TaskDefinition, error: unknown, 
   }
 }
 
-/** Milliseconds until the next attempt. @param retryCount 1 before the first retry */
+/** Milliseconds until the next attempt. `retryCount` is 1 before the first retry. */
 export function retryDelay(
   { name, backoff }: TaskDefinition,
   retryCount: number,

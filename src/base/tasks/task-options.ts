@@ -1,4 +1,4 @@
-/** The options of a task and of one call of it. */
+/** The options of a task and of one enqueue call: their types and validation. */
 
 import type { JsonObject, Task } from "../../task.ts";
 import { type Duration, longestWait, moment } from "../options/durations.ts";
@@ -16,31 +16,35 @@ import {
 
 // ---- one call of a task ----------------------------------------------------------------------
 
-/** Options of one call: `fn.with({...})` or `withOptions(fn, {...})`. */
+/** Options of one enqueue call: `fn.with({...})` or `withOptions(fn, {...})`. */
 export interface CallOptions {
-  /** Higher runs first. @default 5 */
+  /** Tasks with a higher priority run first. @default 5 */
   priority?: number;
-  /** @default "default" */
+  /** The queue of the task: workers run the tasks of the queues that they name. @default "default" */
   queueName?: string;
-  /** How often it is tried again after failing. @default 3 */
+  /** How many times a failed task is retried. @default 3 */
   maxRetries?: number;
-  /** Not before this moment. Excludes `delay`. */
+  /** The task does not run before this time. Excludes `delay`. */
   waitUntil?: Date;
-  /** Not before this much time has passed. Excludes `waitUntil`. */
+  /** The task does not run before this much time has passed. Excludes `waitUntil`. */
   delay?: Duration;
-  /** At most one unfinished task holds it. */
+  /** At most one unfinished task has this key; see `onDuplicate`. */
   uniqueKey?: string;
-  /** What an enqueue does whose `uniqueKey` is held: give the holder's id, or reject with `DBQ_DUPLICATE`. @default "return" */
+  /**
+   * What an enqueue does when an unfinished task has its `uniqueKey`: `"return"` returns that task's id, `"error"`
+   * rejects with `DBQ_DUPLICATE`.
+   * @default "return"
+   */
   onDuplicate?: "return" | "error";
-  /** Stored, and a filter of `listTasks`: what asked for this. */
+  /** The id of the request that caused the task. Stored, and a filter of `listTasks`. */
   requestId?: string;
-  /** Stored, and a filter of `listTasks`: whatever you like. */
+  /** Any JSON object of the app. Stored, and a filter of `listTasks`. */
   meta?: JsonObject;
-  /** How long one attempt may take. @default no limit */
+  /** How long one attempt may take; then its signal is aborted, and it fails. @default no limit */
   timeout?: Duration;
 }
 
-/** `CallOptions` as read: durations in milliseconds, moments too; `kwargs` and `meta` still as given. */
+/** Validated `CallOptions`: durations and times in milliseconds; `kwargs` and `meta` are not checked yet. */
 export interface ReadCallOptions {
   priority: number;
   queueName: string;
@@ -76,7 +80,10 @@ export function readCallOptions(given: unknown, owner: string): Partial<ReadCall
   return read;
 }
 
-/** Options under later ones. The two ways to say when exclude each other: the later word counts. */
+/**
+ * `options` overridden by `later`. `delay` and `waitUntil` exclude each other, so the later one removes the earlier
+ * one.
+ */
 export function overridden(
   options: Partial<ReadCallOptions>,
   later: Partial<ReadCallOptions>,
@@ -98,22 +105,26 @@ function refuseBothWaits(read: Partial<ReadCallOptions>, owner: string): void {
 // biome-ignore lint/suspicious/noExplicitAny: constructors of any arguments; nothing is called through this type.
 type ErrorClass = abstract new (...args: any[]) => unknown;
 
-/** Options of every call of a task, and what is decided when it runs. */
+/** Options of a task: defaults for its calls, and its retry policy and hooks. */
 export interface TaskOptions<R = unknown> extends CallOptions {
-  /** Keyword arguments: reach the function as its last parameter, when not empty. Most calls bring their own, by `.with`. */
+  /** Keyword arguments: the function's last argument, unless empty. Most calls set them with `.with`. */
   kwargs?: object;
-  /** When a failed attempt is followed by another. `retryCount` is 1 before the first retry. @default exponential with jitter, 1 s up to an hour */
+  /**
+   * The delay, or the time, of the next attempt after a failure. `retryCount` is 1 before the first retry.
+   * @default exponential with jitter, from 1 s to an hour (`defaultBackoff`)
+   */
   backoff?: (retryCount: number, error: unknown) => Duration | Date;
-  /** The errors that are worth a retry: classes, or a predicate. @default every error */
+  /** The errors after which the task is retried: error classes, or a predicate. @default every error */
   retryOn?: ErrorClass | readonly ErrorClass[] | ((error: unknown) => boolean);
-  /** Runs before each attempt. A hook that throws is reported and changes nothing; so is one that takes over 30 s. */
+  /** Called before each attempt. A hook that throws, or takes over 30 s, is reported and changes nothing. */
   beforeRun?: (task: Task<R>) => unknown;
-  /** Runs after an attempt that returned, just before its result is stored. */
+  /** Called after an attempt whose function returned, before the result is stored. */
   onSuccess?: (task: Task<R>, result: R) => unknown;
-  /** Runs after each failed attempt. `task.status` tells whether it will run again (`scheduled`) or not (`failed`). */
+  /** Called after each failed attempt. `task.status` is `scheduled` if the task will be retried, else `failed`. */
   onFailure?: (task: Task<R>, error: unknown) => unknown;
 }
 
+/** Validated `TaskOptions`. */
 export interface ReadTaskOptions {
   call: Partial<ReadCallOptions>;
   backoff: ((retryCount: number, error: unknown) => Duration | Date) | undefined;
@@ -151,7 +162,7 @@ function readRetryOn(value: unknown, name: string): ((error: unknown) => boolean
   return (error) => list.some((errorClass) => error instanceof errorClass);
 }
 
-/** `Error`, what extends it, and whatever is written as a class: other functions are predicates. */
+/** Whether a function is a class: `Error`, a subclass of it, or one written with `class`. Others are predicates. */
 function isClass(value: unknown): value is ErrorClass {
   if (typeof value !== "function") return false;
   const isError = value === Error || value.prototype instanceof Error;

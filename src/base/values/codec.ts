@@ -1,8 +1,8 @@
 /**
- * Values to JSON text and back, the same for each database.
+ * Encodes values as JSON text and decodes them, the same way for each database.
  *
- * What JSON would lose or bend is refused with its path. The text is built by the walk that checks it,
- * so that what was checked is what is written: a getter is read once.
+ * A value that JSON would lose or change is refused with its path. One walk checks the value and builds the text, so
+ * that each getter is read once and the checked value is the written one.
  */
 
 import { types } from "node:util";
@@ -10,10 +10,10 @@ import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "..
 import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 
-/** Deeper values are refused: a stack is finite, in other readers of the row too. */
+/** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
 const maxDepth = 100;
 
-/** The arguments as a JSON array; trailing `undefined` is left out. @throws NotSerializableError */
+/** The arguments as a JSON array without trailing `undefined`. @throws NotSerializableError */
 export function encodeArgs(args: readonly unknown[]): string {
   let length = args.length;
   while (length > 0 && args[length - 1] === undefined) length -= 1;
@@ -24,12 +24,18 @@ export function encodeArgs(args: readonly unknown[]): string {
   return `${text}]`;
 }
 
-/** A value as JSON; `undefined` for `undefined`. `name` begins the path in an error. @throws NotSerializableError */
+/**
+ * A value as JSON; `undefined` for `undefined`. `name` is the start of the path in an error.
+ * @throws NotSerializableError
+ */
 export function encode(value: unknown, name: string): string | undefined {
   return value === undefined ? undefined : new Writer(name).write(value);
 }
 
-/** A plain object as JSON. @throws NotSerializableError, also when it is not a plain object. */
+/**
+ * A plain object as JSON; `{}` for `undefined`.
+ * @throws NotSerializableError, also for a value that is not a plain object
+ */
 export function encodeObject(value: unknown, name: string): string {
   if (value === undefined) return "{}";
   if (typeof value !== "object" || value === null || !isPlain(value)) {
@@ -38,11 +44,11 @@ export function encodeObject(value: unknown, name: string): string {
   return new Writer(name).write(value);
 }
 
-/** @throws PayloadTooLargeError when the texts together take more than `limit` bytes of UTF-8. */
+/** @throws PayloadTooLargeError when the texts take more than `limit` bytes of UTF-8 together */
 export function checkSize(what: string, limit: number, ...texts: readonly string[]): void {
   let length = 0;
   for (const text of texts) length += text.length;
-  // UTF-8 takes at most 3 bytes for a UTF-16 unit: short texts need no counting.
+  // A UTF-16 unit takes at most 3 bytes in UTF-8, so short texts need no count.
   if (length * 3 <= limit) return;
   let size = 0;
   for (const text of texts) size += Buffer.byteLength(text);
@@ -76,33 +82,38 @@ export function decode(text: string, column: string): unknown {
   } catch (error) {
     throw new TaskCorruptError(column, (error as Error).message);
   }
-  if (mayBend.test(text)) refuseBent(text, column);
+  if (mayChange.test(text)) refuseChangedNumbers(text, column);
   return value;
 }
 
-/** What no number is without: so many digits, or so large an exponent. */
-const mayBend = /\d{16}|[eE]\+?\d{3}/;
+/** A number that JavaScript may change has at least 16 digits in a row, or an exponent of at least three digits. */
+const mayChange = /\d{16}|[eE]\+?\d{3}/;
 
-/** The strings of a JSON text, which are passed over, and its numbers. */
+/** The strings of a JSON text, so that digits in them are skipped, and its numbers. */
 const stringsAndNumbers = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
-/** Other programs write rows too: an id of 64 bits would be read as another id. @throws TaskCorruptError */
-function refuseBent(text: string, column: string): void {
+/**
+ * Refuses numbers that JavaScript would change: another program may have written a 64-bit id.
+ * @throws TaskCorruptError
+ */
+function refuseChangedNumbers(text: string, column: string): void {
   for (const [token] of text.matchAll(stringsAndNumbers)) {
-    if (token.startsWith('"') || isNumber(token)) continue;
+    if (token.startsWith('"') || isExact(token)) continue;
     throw new TaskCorruptError(column, `JavaScript has no number ${token}: write it as a string`);
   }
 }
 
-/** Whether it is read as the number that it says; that of a fraction is the nearest one, as everywhere. */
-function isNumber(token: string): boolean {
+/**
+ * Whether JavaScript reads the token as the same number. A fraction is read as the nearest double, as in any language.
+ */
+function isExact(token: string): boolean {
   const value = Number(token);
   if (!Number.isFinite(value)) return false;
-  // 2^63 is written as 9223372036854776000, the shortest text that is read as it.
+  // JavaScript writes 2^63 as 9223372036854776000, the shortest text that is read as the same number.
   return !/^-?\d+$/.test(token) || String(value) === token || BigInt(value) === BigInt(token);
 }
 
-/** One walk over one value. It remembers where it is: to find cycles, and to say where something is that it refuses. */
+/** Walks over one value and builds its JSON. Keeps the current path, to find cycles and for the path in an error. */
 class Writer {
   readonly #name: string;
   readonly #inside: object[] = [];
@@ -127,7 +138,7 @@ class Writer {
     }
   }
 
-  /** The value that is under this key of the one that it is inside of. */
+  /** Writes the value under this key of the current object or array. */
   item(key: string | number, value: unknown): string {
     this.#keys.push(key);
     const text = this.write(value);
@@ -153,7 +164,7 @@ class Writer {
     if (!isPlainArray(array)) return this.#refuseKind(array);
     let text = "[";
     for (let i = 0; i < array.length; i += 1) text += (i === 0 ? "" : ",") + this.item(i, array[i]);
-    // No hole can be left here (a hole reads as undefined); keys that are no index come last, and JSON would drop them.
+    // JSON would drop named properties; they come after the indexes. Holes are refused above: they read as undefined.
     const keys = Object.keys(array);
     const last = keys.at(-1);
     if (last !== undefined && !isIndex(last, array.length)) {
@@ -173,8 +184,8 @@ class Writer {
         text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.item(key, value)}`;
     }
     this.#refuseSymbols(object);
-    // A value that had its prototype replaced: what it is made of is not in its keys.
-    if (text === "" && hasSlots(object)) return this.#refuseKind(object);
+    // A Date or Map whose prototype was replaced looks plain, but its content is not in its keys.
+    if (text === "" && hasInternalSlots(object)) return this.#refuseKind(object);
     return `{${text}}`;
   }
 
@@ -197,20 +208,20 @@ class Writer {
   }
 
   #refuse(why: string): never {
-    throw new NotSerializableError(this.#name + this.#keys.map(step).join(""), why);
+    throw new NotSerializableError(this.#name + this.#keys.map(pathStep).join(""), why);
   }
 }
 
-/** Literals and `Object.create(null)`, of any realm; not the instances of a class, nor what inherits from another object. */
+/** Whether it is an object literal or `Object.create(null)`, of any realm; not an instance of a class. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === null || prototype === Object.prototype) return true;
-  // Another realm's Object.prototype, and not any other object that inherits from nothing.
+  // The Object.prototype of another realm, and no other object without a prototype.
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
 }
 
-/** Values of the language's own that are more than their keys. */
-function hasSlots(value: object): boolean {
+/** Whether it is a built-in whose content is in internal slots, not in its keys. */
+function hasInternalSlots(value: object): boolean {
   return (
     types.isDate(value) ||
     types.isMap(value) ||
@@ -225,7 +236,7 @@ function isIndex(key: string, length: number): boolean {
   return /^(0|[1-9]\d*)$/.test(key) && Number(key) < length;
 }
 
-/** An array of any realm, not of a subclass: its prototype is itself an array, as Array.prototype alone is. */
+/** Whether it is an array of any realm, and not of a subclass: only Array.prototype is itself an array. */
 function isPlainArray(value: unknown[]): boolean {
   return Array.isArray(Object.getPrototypeOf(value));
 }
@@ -239,8 +250,8 @@ function describe(value: unknown): string {
   return !types.isProxy(value) && Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
 }
 
-/** One step of a path. */
-function step(key: string | number): string {
+/** One pathStep of the path in an error: `[1]`, `.name` or `["odd name"]`. */
+function pathStep(key: string | number): string {
   if (typeof key === "number") return `[${key}]`;
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

@@ -1,4 +1,4 @@
-/** Records as users see them: decoded, with dates. */
+/** Turns the records of a store into the public types: decoded JSON, times as `Date`. */
 
 import type { StoredAttempt } from "../../store.ts";
 import type { Attempt, JsonObject, Task, TaskError, TaskId, TaskRecord } from "../../task.ts";
@@ -41,7 +41,7 @@ function dateOrNull(time: number | null): Date | null {
   return time === null ? null : new Date(time);
 }
 
-/** What somebody else corrupted is shown as it is, and hides nothing else. */
+/** The raw text if it cannot be read: a corrupt column must not hide the rest of the row. */
 function readable(text: string, read: (text: string) => unknown): unknown {
   try {
     return read(text);

@@ -1,14 +1,14 @@
-/** What a handler threw, made safe to keep: it may be anything, and reading it may throw again. */
+/** Describes a thrown value for storage. It may be any value, and reading its properties may throw again. */
 import { inspect, types } from "node:util";
 import type { AttemptRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskError } from "../../task.ts";
 import { storable } from "./storable.ts";
 
-/** Characters kept; the rest is said to have been cut. */
+/** Characters that are stored; the text then says how many more there were. */
 const longestMessage = 10_000;
 const longestStack = 20_000;
 
-/** A description of any thrown value. Never throws. */
+/** A description of any thrown value, cut to a storable length. Never throws. */
 export function describeThrown(thrown: unknown): TaskError {
   if (!isError(thrown)) return { name: "Thrown", message: cut(shown(thrown), longestMessage) };
   const stack = stringOr(() => thrown.stack, undefined);
@@ -47,7 +47,7 @@ function stringOr<T>(read: () => unknown, otherwise: T): string | T {
 function shown(value: unknown): string {
   if (typeof value === "string") return value;
   try {
-    // No code of the value's own is called but for its name: no getters, no custom inspection.
+    // Without getters and custom inspection, only the name of its class calls code of the value.
     return inspect(value, {
       depth: 2,
       customInspect: false,
@@ -64,12 +64,12 @@ function cut(text: string, longest: number): string {
   return kept === text ? text : `${kept}… (${text.length - kept.length} more characters)`;
 }
 
-/** At most so many UTF-16 units, and no half of a pair at the end. */
+/** The first `longest` UTF-16 units of a text, without half of a surrogate pair at the end. */
 export function beginning(text: string, longest: number): string {
   return text.length <= longest ? text : text.slice(0, longest).replace(/[\ud800-\udbff]$/, "");
 }
 
-/** What the task's row and the attempt's row keep of it. */
+/** The error as the task's row and the attempt's row store it. */
 export function failureOf(
   outcome: AttemptOutcome,
   described: TaskError,
@@ -80,7 +80,7 @@ export function failureOf(
   return { error: JSON.stringify(described), attempt };
 }
 
-/** `instanceof` that no thrown proxy can make throw. */
+/** `instanceof` that does not throw, even for a proxy. */
 export function isA<T>(value: unknown, errorClass: abstract new (...args: never[]) => T): value is T {
   try {
     return value instanceof errorClass;
