@@ -76,7 +76,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "ClaimCursors.may",
     find: "(this.#wasFull || this.#isCostly) && since < pause",
     replace: "(this.#wasFull || this.#isCostly)",
-    caughtBy: ofHeads("four times a second all is looked at"),
+    caughtBy: ofHeads("a full scan runs four times a second"),
   },
   {
     name: "too-little-from-the-heads-is-all-there-is",
@@ -84,7 +84,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "ClaimCursors.note",
     find: "return fromHeads && !full && !this.#isCostly;",
     replace: "return false;",
-    caughtBy: ofHeads("from the heads, too little means another look at all"),
+    caughtBy: ofHeads("a scan from the cursor that finds too little is followed by a full scan"),
   },
   {
     name: "urgent-tasks-behind-the-head",
@@ -103,7 +103,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "ClaimCursors.#move",
     find: "!known || back || isLater(head, known)",
     replace: "!known || isLater(head, known)",
-    caughtBy: ofHeads("a look at all that was cut short leaves what comes next behind its own last claim"),
+    caughtBy: ofHeads("a full scan that was cut short sets the cursor to its own last claim"),
   },
   {
     name: "ahead-again-after-waiting-too-long",
@@ -140,7 +140,7 @@ export const aheadFaults: readonly Mutant[] = [
     replace: 'headsOf("")',
     caughtBy: {
       file: "test/stores/postgres/settle-and-claim.test.ts",
-      test: "a turn on Postgres > looks for one queue's tasks, however often and long it looks for another's",
+      test: "settle and claim on Postgres > looks for tasks of one queue at its own rate, however slow scans for another queue are",
     },
   },
   {
@@ -149,7 +149,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "ClaimCursors.note",
     find: "if (!leaves) this.#move(last, full && !fromHeads); else if (!fromHeads) this.#heads.clear();",
     replace: "if (!leaves) this.#move(last, full && !fromHeads);",
-    caughtBy: ofHeads("what was found and not claimed comes next, wherever the heads were"),
+    caughtBy: ofHeads("tasks that were found and not claimed come next, wherever the cursor was"),
   },
   {
     name: "waiting-for-a-slot-and-lost",
@@ -170,7 +170,7 @@ export const aheadFaults: readonly Mutant[] = [
     replace: "last.claimed.length === 0 && last.more",
     caughtBy: {
       file: "test/stores/sql/settle-and-claim.test.ts",
-      test: "one whose worker is gone says so, and looks no further",
+      test: "a call whose worker is gone says so, and does not scan again",
     },
   },
 ];

@@ -72,7 +72,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: `${unfenced}$set, still("scheduled"))`,
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
-      test: "a due task that was put off anew meanwhile is not promoted",
+      test: "a due task that was delayed again meanwhile is not promoted",
     },
   },
   {
@@ -83,7 +83,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: `${unfenced}$$$args)`,
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
-      test: "a retry of a task that moved meanwhile looks again, and leaves it where it now runs",
+      test: "a retry of a task that started meanwhile reads it again and leaves it running",
     },
   },
   {
@@ -94,7 +94,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: 'yield* finish(task, "cancelled", null, error);',
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
-      test: "a cancel of a task that moved meanwhile looks again, and cancels it as it now is",
+      test: "a cancel of a task that changed meanwhile reads it again and cancels it",
     },
   },
   {
@@ -105,7 +105,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: "round < 1",
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
-      test: "an insert whose key somebody took meanwhile gives the id of who has it",
+      test: "an insert whose key was taken meanwhile returns the holder's id",
     },
   },
   {

@@ -15,7 +15,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "ServerPool.#giveBack",
     find: "usable && !connection.broken",
     replace: "!connection.broken",
-    caughtBy: ofPool("a shared connection > is ended at once after what spoilt it, and never used again"),
+    caughtBy: ofPool("a pooled connection > is destroyed after an error that spoils it, and not reused"),
   },
   {
     name: "connection-that-broke-while-idle-is-used",
@@ -23,9 +23,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "ServerPool.#free",
     find: "if (idle && !idle.broken) return idle;",
     replace: "if (idle) return idle;",
-    caughtBy: ofPool(
-      "a shared connection > that broke while somebody used it, or nobody did, is not used again",
-    ),
+    caughtBy: ofPool("a pooled connection > is not reused when it broke, in use or idle"),
   },
   {
     name: "more-connections-than-were-said",
@@ -33,7 +31,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "ServerPool.#free",
     find: "this.#open < this.#size",
     replace: "this.#open < Number.POSITIVE_INFINITY",
-    caughtBy: ofPool("a shared connection > is waited for when there are as many as were said"),
+    caughtBy: ofPool("a pooled connection > is waited for when all are in use"),
   },
   {
     name: "refused-connection-keeps-its-place",
@@ -41,7 +39,9 @@ export const connectionFaults: readonly Mutant[] = [
     in: "ServerPool.#free",
     find: "this.#open -= 1; this.#waiting.shift()?.(); throw error;",
     replace: "this.#waiting.shift()?.(); throw error;",
-    caughtBy: ofPool("a shared connection > that could not be made takes nobody's place"),
+    caughtBy: ofPool(
+      "a pooled connection > a refused connection does not count towards the size of the pool",
+    ),
     hangs: true,
   },
   {
@@ -50,9 +50,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "ServerPool.#giveBack",
     find: "connection.hold(false);",
     replace: "",
-    caughtBy: ofPool(
-      "a shared connection > is used again, and keeps the process alive only while it is used",
-    ),
+    caughtBy: ofPool("a pooled connection > is reused, and keeps the process alive only while it is in use"),
   },
   {
     name: "hosts-are-not-tried-in-turn",
@@ -61,7 +59,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "for (const host of this.#hosts.inOrder) $body;",
     replace: "for (const host of this.#hosts.inOrder.slice(0, 1)) $body;",
     caughtBy: ofPool(
-      "of several hosts > the first that answers is taken, and is the first to be tried from then on",
+      "with several hosts > the first host that answers is used, and is tried first from then on",
     ),
   },
   {
@@ -70,7 +68,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "ServerPool.#giveBack",
     find: "if (host && !this.#closed) this.#hosts.avoid(host);",
     replace: "",
-    caughtBy: ofPool("of several hosts > the one whose connection broke is tried last"),
+    caughtBy: ofPool("with several hosts > the host of a broken connection is tried last"),
   },
   {
     name: "host-that-broke-is-avoided-twice",
@@ -78,9 +76,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "Hosts.avoid",
     find: "this.#all[this.#preferred] !== host",
     replace: "!this.#all.includes(host)",
-    caughtBy: ofPool(
-      "of several hosts > one is not tried first again because several of its connections broke",
-    ),
+    caughtBy: ofPool("with several hosts > several broken connections of one host move it back once"),
   },
   {
     name: "password-is-shown",
@@ -96,9 +92,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "readServerUrl.hosts",
     find: '(hosts || parameters.host || "") .split(",")',
     replace: '[hosts || parameters.host || ""]',
-    caughtBy: ofUrl(
-      "a URL > may name several hosts, in their order, each with a port of its own or the usual one",
-    ),
+    caughtBy: ofUrl("a URL > may name several hosts in order, each with a port or the default one"),
   },
 
   // ---- sessions ------------------------------------------------------------------------------
@@ -109,7 +103,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "Number((await ask(lock)).rows[0]?.[0]) !== 1",
     replace: 'lock.text === ""',
     caughtBy: ofSessions(
-      "a worker's session on Postgres > is seen to live from the first beat on, and to have ended when it has",
+      "a worker's session on Postgres > shows as alive from the first heartbeat to its end",
     ),
   },
   {
@@ -119,7 +113,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "connection = undefined; void broken?.end();",
     replace: "void broken?.end();",
     caughtBy: ofSessions(
-      "a worker's session on Postgres > that is ended from outside is made anew, however seldom it beats",
+      "a worker's session on Postgres > is opened again when it was terminated, also between rare heartbeats",
     ),
   },
   {
@@ -129,7 +123,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "() => soon(firstRetry)",
     replace: "() => undefined",
     caughtBy: ofSessions(
-      "a worker's session on Postgres > that is ended from outside is made anew, however seldom it beats",
+      "a worker's session on Postgres > is opened again when it was terminated, also between rare heartbeats",
     ),
   },
   {
@@ -139,7 +133,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "`beat = beat + 1 where id`",
     replace: "`beat = beat + 1, session = null where id`",
     caughtBy: ofSessions(
-      "a worker's session on Postgres > is none that others share: a beat from there leaves it as it is",
+      "a worker's session on Postgres > is not ended by a heartbeat on another connection",
     ),
   },
   {
@@ -149,7 +143,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "ops.beatWithoutSession(workerId)",
     replace: "ops.beat(workerId)",
     caughtBy: ofSessions(
-      "a worker's session on Postgres > is none of a worker that beats on the app's connections: its beats alone tell",
+      "a worker's session on Postgres > is not used by a worker whose heartbeats go over the app's connections",
     ),
   },
   {
@@ -189,7 +183,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: 'if (returned && failureOf(error) === "lost") return runner.toDatabaseError(error, true);',
     replace: "",
     caughtBy: inFile("stores/postgres/answers")(
-      "without an answer of Postgres > an app's transaction that has returned says that nobody knows",
+      "a lost answer of Postgres > a commit of an app's transaction without an answer fails with an unknown outcome",
     ),
   },
   {
@@ -199,7 +193,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;",
     replace: "",
     caughtBy: inFile("stores/server/run")(
-      "what may have happened > is not said to have failed when the next try is refused",
+      "an operation that may have happened > has an unknown outcome when the next try is refused",
     ),
   },
   {
@@ -209,7 +203,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "if (this.#isTrusted(connection) || (await connection.answers())) return connection;",
     replace: "return connection;",
     caughtBy: inFile("stores/server/pool")(
-      "a connection that nobody has used for a while > is ended when it gives none, and so are those that are as old: another one is made",
+      "an idle connection > is destroyed with the equally old ones when it does not answer, and a new one is made",
     ),
   },
   {
@@ -218,9 +212,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "connectMysql",
     find: "destroy(); throw error;",
     replace: "throw error;",
-    caughtBy: inFile("stores/server/refused")(
-      "a setting that MySQL refuses > ends the connection that it was for",
-    ),
+    caughtBy: inFile("stores/server/refused")("a connection whose settings MySQL refuses > is closed"),
   },
   {
     name: "name-of-a-host-is-asked-for-once",
@@ -229,7 +221,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "/^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/",
     replace: "/^08|^57P0|^E[A-Z]+$|^CONNECTION_(CLOSED|DESTROYED)$/",
     caughtBy: inFile("stores/server/refused")(
-      "a name of a host of 'Postgres' > that cannot be resolved for a moment is looked for again",
+      "a host name of 'Postgres' > is looked up again when it could not be resolved for a moment",
     ),
   },
   {
@@ -247,7 +239,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "verifyIdentity: verify",
     replace: "verifyIdentity: false",
     caughtBy: inFile("stores/server/pools")(
-      "on MySQL > sslmode=verify-full asks for a known authority and for the host's own name: true",
+      "on MySQL > sslmode=verify-full checks the authority and the host's name: true",
     ),
   },
   {
@@ -257,7 +249,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "return new Client(options).connectionParameters;",
     replace: 'return { user: "postgres", database: "postgres", host: "127.0.0.1", port: 5432, ...options };',
     caughtBy: inFile("stores/server/pools")(
-      "a pool of pg > leads where the environment says, in what it leaves open",
+      "a pool of pg > takes from the environment what its settings leave open",
     ),
   },
   {
@@ -268,7 +260,7 @@ export const connectionFaults: readonly Mutant[] = [
     replace:
       'const settings = useOf(options) === "own" ? driver.settingsOf(client, "own") : undefined; if (useOf(options) === "pooled") driver = { ...driver, isOne: () => false };',
     caughtBy: inFile("stores/server/app-connections")(
-      "on Postgres, without sessions > what is enqueued is no part of what the app does on its one connection",
+      "on Postgres, without sessions > an enqueue is not part of a transaction on the app's one connection",
     ),
   },
   {

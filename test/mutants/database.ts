@@ -17,7 +17,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "this.#transaction.deferred",
     caughtBy: {
       file: "test/stores/sqlite/connection.test.ts",
-      test: "a write begins with the write lock, before its first statement",
+      test: "a write takes the write lock before its first statement",
     },
   },
   {
@@ -28,7 +28,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "const result = this.#transaction.deferred(op);",
     caughtBy: {
       file: "test/stores/sqlite/connection.test.ts",
-      test: "a transaction inside of an operation begins with the write lock, before its first statement",
+      test: "a transaction inside an operation takes the write lock before its first statement",
     },
   },
   {
@@ -72,7 +72,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "apply(client)",
     caughtBy: {
       file: "test/stores/sqlite/migrate-locked.test.ts",
-      test: "nobody else can write between the statements of a migration",
+      test: "no other connection can write between the statements of a migration",
     },
   },
   {
@@ -160,7 +160,10 @@ export const databaseFaults: readonly Mutant[] = [
     in: "SqliteWatch.#look",
     find: "if (changed) for (const listener of [...this.#listeners]) listener();",
     replace: "",
-    caughtBy: { file: "test/stores/sqlite/watch.test.ts", test: "a commit of another connection is told" },
+    caughtBy: {
+      file: "test/stores/sqlite/watch.test.ts",
+      test: "a commit of another connection is reported",
+    },
   },
   {
     name: "commits-are-not-nudged",
@@ -170,7 +173,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/stores/sqlite/touch.test.ts",
-      test: "of what a store does, what others may wait for nudges, and what changes nothing does not",
+      test: "operations that others may wait for touch the file, and operations without a change do not",
     },
   },
   {
@@ -181,7 +184,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "busy ? retryAfter.busy : every",
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
-      test: "a beat that failed is made soon, however seldom it beats",
+      test: "a failed heartbeat is repeated soon, also between rare heartbeats",
     },
   },
   {
@@ -192,7 +195,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "open.file === undefined",
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
-      test: "in a file that was moved it does not beat, and goes on when it is back",
+      test: "no heartbeat is written to a file that was moved, and they continue when it is back",
     },
   },
 ];

@@ -30,7 +30,7 @@ export const dialectFaults: readonly Mutant[] = [
     replace: "new Set([0]).has",
     caughtBy: {
       file: "test/stores/mysql/migration.full.test.ts",
-      test: "a migration that was cut off is gone on with",
+      test: "an interrupted migration continues with its next statement",
     },
   },
   // ---- Postgres ------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "apart: d.spreads",
     replace: "apart: false",
     caughtBy: ofTurns(
-      "a worker that locks nothing > settles before it waits for one who claims the same, and so is never waited for by him",
+      "a worker that claims without locks > settles before it waits for a lock of another claim, so the other never waits for it",
     ),
   },
   {
@@ -68,7 +68,7 @@ export const dialectFaults: readonly Mutant[] = [
     replace: "throw failure;",
     caughtBy: {
       file: "test/stores/sql/settle-and-claim.test.ts",
-      test: "one that settles and claims apart tells what was settled, and what the claim failed with",
+      test: "a call that settles and claims in two statements returns what it settled, with the failure of the claim",
     },
   },
   {
@@ -78,7 +78,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: 'generationId: itemOf("generationId")',
     replace: 'generationId: sql.raw("generation_id")',
     caughtBy: ofTurns(
-      "a turn on Postgres > settles nothing of a generation that is not held, and claims all the same",
+      "settle and claim on Postgres > settles nothing of a stale generation, and claims nevertheless",
     ),
   },
   {
@@ -87,7 +87,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "oneStatementOperations.turn",
     find: "ids.size === outcomes.length",
     replace: "completed.length === outcomes.length && ids.size > -1",
-    caughtBy: ofTurns("a turn on Postgres > accepts the first of two outcomes of one task"),
+    caughtBy: ofTurns("settle and claim on Postgres > accepts the first of two outcomes of one task"),
   },
   {
     name: "turn-in-one-waits-for-locks",
@@ -95,7 +95,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "settleAndClaimStatement",
     find: "`for update skip locked`",
     replace: "`for update`",
-    caughtBy: ofTurns("a turn on Postgres > passes over what another transaction holds"),
+    caughtBy: ofTurns("settle and claim on Postgres > skips tasks that another transaction has locked"),
     hangs: true,
   },
   {
@@ -104,7 +104,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "asClaimed.generationId",
     find: "generationId: record.generationId - 1",
     replace: "generationId: record.generationId - 2",
-    caughtBy: ofTurns("a turn on Postgres > gives what it claimed as the row says that it is"),
+    caughtBy: ofTurns("settle and claim on Postgres > returns the claimed tasks as they are stored"),
   },
   {
     name: "turn-in-one-of-an-unregistered-worker",
@@ -122,7 +122,9 @@ export const dialectFaults: readonly Mutant[] = [
     in: "settleAndClaimStatement",
     find: "`and exists (select 1 from seen) ${d.shared})`",
     replace: "`and exists (select 1 from seen))`",
-    caughtBy: ofTurns("a turn on Postgres > claims nothing for a worker that is being declared dead"),
+    caughtBy: ofTurns(
+      "settle and claim on Postgres > claims nothing for a worker whose rescue is committing",
+    ),
   },
   {
     name: "settled-turn-is-not-told",
@@ -130,7 +132,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "oneStatementOperations.inOne",
     find: "if (completed.length > 0) yield* notifyChange();",
     replace: "",
-    caughtBy: ofSessions("others on Postgres > are told of what is enqueued, settled and cancelled"),
+    caughtBy: ofSessions("notifications on Postgres > enqueue, settle and cancel send a notification"),
   },
   {
     name: "spread-is-never-widened",
@@ -139,7 +141,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "return Math.min(spread * 4, widestSpread);",
     replace: "return spread;",
     caughtBy: ofTurns(
-      "a worker that locks nothing > looks at any of more when others were quicker, and in order again when they are not",
+      "a worker that claims without locks > picks from more tasks after it lost a race, and in order again when it wins",
     ),
   },
   {
@@ -149,7 +151,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "Math.max(1, spread / 2)",
     replace: "Math.max(1, spread)",
     caughtBy: ofTurns(
-      "a worker that locks nothing > looks at any of more when others were quicker, and in order again when they are not",
+      "a worker that claims without locks > picks from more tasks after it lost a race, and in order again when it wins",
     ),
   },
   {
@@ -159,7 +161,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: 'now: () => sql.raw("statement_timestamp()")',
     replace: 'now: () => sql.raw("now()")',
     caughtBy: inFile("stores/postgres/store")(
-      "a store on Postgres > counts the time from the statement on, and not from the app's transaction",
+      "a store on Postgres > delays count from the statement, not from the beginning of the app's transaction",
     ),
   },
   {
@@ -177,7 +179,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: '"on conflict do nothing"',
     replace: '""',
     caughtBy: inFile("stores/postgres/store")(
-      "a store on Postgres > leaves an app's transaction usable whose key somebody else takes at the same moment",
+      "a store on Postgres > an app's transaction stays usable when another connection takes its unique key at the same moment",
     ),
   },
   {
@@ -209,7 +211,7 @@ export const dialectFaults: readonly Mutant[] = [
     replace: 'sql.raw("0::bigint")',
     caughtBy: {
       file: "test/stores/postgres/own-ids.test.ts",
-      test: "a row that brings its own id > is claimed, whatever the id: -7",
+      test: "a row with an explicit id > is claimed, also with id -7",
     },
   },
   {
@@ -219,7 +221,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: '"40P01"',
     replace: "",
     caughtBy: inFile("stores/postgres/answers")(
-      "a deadlock on Postgres > is tried again, and nobody hears of it",
+      "a deadlock on Postgres > the operation is retried, without an error",
     ),
   },
   {
@@ -236,7 +238,9 @@ export const dialectFaults: readonly Mutant[] = [
     in: "PostgresListener.#listenLater",
     find: "void this.#listen()",
     replace: "undefined",
-    caughtBy: ofSessions("others on Postgres > are heard again when the session that listened was ended"),
+    caughtBy: ofSessions(
+      "notifications on Postgres > arrive again after the listening session was terminated",
+    ),
   },
 
   // ---- MySQL and MariaDB ---------------------------------------------------------------------
@@ -246,7 +250,9 @@ export const dialectFaults: readonly Mutant[] = [
     in: "statements.lock",
     find: "d.skipLocked",
     replace: "d.locked",
-    caughtBy: ofMysql("a store on MySQL > of many tasks > claims what no other transaction holds"),
+    caughtBy: ofMysql(
+      "a store on MySQL > of many tasks > a claim skips tasks that another transaction has locked",
+    ),
     hangs: true,
   },
   {
@@ -255,7 +261,9 @@ export const dialectFaults: readonly Mutant[] = [
     in: "generations",
     find: "`straight_join dbq_tasks force index (primary) on id = value for update`",
     replace: "`join dbq_tasks on id = value for update`",
-    caughtBy: ofMysql("a store on MySQL > of few tasks > claims what no other transaction holds"),
+    caughtBy: ofMysql(
+      "a store on MySQL > of few tasks > a claim skips tasks that another transaction has locked",
+    ),
     hangs: true,
   },
   {
@@ -264,7 +272,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "statements.worker",
     find: "`where id = ${p.workerId} ${d.shared}`",
     replace: "`where id = ${p.workerId}`",
-    caughtBy: ofMysql("a store on MySQL > claims nothing for a worker that is being declared dead"),
+    caughtBy: ofMysql("a store on MySQL > a claim returns nothing when a rescue has locked the worker's row"),
   },
   {
     name: "ids-of-thousands-in-the-wrong-order",
@@ -298,7 +306,7 @@ export const dialectFaults: readonly Mutant[] = [
     replace: "for (const some of [there]) $body;",
     caughtBy: {
       file: "test/stores/mysql/limits.full.test.ts",
-      test: "on MySQL > results that are small enough by themselves are settled together: letters",
+      test: "limits of MySQL > results are settled together although they exceed a packet: letters",
     },
   },
   {
@@ -317,7 +325,7 @@ export const dialectFaults: readonly Mutant[] = [
     in: "passing",
     find: "new Set([1213, 1020, 1040, 1203, 3572])",
     replace: "new Set([1020, 1040, 1203, 3572])",
-    caughtBy: ofMysql("a store on MySQL > tries again after a deadlock, and nobody hears of it"),
+    caughtBy: ofMysql("a store on MySQL > an operation is retried after a deadlock, without an error"),
   },
   {
     name: "session-of-mysql-is-never-seen",
@@ -325,7 +333,9 @@ export const dialectFaults: readonly Mutant[] = [
     in: "base.sessionLives",
     find: '"case when session is null then null else is_used_lock(session) is not null end"',
     replace: '"case when session is null then null else 1 end"',
-    caughtBy: ofMysql("a store on MySQL > sees a worker's session live from its first beat on, and end"),
+    caughtBy: ofMysql(
+      "a store on MySQL > a worker's session shows as alive from its first heartbeat to its end",
+    ),
   },
   {
     name: "ended-transaction-of-mysql-is-accepted",

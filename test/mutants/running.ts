@@ -245,7 +245,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/stores/sql/settle-and-claim.test.ts",
-      test: "one that has settled something tells at once, whatever would become of the next look",
+      test: "a call that has settled something returns at once, whatever the next scan would do",
     },
   },
   {

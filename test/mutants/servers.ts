@@ -22,7 +22,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "transacted",
     find: 'await asked.query("rollback", []).catch(() => undefined);',
     replace: "",
-    caughtBy: ofRun("a transaction > that fails is rolled back, and throws what failed"),
+    caughtBy: ofRun("a transaction > is rolled back when it fails, and throws the failure"),
   },
   {
     name: "unknown-outcome-is-repeated",
@@ -31,7 +31,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "lost && !twice && execution?.undecided",
     replace: "lost && !twice && execution === undefined",
     caughtBy: ofAnswers(
-      "without an answer of Postgres > an enqueue without a key says that nobody knows, and is not made twice",
+      "a lost answer of Postgres > an enqueue without a unique key fails with an unknown outcome and is not repeated",
     ),
   },
   {
@@ -41,7 +41,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "this.undecided = true;",
     replace: "",
     caughtBy: ofRun(
-      "what may have happened > is not done again where that would matter: a commit without an answer",
+      "an operation that may have happened > is not repeated when a second run would matter: a commit without an answer",
     ),
   },
   {
@@ -51,7 +51,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "if (tries > 0 && (yield* areThere(ops, tasks, made))) return made;",
     replace: "",
     caughtBy: ofAnswers(
-      "without an answer of Postgres > an enqueue that must not be a duplicate is not told that it is one, by itself",
+      "a lost answer of Postgres > a repeated enqueue that must not be a duplicate is not refused because of its own task",
     ),
   },
   {
@@ -61,7 +61,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "twice: keyed === tasks.length",
     replace: "twice: keyed > tasks.length",
     caughtBy: ofAnswers(
-      "without an answer of Postgres > an enqueue whose keys tell is made again, and finds what it made",
+      "a lost answer of Postgres > an enqueue with a unique key is repeated and finds its own task",
     ),
   },
   {
@@ -70,7 +70,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "runTransaction",
     find: "return begun ? runner.toDatabaseError(error) : undefined;",
     replace: "return begun && error === undefined ? runner.toDatabaseError(error) : undefined;",
-    caughtBy: ofAnswers("without an answer of Postgres > an app's transaction is not run a second time"),
+    caughtBy: ofAnswers("a lost answer of Postgres > an app's transaction is not run a second time"),
   },
   {
     name: "registering-without-an-answer-fails",
@@ -78,7 +78,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "register",
     find: "if (!(error instanceof OutcomeUnknownError)) throw error;",
     replace: "if (error instanceof Error) throw error;",
-    caughtBy: ofAnswers("without an answer of Postgres > a worker that registers looks whether it has"),
+    caughtBy: ofAnswers("a lost answer of Postgres > register checks whether the worker's row was written"),
   },
   {
     name: "turn-without-an-answer-is-repeated",
@@ -87,7 +87,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "runner.run(op, settlingAndClaiming)",
     replace: "runner.run(op)",
     caughtBy: ofAnswers(
-      "without an answer of Postgres > a turn is not taken a second time: what it claimed would be forgotten",
+      "a lost answer of Postgres > a claim is not repeated, since its first result would be lost",
     ),
   },
   {
@@ -96,7 +96,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "ServerRunner.again",
     find: 'failure === "final"',
     replace: 'failure !== "lost"',
-    caughtBy: ofRun("what the server undid > (passing) is done again, and nobody hears of it"),
+    caughtBy: ofRun("a failed operation > (passing) is repeated, without an error"),
   },
   {
     name: "second-change-of-a-row-is-lost",
@@ -122,7 +122,9 @@ export const serverFaults: readonly Mutant[] = [
     in: "Execution.atomically",
     find: "if (!awaited) this.changed = false;",
     replace: "",
-    caughtBy: ofRun("others are told > neither of what was read, nor of what nobody can wait for"),
+    caughtBy: ofRun(
+      "other processes are notified > neither of reads, nor of changes that no process waits for",
+    ),
   },
   {
     name: "commits-are-not-told",
@@ -130,7 +132,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "ServerRunner.#committed",
     find: "if (changed || rewinds) this.notifier?.notify(rewinds);",
     replace: "",
-    caughtBy: ofRun("others are told > of what was changed, once, when it is committed"),
+    caughtBy: ofRun("other processes are notified > of changes, once, after the commit"),
   },
   {
     name: "inserts-that-tell-nothing-are-not-told",
@@ -139,7 +141,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "if (note === undefined) this.changed = true;",
     replace: "",
     caughtBy: ofRun(
-      "others are told > by the insert itself, unless they were told just now, or it is part of a transaction",
+      "other processes are notified > by an insert itself, unless a notification was just sent or it is part of a transaction",
     ),
   },
   {
@@ -149,7 +151,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "await kind.notifyInside?.(asked);",
     replace: "",
     caughtBy: ofSessions(
-      "others on Postgres > are told of what an app's transaction enqueues, when it commits",
+      "notifications on Postgres > a task in an app's transaction is notified when it commits",
     ),
   },
   {
@@ -169,7 +171,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "await kind.checkOpen(tx, asked);",
     replace: "",
     caughtBy: inFile("stores/postgres/store")(
-      "a store on Postgres > takes no transaction that had ended before it was first seen",
+      "a store on Postgres > within refuses a transaction that had ended before it was first used",
     ),
   },
   {
@@ -179,7 +181,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "apps.use",
     replace: "pool.use",
     caughtBy: inFile("stores/postgres/store")(
-      "a store on Postgres > does what it does beside a transaction that it has opened",
+      "a store on Postgres > operations work beside a transaction that the store has opened",
     ),
     hangs: true,
   },
@@ -190,7 +192,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "await asked.query(text.lock, []);",
     replace: "",
     caughtBy: inFile("stores/postgres/store")(
-      "a store on Postgres > waits with the tables for whoever is making them",
+      "a store on Postgres > open waits while another process migrates",
     ),
   },
   {
@@ -199,7 +201,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "storeOver.keepAlive",
     find: "thread === undefined",
     replace: "thread === undefined || every > 0",
-    caughtBy: ofSessions("a worker's session on Postgres > beats on while the event loop is blocked"),
+    caughtBy: ofSessions("a worker's session on Postgres > sends heartbeats while the event loop is blocked"),
   },
   {
     name: "key-of-a-task-that-has-ended",
@@ -208,7 +210,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "if (own.size === 0) return false;",
     replace: "if (own.size >= 0) return false;",
     caughtBy: ofRepeats(
-      "a commit of Postgres whose answer does not come > of an enqueue with a key whose task has ended by then: there is one task",
+      "a lost answer to a COMMIT on Postgres > an enqueue with a key whose task has completed meanwhile leaves one task",
     ),
   },
   {
@@ -218,7 +220,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "seen !== task.generationId",
     replace: "seen < 0",
     caughtBy: ofRepeats(
-      "a commit of Postgres whose answer does not come > of a retry whose task has ended again by then: it runs once more, not twice",
+      "a lost answer to a COMMIT on Postgres > a retry whose task has completed meanwhile runs once more, not twice",
     ),
   },
   {
@@ -227,7 +229,9 @@ export const serverFaults: readonly Mutant[] = [
     in: "steps.isOneInsert",
     find: "[...packets(tasks)].length === 1",
     replace: "tasks.length > 0",
-    caughtBy: inFile("stores/mysql/many-rows.full")("on MySQL > where one cannot be written, none is"),
+    caughtBy: inFile("stores/mysql/many-rows.full")(
+      "an insert of several statements on MySQL > writes nothing when one task cannot be written",
+    ),
   },
   {
     name: "own-begin-is-not-seen",
@@ -236,7 +240,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "await kind.hasBegun(asked)",
     replace: "false",
     caughtBy: inFile("stores/postgres/store")(
-      "a store on Postgres > is part of a transaction that the app has begun by itself",
+      "a store on Postgres > a write joins a transaction that the app has begun with BEGIN",
     ),
   },
   {
@@ -246,7 +250,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "params.session = `${session}:${sessions}`",
     replace: "params.session = session ?? `${session}:${sessions}`",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
-      "on MySQL > a heartbeat that was cut off beats again on another connection",
+      "on MySQL > a heartbeat that was cut off continues on another connection",
     ),
   },
   {
@@ -256,7 +260,7 @@ export const serverFaults: readonly Mutant[] = [
     find: "passOver();",
     replace: "",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
-      "on Postgres > a heartbeat goes to the next host when the first lets it in and cannot write",
+      "on Postgres > a heartbeat uses the next host when the first accepts it and cannot write",
     ),
   },
   {
@@ -265,9 +269,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "statements.heldByDead",
     find: "`${heldBy(p)} ${d.skipLocked}`",
     replace: "`${heldBy(p)} ${d.locked}`",
-    caughtBy: ofHeld(
-      "on Postgres, skip-locked > a dead worker's task that is held is passed over, and freed by a later look",
-    ),
+    caughtBy: ofHeld("on Postgres, skip-locked > a rescue skips a locked task, and a later one frees it"),
     hangs: true,
   },
   {
@@ -276,8 +278,6 @@ export const serverFaults: readonly Mutant[] = [
     in: "maintenanceOperations.rescue",
     find: "if (!(yield* holdsOthers(workerId, free))) yield* count(s.removeWorker, { workerId });",
     replace: "yield* count(s.removeWorker, { workerId });",
-    caughtBy: ofHeld(
-      "on Postgres, skip-locked > a dead worker's task that is held is passed over, and freed by a later look",
-    ),
+    caughtBy: ofHeld("on Postgres, skip-locked > a rescue skips a locked task, and a later one frees it"),
   },
 ];

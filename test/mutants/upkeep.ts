@@ -11,11 +11,11 @@ const workers = (test: string) => onFile(`workers: register, rescue, unregister 
 const sweeps = (test: string) => ({ file: "test/worker/sweep.test.ts", test });
 const onPostgres = (test: string) => ({
   file: "test/stores/postgres/rescue.test.ts",
-  test: `on Postgres > ${test}`,
+  test: `a rescue on Postgres > ${test}`,
 });
 const beforeTheRest = (test: string) =>
   onPostgres(
-    `a busy worker, whose claims have passed the tasks of another one, claims before the rest of its backlog > ${test}`,
+    `a busy worker claims freed tasks in front of its claim cursor before the rest of its backlog > ${test}`,
   );
 const onServers = (test: string) => ({
   file: "test/stores/server/held-rows.test.ts",
@@ -156,7 +156,7 @@ export const upkeepFaults: readonly Mutant[] = [
     replace: 'if (changes === 0) parentPort?.postMessage("beat"); else $rest;',
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
-      test: "the thread tells that the row of its worker is gone",
+      test: "the thread reports that the row of its worker is gone",
     },
   },
   {
@@ -313,7 +313,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "d.skipLocked",
     replace: "d.locked",
     caughtBy: onServers(
-      "a rescue of a worker whose row another transaction has locked frees nothing, and says so at once",
+      'a rescue returns "busy" at once when another transaction has locked the worker\'s row',
     ),
     hangs: true,
   },
@@ -324,7 +324,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: '(yield* rows(s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0',
     replace: "0",
     caughtBy: onServers(
-      "a rescue of a worker whose row another transaction has locked frees nothing, and says so at once",
+      'a rescue returns "busy" at once when another transaction has locked the worker\'s row',
     ),
   },
   {
@@ -372,7 +372,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.chargeCrashes",
     find: "if (released.includes(true)) yield* rewindCursors();",
     replace: "",
-    caughtBy: beforeTheRest("what another process rescued"),
+    caughtBy: beforeTheRest("tasks that another process rescued"),
   },
   {
     name: "handed-back-tasks-rewind-no-cursor",
@@ -380,7 +380,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "settle",
     find: 'if (outcomes.some(({ kind }, i) => kind === "interrupted" && settled[i])) yield* rewindCursors();',
     replace: "",
-    caughtBy: beforeTheRest("what another process handed back"),
+    caughtBy: beforeTheRest("tasks that another process handed back"),
   },
   {
     name: "unregistered-tasks-rewind-no-cursor",
@@ -388,7 +388,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "maintenanceOperations.unregister",
     find: "if (handedBack > 0) yield* rewindCursors();",
     replace: "",
-    caughtBy: beforeTheRest("what another process handed back when it stopped"),
+    caughtBy: beforeTheRest("tasks that another process handed back when it stopped"),
   },
   {
     name: "own-rewinds-are-not-heard",
@@ -396,7 +396,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "ServerRunner.#committed",
     find: "if (rewinds) this.onRewind();",
     replace: "",
-    caughtBy: beforeTheRest("what its own process rescued, at its next claim"),
+    caughtBy: beforeTheRest("tasks that its own process rescued, at its next claim"),
   },
   {
     name: "rewinds-of-others-are-not-heard",
@@ -404,7 +404,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "PostgresListener.#notified",
     find: "if (payload.endsWith(rewindMark)) this.onRewind();",
     replace: "",
-    caughtBy: beforeTheRest("what another process rescued"),
+    caughtBy: beforeTheRest("tasks that another process rescued"),
   },
   {
     name: "every-note-rewinds",
@@ -412,6 +412,6 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "PostgresListener.#notified",
     find: "if (payload.endsWith(rewindMark)) this.onRewind();",
     replace: "this.onRewind();",
-    caughtBy: onPostgres("an enqueue elsewhere leaves the claims of a busy worker where they are"),
+    caughtBy: onPostgres("an enqueue in another process does not cause a full scan"),
   },
 ];

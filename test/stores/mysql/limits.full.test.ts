@@ -1,4 +1,7 @@
-/** What one packet, or one datetime, of MySQL cannot hold is no other enqueue's fault. */
+/**
+ * The limits of MySQL's packets and datetimes: an enqueue that reaches one must not fail others that are written with
+ * it.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import {
@@ -25,14 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-describe.skipIf(isMissing(server))("on MySQL", () => {
-  it("payloads that are small enough by themselves are taken together", async () => {
+describe.skipIf(isMissing(server))("limits of MySQL", () => {
+  it("concurrent enqueues succeed although their payloads together exceed a packet", async () => {
     const queue = await temporaryQueue({}, database.url);
     const [[row]] = (await database.client.query("select @@max_allowed_packet as most")) as unknown as [
       { most: number }[],
     ];
     const text = "x".repeat(1_000_000);
-    // Of a server with more than 16 MiB, fewer than would be too many: then this shows nothing.
+    // On a server that takes more than 16 MiB, 40 tasks are not too many, and this test shows nothing.
     const many = Math.min(40, Math.ceil(Number(row?.most) / text.length) + 2);
     const ended = await Promise.allSettled(Array.from({ length: many }, () => queue.enqueueTask(task, text)));
     const refused = ended.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
@@ -41,9 +44,9 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
 
   it.each([
     ["letters", 20, "x".repeat(1_000_000)],
-    ["quotes, which are escaped twice over", 8, '"'.repeat(450_000)],
-    ["letters of three bytes each", 8, "日".repeat(1_000_000)],
-  ])("results that are small enough by themselves are settled together: %s", async (_, many, text) => {
+    ["quotes, which are escaped twice", 8, '"'.repeat(450_000)],
+    ["characters of three bytes", 8, "日".repeat(1_000_000)],
+  ])("results are settled together although they exceed a packet: %s", async (_, many, text) => {
     const store = await openedMysql(database.url);
     await insert(store, ...Array.from({ length: many }, () => ({})));
     const tasks = await claim(store, claimBy("w1", { limit: many }));
@@ -52,7 +55,7 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
     expect(await settle(store, ...ended)).toEqual(tasks.map(() => true));
   });
 
-  it("of many changes that are no one packet, each is told whether it found its task", async () => {
+  it("changes that take several packets each report whether they found their task", async () => {
     const store = await openedMysql(database.url);
     await insert(store, {}, {}, {}, {}, {});
     const tasks = await claim(store, claimBy("w1", { limit: 5 }));
@@ -65,7 +68,7 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
   });
 
   it.each([4e15, Number.MAX_SAFE_INTEGER])(
-    "put off for %d ms, a task waits until the last time that it has",
+    "a delay of %d ms is cut to the last datetime of MySQL",
     async (delay) => {
       const store = await openedMysql(database.url);
       const task = await running(store, { func: `f${delay}` });
@@ -78,7 +81,7 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
     },
   );
 
-  it("of a time that it has not, it keeps the last or the first one that it has", async () => {
+  it("a time beyond MySQL's range becomes its last or first datetime", async () => {
     const queue = await temporaryQueue({}, database.url);
     const at = (waitUntil: Date) => queue.enqueueTask(task.with({ waitUntil }));
     const ids = await Promise.all([queue.enqueueTask(task), at(new Date(8.64e15)), at(new Date(-8.64e15))]);

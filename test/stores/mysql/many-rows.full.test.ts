@@ -1,4 +1,4 @@
-/** More tasks than one INSERT takes: all of them or none, and none twice. */
+/** Inserts of more tasks than one INSERT takes: all or none are written, and none twice. */
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Queue, remoteTask } from "../../../src/index.ts";
 import { mysqlServer, newDatabase, type OwnDatabase } from "../../support/mysql.ts";
@@ -10,7 +10,7 @@ const task = remoteTask("f");
 const many = 600;
 const entries = Array.from({ length: many }, () => [task] as const);
 
-describe.skipIf(isMissing(server))("on MySQL", () => {
+describe.skipIf(isMissing(server))("an insert of several statements on MySQL", () => {
   let database: OwnDatabase;
   let queue: Queue;
 
@@ -20,9 +20,9 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
     queue = await temporaryQueue({}, database.url);
   });
 
-  /** Of an insert of the task `late`: once, or each time. */
+  /** Refuses the insert of the task `late`, once or each time. */
   async function refuseLate(errno: number, times: number): Promise<void> {
-    // Of an engine that undoes nothing: it counts what is rolled back too.
+    // An engine without transactions: it also counts what is rolled back.
     await database.client.query(`create table refused (n int) engine = myisam; insert into refused values (0);
       create trigger refuse_late before insert on dbq_tasks for each row begin
         if new.func = 'late' and (select n from refused) < ${times} then
@@ -34,13 +34,13 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
 
   const pending = async () => (await queue.countTasks()).pending;
 
-  it("where one cannot be written, none is", async () => {
+  it("writes nothing when one task cannot be written", async () => {
     await refuseLate(1644, 100);
     await expect(queue.enqueueTasks([...entries, [remoteTask("late")]])).rejects.toThrow("refused");
     expect(await pending()).toBe(0);
   });
 
-  it("where the server asks to try again, none is written twice", async () => {
+  it("writes each task once when the server asks for another try", async () => {
     await refuseLate(1213, 1);
     const ids = await queue.enqueueTasks([...entries, [remoteTask("late")]]);
     expect(ids).toHaveLength(many + 1);

@@ -1,4 +1,7 @@
-/** How MySQL and MariaDB are used: claims wait for nobody, ids are those of the rows, deadlocks are heard of by nobody, and sessions tell who lives. */
+/**
+ * How dbq uses MySQL and MariaDB: claims do not wait for locks, each row gets its own id, deadlocks are retried, and
+ * sessions show which workers live.
+ */
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/mysql2";
 import { type Connection, createConnection, createPool, type RowDataPacket } from "mysql2/promise";
@@ -14,7 +17,7 @@ const server = await mysqlServer();
 let database: OwnDatabase;
 let store: Store;
 
-/** Another client, in a transaction that is rolled back after the test. */
+/** Another client's transaction, rolled back after the test. */
 async function transaction(): Promise<Connection> {
   const client = await createConnection({ uri: database.url });
   onTestFinished(() => client.end());
@@ -24,7 +27,7 @@ async function transaction(): Promise<Connection> {
 
 const rowsOf = ([rows]: [unknown, unknown]) => rows as RowDataPacket[];
 
-/** Whether anybody has written a task with this key, committed or not. */
+/** Whether a task with this key was written, committed or not. */
 async function isWritten(key: string): Promise<boolean> {
   const client = await createConnection({ uri: database.url });
   try {
@@ -53,13 +56,13 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
       await insert(store, ...Array.from({ length: others }, () => ({ func: "other" })));
     });
 
-    it("claims what no other transaction holds", async () => {
+    it("a claim skips tasks that another transaction has locked", async () => {
       const [held, free] = await insert(store, {}, {});
       await (await transaction()).query("select 1 from dbq_tasks where id = ? for update", [held]);
       expect((await claim(store)).map(({ id }) => id)).toEqual([free]);
     });
 
-    it("promotes what no other transaction holds", async () => {
+    it("a promote skips tasks that another transaction has locked", async () => {
       const [held] = await insert(store, { delay: minute }, { delay: minute });
       await database.client.query("update dbq_tasks set wait_until = created_at - interval 1 second");
       await (await transaction()).query("select 1 from dbq_tasks where id = ? for update", [held]);
@@ -67,7 +70,7 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     });
   });
 
-  it("claims nothing for a worker that is being declared dead", async () => {
+  it("a claim returns nothing when a rescue has locked the worker's row", async () => {
     await insert(store, {});
     await store.register(newWorker());
     const rescuer = await transaction();
@@ -84,12 +87,12 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     expect(await turning).toMatchObject({ claimed: [], registered: false });
   });
 
-  it("gives each of many rows its own id, whatever the step between ids is", async () => {
+  it("an insert returns each row's own id, whatever the increment of ids is", async () => {
     const pool = createPool({ uri: database.url });
     onTestFinished(() => pool.end());
     const tasks = [0, 1, 2].map((n) => newTask({ args: `[${n}]` }));
     const inserted = await drizzle(pool).transaction(async (tx) => {
-      // As a cluster of three has it.
+      // The setting of a cluster of three nodes.
       await tx.execute(sql`set session auto_increment_increment = 3`);
       return await store.within(tx).insert(tasks, "report");
     });
@@ -98,21 +101,21 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     expect(inserted.map(({ id }) => args.get(id))).toEqual(["[0]", "[1]", "[2]"]);
   });
 
-  it("is part of a transaction that the app has begun by itself, where the server tells of it", async ({
+  it("a write joins a transaction that the app has begun with BEGIN, where the server reports it", async ({
     skip,
   }) => {
     const client = await transaction();
     const [versions] = await client.query<RowDataPacket[]>("select version() as version");
-    if (!/mariadb/i.test(String(versions[0]?.version))) skip("MySQL does not tell");
+    if (!/mariadb/i.test(String(versions[0]?.version))) skip("MySQL does not report it");
     const within = store.within(drizzle(client));
     await insertsWhatIsCommitted(store, within, (text) => client.query(text));
   });
 
-  it("tries again after a deadlock, and nobody hears of it", async () => {
+  it("an operation is retried after a deadlock, without an error", async () => {
     const client = await transaction();
     const holds = (key: string) =>
       client.query("insert into dbq_tasks (func, unique_key) values ('theirs', ?)", [key]);
-    // Whoever has written less is the one that is undone.
+    // The server rolls back the transaction that has written less.
     for (const key of ["a", "b", "c", "second"]) await holds(key);
     const keyed = ["first", "second"].map((uniqueKey) => newTask({ uniqueKey }));
     const inserting = store.insert(keyed, "report");
@@ -122,7 +125,7 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     expect(await inserting).toMatchObject([{ duplicate: true }, { duplicate: true }]);
   });
 
-  it("sees a worker's session live from its first beat on, and end", async () => {
+  it("a worker's session shows as alive from its first heartbeat to its end", async () => {
     const lives = (expected: boolean | null) =>
       vi.waitUntil(async () => (await store.workers())[0]?.sessionLives === expected, {
         timeout: 5_000,

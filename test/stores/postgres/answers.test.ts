@@ -1,4 +1,4 @@
-/** Postgres has done what it was asked, or undone it, and its answer does not come: the rows say what is done about it. */
+/** Postgres has committed or rolled back, and its answer is lost: the rows show what dbq does then. */
 import { sql } from "drizzle-orm/sql/sql";
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => schema?.drop());
 
-/** The first answer to such a question does not come: what it says has happened. */
+/** Loses the first answer to a matching statement, after the statement has run. */
 function lose(which: RegExp): void {
   let lost = false;
   afterAnswers(({ text }) => {
@@ -32,31 +32,31 @@ function lose(which: RegExp): void {
 
 const tasks = async () => await store.list({}, 100, undefined);
 
-describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
+describe.skipIf(isMissing(server))("a lost answer of Postgres", () => {
   beforeEach(async () => {
     store = await openedPostgres(schema.url);
     await schema.client.query(emptied);
   });
 
-  it("an enqueue without a key says that nobody knows, and is not made twice", async () => {
+  it("an enqueue without a unique key fails with an unknown outcome and is not repeated", async () => {
     lose(/insert into dbq_tasks/);
     await expect(store.insert([newTask()], "report")).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(await tasks()).toHaveLength(1);
   });
 
-  it("an enqueue whose keys tell is made again, and finds what it made", async () => {
+  it("an enqueue with a unique key is repeated and finds its own task", async () => {
     lose(/^commit$/);
     const [inserted] = await store.insert([newTask({ uniqueKey: "k" })], "report");
     expect((await tasks()).map(({ id }) => id)).toEqual([inserted?.id]);
   });
 
-  it("an enqueue that must not be a duplicate is not told that it is one, by itself", async () => {
+  it("a repeated enqueue that must not be a duplicate is not refused because of its own task", async () => {
     lose(/^commit$/);
     const [inserted] = await store.insert([newTask({ uniqueKey: "k" })], { refuse: [true] });
     expect((await tasks()).map(({ id }) => id)).toEqual([inserted?.id]);
   });
 
-  it("a turn is not taken a second time: what it claimed would be forgotten", async () => {
+  it("a claim is not repeated, since its first result would be lost", async () => {
     await store.register(newWorker());
     await insert(store, {}, {}, {}, {});
     lose(/update dbq_tasks/);
@@ -65,7 +65,7 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
     expect(await store.heldBy("w1")).toHaveLength(2);
   });
 
-  it("an app's transaction that has returned says that nobody knows", async () => {
+  it("a commit of an app's transaction without an answer fails with an unknown outcome", async () => {
     lose(/^commit$/);
     const run = vi.fn((tx: unknown) => store.within(tx).insert([newTask()], "report"));
     await expect(store.transaction(run)).rejects.toBeInstanceOf(OutcomeUnknownError);
@@ -74,8 +74,8 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
   });
 
   it("an app's transaction is not run a second time", async () => {
-    // Not even where it is known to have been undone. Each of two sees that there are no tasks, and makes one: that cannot
-    // have happened one after the other, and the second commit is refused.
+    // Not even when it was certainly rolled back. Each of two transactions sees no tasks and inserts one; no serial
+    // order allows that, so the second commit is refused.
     const write = "insert into dbq_tasks (func) select 'f' where not exists (select from dbq_tasks)";
     await schema.client.query("begin isolation level serializable");
     await schema.client.query(write);
@@ -89,7 +89,7 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
     expect(run).toHaveBeenCalledOnce();
   });
 
-  it("a worker that registers looks whether it has", async () => {
+  it("register checks whether the worker's row was written", async () => {
     lose(/^commit$/);
     await store.register(newWorker());
     expect((await store.workers()).map(({ id }) => id)).toEqual(["w1"]);
@@ -97,9 +97,10 @@ describe.skipIf(isMissing(server))("without an answer of Postgres", () => {
 });
 
 describe.skipIf(isMissing(server))("a deadlock on Postgres", () => {
-  it("is tried again, and nobody hears of it", async ({ skip }) => {
-    // Whoever looks last whether it waits in a circle is undone: a superuser can say who that is.
-    skip(!schema.url.includes("deadlock_timeout"), "the user of this Postgres is no superuser");
+  it("the operation is retried, without an error", async ({ skip }) => {
+    // Postgres rolls back the transaction that looks for a deadlock last; only a superuser can set when a session
+    // looks.
+    skip(!schema.url.includes("deadlock_timeout"), "the user of this Postgres is not a superuser");
     const own = await openedPostgres(schema.url);
     const client = new Client({ connectionString: schema.url });
     await client.connect();

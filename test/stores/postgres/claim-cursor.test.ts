@@ -1,4 +1,7 @@
-/** Where a look for work on Postgres begins: never so that a task is not seen for more than a quarter of a second, or five where looking takes long. */
+/**
+ * The claim cursor on Postgres: where a scan for tasks begins. A task in front of the cursor is found within a quarter
+ * of a second, or within five seconds where full scans are slow.
+ */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type ClaimCursor, ClaimCursors } from "../../../src/stores/postgres/claim-cursor.ts";
 
@@ -16,119 +19,119 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("at first, and after a look that found less than was asked for, all is looked at", () => {
-  const heads = new ClaimCursors();
-  expect(heads.may(0)).toBe(false);
-  expect(heads.note(few, last(at(3)))).toBe(false);
-  expect(heads.may(0)).toBe(false);
-  expect(heads.of("work", false)).toEqual(start);
+test("the first scan is a full one, and so is the scan after one that found too little", () => {
+  const cursors = new ClaimCursors();
+  expect(cursors.may(0)).toBe(false);
+  expect(cursors.note(few, last(at(3)))).toBe(false);
+  expect(cursors.may(0)).toBe(false);
+  expect(cursors.of("work", false)).toEqual(start);
 });
 
-test("after a look that found enough, the next begins where it ended", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(10)));
-  expect(heads.may(0)).toBe(true);
-  expect(heads.of("work", true)).toEqual(at(10));
-  expect(heads.of("other", true)).toEqual(start);
-  expect(heads.note(fromHeads, last(at(20)))).toBe(false);
-  expect(heads.of("work", true)).toEqual(at(20));
+test("after a scan that found enough, the next one begins where it ended", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(10)));
+  expect(cursors.may(0)).toBe(true);
+  expect(cursors.of("work", true)).toEqual(at(10));
+  expect(cursors.of("other", true)).toEqual(start);
+  expect(cursors.note(fromHeads, last(at(20)))).toBe(false);
+  expect(cursors.of("work", true)).toEqual(at(20));
 });
 
-test("from the heads, too little means another look at all", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(10)));
-  expect(heads.note({ ...fromHeads, full: false }, last(at(12)))).toBe(true);
-  expect(heads.may(0)).toBe(false);
+test("a scan from the cursor that finds too little is followed by a full scan", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(10)));
+  expect(cursors.note({ ...fromHeads, full: false }, last(at(12)))).toBe(true);
+  expect(cursors.may(0)).toBe(false);
 });
 
-test("four times a second all is looked at", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(10)));
+test("a full scan runs four times a second", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(10)));
   vi.advanceTimersByTime(150);
-  heads.note(fromHeads, last(at(20)));
-  expect(heads.may(0)).toBe(true);
+  cursors.note(fromHeads, last(at(20)));
+  expect(cursors.may(0)).toBe(true);
   vi.advanceTimersByTime(100);
-  expect(heads.may(0)).toBe(false);
+  expect(cursors.may(0)).toBe(false);
 });
 
-test("a claim of higher priority does not move the place back", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(10)));
-  heads.note(fromHeads, last(at(90, 9)));
-  expect(heads.of("work", true)).toEqual(at(10));
-  heads.note(fromHeads, last(at(4, 1)));
-  expect(heads.of("work", true)).toEqual(at(4, 1));
+test("a claim of a higher priority does not move the cursor back", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(10)));
+  cursors.note(fromHeads, last(at(90, 9)));
+  expect(cursors.of("work", true)).toEqual(at(10));
+  cursors.note(fromHeads, last(at(4, 1)));
+  expect(cursors.of("work", true)).toEqual(at(4, 1));
 });
 
-test("a look at all that was cut short leaves what comes next behind its own last claim", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(50)));
-  heads.note(full, last(at(7)));
-  expect(heads.of("work", true)).toEqual(at(7));
-  heads.note(few, last(at(3)));
-  expect(heads.of("work", true)).toEqual(at(7));
+test("a full scan that was cut short sets the cursor to its own last claim", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(50)));
+  cursors.note(full, last(at(7)));
+  expect(cursors.of("work", true)).toEqual(at(7));
+  cursors.note(few, last(at(3)));
+  expect(cursors.of("work", true)).toEqual(at(7));
 });
 
-test("where looking at all takes long, it waits for its second even if too little was found", () => {
-  const heads = new ClaimCursors();
-  heads.note({ ...few, took: 100 }, last(at(5)));
-  // One may have met a checkpoint.
-  expect(heads.may(0)).toBe(false);
-  heads.note({ ...few, took: 100 }, last(at(10)));
-  expect(heads.may(0)).toBe(true);
-  expect(heads.note({ ...fromHeads, full: false }, new Map())).toBe(false);
-  expect(heads.may(0)).toBe(true);
+test("where full scans are slow, the next one waits a second even if too little was found", () => {
+  const cursors = new ClaimCursors();
+  cursors.note({ ...few, took: 100 }, last(at(5)));
+  // One slow scan may be due to a checkpoint.
+  expect(cursors.may(0)).toBe(false);
+  cursors.note({ ...few, took: 100 }, last(at(10)));
+  expect(cursors.may(0)).toBe(true);
+  expect(cursors.note({ ...fromHeads, full: false }, new Map())).toBe(false);
+  expect(cursors.may(0)).toBe(true);
   vi.advanceTimersByTime(1_000);
-  expect(heads.may(0)).toBe(false);
-  heads.note(few, new Map());
-  expect(heads.may(0)).toBe(false);
+  expect(cursors.may(0)).toBe(false);
+  cursors.note(few, new Map());
+  expect(cursors.may(0)).toBe(false);
 });
 
 test.each([
   [300, 3_000],
   [60_000, 5_000],
-])("where looks at all take %i ms, one is followed by another after %i ms", (took, pause) => {
-  const heads = new ClaimCursors();
-  heads.note({ ...full, took }, last(at(5)));
-  heads.note({ ...full, took }, last(at(10)));
+])("full scans that take %i ms run %i ms apart", (took, pause) => {
+  const cursors = new ClaimCursors();
+  cursors.note({ ...full, took }, last(at(5)));
+  cursors.note({ ...full, took }, last(at(10)));
   vi.advanceTimersByTime(pause - 1);
-  expect(heads.may(0)).toBe(true);
+  expect(cursors.may(0)).toBe(true);
   vi.advanceTimersByTime(1);
-  expect(heads.may(0)).toBe(false);
+  expect(cursors.may(0)).toBe(false);
 });
 
-test("what was found and not claimed comes next, wherever the heads were", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(10)));
-  heads.note({ ...fromHeads, leaves: true }, last(at(15)));
-  expect(heads.of("work", true)).toEqual(at(10));
-  heads.note({ ...full, leaves: true }, last(at(3)));
-  expect(heads.of("work", true)).toEqual(start);
+test("tasks that were found and not claimed come next, wherever the cursor was", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(10)));
+  cursors.note({ ...fromHeads, leaves: true }, last(at(15)));
+  expect(cursors.of("work", true)).toEqual(at(10));
+  cursors.note({ ...full, leaves: true }, last(at(3)));
+  expect(cursors.of("work", true)).toEqual(start);
 });
 
-test("when tasks became pending that the heads may have passed, all is looked at 50 ms after the last look at all", () => {
-  const heads = new ClaimCursors();
-  heads.note(full, last(at(10)));
-  expect(heads.may(1)).toBe(true);
+test("a full scan follows 50 ms after the last one when tasks may have become pending in front of the cursor", () => {
+  const cursors = new ClaimCursors();
+  cursors.note(full, last(at(10)));
+  expect(cursors.may(1)).toBe(true);
   vi.advanceTimersByTime(49);
-  expect(heads.may(1)).toBe(true);
+  expect(cursors.may(1)).toBe(true);
   vi.advanceTimersByTime(1);
-  expect(heads.may(1)).toBe(false);
-  // A look that had begun before cannot have seen them.
-  heads.note(full, last(at(20)));
+  expect(cursors.may(1)).toBe(false);
+  // A scan that began before cannot have seen them.
+  cursors.note(full, last(at(20)));
   vi.advanceTimersByTime(50);
-  expect(heads.may(1)).toBe(false);
-  heads.note({ ...full, rewinds: 1 }, last(at(30)));
+  expect(cursors.may(1)).toBe(false);
+  cursors.note({ ...full, rewinds: 1 }, last(at(30)));
   vi.advanceTimersByTime(50);
-  expect(heads.may(1)).toBe(true);
+  expect(cursors.may(1)).toBe(true);
 });
 
-test("looks at all for tasks that the heads may have passed take at most a third of the time", () => {
-  const heads = new ClaimCursors();
-  heads.note({ ...full, took: 100 }, last(at(5)));
-  heads.note({ ...full, took: 100 }, last(at(10)));
+test("full scans for tasks in front of the cursor take at most a third of the time", () => {
+  const cursors = new ClaimCursors();
+  cursors.note({ ...full, took: 100 }, last(at(5)));
+  cursors.note({ ...full, took: 100 }, last(at(10)));
   vi.advanceTimersByTime(199);
-  expect(heads.may(1)).toBe(true);
+  expect(cursors.may(1)).toBe(true);
   vi.advanceTimersByTime(1);
-  expect(heads.may(1)).toBe(false);
+  expect(cursors.may(1)).toBe(false);
 });

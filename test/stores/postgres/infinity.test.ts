@@ -1,4 +1,7 @@
-/** Times that Postgres has and JavaScript has not, or the other way round: one row that another program wrote must not hold up all others. */
+/**
+ * Times that Postgres has and JavaScript has not, or the other way round: one row that another program wrote must not
+ * block others.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { claimBy, insert, insertOne, minute, newWorker, recordOf } from "../../conformance/arrange.ts";
 import { emptied } from "../../conformance/server-stores.ts";
@@ -14,8 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => schema?.drop());
 
-describe.skipIf(isMissing(server))("a time without end in a row of Postgres", () => {
-  it.each(["infinity", "-infinity"])("%s: what is beside it is claimed and listed", async (time) => {
+describe.skipIf(isMissing(server))("an infinite time in a row of Postgres", () => {
+  it.each(["infinity", "-infinity"])("%s: tasks beside it are claimed and listed", async (time) => {
     const store = await openedPostgres(schema.url);
     await schema.client.query(emptied);
     await store.register(newWorker());
@@ -30,7 +33,7 @@ describe.skipIf(isMissing(server))("a time without end in a row of Postgres", ()
   it.each([
     ["infinity", 0],
     ["-infinity", 1],
-  ])("%s: what is put off beside it is promoted when it is due", async (time, due) => {
+  ])("%s: a delayed task beside it is promoted when it is due", async (time, due) => {
     const store = await openedPostgres(schema.url);
     await schema.client.query(emptied);
     await schema.client.query(
@@ -47,7 +50,7 @@ describe.skipIf(isMissing(server))("a time without end in a row of Postgres", ()
   });
 
   it.each(["infinity", "-infinity"])(
-    "%s: a worker with such a heartbeat is listed as others are",
+    "%s: a worker with this heartbeat is listed like others",
     async (time) => {
       const store = await openedPostgres(schema.url);
       await schema.client.query(emptied);
@@ -58,7 +61,7 @@ describe.skipIf(isMissing(server))("a time without end in a row of Postgres", ()
     },
   );
 
-  it("of a time before its first it keeps the first, and takes what is enqueued beside it", async () => {
+  it("a waitUntil before Postgres's first timestamp becomes the first one, and tasks beside it are inserted", async () => {
     const store = await openedPostgres(schema.url);
     const [early, other] = await insert(store, { waitUntil: -8.64e15 }, {});
     const { status, waitUntil } = await recordOf(store, early ?? 0);

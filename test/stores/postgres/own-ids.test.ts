@@ -1,4 +1,4 @@
-/** A row that a program inserts under an id of its own is a task like any other. */
+/** A row that a program inserts with an explicit id is a task like any other. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openPostgres } from "../../../src/stores/postgres/store.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
@@ -6,8 +6,8 @@ import { isMissing } from "../../support/server.ts";
 
 const server = await postgresServer();
 
-describe.skipIf(isMissing(server))("a row that brings its own id", () => {
-  test.each([-7, 0])("is claimed, whatever the id: %i", async (id) => {
+describe.skipIf(isMissing(server))("a row with an explicit id", () => {
+  test.each([-7, 0])("is claimed, also with id %i", async (id) => {
     const { url, client, drop } = await newSchema();
     onTestFinished(drop);
     const store = await openPostgres(url, { migrate: true });

@@ -21,7 +21,7 @@ afterAll(() => schema?.drop());
 /** BEGIN, COMMIT, the NOTIFY, and the statements of the operation. */
 const most = { rescue: 10, unregister: 6, rescueOrphans: 7 };
 
-describe.skipIf(isMissing(server))("on Postgres", () => {
+describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
   let store: Store;
   beforeEach(async () => {
     store = await openedPostgres(schema.url);
@@ -59,11 +59,11 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
     },
   );
 
-  describe("a busy worker, whose claims have passed the tasks of another one, claims before the rest of its backlog", () => {
+  describe("a busy worker claims freed tasks in front of its claim cursor before the rest of its backlog", () => {
     const few = { limit: 3 };
     const next = async (from: Store) => (await claim(from, claimBy("w2", few))).map(({ id }) => id);
 
-    /** A worker `w1` that runs the three oldest tasks, and another process, whose claims have passed them. */
+    /** A worker `w1` that runs the three oldest tasks, and another process whose claim cursor is behind them. */
     async function passed() {
       const ids = await insert(store, ...Array.from({ length: 600 }, () => ({})));
       const tasks = await claim(store, claimBy("w1", few));
@@ -73,7 +73,7 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
       const listens = deferred();
       onTestFinished(other.watch(listens.resolve));
       await listens.promise;
-      // The clock stands still: no quarter of a second passes, after which a claim looks from the start anyway.
+      // The clock stands still: otherwise a claim would run a full scan after a quarter of a second.
       vi.useFakeTimers({ toFake: ["performance"] });
       onTestFinished(() => {
         vi.useRealTimers();
@@ -83,7 +83,7 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
       return { ids, tasks, other, beat: dead?.beat ?? -1 };
     }
 
-    /** Claims until these come. When they come last of all, no notification made the claims look from the start. */
+    /** Claims until these tasks come. If they came last, no notification caused a full scan. */
     async function expectBeforeTheRest(other: Store, freed: readonly number[]): Promise<void> {
       vi.advanceTimersByTime(50);
       let claimed: number[] = [];
@@ -95,26 +95,26 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
       expect(await next(other)).toHaveLength(3);
     }
 
-    it("what another process rescued", async () => {
+    it("tasks that another process rescued", async () => {
       const { ids, other, beat } = await passed();
       expect(await store.rescue("w1", beat)).toBe(3);
       await expectBeforeTheRest(other, ids.slice(0, 3));
     });
 
-    it("what another process handed back", async () => {
+    it("tasks that another process handed back", async () => {
       const { ids, tasks, other } = await passed();
       const handedBack = tasks.map((task: TaskRecord) => outcomes.interrupted(task));
       await store.settleAndClaim({ outcomes: handedBack, claim: undefined });
       await expectBeforeTheRest(other, ids.slice(0, 3));
     });
 
-    it("what another process handed back when it stopped", async () => {
+    it("tasks that another process handed back when it stopped", async () => {
       const { ids, other } = await passed();
       expect(await store.unregister("w1")).toBe(3);
       await expectBeforeTheRest(other, ids.slice(0, 3));
     });
 
-    it("what its own process rescued, at its next claim", async () => {
+    it("tasks that its own process rescued, at its next claim", async () => {
       const { ids, other, beat } = await passed();
       expect(await other.rescue("w1", beat)).toBe(3);
       vi.advanceTimersByTime(50);
@@ -122,7 +122,7 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
     });
   });
 
-  it("an enqueue elsewhere leaves the claims of a busy worker where they are", async () => {
+  it("an enqueue in another process does not cause a full scan", async () => {
     const ids = await insert(store, ...Array.from({ length: 12 }, () => ({})));
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => {
@@ -130,20 +130,20 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
     });
     const other = await openedPostgres(schema.url);
     await other.register(newWorker("w2"));
-    const heard = deferred();
+    const notified = deferred();
     const listens = deferred();
     let onNote = listens.resolve;
     onTestFinished(other.watch(() => onNote()));
     await listens.promise;
-    onNote = heard.resolve;
+    onNote = notified.resolve;
     const take = async () => (await claim(other, claimBy("w2", { limit: 3 }))).map(({ id }) => id);
     expect(await take()).toEqual(ids.slice(0, 3));
-    // As a row that anybody has made pending again without a word.
+    // As a row that another program has made pending without a notification.
     await schema.client.query(
       `update dbq_tasks set status = 'pending', worker_id = null where id = ${ids[0]}`,
     );
     await insert(store, {});
-    await heard.promise;
+    await notified.promise;
     vi.advanceTimersByTime(50);
     expect(await take()).toEqual(ids.slice(3, 6));
   });

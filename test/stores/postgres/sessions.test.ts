@@ -1,4 +1,4 @@
-/** What lives as long as a session on Postgres does: that a worker lives, and that others are told of what was written. */
+/** What depends on a session on Postgres: whether a worker is alive, and the notifications of changes. */
 import { Worker as Thread } from "node:worker_threads";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
@@ -33,28 +33,28 @@ beforeAll(async () => {
 });
 afterAll(() => schema?.drop());
 
-/** The URL of the schema, whose sessions are then known by a name. */
+/** The URL of the schema with an application name, which names its sessions. */
 function named(): { url: string; name: string } {
   names += 1;
   const name = `${schema.name}_${names}`;
   return { url: `${schema.url}&application_name=${name}`, name };
 }
 
-/** Ends sessions of this name, whatever they do, whose last question fits. */
+/** Ends the sessions of this name whose last statement matches. @returns how many */
 async function terminate(name: string, question: string): Promise<number> {
   const text = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and query ilike $2`;
   return (await schema.client.query(text, [name, question])).rows.length;
 }
 
-/** The pids that the notes came from which this client of the app's heard. */
-async function listener(): Promise<{ heard: number[]; client: Client }> {
+/** The backend pids of the notifications that this client of the app received. */
+async function listener(): Promise<{ received: number[]; client: Client }> {
   const client = new Client({ connectionString: schema.url });
   await client.connect();
   onTestFinished(() => client.end());
-  const heard: number[] = [];
-  client.on("notification", ({ processId }: Notification) => heard.push(processId));
+  const received: number[] = [];
+  client.on("notification", ({ processId }: Notification) => received.push(processId));
   await client.query("listen dbq");
-  return { heard, client };
+  return { received, client };
 }
 
 describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
@@ -72,7 +72,7 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
   const lives = (expected: boolean | null) =>
     vi.waitUntil(async () => (await worker())?.sessionLives === expected, { timeout: 5_000, interval: 10 });
 
-  it("is seen to live from the first beat on, and to have ended when it has", async () => {
+  it("shows as alive from the first heartbeat to its end", async () => {
     expect((await worker())?.sessionLives).toBeNull();
     const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
     await lives(true);
@@ -80,12 +80,12 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     await lives(false);
   });
 
-  it("beats on while the event loop is blocked", async () => {
+  it("sends heartbeats while the event loop is blocked", async () => {
     const { beat } = (await worker()) ?? { beat: 0 };
     onTestFinished(await store.keepAlive("w1", 20, () => undefined));
     await vi.waitUntil(async () => ((await worker())?.beat ?? 0) > beat + 1, 5_000);
     const seen = new Int32Array(new SharedArrayBuffer(4));
-    // One beat may be under way from here.
+    // From here on, one heartbeat may already be under way.
     const workerData = { url: schema.url, beats: 2, seen };
     const seer = new Thread(new URL("./session-lock-observer.mjs", import.meta.url), {
       workerData,
@@ -95,7 +95,7 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     expect(Atomics.wait(seen, 0, 0, 5_000)).toBe("ok");
   });
 
-  it("that is ended from outside is made anew, however seldom it beats", async () => {
+  it("is opened again when it was terminated, also between rare heartbeats", async () => {
     const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
     onTestFinished(stop);
     await lives(true);
@@ -105,7 +105,7 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     await lives(true);
   });
 
-  it("is none that others share: a beat from there leaves it as it is", async () => {
+  it("is not ended by a heartbeat on another connection", async () => {
     const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
     onTestFinished(stop);
     await lives(true);
@@ -113,7 +113,7 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     expect((await worker())?.sessionLives).toBe(true);
   });
 
-  it("is none of a worker that beats on the app's connections: its beats alone tell", async () => {
+  it("is not used by a worker whose heartbeats go over the app's connections", async () => {
     const stop = await store.keepAlive("w1", 3_600_000, () => undefined);
     await lives(true);
     await stop();
@@ -127,74 +127,74 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
   });
 });
 
-describe.skipIf(isMissing(server))("others on Postgres", () => {
-  it("are told of what an app's transaction enqueues, when it commits", async () => {
+describe.skipIf(isMissing(server))("notifications on Postgres", () => {
+  it("a task in an app's transaction is notified when it commits", async () => {
     const store = await openedPostgres(schema.url);
-    const { heard, client } = await listener();
+    const { received, client } = await listener();
     const pool = new Pool({ connectionString: schema.url });
     onTestFinished(() => pool.end());
     const from = await drizzle(pool).transaction(async (tx) => {
       await store.within(tx).insert([newTask()], "report");
       const { rows } = await tx.execute<{ pid: number }>("select pg_backend_pid() as pid");
       await client.query("select 1");
-      expect(heard).not.toContain(rows[0]?.pid);
+      expect(received).not.toContain(rows[0]?.pid);
       return rows[0]?.pid;
     });
-    // What has been told by now comes before the answer.
+    // Notifications sent by now arrive before the answer.
     await client.query("select 1");
-    expect(heard).toContain(from);
+    expect(received).toContain(from);
   });
 
-  it("are told of what is enqueued by the statement that enqueues it, and of what follows at once soon after", async () => {
+  it("an enqueue notifies in its own statement, and enqueues right after it notify soon after", async () => {
     const store = await openedPostgres(schema.url);
-    const { heard, client } = await listener();
+    const { received, client } = await listener();
     await insertOne(store);
-    // What has been told by now comes before the answer.
+    // Notifications sent by now arrive before the answer.
     await client.query("select 1");
-    expect(heard).toHaveLength(1);
+    expect(received).toHaveLength(1);
     await insertOne(store);
     await insertOne(store);
-    await vi.waitUntil(() => heard.length > 1, { timeout: 5_000, interval: 5 });
+    await vi.waitUntil(() => received.length > 1, { timeout: 5_000, interval: 5 });
   });
 
-  it("are told of what is enqueued, settled and cancelled", async () => {
+  it("enqueue, settle and cancel send a notification", async () => {
     const { url, name } = named();
     const store = await openedPostgres(url);
     await schema.client.query(emptied);
-    const { heard } = await listener();
+    const { received } = await listener();
     const text = "select pid from pg_stat_activity where application_name = $1";
-    const told = async (act: () => Promise<unknown>) => {
-      heard.length = 0;
+    const notifies = async (act: () => Promise<unknown>) => {
+      received.length = 0;
       await act();
       await vi.waitUntil(
         async () => {
           const { rows } = await schema.client.query<{ pid: number }>(text, [name]);
-          return rows.some(({ pid }) => heard.includes(pid));
+          return rows.some(({ pid }) => received.includes(pid));
         },
         { timeout: 5_000, interval: 5 },
       );
     };
     await store.register(newWorker());
-    await told(() => insertOne(store));
+    await notifies(() => insertOne(store));
     const [task] = await claim(store);
-    await told(() => settle(store, outcomes.completed(task as TaskRecord)));
-    await told(async () => store.cancel(await insertOne(store), "{}"));
+    await notifies(() => settle(store, outcomes.completed(task as TaskRecord)));
+    await notifies(async () => store.cancel(await insertOne(store), "{}"));
     const both = { outcomes: [outcomes.completed(await running(store))], claim: claimBy("w1") };
-    await told(() => store.settleAndClaim(both));
+    await notifies(() => store.settleAndClaim(both));
   });
 
-  it("are heard again when the session that listened was ended", async () => {
+  it("arrive again after the listening session was terminated", async () => {
     const { url, name } = named();
     const [listening, writing] = [await openedPostgres(url), await openedPostgres(schema.url)];
-    const hints = vi.fn();
-    listening.watch(hints);
-    await vi.waitUntil(() => hints.mock.calls.length > 0, { timeout: 5_000, interval: 10 });
+    const notified = vi.fn();
+    listening.watch(notified);
+    await vi.waitUntil(() => notified.mock.calls.length > 0, { timeout: 5_000, interval: 10 });
     expect(await terminate(name, "listen%")).toBe(1);
     await vi.waitUntil(async () => {
-      hints.mockClear();
+      notified.mockClear();
       await insertOne(writing);
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return hints.mock.calls.length > 0;
+      return notified.mock.calls.length > 0;
     }, 5_000);
   });
 });

@@ -1,4 +1,7 @@
-/** A worker's turn on Postgres: one statement that is fenced as all of them are, waits for nobody, and spreads when others are quicker. */
+/**
+ * Settle and claim on Postgres: one statement, fenced by the generation, that waits for no lock. Without locks, claims
+ * spread over more rows when other workers are faster.
+ */
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Outcome, Store } from "../../../src/store.ts";
@@ -27,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => schema?.drop());
 
-/** Another client's transaction, rolled back after the test where it is not ended before. */
+/** Another client's transaction, rolled back after the test unless it ended before. */
 async function transaction(text: string): Promise<Client> {
   const client = new Client({ connectionString: schema.url });
   await client.connect();
@@ -36,7 +39,7 @@ async function transaction(text: string): Promise<Client> {
   return client;
 }
 
-describe.skipIf(isMissing(server))("a turn on Postgres", () => {
+describe.skipIf(isMissing(server))("settle and claim on Postgres", () => {
   let store: Store;
   beforeEach(async () => {
     store = await openedPostgres(schema.url);
@@ -45,7 +48,7 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
 
   const turn = (...done: Outcome[]) => store.settleAndClaim({ outcomes: done, claim: claimBy("w1") });
 
-  it("settles nothing of a generation that is not held, and claims all the same", async () => {
+  it("settles nothing of a stale generation, and claims nevertheless", async () => {
     const task = await running(store);
     const waiting = await insertOne(store);
     const stale = outcomes.completed({ ...task, generationId: task.generationId - 1 });
@@ -62,17 +65,17 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     expect(await recordOf(store, task.id)).toMatchObject({ generationId: task.generationId + 1 });
   });
 
-  it("passes over what another transaction holds", async () => {
+  it("skips tasks that another transaction has locked", async () => {
     const [held, free] = await insert(store, {}, {});
     await transaction(`select 1 from dbq_tasks where id = ${held} for update`);
     expect((await claim(store)).map(({ id }) => id)).toEqual([free]);
   });
 
-  it("looks for one queue's tasks, however often and long it looks for another's", async () => {
+  it("looks for tasks of one queue at its own rate, however slow scans for another queue are", async () => {
     await store.register(newWorker());
     await store.register(newWorker("w2"));
     const first = await insertOne(store, { queueName: "rare" });
-    // These looks take long: from now on their queue is looked at from the start but seldom.
+    // These scans are slow: from now on full scans of their queue are rare.
     for (let looks = 0; looks < 2; looks += 1) {
       await insert(store, {});
       const holder = await transaction("select 1 from dbq_workers where id = 'w1' for update");
@@ -87,7 +90,7 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     expect((await claim(store, rare)).map(({ id }) => id)).toEqual([first]);
   });
 
-  it("claims nothing for a worker that is being declared dead", async () => {
+  it("claims nothing for a worker whose rescue is committing", async () => {
     const name = schema.name;
     const own = await openedPostgres(`${schema.url}&application_name=${name}`);
     const [id] = await insert(own, {});
@@ -105,7 +108,7 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
     expect((await recordOf(store, id as number)).status).toBe("pending");
   });
 
-  it("gives what it claimed as the row says that it is", async () => {
+  it("returns the claimed tasks as they are stored", async () => {
     await insert(store, { priority: 1 }, { priority: 9 }, { priority: 9 });
     const claimed = await claim(store);
     const rows = await store.get(claimed.map(({ id }) => id));
@@ -113,8 +116,8 @@ describe.skipIf(isMissing(server))("a turn on Postgres", () => {
   });
 });
 
-describe.skipIf(isMissing(server))("a worker that locks nothing", () => {
-  /** Others take the first of what this worker sees, once. */
+describe.skipIf(isMissing(server))("a worker that claims without locks", () => {
+  /** Claims the first task that this worker sees on another connection, once. */
   function overtaken(first: number): void {
     let taken = false;
     afterAnswers(async ({ text }) => {
@@ -126,12 +129,12 @@ describe.skipIf(isMissing(server))("a worker that locks nothing", () => {
     });
   }
 
-  it("looks at any of more when others were quicker, and in order again when they are not", async () => {
+  it("picks from more tasks after it lost a race, and in order again when it wins", async () => {
     const store = await openedPostgres(schema.url, { strategy: "optimistic" });
     await schema.client.query(emptied);
     await store.register(newWorker());
     const ids = await insert(store, ...Array.from({ length: 8 }, () => ({})));
-    // Lots are drawn for what was seen, and the last one seen wins.
+    // The choice is random; here the last one seen wins.
     let lot = 1;
     const random = vi.spyOn(Math, "random").mockImplementation(() => {
       lot *= 0.99;
@@ -140,14 +143,14 @@ describe.skipIf(isMissing(server))("a worker that locks nothing", () => {
     onTestFinished(() => random.mockRestore());
     overtaken(ids[0] as number);
     const next = async () => (await claim(store, claimBy("w1", { limit: 1 })))[0]?.id;
-    // Of four of those that are left; then of two; then in order.
+    // Of four of the remaining tasks, then of two, then in order.
     expect(await next()).toBe(ids[4]);
     expect(await next()).toBe(ids[2]);
     expect(await next()).toBe(ids[1]);
     expect(await next()).toBe(ids[3]);
   });
 
-  it("settles before it waits for one who claims the same, and so is never waited for by him", async () => {
+  it("settles before it waits for a lock of another claim, so the other never waits for it", async () => {
     const store = await openedPostgres(schema.url, { strategy: "optimistic" });
     await schema.client.query(emptied);
     await store.register(newWorker());

@@ -1,4 +1,7 @@
-/** How Postgres is used: one process at a time makes the tables, an app's transaction keeps no operation waiting, and time goes on in one. */
+/**
+ * How dbq uses Postgres: one process at a time migrates, operations do not wait for an app's transaction, and the time
+ * inside a transaction moves on.
+ */
 import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Client, Pool } from "pg";
@@ -32,7 +35,7 @@ async function waitsForLock(client: Client, name: string): Promise<boolean> {
 }
 
 describe.skipIf(isMissing(server))("a store on Postgres", () => {
-  it("waits with the tables for whoever is making them", async () => {
+  it("open waits while another process migrates", async () => {
     const { url, name, client } = await ownSchema();
     const other = new Client({ connectionString: url });
     await other.connect();
@@ -49,14 +52,14 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     await opening;
   });
 
-  it("does what it does beside a transaction that it has opened", async () => {
+  it("operations work beside a transaction that the store has opened", async () => {
     const { url } = await ownSchema();
     const store = await openedPostgres(url, { poolSize: 1 });
     const inserted = await store.transaction(() => store.insert([newTask()], "report"));
     expect(inserted).toMatchObject([{ duplicate: false }]);
   });
 
-  it("leaves an app's transaction usable whose key somebody else takes at the same moment", async () => {
+  it("an app's transaction stays usable when another connection takes its unique key at the same moment", async () => {
     const { url, name, client } = await ownSchema();
     const store = await openedPostgres(`${url}&application_name=${name}`);
     const other = new Client({ connectionString: url });
@@ -76,7 +79,7 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     expect(await store.list({}, 10, undefined)).toHaveLength(2);
   });
 
-  it("counts the time from the statement on, and not from the app's transaction", async () => {
+  it("delays count from the statement, not from the beginning of the app's transaction", async () => {
     const { store, db } = await storeBesideAnApp();
     const [id, begun] = await db.transaction(async (tx) => {
       const text =
@@ -91,7 +94,7 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     expect(waitUntil).toBe(createdAt + 60_000);
   });
 
-  it("is part of a transaction that the app has begun by itself", async () => {
+  it("a write joins a transaction that the app has begun with BEGIN", async () => {
     const { url } = await ownSchema();
     const store = await openedPostgres(url);
     const client = new Client({ connectionString: url });
@@ -103,7 +106,7 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     expect(await store.list({}, 10, undefined)).toHaveLength(4);
   });
 
-  it("goes on after a savepoint of the app's own", async () => {
+  it("a transaction goes on after a savepoint of the app", async () => {
     const { store, db } = await storeBesideAnApp();
     await db.transaction(async (tx) => {
       for (const end of ["release savepoint mine", "rollback to savepoint mine"]) {
@@ -116,7 +119,7 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     expect(await store.list({}, 10, undefined)).toHaveLength(3);
   });
 
-  it("takes no transaction that had ended before it was first seen", async () => {
+  it("within refuses a transaction that had ended before it was first used", async () => {
     const { store, db } = await storeBesideAnApp();
     const ended: unknown[] = [];
     await db.transaction(async (tx) => ended.push(tx));

@@ -1,4 +1,4 @@
-/** The settings that suit dbq's own questions are not those of an app's. */
+/** Settings that dbq uses for its own connections must not apply to an app's transaction. */
 import { sql } from "drizzle-orm";
 import type { NodePgDatabase } from "drizzle-orm/node-postgres";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -8,7 +8,7 @@ import { openedPostgres } from "../server/stores.ts";
 
 const server = await postgresServer();
 
-describe.skipIf(isMissing(server))("a transaction of the app's on Postgres", () => {
+describe.skipIf(isMissing(server))("a transaction of the app on Postgres", () => {
   it.each([
     "enable_seqscan",
     "enable_bitmapscan",

@@ -1,4 +1,7 @@
-/** An app's own database: dbq has connections beside it, so that neither waits for the other, or is undone with it. */
+/**
+ * An app's own database: dbq opens connections beside it, so that neither waits for the other, and the app's rollback
+ * does not undo dbq's writes.
+ */
 import { drizzle as overMysql } from "drizzle-orm/mysql2";
 import { drizzle as overPostgres } from "drizzle-orm/node-postgres";
 import { createConnection, createPool } from "mysql2/promise";
@@ -24,7 +27,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** `take`: gives the only connection of the app's pool. */
+/** `take`: takes the only connection of the app's pool. */
 async function enqueuesWhileAllIsInUse(db: object, take: () => Promise<{ release(): void }>) {
   const queue = await temporaryQueue(pooled, db);
   const client = await take();
@@ -33,7 +36,7 @@ async function enqueuesWhileAllIsInUse(db: object, take: () => Promise<{ release
   client.release();
 }
 
-/** In a transaction that the app has begun by itself on its one connection, and rolls back. */
+/** Enqueues while the app has begun a transaction by hand on its one connection, which it then rolls back. */
 async function enqueuesBesideAnOpenTransaction(db: object, run: (text: string) => Promise<unknown>) {
   const queue = await temporaryQueue(pooled, db);
   await run("begin");
@@ -43,13 +46,13 @@ async function enqueuesBesideAnOpenTransaction(db: object, run: (text: string) =
 }
 
 describe.skipIf(isMissing(postgres))("on Postgres, without sessions", () => {
-  it("dbq does not wait for a pool whose connections are all in use", async () => {
+  it("dbq does not wait for an app's pool whose connections are all in use", async () => {
     const pool = new Pool({ connectionString: schema.url, max: 1 });
     onTestFinished(() => pool.end());
     await enqueuesWhileAllIsInUse(overPostgres(pool), () => pool.connect());
   });
 
-  it("what is enqueued is no part of what the app does on its one connection", async () => {
+  it("an enqueue is not part of a transaction on the app's one connection", async () => {
     const client = new Client({ connectionString: schema.url });
     await client.connect();
     onTestFinished(() => client.end());
@@ -57,8 +60,8 @@ describe.skipIf(isMissing(postgres))("on Postgres, without sessions", () => {
   });
 });
 
-describe.skipIf(isMissing(postgres))("on Postgres, with a password that is asked for", () => {
-  it("a worker beats on dbq's connections, whoever holds the app's", async () => {
+describe.skipIf(isMissing(postgres))("on Postgres, with a password function", () => {
+  it("heartbeats use dbq's connections while all of the app's are in use", async () => {
     const { hostname: host, port, username: user, password, pathname, searchParams } = new URL(schema.url);
     const options = searchParams.get("options") ?? "";
     const where = { host, port: Number(port || 5432), user, database: pathname.slice(1), options };
@@ -81,19 +84,19 @@ describe.skipIf(isMissing(postgres))("on Postgres, with a password that is asked
 });
 
 describe.skipIf(isMissing(mysql))("on MySQL, without sessions", () => {
-  it("dbq does not wait for a pool whose connections are all in use", async () => {
+  it("dbq does not wait for an app's pool whose connections are all in use", async () => {
     const pool = createPool({ uri: database.url, connectionLimit: 1 });
     onTestFinished(() => pool.end());
     await enqueuesWhileAllIsInUse(overMysql(pool), () => pool.getConnection());
   });
 
-  it("what is enqueued is no part of what the app does on its one connection", async () => {
+  it("an enqueue is not part of a transaction on the app's one connection", async () => {
     const client = await createConnection({ uri: database.url });
     onTestFinished(() => client.end());
     await enqueuesBesideAnOpenTransaction(overMysql(client), (text) => client.query(text));
   });
 
-  it("one connection that leads nowhere else is refused", async () => {
+  it("an app's connection is refused when dbq cannot open another to the same database", async () => {
     const url = new URL(database.url);
     url.pathname = "/";
     const client = await createConnection({ uri: url.href });
@@ -102,7 +105,7 @@ describe.skipIf(isMissing(mysql))("on MySQL, without sessions", () => {
     await expect(temporaryQueue({}, overMysql(client))).rejects.toThrow(TypeError);
   });
 
-  it("an app's transaction waits for a lock for five seconds, dbq's own for one", async () => {
+  it("an app's transaction waits five seconds for a lock, dbq's own one second", async () => {
     const queue = await temporaryQueue({}, database.url);
     const waits = await queue.transaction(async (tx) => {
       const [rows] = await (tx as unknown as ReturnType<typeof overMysql>).execute(

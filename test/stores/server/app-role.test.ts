@@ -1,4 +1,4 @@
-/** Two users, as `docs/databases.md` has them: the owner of the tables, and the role of an app. */
+/** Two users, as in `docs/databases.md`: the owner of the tables, and the role of an app. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Store, TransferState } from "../../../src/store.ts";
 import { openMysql } from "../../../src/stores/mysql/store.ts";
@@ -7,14 +7,14 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { isMissing } from "../../support/server.ts";
 
-interface Place {
-  /** Of the owner. */
+interface TestDatabase {
+  /** As the owner. */
   open(): Promise<Store>;
-  /** Of the app. */
+  /** As the app's role. */
   openAsApp(): Promise<Store>;
-  /** Lets the app work with the tables that there are. */
+  /** Grants the app's role the rights on the existing tables. */
   grant(): Promise<unknown>;
-  say(text: string): Promise<unknown>;
+  query(text: string): Promise<unknown>;
 }
 
 const options = { migrate: true };
@@ -29,7 +29,7 @@ const grants = (to: string, name: (table: string) => string): string =>
     .flatMap(([rights, of]) => of.map((table) => `grant ${rights} on ${name(table)} to ${to}`))
     .join("; ");
 
-async function onPostgres(): Promise<Place> {
+async function onPostgres(): Promise<TestDatabase> {
   const { name, url, client, drop } = await newSchema();
   onTestFinished(drop);
   const role = `${name}_app`;
@@ -42,17 +42,17 @@ async function onPostgres(): Promise<Place> {
     open: () => openPostgres(url, options),
     openAsApp: () => openPostgres(theirs.href, options),
     grant: () => client.query(grants(role, (table) => table)),
-    say: (text) => client.query(text),
+    query: (text) => client.query(text),
   };
 }
 
-async function onMysql(): Promise<Place> {
+async function onMysql(): Promise<TestDatabase> {
   const { name, url, client, drop } = await newDatabase();
   onTestFinished(drop);
   const user = `'${name}'@'%'`;
   await client.query(`create user ${user} identified by '${name}'`);
   onTestFinished(async () => void (await client.query(`drop user ${user}`)));
-  // Without a right in it, a database is none that a user may choose.
+  // A user without any right on a database cannot select it.
   await client.query(`grant create temporary tables on ${name}.* to ${user}`);
   const theirs = new URL(url);
   [theirs.username, theirs.password] = [name, name];
@@ -60,7 +60,7 @@ async function onMysql(): Promise<Place> {
     open: () => openMysql(url, options),
     openAsApp: () => openMysql(theirs.href, options),
     grant: () => client.query(grants(user, (table) => `${name}.${table}`)),
-    say: (text) => client.query(text),
+    query: (text) => client.query(text),
   };
 }
 
@@ -74,35 +74,35 @@ const mark: TransferState = {
 
 describe.each([
   {
-    ...{ name: "Postgres", server: await postgresServer(), newPlace: onPostgres },
+    ...{ name: "Postgres", server: await postgresServer(), newDatabase: onPostgres },
     move: ["not visible to this user"],
   },
-  // There, what a user has no right to is not there for him.
-  { ...{ name: "MySQL", server: await mysqlServer(), newPlace: onMysql }, move: [] },
-])("the role of an app on $name", ({ server, newPlace, move }) => {
-  it.skipIf(isMissing(server))("works with tables that are up to date, and makes none", async () => {
-    const place = await newPlace();
-    await expect(place.openAsApp()).rejects.toThrow('run "dbq migrate" as the user who owns them');
-    await (await place.open()).close();
-    await place.grant();
-    await (await place.openAsApp()).close();
+  // On MySQL, a user cannot see what he has no right to.
+  { ...{ name: "MySQL", server: await mysqlServer(), newDatabase: onMysql }, move: [] },
+])("the role of an app on $name", ({ server, newDatabase, move }) => {
+  it.skipIf(isMissing(server))("works with migrated tables, and does not migrate", async () => {
+    const database = await newDatabase();
+    await expect(database.openAsApp()).rejects.toThrow('run "dbq migrate" as the user who owns them');
+    await (await database.open()).close();
+    await database.grant();
+    await (await database.openAsApp()).close();
   });
 
-  it.skipIf(isMissing(server))("is told that the tables are newer than it is", async () => {
-    const place = await newPlace();
-    await (await place.open()).close();
-    await place.grant();
-    await place.say("update dbq_migrations set created_at = 9000000000000");
-    await expect(place.openAsApp()).rejects.toThrow("update dbq-ts");
+  it.skipIf(isMissing(server))("gets an error when the tables are newer than the app", async () => {
+    const database = await newDatabase();
+    await (await database.open()).close();
+    await database.grant();
+    await database.query("update dbq_migrations set created_at = 9000000000000");
+    await expect(database.openAsApp()).rejects.toThrow("update dbq-ts");
   });
 
-  it.skipIf(isMissing(server))("is told by a diagnosis what it may see of a move", async () => {
-    const place = await newPlace();
-    const owner = await place.open();
+  it.skipIf(isMissing(server))("sees in a diagnosis what it may know of a transfer", async () => {
+    const database = await newDatabase();
+    const owner = await database.open();
     onTestFinished(() => owner.close());
-    await place.grant();
+    await database.grant();
     await owner.transfer.setState(mark, undefined);
-    const store = await place.openAsApp();
+    const store = await database.openAsApp();
     onTestFinished(() => store.close());
     const facts = await store.diagnose();
     expect(facts.filter((fact) => fact.name === "move").map(({ value }) => value)).toEqual(move);

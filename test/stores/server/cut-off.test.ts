@@ -1,4 +1,4 @@
-/** A host that is cut off says nothing: whoever waits for it must be told by a clock, whatever was under way. */
+/** A host that is cut off sends nothing, so a timeout has to end each wait, whatever was under way. */
 import timers from "node:timers";
 import { drizzle } from "drizzle-orm/postgres-js";
 import postgresJs from "postgres";
@@ -12,7 +12,7 @@ import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { isMissing, type Server } from "../../support/server.ts";
 import { wireTo } from "./cut-wire.ts";
 
-/** Those of the drivers too: mysql2 has its own from `node:timers`. */
+/** Fakes the timers of the drivers too: mysql2 imports its own from `node:timers`. */
 function fakedTimers(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   vi.spyOn(timers, "setTimeout").mockImplementation(setTimeout as typeof timers.setTimeout);
@@ -23,7 +23,7 @@ function fakedTimers(): void {
   });
 }
 
-/** Lets time pass for timers that were set since they are faked, beside what really goes on. Rejects when nothing comes of it. */
+/** Advances the faked timers while real I/O continues. Rejects when the promise does not settle. */
 async function inTime<T>(promise: Promise<T>): Promise<T> {
   let over = false;
   const end = () => {
@@ -34,39 +34,36 @@ async function inTime<T>(promise: Promise<T>): Promise<T> {
     await vi.advanceTimersByTimeAsync(500);
     return over;
   };
-  // Minutes in seconds.
+  // Minutes of timers in seconds.
   await vi.waitUntil(passed, { timeout: 5_000, interval: 10 });
   return await promise;
 }
 
 const kinds = [
-  { name: "MySQL", server: await mysqlServer(), place: newDatabase, open: openMysql },
-  { name: "Postgres", server: await postgresServer(), place: newSchema, open: openPostgres },
+  { name: "MySQL", server: await mysqlServer(), create: newDatabase, open: openMysql },
+  { name: "Postgres", server: await postgresServer(), create: newSchema, open: openPostgres },
 ];
 
-describe.each(kinds)("$name", ({ server, place, open }) => {
-  /** A store in a place of its own, by a wire that can be cut. */
+describe.each(kinds)("$name", ({ server, create, open }) => {
+  /** A store on a new database, over a wire that can be cut. */
   async function overWire() {
-    const { url, drop } = await place();
+    const { url, drop } = await create();
     onTestFinished(drop);
     const wire = await wireTo(url);
     return { wire, store: await open(wire.url, { migrate: true }) };
   }
 
-  it.skipIf(isMissing(server))(
-    "cut off in the middle of a transaction: it is done on another connection",
-    async () => {
-      const { wire, store } = await overWire();
-      onTestFinished(() => void store.close());
-      fakedTimers();
-      wire.cutBefore("insert into dbq_tasks");
-      const inserting = store.insert([newTask({ uniqueKey: "k" })], "report");
-      await wire.wasCut;
-      expect(await inTime(inserting)).toMatchObject([{ duplicate: false }]);
-    },
-  );
+  it.skipIf(isMissing(server))("a transaction that is cut off runs again on another connection", async () => {
+    const { wire, store } = await overWire();
+    onTestFinished(() => void store.close());
+    fakedTimers();
+    wire.cutBefore("insert into dbq_tasks");
+    const inserting = store.insert([newTask({ uniqueKey: "k" })], "report");
+    await wire.wasCut;
+    expect(await inTime(inserting)).toMatchObject([{ duplicate: false }]);
+  });
 
-  it.skipIf(isMissing(server))("cut off when nothing is under way: a queue closes all the same", async () => {
+  it.skipIf(isMissing(server))("a queue closes although its idle connection was cut off", async () => {
     const { wire, store } = await overWire();
     await store.insert([newTask()], "report");
     wire.cut();
@@ -75,7 +72,7 @@ describe.each(kinds)("$name", ({ server, place, open }) => {
   });
 
   it.skipIf(isMissing(server))(
-    "cut off when nothing is under way: an app's transaction is begun on another connection",
+    "an app's transaction begins on another connection when an idle one was cut off",
     async () => {
       const { wire, store } = await overWire();
       onTestFinished(() => void store.close());
@@ -87,23 +84,26 @@ describe.each(kinds)("$name", ({ server, place, open }) => {
     },
   );
 
-  it.skipIf(isMissing(server))("broken at the commit of an app's transaction: nobody knows", async () => {
-    const { wire, store } = await overWire();
-    onTestFinished(() => store.close());
-    const run = vi.fn(() => wire.endBefore("commit"));
-    await expect(store.transaction(run)).rejects.toBeInstanceOf(OutcomeUnknownError);
-    expect(run).toHaveBeenCalledOnce();
-  });
+  it.skipIf(isMissing(server))(
+    "a lost connection at the commit of an app's transaction gives an unknown outcome",
+    async () => {
+      const { wire, store } = await overWire();
+      onTestFinished(() => store.close());
+      const run = vi.fn(() => wire.endBefore("commit"));
+      await expect(store.transaction(run)).rejects.toBeInstanceOf(OutcomeUnknownError);
+      expect(run).toHaveBeenCalledOnce();
+    },
+  );
 });
 
 const postgres = kinds.find(({ name }) => name === "Postgres")?.server as Server;
 
 describe.skipIf(isMissing(postgres))("Postgres, by postgres.js", () => {
-  it("broken at the commit of an app's transaction: nobody knows", async () => {
+  it("a lost connection at the commit of an app's transaction gives an unknown outcome", async () => {
     const { url, drop } = await newSchema();
     onTestFinished(drop);
     const wire = await wireTo(url);
-    // Else a commit goes by its name.
+    // Otherwise a commit is sent as a prepared statement, by its name.
     const client = postgresJs(wire.url, { max: 1, prepare: false });
     onTestFinished(() => client.end({ timeout: 0 }));
     const store = await openPostgresDatabase(drizzle(client), { migrate: true });

@@ -1,23 +1,25 @@
-/** A wire between a store and its server that can be cut without either end being told, as by a firewall or a lost host. */
+/**
+ * A proxy between a store and its server that can be cut without a sign to either end, as by a firewall or a lost host.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { deferred } from "../../support/queue.ts";
 
 export interface Wire {
-  /** The server's URL, by way of the wire. */
+  /** The server's URL through the proxy. */
   readonly url: string;
   /** Resolves when a connection has been cut. */
   readonly wasCut: Promise<void>;
-  /** Cuts all connections that there are. */
+  /** Cuts all open connections. */
   cut(): void;
-  /** Cuts the next connection by which these bytes would go. They are not delivered. */
+  /** Cuts the next connection on which these bytes would be sent, before they are. */
   cutBefore(bytes: string): void;
-  /** Ends each connection by which these bytes would go, as a host does that lets everybody in and can write for nobody. */
+  /** Ends each connection on which these bytes would be sent, as a host does that accepts logins and cannot write. */
   endBefore(bytes: string): void;
 }
 
-/** Gone when the test has ended. */
+/** Closed when the test has ended. */
 export async function wireTo(server: string): Promise<Wire> {
   const target = new URL(server);
   const dead = new Set<Socket>();
@@ -25,7 +27,7 @@ export async function wireTo(server: string): Promise<Wire> {
   const cut = deferred();
   let awaited: string | undefined;
   let refused: string | undefined;
-  // What nobody answers is not ended either.
+  // A half-open connection stays open: a host that is cut off sends no FIN.
   const middle = createServer({ allowHalfOpen: true }, (near) => {
     const far = connect(Number(target.port || (server.startsWith("mysql") ? 3306 : 5432)), target.hostname);
     for (const socket of [near, far]) sockets.add(socket.on("error", () => undefined));

@@ -1,4 +1,4 @@
-/** A heartbeat whose connection was cut off, or whose host is of no use: neither may keep it from beating. */
+/** A heartbeat continues when its connection was cut off, or when its host cannot write. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openMysql } from "../../../src/stores/mysql/store.ts";
 import { openPostgres } from "../../../src/stores/postgres/store.ts";
@@ -13,7 +13,7 @@ const server = await mysqlServer();
 const postgres = await postgresServer();
 
 describe.skipIf(isMissing(server))("on MySQL", () => {
-  it("a heartbeat that was cut off beats again on another connection", { timeout: 60_000 }, async () => {
+  it("a heartbeat that was cut off continues on another connection", { timeout: 60_000 }, async () => {
     const { url, drop } = await newDatabase();
     onTestFinished(drop);
     const direct = await openedMysql(url);
@@ -30,7 +30,7 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
     wire.cutBefore("heartbeat_at");
     await wire.wasCut;
     const before = (await own())?.beat ?? 0;
-    // It asks for ten seconds.
+    // The interval of heartbeats is ten seconds.
     const beats = async () => ((await own())?.beat ?? 0) > before;
     await vi.waitUntil(beats, { timeout: 20_000, interval: 200 });
     expect(await own()).toMatchObject({ sessionLives: true });
@@ -38,13 +38,13 @@ describe.skipIf(isMissing(server))("on MySQL", () => {
 });
 
 describe.skipIf(isMissing(postgres))("on Postgres", () => {
-  it("a heartbeat goes to the next host when the first lets it in and cannot write", async () => {
+  it("a heartbeat uses the next host when the first accepts it and cannot write", async () => {
     const { url, drop } = await newSchema();
     onTestFinished(drop);
     const wire = await wireTo(url);
     wire.endBefore("set heartbeat_at");
     const { host } = new URL(wire.url);
-    // The first of the hosts is the first to be tried.
+    // Makes the first host the first to be tried.
     vi.spyOn(Math, "random").mockReturnValue(0);
     onTestFinished(() => void vi.restoreAllMocks());
     const target = new URL(url);

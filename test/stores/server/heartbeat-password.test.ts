@@ -1,4 +1,4 @@
-/** A password that is not in the URL, but where libpq and pg look for one: the heartbeat's thread needs it too. */
+/** A password from where libpq and pg look for it besides the URL: the heartbeat's thread needs it too. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, it, onTestFinished, vi } from "vitest";
@@ -10,7 +10,7 @@ import { openedPostgres } from "./stores.ts";
 const server = await postgresServer();
 const password = "from-the-environment";
 
-/** AuthenticationCleartextPassword, and an ErrorResponse of SQLSTATE 28P01. */
+/** AuthenticationCleartextPassword, and an ErrorResponse with SQLSTATE 28P01. */
 const whoAreYou = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]);
 const refusal = (() => {
   const fields = Buffer.from("SFATAL\0C28P01\0Mpassword authentication failed\0\0");
@@ -19,7 +19,7 @@ const refusal = (() => {
   return Buffer.concat([head, fields]);
 })();
 
-/** The server's URL, by way of a door that asks for a password before it lets anybody through. */
+/** The server's URL through a proxy that asks for a password. */
 async function guarded(url: string): Promise<string> {
   const target = new URL(url);
   const door = createServer((near) => {
@@ -54,7 +54,7 @@ async function guarded(url: string): Promise<string> {
 }
 
 describe.skipIf(isMissing(server))("on Postgres", () => {
-  it("a heartbeat's thread is let in by PGPASSWORD, as the queue is", async () => {
+  it("a heartbeat's thread logs in with PGPASSWORD, as the queue does", async () => {
     const { url, drop } = await newSchema();
     onTestFinished(drop);
     vi.stubEnv("PGPASSWORD", password);
@@ -63,7 +63,7 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
     await store.register(newWorker());
     const stop = await store.keepAlive("w1", 100, () => undefined);
     onTestFinished(stop);
-    // Only the thread's own connection holds the lock of a session.
+    // Only the thread's own connection holds the session's lock.
     const isHeld = async () => (await store.workers())[0]?.sessionLives === true;
     await vi.waitUntil(isHeld, { timeout: 5_000, interval: 20 });
   });

@@ -1,6 +1,6 @@
 /**
- * A few connections are shared, no more than was said; one that broke, or of which nobody knows how it is, is never used
- * again; and of several hosts each has its turn.
+ * The pool shares a limited number of connections. It never uses a connection again that broke or may have broken, and
+ * it tries several hosts in turn.
  */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type Connection, Hosts, type PoolLimits, ServerPool } from "../../../src/stores/server/pool.ts";
@@ -15,14 +15,14 @@ class Made implements Connection {
   destroyed = 0;
   keepsAlive = true;
   alive = true;
-  /** For each time that it was asked for a sign of life: whether it kept the process alive meanwhile. */
+  /** For each ping, whether the connection kept the process alive meanwhile. */
   readonly signs: boolean[] = [];
 
   constructor({ host }: Host) {
     this.host = host;
   }
 
-  query = () => Promise.reject(new Error("nothing is asked here"));
+  query = () => Promise.reject(new Error("this connection takes no queries"));
 
   async answers(): Promise<boolean> {
     this.signs.push(this.keepsAlive);
@@ -44,7 +44,7 @@ class Made implements Connection {
   }
 }
 
-/** A pool whose hosts are named by letters, in that order, and what it connected to. */
+/** A pool whose hosts are named by letters, in that order, and the connections that it made. */
 function poolOf(size: number, letters = "a", limits?: PoolLimits) {
   const random = vi.spyOn(Math, "random").mockReturnValue(0);
   onTestFinished(() => random.mockRestore());
@@ -67,8 +67,8 @@ const failing = async () => {
   throw new Error("it failed");
 };
 
-describe("a shared connection", () => {
-  it("is used again, and keeps the process alive only while it is used", async () => {
+describe("a pooled connection", () => {
+  it("is reused, and keeps the process alive only while it is in use", async () => {
     const { pool, made } = poolOf(2);
     const during = await pool.use(async (connection) => (connection as Made).keepsAlive, never);
     await pool.use(nothing, never);
@@ -77,14 +77,14 @@ describe("a shared connection", () => {
     expect(made).toMatchObject([{ keepsAlive: false, ended: 0 }]);
   });
 
-  it("is ended at once after what spoilt it, and never used again", async () => {
+  it("is destroyed after an error that spoils it, and not reused", async () => {
     const { pool, made } = poolOf(1);
     await expect(pool.use(failing, always)).rejects.toThrow("it failed");
     await pool.use(nothing, never);
     expect(made).toMatchObject([{ destroyed: 1 }, { destroyed: 0, ended: 0 }]);
   });
 
-  it("that broke while somebody used it, or nobody did, is not used again", async () => {
+  it("is not reused when it broke, in use or idle", async () => {
     const { pool, made } = poolOf(1);
     const breaking = async (connection: Connection) => {
       (connection as Made).broken = true;
@@ -97,7 +97,7 @@ describe("a shared connection", () => {
     expect(made).toHaveLength(3);
   });
 
-  it("is waited for when there are as many as were said", async () => {
+  it("is waited for when all are in use", async () => {
     const { pool, made } = poolOf(2);
     const [first, second] = [deferred(), deferred()];
     const uses = [first, second].map(({ promise }) => pool.use(() => promise, never));
@@ -114,7 +114,7 @@ describe("a shared connection", () => {
     expect(made).toHaveLength(2);
   });
 
-  it("is not waited for longer than was said: those who have them may wait for one themselves", async () => {
+  it("is waited for up to a limit, since its user may be waiting for another one", async () => {
     const { pool } = poolOf(1, "a", { patience: 20 });
     const use = () => pool.use(nothing, never);
     await expect(pool.use(use, never)).rejects.toThrow(
@@ -125,7 +125,7 @@ describe("a shared connection", () => {
     await Promise.all(both);
   });
 
-  it("that could not be made takes nobody's place", async () => {
+  it("a refused connection does not count towards the size of the pool", async () => {
     const { pool, refusing } = poolOf(1);
     refusing.add("a");
     const both = [pool.use(nothing, never), pool.use(nothing, never)];
@@ -134,7 +134,7 @@ describe("a shared connection", () => {
     await pool.use(nothing, never);
   });
 
-  it("ends with the pool, at once or when it is given back", async () => {
+  it("ends when the pool is closed, or when it is returned after that", async () => {
     const { pool, made } = poolOf(2);
     const going = deferred();
     const use = pool.use(() => going.promise, never);
@@ -147,8 +147,8 @@ describe("a shared connection", () => {
   });
 });
 
-describe("a connection that nobody has used for a while", () => {
-  /** A pool with as many connections as were used at once, given back at 0 ms; and its clock. */
+describe("an idle connection", () => {
+  /** A pool with this many connections, used at once and returned at 0 ms; and its clock. */
   async function idlePool(size: number, limits: PoolLimits) {
     const clock = vi.spyOn(performance, "now").mockReturnValue(0);
     onTestFinished(() => clock.mockRestore());
@@ -160,14 +160,14 @@ describe("a connection that nobody has used for a while", () => {
     return { pool, made, clock };
   }
 
-  it("is asked for a sign of life, and used when it gives one", async () => {
+  it("is pinged before use, and used when it answers", async () => {
     const { pool, made, clock } = await idlePool(1, { trust: 1_000 });
     clock.mockReturnValue(1_001);
     await pool.use(nothing, never);
     expect(made).toMatchObject([{ signs: [true], destroyed: 0 }]);
   });
 
-  it("is ended when it gives none, and so are those that are as old: another one is made", async () => {
+  it("is destroyed with the equally old ones when it does not answer, and a new one is made", async () => {
     const { pool, made, clock } = await idlePool(2, { trust: 1_000 });
     for (const connection of made) connection.alive = false;
     clock.mockReturnValue(1_001);
@@ -179,14 +179,14 @@ describe("a connection that nobody has used for a while", () => {
     expect(made).toHaveLength(4);
   });
 
-  it("is none that somebody has used a moment ago: to ask costs a round trip", async () => {
+  it("is not pinged when it was used a moment ago, since a ping costs a round trip", async () => {
     const { pool, made, clock } = await idlePool(1, { trust: 1_000 });
     clock.mockReturnValue(1_000);
     await pool.use(nothing, never);
     expect(made).toMatchObject([{ signs: [] }]);
   });
 
-  it("is trusted where questions have a limit of their own", async () => {
+  it("is not pinged where queries have a time limit", async () => {
     const { pool, made, clock } = await idlePool(1, {});
     clock.mockReturnValue(86_400_000);
     await pool.use(nothing, never);
@@ -194,8 +194,8 @@ describe("a connection that nobody has used for a while", () => {
   });
 });
 
-describe("of several hosts", () => {
-  it("the first that answers is taken, and is the first to be tried from then on", async () => {
+describe("with several hosts", () => {
+  it("the first host that answers is used, and is tried first from then on", async () => {
     const { pool, hosts, made, refusing } = poolOf(1, "abc");
     refusing.add("a").add("b");
     await pool.use(nothing, never);
@@ -203,7 +203,7 @@ describe("of several hosts", () => {
     expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("cab");
   });
 
-  it("the one whose connection broke is tried last", async () => {
+  it("the host of a broken connection is tried last", async () => {
     const { pool, hosts, made } = poolOf(1, "abc");
     await expect(pool.use(failing, always)).rejects.toThrow("it failed");
     expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("bca");
@@ -211,14 +211,14 @@ describe("of several hosts", () => {
     expect(made.map(({ host }) => host)).toEqual(["a", "b"]);
   });
 
-  it("one is not tried first again because several of its connections broke", async () => {
+  it("several broken connections of one host move it back once", async () => {
     const { pool, hosts } = poolOf(2, "ab");
     const uses = [pool.use(failing, always), pool.use(failing, always)];
     for (const use of uses) await expect(use).rejects.toThrow("it failed");
     expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("ba");
   });
 
-  it("all refuse: the last one's refusal is what is said", async () => {
+  it("the error is the last host's when all refuse", async () => {
     const { pool, refusing } = poolOf(1, "ab");
     refusing.add("a").add("b");
     await expect(pool.held()).rejects.toThrow("b refuses");

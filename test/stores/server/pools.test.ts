@@ -1,4 +1,7 @@
-/** Where dbq's own connections go when an app brings a pool: to where that leads, by its settings or by the environment. */
+/**
+ * Where dbq's own connections lead when an app brings a pool: to the same database, by the pool's settings or the
+ * environment.
+ */
 import { Socket } from "node:net";
 import { createPool } from "mysql2/promise";
 import { Client, Pool } from "pg";
@@ -11,14 +14,14 @@ afterEach(() => vi.unstubAllEnvs());
 const theirs = { user: "me", password: "secret", database: "app", host: "db.example", port: 6000 };
 
 describe("a pool of pg", () => {
-  it("leads where its settings say", () => {
+  it("leads to the host in its settings", () => {
     const { config, hosts } = settingsOf(new Pool({ ...theirs, ssl: true, options: "-c a=b" }), "own") ?? {};
     expect(hosts).toEqual([{ host: "db.example", port: 6000 }]);
     expect(config).toMatchObject({ user: "me", password: "secret", database: "app", ssl: true });
     expect(config?.options).toMatch(/^-c a=b -c plan_cache_mode/);
   });
 
-  it("leads where its connection string says, and asks of the server what pg does", () => {
+  it("leads to the host in its connection string, with the server settings that pg sends", () => {
     const connectionString = "postgres://me:secret@db.example:6000/app?sslmode=verify-full";
     for (const client of [new Pool({ connectionString }), new Client({ connectionString })]) {
       const { config, hosts } = settingsOf(client, "own") ?? {};
@@ -28,7 +31,7 @@ describe("a pool of pg", () => {
     }
   });
 
-  it("leads where the environment says, in what it leaves open", () => {
+  it("takes from the environment what its settings leave open", () => {
     vi.stubEnv("PGHOST", "db.example");
     vi.stubEnv("PGPORT", "6000");
     vi.stubEnv("PGUSER", "me");
@@ -43,30 +46,30 @@ describe("a pool of pg", () => {
     }
   });
 
-  it("may ask for its password each time, and so do the connections of dbq", () => {
+  it("may have a password function, which dbq's connections call too", () => {
     const password = () => "secret";
     expect(settingsOf(new Pool({ ...theirs, password }), "own")?.config).toMatchObject({ password });
   });
 
-  it("may say that there is no TLS in any way", () => {
+  it("may switch TLS off in any of pg's ways", () => {
     const ssl = null as unknown as false;
     expect(settingsOf(new Pool({ ...theirs, ssl }), "own")?.config.ssl).toBe(false);
   });
 
-  it("is asked through when only itself knows where it leads", () => {
+  it("is used itself when only the pool knows where it leads", () => {
     const stream = () => new Socket();
     expect(settingsOf(new Pool({ ...theirs, stream }), "own")).toBeUndefined();
     expect(settingsOf({ query: () => undefined }, "own")).toBeUndefined();
   });
 
-  it("says nothing to a pooler in between but what the app says", () => {
+  it("sends nothing through a pooler that the app would not send", () => {
     const { config } = settingsOf(new Pool({ ...theirs, options: "-c a=b" }), "pooled") ?? {};
     expect(config?.options).toBe("-c a=b");
   });
 
-  it("has a key of its own, which is given on however often it was used", () => {
+  it("keeps the TLS key of its settings, however often they are read", () => {
     const ssl = { ca: "authority", key: "secret", cert: "mine" };
-    // It hides the key of the very object that it is given.
+    // It hides the key in the object that it is given.
     const pool = new Pool({ ...theirs, ssl: { ...ssl } });
     for (let i = 0; i < 2; i += 1) expect(structuredClone(settingsOf(pool, "own")?.config)?.ssl).toEqual(ssl);
   });
@@ -78,14 +81,14 @@ describe("a URL of Postgres", () => {
     ["require", { rejectUnauthorized: false }],
     ["verify-ca", { rejectUnauthorized: true }],
     ["verify-full", { rejectUnauthorized: true }],
-  ])("with sslmode=%s asks of the server: %o", (sslmode, ssl) => {
+  ])("sslmode=%s sets TLS to %o", (sslmode, ssl) => {
     const url = { user: "me", password: "", database: "app", parameters: { sslmode } };
     expect(postgresConfigOf(url, "own").ssl).toEqual(ssl);
   });
 });
 
 describe("on MySQL", () => {
-  it("a pool leads where its settings say", async () => {
+  it("a pool leads to the host in its settings", async () => {
     const pool = createPool(theirs);
     onTestFinished(() => pool.end());
     const { config, hosts } = settingsOfMysql(pool) ?? {};
@@ -98,7 +101,7 @@ describe("on MySQL", () => {
     { passwordSha1: Buffer.from("secret") },
     { authPlugins: { mine: () => () => "secret" } },
     { authSwitchHandler: () => undefined },
-  ])("a pool that connects or logs in by itself is asked through: %o", (itself) => {
+  ])("a pool with a connection or login function is used itself: %o", (itself) => {
     const pool = createPool({ ...theirs, ...(itself as object) });
     onTestFinished(() => pool.end());
     expect(settingsOfMysql(pool)).toBeUndefined();
@@ -108,7 +111,7 @@ describe("on MySQL", () => {
     ["verify-full", true],
     ["VERIFY_IDENTITY", true],
     ["require", false],
-  ])("sslmode=%s asks for a known authority and for the host's own name: %s", (sslmode, verify) => {
+  ])("sslmode=%s checks the authority and the host's name: %s", (sslmode, verify) => {
     const { ssl } = configOf({ user: "me", password: "", database: "app", parameters: { sslmode } });
     expect(ssl).toEqual({ rejectUnauthorized: verify, verifyIdentity: verify });
   });

@@ -1,4 +1,7 @@
-/** A connection that cannot be made: because of its settings, it is none that stays; because of its host's name, it is tried again. */
+/**
+ * Connections that cannot be made: one whose settings are refused is closed, and one whose host name cannot be resolved
+ * is retried.
+ */
 import dns from "node:dns";
 import { type AddressInfo, createServer } from "node:net";
 import type { Connection } from "mysql2/promise";
@@ -13,7 +16,7 @@ import { isMissing } from "../../support/server.ts";
 const mysql = await mysqlServer();
 const postgres = await postgresServer();
 
-/** A user who may ask one question; undefined where nobody may be made. */
+/** A user who may run one query; undefined where no user can be created. */
 async function userOfOneQuestion(client: Connection, name: string): Promise<string | undefined> {
   try {
     await client.query(`create user '${name}'@'%' identified by '${name}' with max_queries_per_hour 1`);
@@ -24,12 +27,12 @@ async function userOfOneQuestion(client: Connection, name: string): Promise<stri
   return name;
 }
 
-describe.skipIf(isMissing(mysql))("a setting that MySQL refuses", () => {
-  it("ends the connection that it was for", async ({ skip }) => {
+describe.skipIf(isMissing(mysql))("a connection whose settings MySQL refuses", () => {
+  it("is closed", async ({ skip }) => {
     const { name, url, client, drop } = await newDatabase();
     onTestFinished(drop);
     const user = await userOfOneQuestion(client, name);
-    if (user === undefined) return skip("the user of this MySQL may not make another one");
+    if (user === undefined) return skip("the user of this MySQL may not create another one");
     await client.query(`grant all on ${name}.* to '${user}'@'%'`);
     const theirs = new URL(url);
     [theirs.username, theirs.password] = [user, user];
@@ -44,7 +47,7 @@ describe.skipIf(isMissing(mysql))("a setting that MySQL refuses", () => {
   });
 });
 
-/** The name of a server, which is not found the next time that somebody looks for it. */
+/** A host name that is not found at the next lookup. */
 function nameOf(url: string) {
   const named = new URL(url);
   const { hostname } = named;
@@ -63,24 +66,24 @@ function nameOf(url: string) {
 }
 
 describe.each([
-  { name: "MySQL", server: mysql, place: newDatabase, open: openMysql },
-  { name: "Postgres", server: postgres, place: newSchema, open: openPostgres },
-])("a name of a host of $name", ({ server, place, open }) => {
-  it.skipIf(isMissing(server))("that cannot be resolved for a moment is looked for again", async () => {
-    const { url, drop } = await place();
+  { name: "MySQL", server: mysql, create: newDatabase, open: openMysql },
+  { name: "Postgres", server: postgres, create: newSchema, open: openPostgres },
+])("a host name of $name", ({ server, create, open }) => {
+  it.skipIf(isMissing(server))("is looked up again when it could not be resolved for a moment", async () => {
+    const { url, drop } = await create();
     onTestFinished(drop);
     const name = nameOf(url);
     const store = await open(name.url, { migrate: true });
     onTestFinished(() => store.close());
     name.fail();
-    // One of them needs a connection more.
+    // One of the two needs another connection.
     expect(await Promise.all([store.workers(), store.workers()])).toEqual([[], []]);
     expect(name.hasFailed()).toBe(true);
   });
 });
 
-describe("a server of Postgres that has no TLS", () => {
-  it("is named, like all that pg finds wrong by itself", async () => {
+describe("a Postgres server without TLS", () => {
+  it("is named in the error, as for every error that pg raises itself", async () => {
     const server = createServer((socket) => socket.on("data", () => socket.end("N")));
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
     onTestFinished(() => void server.close());

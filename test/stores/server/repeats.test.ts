@@ -1,4 +1,7 @@
-/** What is done again when its answer did not come, although it is not fenced: what it did may be over by then. */
+/**
+ * Operations that are repeated after a lost answer although no generation fences them: their first effect may be over
+ * by then.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Queue, remoteTask } from "../../../src/index.ts";
 import { emptied } from "../../conformance/server-stores.ts";
@@ -16,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => schema?.drop());
 
-/** The answer to the next COMMIT does not come, and this happens before anybody knows. */
+/** Loses the answer to the next COMMIT; `meanwhile` runs before the caller notices. */
 function loseCommit(meanwhile: () => Promise<unknown>): void {
   let lost = false;
   afterAnswers(async ({ text }) => {
@@ -27,17 +30,17 @@ function loseCommit(meanwhile: () => Promise<unknown>): void {
   });
 }
 
-/** A worker claims all there is, and is done with it. */
+/** A worker claims and completes everything. */
 const completed = `update dbq_tasks set status = 'completed', generation_id = generation_id + 2, finished_at = now()
   where status = 'pending'`;
 
-describe.skipIf(isMissing(server))("a commit of Postgres whose answer does not come", () => {
+describe.skipIf(isMissing(server))("a lost answer to a COMMIT on Postgres", () => {
   beforeEach(async () => {
     queue = await temporaryQueue({}, schema.url);
     await schema.client.query(emptied);
   });
 
-  it("of an enqueue that may be no duplicate: it is not told that it is one, by itself", async () => {
+  it("an enqueue that must not be a duplicate is not refused because of its own task", async () => {
     loseCommit(async () => undefined);
     const once = remoteTask("f").with({ uniqueKey: "k", onDuplicate: "error" });
     const answer = await queue.enqueueTask(once).catch(({ code }: { code: string }) => code);
@@ -45,13 +48,13 @@ describe.skipIf(isMissing(server))("a commit of Postgres whose answer does not c
     expect(answer).not.toBe("DBQ_DUPLICATE");
   });
 
-  it("of an enqueue with a key whose task has ended by then: there is one task", async () => {
+  it("an enqueue with a key whose task has completed meanwhile leaves one task", async () => {
     loseCommit(() => schema.client.query(completed));
     await queue.enqueueTask(remoteTask("f").with({ uniqueKey: "k" })).catch(() => undefined);
     expect(await queue.countTasks()).toMatchObject({ completed: 1, pending: 0 });
   });
 
-  it("of a retry whose task has ended again by then: it runs once more, not twice", async () => {
+  it("a retry whose task has completed meanwhile runs once more, not twice", async () => {
     const id = await queue.enqueueTask(remoteTask("f"));
     await queue.cancelTask(id);
     loseCommit(() => schema.client.query(completed));

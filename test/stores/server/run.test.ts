@@ -1,6 +1,6 @@
 /**
- * What a server could not do is done again, and nobody hears of it; what may have happened is not done again where that
- * would matter, and says so; what failed in a transaction is undone.
+ * The runner repeats what a server did not do, without an error. It does not repeat a write that may have happened,
+ * where a second one would matter, and reports an unknown outcome. It rolls back a failed transaction.
  */
 import { sql } from "drizzle-orm/sql/sql";
 import { describe, expect, it, onTestFinished, test, vi } from "vitest";
@@ -25,7 +25,7 @@ import {
 } from "../../../src/stores/sql/program.ts";
 import type { Params } from "../../../src/stores/sql/statements.ts";
 
-/** What a driver throws. */
+/** An error of a driver. */
 class Broken extends Error {
   readonly code = "E_BROKEN";
   readonly failure: Failure;
@@ -39,11 +39,11 @@ class Broken extends Error {
 const answer: QueryResult = { rows: [["row"]], changed: 1, insertId: 0 };
 const once = { twice: false, patient: true };
 
-/** Everything that is asked, in order; the next question that begins so fails, once for each of the failures. */
+/** Records every query in order. The next query that begins like this fails, once for each failure. */
 class Wire implements Pool {
   readonly name = "db.example:1";
   readonly texts: string[] = [];
-  /** Whether the connections came back as of no more use. */
+  /** Whether each returned connection was spoilt. */
   readonly spoilt: boolean[] = [];
   readonly #failures: [text: string, failure: Failure][];
 
@@ -73,17 +73,17 @@ class Wire implements Pool {
   close = async () => undefined;
 }
 
-/** The ids of each change of many that was asked for. */
+/** The ids of each batch of changes. */
 const changed: unknown[][] = [];
-/** What inserts were to tell. */
-const noted: unknown[] = [];
+/** The notification payloads of the inserts. */
+const payloads: unknown[] = [];
 
 const steps: ServerSteps = {
   compiler: new Compiler({ quote: '"', parameter: (i) => `$${i + 1}`, items: undefined }),
   failureOf: (error) => (error instanceof Broken ? error.failure : "final"),
   isOneInsert: () => true,
-  id: async (_, __, ___, note) => {
-    noted.push(note);
+  id: async (_, __, ___, payload) => {
+    payloads.push(payload);
     return 1;
   },
   ids: async () => [],
@@ -95,32 +95,32 @@ const steps: ServerSteps = {
 
 function runnerOn(wire: Wire) {
   const runner = new ServerRunner(wire, steps);
-  const [told, note] = [vi.fn(), vi.fn<() => string | undefined>()];
-  runner.notifier = { notify: told, payload: note };
-  return { runner, told, note };
+  const [notify, payload] = [vi.fn(), vi.fn<() => string | undefined>()];
+  runner.notifier = { notify, payload };
+  return { runner, notify, payload };
 }
 
 const update = () => sql.raw("update t");
 const select = () => sql.raw("select t");
 const change = () => count(update, {});
-/** Looks for what it did, from the second try on. */
+/** Reads back its effect from the second try on. */
 const changeThenLook = (tries: number) => count(tries === 0 ? update : select, {});
 const inTransaction = ["begin", "update t", "commit"];
 
 describe("a transaction", () => {
-  it("that fails is rolled back, and throws what failed", async () => {
+  it("is rolled back when it fails, and throws the failure", async () => {
     const wire = new Wire(["update", "final"]);
     await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("db.example:1: the server says: final");
     expect(wire.texts).toEqual(["begin", "update t", "rollback"]);
     expect(wire.spoilt).toEqual([false]);
   });
 
-  it("throws what failed, when its rollback fails too", async () => {
+  it("throws the first failure when its rollback fails too", async () => {
     const wire = new Wire(["update", "final"], ["rollback", "lost"]);
     await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("the server says: final");
   });
 
-  it("inside of an operation is one, and inside of another no other", async () => {
+  it("is not opened again inside another one", async () => {
     const wire = new Wire();
     const nested = () => transaction(() => transaction(change, true), true);
     await runnerOn(wire).runner.run(nested);
@@ -128,31 +128,28 @@ describe("a transaction", () => {
   });
 });
 
-describe("what the server undid", () => {
-  it.each<Failure>(["passing", "elsewhere", "lost"])(
-    "(%s) is done again, and nobody hears of it",
-    async (f) => {
-      const wire = new Wire(["update", f], ["begin", f], ["update", f]);
-      expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
-      expect(wire.texts.slice(-3)).toEqual(inTransaction);
-      expect(wire.texts.filter((text) => text === "commit")).toHaveLength(1);
-      expect(wire.spoilt).toEqual(Array(3).fill(f !== "passing"));
-    },
-  );
+describe("a failed operation", () => {
+  it.each<Failure>(["passing", "elsewhere", "lost"])("(%s) is repeated, without an error", async (f) => {
+    const wire = new Wire(["update", f], ["begin", f], ["update", f]);
+    expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
+    expect(wire.texts.slice(-3)).toEqual(inTransaction);
+    expect(wire.texts.filter((text) => text === "commit")).toHaveLength(1);
+    expect(wire.spoilt).toEqual(Array(3).fill(f !== "passing"));
+  });
 
-  it("is not done again when it will fail again", async () => {
+  it("is not repeated when it would fail again", async () => {
     const wire = new Wire(["update", "final"]);
     await expect(runnerOn(wire).runner.run(change)).rejects.toMatchObject({ code: "DBQ_DATABASE" });
     expect(wire.texts).toEqual(["update t"]);
   });
 
-  it("is not done again by a queue that has been closed, which says that it was", async () => {
+  it("is not repeated by a closed queue, which says that it is closed", async () => {
     const { runner } = runnerOn(new Wire(["update", "passing"]));
     runner.close();
     await expect(runner.write(change)).rejects.toBeInstanceOf(QueueClosedError);
   });
 
-  it("is not waited for by whoever will not wait for a server", async () => {
+  it("is not repeated for a caller that does not wait for a server", async () => {
     const wire = new Wire(["update", "lost"]);
     const impatient = { twice: true, patient: false };
     await expect(runnerOn(wire).runner.run(change, impatient)).rejects.toMatchObject({
@@ -161,16 +158,16 @@ describe("what the server undid", () => {
   });
 });
 
-describe("what may have happened", () => {
-  it("is not done again where that would matter: a commit without an answer", async () => {
+describe("an operation that may have happened", () => {
+  it("is not repeated when a second run would matter: a commit without an answer", async () => {
     const wire = new Wire(["commit", "lost"]);
-    const { runner, told } = runnerOn(wire);
+    const { runner, notify } = runnerOn(wire);
     await expect(runner.write(change, once)).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(wire.texts.filter((text) => text === "update t")).toHaveLength(1);
-    expect(told).not.toHaveBeenCalled();
+    expect(notify).not.toHaveBeenCalled();
   });
 
-  it("is not done again where that would matter: a statement by itself without an answer", async () => {
+  it("is not repeated when a second run would matter: a single statement without an answer", async () => {
     const wire = new Wire(["update", "lost"]);
     const unknown = runnerOn(wire).runner.run(change, once);
     await expect(unknown).rejects.toMatchObject({
@@ -180,13 +177,13 @@ describe("what may have happened", () => {
     expect(wire.texts).toEqual(["update t"]);
   });
 
-  it("is done again where the second time finds nothing to do", async () => {
+  it("is repeated when a second run finds nothing to do", async () => {
     const wire = new Wire(["commit", "lost"]);
     expect(await runnerOn(wire).runner.write(change)).toBe(1);
     expect(wire.texts).toEqual([...inTransaction, "rollback", ...inTransaction]);
   });
 
-  it("is not said to have failed when the next try is refused", async () => {
+  it("has an unknown outcome when the next try is refused", async () => {
     const wire = new Wire(["commit", "lost"], ["select", "final"]);
     await expect(runnerOn(wire).runner.write(changeThenLook)).rejects.toMatchObject({
       code: "DBQ_OUTCOME_UNKNOWN",
@@ -194,68 +191,68 @@ describe("what may have happened", () => {
     });
   });
 
-  it("is not said to have failed when the server stays away", async () => {
+  it("has an unknown outcome when the server stays away", async () => {
     const wire = new Wire(["commit", "lost"], ["select", "lost"]);
     const now = vi.spyOn(performance, "now").mockReturnValue(60_001);
     onTestFinished(() => now.mockRestore());
-    // When it begins, and after the first try.
+    // The clock at the beginning, and after the first try.
     for (const _ of ["begin", "commit"]) now.mockReturnValueOnce(0);
     const changing = runnerOn(wire).runner.write(changeThenLook);
     await expect(changing).rejects.toMatchObject({ code: "DBQ_OUTCOME_UNKNOWN" });
     expect(wire.texts.slice(-2)).toEqual(["select t", "rollback"]);
   });
 
-  it("is nothing, of what only reads", async () => {
+  it("fails normally when it only reads", async () => {
     const wire = new Wire(["select", "lost"], ["select", "final"]);
     const reading = runnerOn(wire).runner.run(() => rows(select));
     await expect(reading).rejects.toMatchObject({ code: "DBQ_DATABASE" });
   });
 
-  it("has not happened when a commit was refused", async () => {
+  it("is repeated when its commit was refused", async () => {
     const wire = new Wire(["commit", "passing"]);
     expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
     expect(wire.texts.filter((text) => text === "commit")).toHaveLength(2);
   });
 });
 
-describe("others are told", () => {
-  it("of what was changed, once, when it is committed", async () => {
+describe("other processes are notified", () => {
+  it("of changes, once, after the commit", async () => {
     const wire = new Wire(["commit", "passing"]);
-    const { runner, told } = runnerOn(wire);
-    told.mockImplementation(() => expect(wire.texts.at(-1)).toBe("commit"));
+    const { runner, notify } = runnerOn(wire);
+    notify.mockImplementation(() => expect(wire.texts.at(-1)).toBe("commit"));
     await runner.write(function* () {
       yield* change();
       yield* change();
     });
-    expect(told).toHaveBeenCalledOnce();
+    expect(notify).toHaveBeenCalledOnce();
   });
 
-  it("neither of what was read, nor of what nobody can wait for", async () => {
-    const { runner, told } = runnerOn(new Wire());
+  it("neither of reads, nor of changes that no process waits for", async () => {
+    const { runner, notify } = runnerOn(new Wire());
     expect(await runner.run(() => rows(select))).toEqual([["row"]]);
     await runner.run(() => transaction(change, false));
-    expect(told).not.toHaveBeenCalled();
+    expect(notify).not.toHaveBeenCalled();
     await runner.run(() => transaction(change, true));
-    expect(told).toHaveBeenCalledOnce();
+    expect(notify).toHaveBeenCalledOnce();
   });
 
-  it("by the insert itself, unless they were told just now, or it is part of a transaction", async () => {
-    const { runner, told, note } = runnerOn(new Wire());
+  it("by an insert itself, unless a notification was just sent or it is part of a transaction", async () => {
+    const { runner, notify, payload } = runnerOn(new Wire());
     const insert = () => insertedId(update, {});
-    noted.length = 0;
-    note.mockReturnValueOnce("mine");
+    payloads.length = 0;
+    payload.mockReturnValueOnce("mine");
     await runner.run(insert);
-    expect(told).not.toHaveBeenCalled();
+    expect(notify).not.toHaveBeenCalled();
     await runner.run(insert);
-    expect(told).toHaveBeenCalledOnce();
-    note.mockReturnValue("mine");
+    expect(notify).toHaveBeenCalledOnce();
+    payload.mockReturnValue("mine");
     await runner.write(insert);
-    expect(told).toHaveBeenCalledTimes(2);
-    expect(noted).toEqual(["mine", undefined, undefined]);
+    expect(notify).toHaveBeenCalledTimes(2);
+    expect(payloads).toEqual(["mine", undefined, undefined]);
   });
 });
 
-test("of two changes of one row each has a statement of its own, in their order", async () => {
+test("two changes of one row are separate statements, in their order", async () => {
   const items = [
     { id: 1, found: true },
     { id: 2, found: true },
@@ -269,7 +266,7 @@ test("of two changes of one row each has a statement of its own, in their order"
   expect(changed).toEqual([[1, 2, 3], [1], [1]]);
 });
 
-test("what is no character is no part of a text that is sent, whether by itself or in a list", async () => {
+test("invalid characters are replaced in texts that are sent, alone or in a list", async () => {
   const sent: unknown[] = [];
   const asked: Queryable = {
     query: async (_, params) => {

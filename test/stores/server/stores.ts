@@ -1,4 +1,4 @@
-/** Stores on servers for one test each, and what comes between a store and its server. */
+/** Stores on servers for a single test, and hooks between a store and its server. */
 import { Client, type QueryResult } from "pg";
 import { expect, onTestFinished } from "vitest";
 import type { Store, StoreTransaction } from "../../../src/store.ts";
@@ -9,7 +9,7 @@ import { newTask } from "../../conformance/arrange.ts";
 
 type Options = Omit<ServerOptions, "migrate">;
 
-/** Closed after the test. */
+/** Closes the store after the test. */
 async function opened(opening: Promise<Store>): Promise<Store> {
   const store = await opening;
   onTestFinished(() => store.close());
@@ -22,31 +22,31 @@ export const openedPostgres = (url: string, options: Options = {}) =>
 export const openedMysql = (url: string, options: Options = {}) =>
   opened(openMysql(url, { migrate: true, ...options }));
 
-/** Begins and ends transactions by `say`: what is inserted within them is there when they are committed, and not before. */
+/** Begins and ends transactions by `query`. Inserts within them exist after the commit, and not before. */
 export async function insertsWhatIsCommitted(
   store: Store,
   within: Pick<StoreTransaction, "insert">,
-  say: (text: string) => Promise<unknown>,
+  query: (text: string) => Promise<unknown>,
 ): Promise<void> {
   const tasks = [newTask(), newTask({ uniqueKey: "begun" })];
   for (const end of ["rollback", "commit"]) {
-    await say("begin");
+    await query("begin");
     await within.insert(tasks, "report");
     expect(await store.list({}, 10, undefined)).toEqual([]);
-    await say(end);
+    await query(end);
   }
   expect(await store.list({}, 10, undefined)).toHaveLength(2);
 }
 
-/** A question as node-postgres is asked it: a text by itself is the app's, or begins or ends a transaction. */
+/** A query as node-postgres gets it: plain text comes from the app, or begins or ends a transaction. */
 interface Question {
   text: string;
   values: readonly unknown[];
 }
 
 /**
- * Does something right after each answer of Postgres to any client of this process, until the test has ended: what it
- * throws is thrown in place of the answer.
+ * Calls `act` right after each answer of Postgres to any client of this process, until the test has ended. An error
+ * that it throws replaces the answer.
  */
 export function afterAnswers(act: (question: Question) => Promise<void> | void): void {
   const { query } = Client.prototype;

@@ -1,4 +1,4 @@
-/** What the URL of a server says, and that no message shows its password. */
+/** What a server's URL may contain, and that no message shows its password. */
 import { describe, expect, it, test } from "vitest";
 import { openQueue } from "../../../src/index.ts";
 import { nameOf, readServerUrl } from "../../../src/stores/server/url.ts";
@@ -7,7 +7,7 @@ const defaults = { port: 5432, user: "postgres" };
 const read = (url: string) => readServerUrl(url, defaults);
 
 describe("a URL", () => {
-  it("says all that there is to say", () => {
+  it("gives user, password, host, port, database and parameters", () => {
     expect(read("postgres://me:s%40cret@db.example:6000/app?sslmode=require&application_name=a%20b")).toEqual(
       {
         hosts: [{ host: "db.example", port: 6000 }],
@@ -19,7 +19,7 @@ describe("a URL", () => {
     );
   });
 
-  it("may leave out all but the database", () => {
+  it("may contain the database alone", () => {
     const { hosts, user, password } = read("postgres:///app");
     expect({ hosts, user, password }).toEqual({
       hosts: [{ host: "127.0.0.1", port: 5432 }],
@@ -28,7 +28,7 @@ describe("a URL", () => {
     });
   });
 
-  it("may name several hosts, in their order, each with a port of its own or the usual one", () => {
+  it("may name several hosts in order, each with a port or the default one", () => {
     expect(read("mysql://root@a:1,b,[::1]:3,[fe80::1]/app").hosts.map(nameOf)).toEqual([
       "a:1",
       "b:5432",
@@ -43,7 +43,7 @@ describe("a URL", () => {
     ]);
   });
 
-  it("may say in its parameters what does not stand before the database", () => {
+  it("may have host, user and password in its parameters", () => {
     const { hosts, user, password } = read(
       "postgres:///app?host=/run/postgresql&port=6000&user=me&password=s%40",
     );
@@ -66,13 +66,13 @@ describe("a URL", () => {
   );
 });
 
-test("what is too long for a port is not shown: it may be a password whose host was forgotten", () => {
+test("with a port that is too long does not show it, since it may be a password without a host", () => {
   expect(() => read("postgres://me:123456/app")).toThrow(
     /postgres:\/\/me:\*\*\* has a host that cannot be read/,
   );
 });
 
-test("a URL that is not encoded as URLs are is refused, and not by a word of its password", () => {
+test("that is not encoded properly is refused without showing its password", () => {
   expect(() => read("postgres://me:%zz@db/app")).toThrow(TypeError);
   expect(() => read("postgres://me:%zz@db/app")).not.toThrow(/zz/);
 });
@@ -101,7 +101,7 @@ test.each([
   expect(inspectedDeep(error)).not.toContain("secret");
 });
 
-/** An error with all that hangs on it. */
+/** An error with all its properties and causes. */
 function inspectedDeep(error: unknown): string {
   const { message, stack, cause } = error as Error;
   return [message, stack, JSON.stringify(error), cause === undefined ? "" : inspectedDeep(cause)].join("\n");

@@ -23,13 +23,13 @@ interface Column {
   generated?: { type?: string; as?: unknown } | undefined;
 }
 
-/** The columns that a row is inserted with, by their names. */
+/** The columns that an insert sets, by their names. */
 function columnsIn(table: object): Map<string, Column> {
   const columns = Object.values(getTableColumns(table as never)) as unknown as Column[];
   return new Map(columns.filter(({ generated }) => !generated).map((column) => [column.name, column]));
 }
 
-/** What a kind of column is in each database. Only Postgres has a type of its own for each. */
+/** The database type of each kind of column. Only Postgres has a separate type for each. */
 const types: Record<ColumnKind, { postgres: RegExp; sqlite: RegExp; mysql: RegExp }> = {
   integer: { postgres: /^(bigint|integer)$/, sqlite: /^integer$/, mysql: /^(bigint|int)$/ },
   time: { postgres: /^timestamp with time zone$/, sqlite: /^integer$/, mysql: /^datetime\(3\)$/ },
@@ -73,7 +73,7 @@ it("a column that a table does not have is a TypeError", () => {
 const textOf = (query: unknown): string =>
   (query as SQL).queryChunks.map((chunk) => (chunk as { value: string[] }).value.join("")).join("");
 
-describe("the unique index covers the tasks that dbq takes for unfinished", () => {
+describe("the unique index covers exactly the tasks that dbq counts as unfinished", () => {
   const isUnique = ({ config }: { config: { name?: string } }) => config.name === "dbq_tasks_unique";
 
   it.each([

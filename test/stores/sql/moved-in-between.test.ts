@@ -1,7 +1,7 @@
 /**
- * An operation of several statements, and somebody else between two of them: what was read has moved on, and the change
- * that follows must not find it. On SQLite only what is read before the write lock is taken can move; where rows are
- * locked one by one, all of it can.
+ * An operation of several statements, with another writer between two of them: a task that was read has changed, and
+ * the update must not find it. On SQLite only reads before the write lock can become stale; where rows are locked one
+ * by one, all can.
  */
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -18,11 +18,11 @@ import {
   taskIn,
 } from "../../conformance/arrange.ts";
 
-/** A connection on which somebody else gets a turn between two statements. */
+/** A connection that lets another writer run between two statements. */
 class Interrupted extends Database {
   #next: { fits: RegExp; sql: string } | undefined;
 
-  /** Runs this SQL once, right after the next query that fits. */
+  /** Runs this SQL once, right after the next matching query. */
   meanwhile(fits: RegExp, sql: string): void {
     this.#next = { fits, sql };
   }
@@ -42,7 +42,7 @@ class Interrupted extends Database {
     return statement;
   }) as Database.Database["prepare"];
 
-  /** Whether what was to happen has not. */
+  /** Whether the SQL is still to run. */
   get waits(): boolean {
     return this.#next !== undefined;
   }
@@ -69,7 +69,7 @@ test("a candidate that was claimed and handed back meanwhile is not claimed unde
   const id = await insertOne(store);
   client.meanwhile(candidates, `update dbq_tasks set generation_id = generation_id + 2 where id = ${id}`);
   const { claimed } = await store.settleAndClaim({ outcomes: [], claim: claimBy("w1") });
-  // Looked at again, as it now is: what was claimed is what the row says.
+  // The claim reads it again and returns it as it is stored.
   expect(claimed).toMatchObject([{ id, generationId: 4 }]);
   expect(await recordOf(store, id)).toMatchObject({ status: "running", generationId: 4 });
 });
@@ -83,7 +83,7 @@ test("a candidate that was cancelled meanwhile is not claimed", async () => {
   expect(await recordOf(store, id)).toMatchObject({ status: "cancelled", workerId: null });
 });
 
-test("a due task that was put off anew meanwhile is not promoted", async () => {
+test("a due task that was delayed again meanwhile is not promoted", async () => {
   const { client, store } = await opened();
   const id = await insertOne(store, { delay: minute });
   client.exec("update dbq_tasks set wait_until = 1");
@@ -93,7 +93,7 @@ test("a due task that was put off anew meanwhile is not promoted", async () => {
   expect(await recordOf(store, id)).toMatchObject({ status: "scheduled", generationId: 3 });
 });
 
-test("a retry of a task that moved meanwhile looks again, and leaves it where it now runs", async () => {
+test("a retry of a task that started meanwhile reads it again and leaves it running", async () => {
   const { client, store } = await opened();
   const { id, generationId } = await taskIn(store, "failed");
   client.meanwhile(
@@ -106,7 +106,7 @@ test("a retry of a task that moved meanwhile looks again, and leaves it where it
   });
 });
 
-test("a cancel of a task that moved meanwhile looks again, and cancels it as it now is", async () => {
+test("a cancel of a task that changed meanwhile reads it again and cancels it", async () => {
   const { client, store } = await opened();
   const id = await insertOne(store);
   client.meanwhile(
@@ -120,7 +120,7 @@ test("a cancel of a task that moved meanwhile looks again, and cancels it as it 
   expect(await store.attempts(id)).toMatchObject([{ workerId: "w2", generationId: 2, outcome: "cancelled" }]);
 });
 
-test("an insert whose key somebody took meanwhile gives the id of who has it", async () => {
+test("an insert whose key was taken meanwhile returns the holder's id", async () => {
   const { client, store } = await opened();
   client.meanwhile(holder, "insert into dbq_tasks (id, func, unique_key) values (7, 'resize', 'k')");
   expect(await store.insert([newTask({ uniqueKey: "k" })], "report")).toEqual([{ id: 7, duplicate: true }]);

@@ -1,11 +1,11 @@
-/** Each list of columns and the function that reads it say the same, whatever type a driver gives numbers in. */
+/** Each list of columns matches the function that reads it, in whatever type a driver returns numbers. */
 import { describe, expect, it } from "vitest";
 import * as rows from "../../../src/stores/sql/rows.ts";
 
 const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 const names = (columns: readonly string[]) => columns.map(camel);
 
-/** Columns that hold text; the others hold numbers. */
+/** Columns with text; the others hold numbers. */
 const texts = new Set(
   names([
     ...["func", "args", "kwargs", "result", "error", "status", "queue_name", "worker_id", "request_id"],
@@ -32,7 +32,7 @@ describe("columns and their reader", () => {
     }
   });
 
-  it("nothing stays null, and is not a zero", () => {
+  it("null stays null and does not become zero", () => {
     const task = rows.toTaskRecord(names(rows.taskColumns).map(() => null));
     for (const name of names([
       ...["wait_until", "started_at", "finished_at", "timeout", "progress", "result", "error", "worker_id"],
@@ -41,7 +41,7 @@ describe("columns and their reader", () => {
     expect(rows.toStoredAttempt(names(rows.attemptColumns).map(() => null)).startedAt).toBeNull();
   });
 
-  it("a worker, the age of its heartbeat after them, and whether its session lives", () => {
+  it("a worker's columns are followed by the age of its heartbeat and whether its session is alive", () => {
     const given = names(rows.workerColumns).map((name, i) =>
       name === "id" ? "w" : name === "queueNames" ? '["a","b"]' : sample(name, i),
     );
@@ -57,7 +57,7 @@ describe("columns and their reader", () => {
       expect(rows.toWorkerRecord([...given, 250, said])).toStrictEqual({ ...worker, sessionLives });
   });
 
-  it("the fields of a heartbeat are numbers, negative where a clock stepped back", () => {
+  it("a heartbeat's fields are numbers, negative after a clock stepped back", () => {
     const at = names(rows.workerColumns);
     const given: unknown[] = at.map((name, i) => (name === "queueNames" ? "[]" : sample(name, i)));
     given[at.indexOf("beat")] = "42";

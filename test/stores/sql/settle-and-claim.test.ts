@@ -1,4 +1,4 @@
-/** How often a turn looks for work, when others take what it has seen. */
+/** How often a claim scans again when other workers take the tasks that it has seen. */
 import { expect, test } from "vitest";
 import type { SettleAndClaim, SettleAndClaimResult } from "../../../src/store.ts";
 import { settleAndClaim } from "../../../src/stores/sql/store-methods.ts";
@@ -13,10 +13,10 @@ const completed = {
   startedAt: 0,
   result: "1",
 };
-const inVain: SettleAndClaimResult = { settled: [], claimed: [], more: true, registered: true };
+const nothingClaimed: SettleAndClaimResult = { settled: [], claimed: [], more: true, registered: true };
 
-/** Takes a turn that is given these answers, one for each look; then an error. */
-async function taken(
+/** Runs settleAndClaim with these results, one for each scan; after that, the database fails. */
+async function resultOf(
   answers: readonly SettleAndClaimResult[],
   outcomes: SettleAndClaim["outcomes"],
   apart = false,
@@ -30,28 +30,30 @@ async function taken(
   return await settleAndClaim(run, { apart } as Operations, { outcomes, claim });
 }
 
-test("one that claimed nothing, though there was something, looks again, and not for ever", async () => {
-  const last = { ...inVain, more: false };
-  expect(await taken([inVain, inVain, last], [])).toEqual(last);
-  expect(await taken(Array(5).fill(inVain), [])).toEqual({ ...inVain, more: false });
-  await expect(taken([inVain], [])).rejects.toThrow("the database says no");
+test("a claim that saw tasks and got none scans again, but not for ever", async () => {
+  const last = { ...nothingClaimed, more: false };
+  expect(await resultOf([nothingClaimed, nothingClaimed, last], [])).toEqual(last);
+  expect(await resultOf(Array(5).fill(nothingClaimed), [])).toEqual({ ...nothingClaimed, more: false });
+  await expect(resultOf([nothingClaimed], [])).rejects.toThrow("the database says no");
 });
 
-test("one that has settled something tells at once, whatever would become of the next look", async () => {
-  const settled = { ...inVain, settled: [true] };
-  expect(await taken([settled], [completed])).toEqual(settled);
+test("a call that has settled something returns at once, whatever the next scan would do", async () => {
+  const settled = { ...nothingClaimed, settled: [true] };
+  expect(await resultOf([settled], [completed])).toEqual(settled);
 });
 
-test("one that settles and claims apart tells what was settled, and what the claim failed with", async () => {
-  const settled = { ...inVain, more: false, settled: [true] };
-  expect(await taken([settled, inVain, { ...inVain, more: false }], [completed], true)).toEqual(settled);
-  expect(await taken([settled], [completed], true)).toEqual({
+test("a call that settles and claims in two statements returns what it settled, with the failure of the claim", async () => {
+  const settled = { ...nothingClaimed, more: false, settled: [true] };
+  expect(
+    await resultOf([settled, nothingClaimed, { ...nothingClaimed, more: false }], [completed], true),
+  ).toEqual(settled);
+  expect(await resultOf([settled], [completed], true)).toEqual({
     ...settled,
     failure: new Error("the database says no"),
   });
 });
 
-test("one whose worker is gone says so, and looks no further", async () => {
-  const gone = { ...inVain, registered: false };
-  expect(await taken([gone, inVain], [])).toEqual({ ...gone, more: false });
+test("a call whose worker is gone says so, and does not scan again", async () => {
+  const gone = { ...nothingClaimed, registered: false };
+  expect(await resultOf([gone, nothingClaimed], [])).toEqual({ ...gone, more: false });
 });

@@ -1,4 +1,6 @@
-/** What writes has the right to write from its first statement on: nothing that it reads can be out of date when it writes. */
+/**
+ * A write takes the write lock with its first statement, so that nothing that it reads is out of date when it writes.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +10,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type Program, rowsOnce, transaction } from "../../../src/stores/sql/program.ts";
 import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 
-/** A connection to a file on which somebody else has the write lock, and reading is free. */
+/** A connection to a file whose write lock another connection holds; reads are free. */
 function locked(): SqliteConnection {
   const folder = mkdtempSync(join(tmpdir(), "dbq-connection-"));
   const path = join(folder, "dbq.db");
@@ -22,7 +24,7 @@ function locked(): SqliteConnection {
   return new SqliteConnection(ours);
 }
 
-/** An operation that notes how far it came. */
+/** An operation that records how far it came. */
 function reading(): { seen: unknown[]; read: () => Program<void> } {
   const seen: unknown[] = [];
   return {
@@ -33,20 +35,20 @@ function reading(): { seen: unknown[]; read: () => Program<void> } {
   };
 }
 
-test("a read does not wait for whoever writes", () => {
+test("a read does not wait for a writer", () => {
   const { seen, read } = reading();
   locked().run(read());
   expect(seen).toEqual([[[1]]]);
 });
 
-test("a write begins with the write lock, before its first statement", () => {
+test("a write takes the write lock before its first statement", () => {
   const { seen, read } = reading();
   const connection = locked();
   expect(() => connection.atomically(read)).toThrow("SQLITE_BUSY");
   expect(seen).toEqual([]);
 });
 
-test("a transaction inside of an operation begins with the write lock, before its first statement", () => {
+test("a transaction inside an operation takes the write lock before its first statement", () => {
   const { seen, read } = reading();
   const connection = locked();
   expect(() => connection.run(transaction(read, true))).toThrow("SQLITE_BUSY");

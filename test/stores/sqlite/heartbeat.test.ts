@@ -1,6 +1,6 @@
 /**
- * The thread that beats for a worker tells of a lost row by itself, tries again soon after a failure, and does not beat
- * in a file that was moved: the event loop is not needed for any of it.
+ * The thread that sends a worker's heartbeats reports a lost row, retries soon after a failure, and does not write to a
+ * file that was moved, all without the event loop.
  */
 import { once } from "node:events";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -13,12 +13,12 @@ import { Heartbeat } from "../../../src/stores/sql/heartbeat.ts";
 
 const text = "update workers set beat = beat + 1 where id = ?";
 
-/** A file with one worker in it, of which only the thread can beat. */
+/** A file with one worker, whose heartbeats come only from the thread. */
 function beating(every = 10, before = "") {
   const folder = mkdtempSync(join(tmpdir(), "dbq-heartbeat-"));
   const path = join(folder, "app.db");
   const client = new Database(path, { timeout: 5_000 });
-  // As a queue has it: without, SQLite itself writes to no file that was moved.
+  // As a queue's file has it: without it, SQLite itself refuses to write to a file that was moved.
   client.pragma("journal_mode = wal");
   client.exec("create table workers (id text, beat integer); insert into workers values ('w1', 0)");
   client.exec(before);
@@ -36,7 +36,7 @@ function beating(every = 10, before = "") {
   return { client, path, lost, beats };
 }
 
-test("the thread tells that the row of its worker is gone", async () => {
+test("the thread reports that the row of its worker is gone", async () => {
   const { client, lost, beats } = beating();
   await vi.waitUntil(() => Number(beats()) > 2, { timeout: 20_000 });
   expect(lost).not.toHaveBeenCalled();
@@ -44,7 +44,7 @@ test("the thread tells that the row of its worker is gone", async () => {
   await vi.waitUntil(() => lost.mock.calls.length > 0, { timeout: 5_000 });
 });
 
-test("a beat that failed is made soon, however seldom it beats", async () => {
+test("a failed heartbeat is repeated soon, also between rare heartbeats", async () => {
   const warned = once(process, "warning");
   const { client, beats } = beating(
     3_600_000,
@@ -55,11 +55,11 @@ test("a beat that failed is made soon, however seldom it beats", async () => {
   await vi.waitUntil(() => beats() === 1, { timeout: 10_000 });
 });
 
-test("in a file that was moved it does not beat, and goes on when it is back", async () => {
+test("no heartbeat is written to a file that was moved, and they continue when it is back", async () => {
   const { path, beats } = beating();
   await vi.waitUntil(() => Number(beats()) > 0, { timeout: 10_000 });
   renameSync(path, `${path}.away`);
-  // One beat may have been under way.
+  // One heartbeat may have been under way.
   await new Promise((resolve) => setTimeout(resolve, 100));
   const before = beats();
   await new Promise((resolve) => setTimeout(resolve, 200));

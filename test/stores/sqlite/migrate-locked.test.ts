@@ -1,4 +1,4 @@
-/** Of several processes that open a new database at once one migrates it, and no other writes in the middle of that. */
+/** When several processes open a new database at once, one migrates it, and no other writes during the migration. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../../src/stores/sqlite/migrate.ts";
 
-/** A connection that asks before each of its scripts whether another one could write now. */
+/** A connection that tests before each script whether another one could write. */
 class Asking extends Database {
   readonly answers: string[] = [];
   readonly #other: Database.Database;
@@ -36,7 +36,7 @@ class Asking extends Database {
   }
 }
 
-test("nobody else can write between the statements of a migration", async () => {
+test("no other connection can write between the statements of a migration", async () => {
   const folder = mkdtempSync(join(tmpdir(), "dbq-migrate-"));
   const client = new Asking(join(folder, "app.db"));
   onTestFinished(() => {

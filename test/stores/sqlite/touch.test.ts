@@ -1,4 +1,6 @@
-/** After a commit the file's modification time is set, at most a few times in a millisecond, and nothing else is touched. */
+/**
+ * After a commit the file's modification time is set, at most a few times per millisecond, and nothing else is changed.
+ */
 import { mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -16,7 +18,7 @@ function file(): string {
   return path;
 }
 
-/** A clock that stands still, past the first moment in which nothing is nudged. */
+/** A clock that stands still, past the first moment, in which nothing is touched. */
 function fakeClock(): void {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => {
@@ -25,14 +27,14 @@ function fakeClock(): void {
   vi.advanceTimersByTime(10);
 }
 
-/** Makes it look old, so that the next change shows. */
+/** Sets an old modification time, so that the next change shows. */
 function age(path: string): void {
   utimesSync(path, 0, 0);
 }
 
 const isSource = (path: string) => statSync(path).mtimeMs === 0;
 
-test("the first at once, those of the next millisecond together at its end", async () => {
+test("the file is touched at once, then once at the end of the next millisecond", async () => {
   fakeClock();
   const path = file();
   const nudge = new FileTouch(path);
@@ -51,7 +53,7 @@ test("the first at once, those of the next millisecond together at its end", asy
   nudge.close();
 });
 
-test("closed, it owes nothing", () => {
+test("nothing is touched after close", () => {
   fakeClock();
   const path = file();
   const nudge = new FileTouch(path);
@@ -63,19 +65,19 @@ test("closed, it owes nothing", () => {
   expect(isSource(path)).toBe(true);
 });
 
-test("a file that is gone hurts nobody", () => {
+test("a deleted file causes no error", () => {
   const path = file();
   rmSync(path);
   expect(() => new FileTouch(path).committed()).not.toThrow();
 });
 
-test("of what a store does, what others may wait for nudges, and what changes nothing does not", async () => {
+test("operations that others may wait for touch the file, and operations without a change do not", async () => {
   fakeClock();
   const path = join(dirname(file()), "store.db");
   const store = await openSqlite(path, { migrate: true, synchronous: "full" });
   onTestFinished(() => store.close());
   const nudges = async (act: () => Promise<unknown>) => {
-    // The nudge before this one may still be due.
+    // The touch before this one may still be due.
     vi.advanceTimersByTime(10);
     age(path);
     await act();

@@ -1,4 +1,4 @@
-/** A watch tells of what other connections commit to its file. */
+/** A watch reports commits of other connections to its file. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,26 +6,26 @@ import Database from "better-sqlite3";
 import { onTestFinished, test, vi } from "vitest";
 import { SqliteWatch } from "../../../src/stores/sqlite/watch.ts";
 
-/** A connection that is watched on, another to the same file, and what the watch has told. */
+/** A watched connection, another one to the same file, and the reports of the watch. */
 function watched() {
   const folder = mkdtempSync(join(tmpdir(), "dbq-watch-"));
   const path = join(folder, "app.db");
   const [own, other] = [new Database(path), new Database(path)];
   own.pragma("journal_mode = wal");
   own.exec("create table notes (note text)");
-  const told = vi.fn();
+  const reported = vi.fn();
   const watch = new SqliteWatch(path, own);
-  watch.add(told);
+  watch.add(reported);
   onTestFinished(() => {
     watch.close();
     for (const client of [own, other]) client.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  return { other, told };
+  return { other, reported };
 }
 
-test("a commit of another connection is told", async () => {
-  const { other, told } = watched();
+test("a commit of another connection is reported", async () => {
+  const { other, reported } = watched();
   other.exec("insert into notes values ('from elsewhere')");
-  await vi.waitUntil(() => told.mock.calls.length > 0, { timeout: 5_000 });
+  await vi.waitUntil(() => reported.mock.calls.length > 0, { timeout: 5_000 });
 });
