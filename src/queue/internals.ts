@@ -5,7 +5,6 @@ import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { Store } from "../store.ts";
 import type { Prepared } from "./enqueue.ts";
-import type { Queue } from "./queue.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 export interface QueueInternals {
@@ -20,14 +19,14 @@ export interface QueueInternals {
   enqueue(prepared: Prepared): Promise<number>;
 }
 
-const internalsByQueue = processGlobal("engines", () => new WeakMap<Queue, QueueInternals>());
+const internalsByQueue = processGlobal("engines", () => new WeakMap<object, QueueInternals>());
 
-export function setInternals(queue: Queue, internals: QueueInternals): void {
+export function setInternals(queue: object, internals: QueueInternals): void {
   internalsByQueue.set(queue, internals);
 }
 
-/** @throws TypeError for a value that is not a queue */
-export function internalsOf(queue: Queue): QueueInternals {
+/** The internals of a `Queue`, whose type is not named here, since `queue.ts` imports this file. @throws TypeError for other values */
+export function internalsOf(queue: unknown): QueueInternals {
   // Callers without type checking may pass any value.
   const internals = typeof queue === "object" && queue !== null ? internalsByQueue.get(queue) : undefined;
   if (internals === undefined)

@@ -1,5 +1,5 @@
 /** The import rules and size limits of docs/architecture.md, read from the sources. */
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -176,8 +176,9 @@ function reachable(start: string): Set<string> {
   return seen;
 }
 
-test("no import cycles at run time", () => {
-  expect(cycles(atRunTime.filter(({ to }) => paths.has(to)))).toEqual([]);
+test("no import cycles, and outside of stores/ none of types either", () => {
+  const inStores = ({ from, to }: Edge) => layerOf(from) === "stores" && layerOf(to) === "stores";
+  expect(cycles(inner.filter((edge) => edge.kind !== "type" || !inStores(edge)))).toEqual([]);
 });
 
 test("a cycle would be found", () => {
@@ -207,6 +208,29 @@ test("no file has a name that says nothing", () => {
   const named = readSources(root, folders).filter(({ path }: Source) => vague.test(path));
   expect(named.map(({ path }) => path)).toEqual([]);
 });
+
+test("each folder of src says in three lines what lives there and which layers it may import", () => {
+  const folders = ["src", ...new Set(sources.flatMap(({ path }) => foldersOf(path)))];
+  expect(folders.length).toBeGreaterThan(15);
+  for (const folder of folders) {
+    const text = readFileSync(join(root, folder, "README.md"), "utf8");
+    const lines = text.split("\n").filter((line) => line !== "");
+    const named = (lines[2] ?? "").match(/`[a-z]+`/g) ?? [];
+    const allowed = below[folder === "src" ? "surface" : layerOf(`${folder}/a.ts`)];
+    expect(lines.length, folder).toBe(3);
+    expect(lines[0]).toBe(`# ${folder}`);
+    expect(named, folder).toEqual(folder === "src" ? ["`base`", ...codeOf(allowed)] : codeOf(allowed));
+  }
+});
+
+/** The layers as a README writes them. */
+const codeOf = (layers: readonly Layer[]) => layers.map((layer) => `\`${layer}\``);
+
+/** The folders that a file of src is in, without src itself. */
+function foldersOf(path: string): string[] {
+  const parts = path.split("/").slice(0, -1);
+  return parts[0] === "src" ? parts.slice(1).map((_, i) => parts.slice(0, i + 2).join("/")) : [];
+}
 
 test("src/ and src/stores/ hold no more than a reader sees at a glance", () => {
   const entriesOf = (folder: string) =>
