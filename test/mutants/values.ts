@@ -150,7 +150,7 @@ export const valueFaults: readonly Mutant[] = [
     in: "printable",
     find: "text.replace(unprintable, $$$rest)",
     replace: "text.replace(/\\0/g, $$$rest)",
-    caughtBy: inCli("terminal.full", "what a terminal obeys, hides or turns around is spelled out"),
+    caughtBy: inCli("terminal.full", "control and format characters are printed as escapes"),
   },
   {
     name: "text-is-turned-around",
@@ -158,7 +158,7 @@ export const valueFaults: readonly Mutant[] = [
     in: "unprintable",
     find: "/[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]/gu",
     replace: "/[\\p{Cc}\\p{Zl}\\p{Zp}\\p{Cs}]/gu",
-    caughtBy: inCli("terminal.full", "what a terminal obeys, hides or turns around is spelled out"),
+    caughtBy: inCli("terminal.full", "control and format characters are printed as escapes"),
   },
   {
     name: "json-reaches-the-terminal-raw",
@@ -168,7 +168,7 @@ export const valueFaults: readonly Mutant[] = [
     replace: "json.replace(/\\0/g, $$$rest)",
     caughtBy: inCli(
       "terminal.full",
-      "nothing of a task's data reaches the terminal raw, from any command that looks or operates",
+      "commands that read or operate escape the control characters of a task's data",
     ),
   },
   {
@@ -196,15 +196,15 @@ export const valueFaults: readonly Mutant[] = [
     in: "json",
     find: "refuseRounding(text, name);",
     replace: "",
-    caughtBy: inCli("parse", "JSON is what it is to be, and no number of it is rounded"),
+    caughtBy: inCli("parse", "JSON arguments have the right type, and no number is rounded"),
   },
   {
     name: "second-signal-waits",
     why: "An operator who presses Ctrl-C twice waits for the whole grace.",
     in: "Shutdown.#onSignal",
-    find: "this.#stop(`${signal}: stopping now`, 0)",
-    replace: "this.#stop(`${signal}: stopping now`, this.#grace)",
-    caughtBy: inCli("worker", "a second signal does not wait for the grace"),
+    find: "this.#stop(signal, this.#signals === 1 ? this.#options.grace : 0)",
+    replace: "this.#stop(signal, this.#options.grace)",
+    caughtBy: inCli("worker", "a second signal hands tasks back without waiting for the grace"),
     hangs: true,
   },
   {
@@ -213,6 +213,6 @@ export const valueFaults: readonly Mutant[] = [
     in: "purge",
     find: "!options.yes",
     replace: '!options.yes && func === ""',
-    caughtBy: inCli("operate", "purge: without --yes only says what it would do, with exit code 2"),
+    caughtBy: inCli("operate", "purge without --yes shows what it would delete, and exits with 2"),
   },
 ];

@@ -1,4 +1,4 @@
-/** The database that a command works on. */
+/** Opens the database that a command works on, and logs the errors that end no command. */
 import { subscribe } from "node:diagnostics_channel";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -11,7 +11,7 @@ import { jsonNote, note } from "./output.ts";
 export interface CommonOptions {
   db: string;
   json?: true;
-  /** False: connections keep nothing that outlives a transaction. */
+  /** `false`: connections keep no state between transactions, as a pooler needs it. */
   sessions: boolean;
 }
 
@@ -21,8 +21,8 @@ export async function shown(target: string): Promise<string> {
 }
 
 /**
- * Runs `use` with the queue, which is closed after it; creates the file and the tables where they are missing.
- * @param library the dbq-ts that opens it @default this one
+ * Runs `use` with the queue, then closes it. Creates the file and the tables where they are missing.
+ * @param library the dbq-ts that opens the queue @default this one
  */
 export async function withQueue<T>(
   options: CommonOptions,
@@ -32,19 +32,23 @@ export async function withQueue<T>(
   return await opened(options, true, use, library);
 }
 
-/** The same for commands that only look, or work on what is there: nothing is created, no table is changed. */
+/** As `withQueue`, for commands that read or operate: creates no file and changes no table. */
 export async function withExistingQueue<T>(
   options: CommonOptions,
   use: (queue: Queue) => Promise<T>,
 ): Promise<T> {
-  const file = fileOf(options.db);
-  if (file !== undefined && file !== "" && file !== ":memory:" && !existsSync(file)) {
-    throw new CommandError(
-      "NO_DATABASE",
-      `${await shown(options.db)}: there is no such file (${await shown(resolve(file))}): name the database with --db or DBQ_URL, or create it with "dbq migrate"`,
-    );
-  }
+  await refuseMissingFile(options.db, 'create it with "dbq migrate"');
   return await opened(options, false, use);
+}
+
+/** @param advice how to create the database @throws CommandError when the target is a file that does not exist */
+export async function refuseMissingFile(target: string, advice: string): Promise<void> {
+  const file = fileOf(target);
+  if (file === undefined || file === "" || file === ":memory:" || existsSync(file)) return;
+  throw new CommandError(
+    "NO_DATABASE",
+    `${await shown(target)}: there is no such file (${await shown(resolve(file))}): name the database with --db or DBQ_URL, or ${advice}`,
+  );
 }
 
 async function opened<T>(
@@ -54,8 +58,8 @@ async function opened<T>(
   library?: Pick<Library, "openQueue">,
 ): Promise<T> {
   if (fileOf(options.db) === ":memory:")
-    throw new UsageError(`--db: a database in memory ends with this command, got "${options.db}"`);
-  noteReports(options.json);
+    throw new UsageError(`--db: an in-memory database ends with this command, got "${options.db}"`);
+  logReports(options.json);
   const { openQueue } = library ?? (await import("../../index.ts"));
   const queue = await openQueue(options.db, { migrate, sessions: options.sessions });
   try {
@@ -65,22 +69,22 @@ async function opened<T>(
   }
 }
 
-/** The file that a path or a `sqlite:` URL names; undefined for a database on a server. */
+/** The file that a path or a `sqlite:` URL names; `undefined` for a database on a server. */
 function fileOf(target: string): string | undefined {
   const [, scheme, rest = ""] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(target) ?? [];
   if (target === ":memory:" || scheme === undefined) return target;
   return scheme.toLowerCase() === "sqlite" ? rest.replace(/^\/\//, "") : undefined;
 }
 
-/** What the library can tell no caller would be a process warning, printed as it is. */
-function noteReports(asJson: boolean | undefined): void {
+/** Logs the errors that the library can report to no caller. Without a subscriber they would be process warnings. */
+function logReports(asJson: boolean | undefined): void {
   subscribe("dbq:error", (message) => {
     const { error, where } = message as { error: unknown; where: string };
     logError(error, where, asJson);
   });
 }
 
-/** An error that ends nothing: one line on stderr. */
+/** Prints an error that does not end the command: one line on stderr, its stack too with --json or DBQ_DEBUG=1. */
 export function logError(error: unknown, where: string, asJson?: boolean, more: object = {}): void {
   const described = describeThrown(error);
   const time = new Date().toISOString();

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `dbq`: the command line. */
+/** The `dbq` command. */
 import { CommanderError } from "commander";
 import { exitCodeOf, reportFailure, UsageError } from "./failure.ts";
 import { outputFlushed, tolerateClosedOutput } from "./output.ts";
@@ -11,25 +11,25 @@ async function run(args: string[]): Promise<number> {
     await buildProgram(asJson).parseAsync(args, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
-    return ended(error, asJson);
+    return failed(error, asJson);
   }
 }
 
-function ended(error: unknown, asJson: boolean): number {
+function failed(error: unknown, asJson: boolean): number {
   if (!(error instanceof CommanderError)) {
     reportFailure(error, asJson);
     return exitCodeOf(error);
   }
-  // Help and version that were asked for; help instead of a command that was missing has another code.
+  // Commander ends --help and --version by an error with exit code 0; help for a missing command has another code.
   if (error.exitCode === 0) return 0;
-  // Commander has printed it, unless it was to be JSON.
+  // Commander has printed the error, but not as JSON.
   if (asJson) reportFailure(new UsageError(error.message.replace(/^error: /, "")), asJson);
   return 2;
 }
 
 tolerateClosedOutput();
 const code = await run(process.argv.slice(2));
-// That something cannot be written comes out only then.
+// An output that cannot be written fails here at the latest.
 await outputFlushed();
-// What a module of tasks has open (a pool, a server) would keep the process alive.
+// A pool or a server that a module has opened would keep the process alive.
 process.exit(code || Number(process.exitCode ?? 0));

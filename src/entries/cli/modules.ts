@@ -1,20 +1,20 @@
-/** Loads the modules that register tasks. */
+/** Imports the modules that register tasks. */
 import { existsSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Queue, QueueHealth } from "../../index.ts";
 import { CommandError, describeThrown } from "./failure.ts";
 
-/** What `import "dbq-ts"` gives. */
+/** The exports of dbq-ts. */
 export type Library = typeof import("../../index.ts");
 
-/** A module as it was named, and its file. */
+/** A module as the user has named it, and its file. */
 export interface ModuleFile {
   given: string;
   path: string;
 }
 
-/** The files of modules, relative to the current folder. @throws CommandError naming the one that is no file */
+/** The files of modules, relative to the current folder. @throws CommandError that names a missing file */
 export function moduleFiles(modules: readonly string[]): ModuleFile[] {
   return modules.map((given) => {
     const path = resolve(given);
@@ -26,10 +26,10 @@ export function moduleFiles(modules: readonly string[]): ModuleFile[] {
 }
 
 /**
- * Imports modules for the tasks that they register. They may have another copy of dbq-ts than this command, which may be
- * installed elsewhere: what is registered is shared by all copies.
- * @param db what their default queue is, should they use it
- * @throws CommandError for one that cannot be imported, or registers nothing
+ * Imports modules for the tasks that they register. A module may import another copy of dbq-ts than this command's: all
+ * copies in a process share their registered tasks.
+ * @param db the target of the modules' default queue
+ * @throws CommandError for a module that cannot be imported, or registers no task
  */
 export async function loadModules(files: readonly ModuleFile[], db: string): Promise<Library> {
   process.env.DBQ_URL = db;
@@ -42,7 +42,7 @@ export async function loadModules(files: readonly ModuleFile[], db: string): Pro
   return own;
 }
 
-/** Inspects the queue; the functions that the modules register, if there are any modules, are those that workers know. */
+/** Inspects the queue. Where modules are given, the functions that they register are those that workers know. */
 export async function inspectWith(
   queue: Queue,
   files: readonly ModuleFile[],
@@ -70,7 +70,7 @@ function reasonOf(error: unknown, { given, path }: ModuleFile): string {
   return `module ${given} cannot be imported: ${name}: ${message} (DBQ_DEBUG=1 shows the stack)`;
 }
 
-/** A module that another one has imported before registers nothing new. */
+/** A module that another one has already imported registers no new task, but exports tasks. */
 function exportsTask(exports: object, { registeredNames }: Library): boolean {
   const known: unknown[] = registeredNames();
   const isTask = (value: unknown) =>
@@ -81,6 +81,6 @@ function exportsTask(exports: object, { registeredNames }: Library): boolean {
 function noTask({ given }: ModuleFile): CommandError {
   return new CommandError(
     "MODULE",
-    `module ${given} registers no task: it has to call task() or registerTasks()`,
+    `module ${given} registers no task: it must call task() or registerTasks()`,
   );
 }

@@ -1,4 +1,4 @@
-/** Reads what was typed: arguments and options as the values that they mean. */
+/** Parses the arguments and options of a command. */
 import { InvalidArgumentError } from "commander";
 import ms, { type StringValue } from "ms";
 import { UsageError } from "./failure.ts";
@@ -28,11 +28,11 @@ export function taskId(text: string): number {
   try {
     return idFrom(text);
   } catch {
-    throw new UsageError(`expected the id of a task, a whole number from 1, got ${shown(text)}`);
+    throw new UsageError(`expected the id of a task, a whole number from 1, got ${quoted(text)}`);
   }
 }
 
-/** Names that are separated by commas, of an option that may be repeated. */
+/** Names separated by commas; the option may be repeated. */
 export function names(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...text.split(",").map((name) => name.trim())];
 }
@@ -41,7 +41,7 @@ export function names(text: string, before: readonly string[] = []): readonly st
 export function jsonArray(text: string, name: string): unknown[] {
   const value = json(text, name);
   if (Array.isArray(value)) return value;
-  throw new UsageError(`${name}: expected a JSON array such as '["a.png", 320]', got ${shown(text)}`);
+  throw new UsageError(`${name}: expected a JSON array such as '["a.png", 320]', got ${quoted(text)}`);
 }
 
 /** A JSON object. @throws UsageError */
@@ -49,7 +49,7 @@ export function jsonObject(text: string, name: string): Record<string, unknown> 
   const value = json(text, name);
   if (typeof value === "object" && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
-  throw new UsageError(`${name}: expected a JSON object such as '{"width": 320}', got ${shown(text)}`);
+  throw new UsageError(`${name}: expected a JSON object such as '{"width": 320}', got ${quoted(text)}`);
 }
 
 function json(text: string, name: string): unknown {
@@ -57,23 +57,25 @@ function json(text: string, name: string): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`${name}: ${shown(text)} is not JSON: ${(error as Error).message}`);
+    throw new UsageError(`${name}: ${quoted(text)} is not JSON: ${(error as Error).message}`);
   }
   refuseRounding(text, name);
   return value;
 }
 
-/** `JSON.parse` rounds 12345678901234567890 without a word; what is enqueued is what was typed, or nothing. */
+/** `JSON.parse` rounds 12345678901234567890 silently. The task must get the number that the user typed, or be refused. */
 function refuseRounding(text: string, name: string): void {
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g)) {
     if (!/^-?\d+$/.test(token) || BigInt(Number(token)) === BigInt(token)) continue;
-    throw new UsageError(`${name}: JavaScript has no number ${shortened(token, 40)}: write it as a string`);
+    throw new UsageError(
+      `${name}: JavaScript would round the number ${shortened(token, 40)}: write it as a string`,
+    );
   }
 }
 
 type Scalar = string | number | boolean | null;
 
-/** `key=value` of an option that may be repeated; a value that reads as a JSON scalar is one. @throws InvalidArgumentError */
+/** `key=value`; the option may be repeated. A value that is a JSON scalar is parsed. @throws InvalidArgumentError */
 export function metaPair(text: string, before: Record<string, Scalar> = {}): Record<string, Scalar> {
   const at = text.indexOf("=");
   if (at < 1)
@@ -85,19 +87,19 @@ function scalar(text: string): Scalar {
   try {
     const value: unknown = JSON.parse(text);
     if (value === null || ["string", "boolean"].includes(typeof value)) return value as Scalar;
-    // What a number does not keep as it was typed (007, 1e999, 12345678901234567890) is text.
+    // A number that does not print as it was typed (007, 1e999, 12345678901234567890) stays text.
     return typeof value === "number" && String(value) === text ? value : text;
   } catch {
     return text;
   }
 }
 
-/** The object without what was not given. */
+/** The object without its `undefined` properties. */
 export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const present = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(present) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-function shown(text: string): string {
+function quoted(text: string): string {
   return JSON.stringify(shortened(text, 60));
 }

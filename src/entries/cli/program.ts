@@ -1,4 +1,4 @@
-/** The commands and what they have in common. Nothing of the queue is loaded before a command runs: `--help` stays fast. */
+/** The commands and their common options. The queue is loaded only when a command runs, so that `--help` stays fast. */
 import { createRequire } from "node:module";
 import { Command, Option } from "commander";
 import { addDoctor } from "./commands/doctor.ts";
@@ -16,31 +16,33 @@ import { printable } from "./text.ts";
 
 const afterHelp = `
 Exit codes:
-  0  done
-  1  it failed: no such task, a task that failed, no such database, something wrong (doctor)
-  2  wrong usage; for purge: nothing was deleted, since --yes was missing
+  0  success
+  1  failure: no such task or database, a task that failed, a problem that
+     doctor has found
+  2  wrong usage; purge without --yes, which deletes nothing
 
 Examples:
-  $ dbq worker tasks.js
+  $ dbq worker tasks.js --db app.db
   $ dbq enqueue resize '["a.png", 320]' --db app.db
   $ dbq list --status failed --json
   $ dbq stats --db postgres://app@db.internal/app
 
-With DBQ_DEBUG=1 errors are printed with their stacks. "dbq <command> --help" has examples of each command.`;
+"dbq <command> --help" shows examples of a command. With DBQ_DEBUG=1 errors are
+printed with their stacks.`;
 
-/** @param asJson whether errors are told as JSON, by whoever runs the program, instead of as text here */
+/** @param asJson the caller prints errors as JSON; otherwise Commander prints them as text */
 export function buildProgram(asJson: boolean): Command {
   const program = new Command("dbq")
-    .description("Run and look after the tasks of a dbq queue.")
+    .description("Run, inspect and operate the tasks of a dbq queue.")
     .version(version(), "-V, --version", "print the version of dbq")
     .addOption(
       new Option("--db <target>", "the database: a path or URL").env("DBQ_URL").default("dbq.db", '"dbq.db"'),
     )
     .option(
       "--no-sessions",
-      "for a pooler that gives one connection to many: keep nothing on it that outlives a transaction",
+      "for a pooler in transaction mode: keep no state on connections between transactions",
     )
-    .option("--json", "print JSON: one value, or one object a line from worker and tail")
+    .option("--json", "print JSON: one value; worker and tail print one object a line")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput(asJson ? { writeErr: () => undefined } : { outputError: writeSafely })
     .exitOverride()
@@ -50,7 +52,7 @@ export function buildProgram(asJson: boolean): Command {
   return program;
 }
 
-/** On one line: Commander quotes what was typed, and puts a suggestion on a line of its own. */
+/** Commander quotes the user's input, and puts a suggestion on a second line. Prints one printable line. */
 function writeSafely(text: string, write: (text: string) => void): void {
   write(`${printable(text.trimEnd().replace("\n(", " ("))}\n`);
 }

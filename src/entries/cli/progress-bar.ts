@@ -1,12 +1,15 @@
-/** How far something is, on stderr: a bar for whoever watches, a line now and then elsewhere. */
+/**
+ * Shows progress on stderr: a bar on a terminal, elsewhere a line from time to time. A package such as cli-progress would
+ * bring five more packages into each app that installs dbq.
+ */
 import { jsonNote, note } from "./output.ts";
 
-/** Milliseconds. */
-const every = { bar: 100, line: 2_000 };
-const width = 30;
+/** Milliseconds between updates. */
+const interval = { bar: 100, line: 2_000 };
+const barWidth = 30;
 
-export interface Standing {
-  /** What is under way; another text is another bar. */
+export interface ProgressState {
+  /** A new label begins a new bar. */
   label: string;
   done: number;
   total: number;
@@ -17,9 +20,9 @@ export class ProgressBar {
   readonly #unit: string;
   readonly #live: boolean;
   #label: string | undefined;
-  #began = 0;
-  #told = 0;
-  #drawn = false;
+  #startedAt = 0;
+  #updatedAt = 0;
+  #isDrawn = false;
 
   constructor(unit: string, asJson: boolean) {
     this.#unit = unit;
@@ -27,42 +30,42 @@ export class ProgressBar {
     this.#live = !asJson && process.stderr.isTTY === true;
   }
 
-  show(standing: Standing): void {
+  show(state: ProgressState): void {
     const now = performance.now();
-    if (standing.label !== this.#label) {
-      this.#label = standing.label;
-      this.#began = now;
-      this.#told = this.#live ? 0 : now;
+    if (state.label !== this.#label) {
+      this.#label = state.label;
+      this.#startedAt = now;
+      this.#updatedAt = this.#live ? 0 : now;
     }
-    const isLast = this.#live && standing.done >= standing.total;
-    if (!isLast && now - this.#told < (this.#live ? every.bar : every.line)) return;
-    this.#told = now;
-    this.#tell(standing, now);
+    const isLast = this.#live && state.done >= state.total;
+    if (!isLast && now - this.#updatedAt < (this.#live ? interval.bar : interval.line)) return;
+    this.#updatedAt = now;
+    this.#write(state, now);
   }
 
-  #tell({ label, done, total }: Standing, now: number): void {
-    const perSecond = Math.round(done / Math.max(0.001, (now - this.#began) / 1_000));
+  #write({ label, done, total }: ProgressState, now: number): void {
+    const perSecond = Math.round(done / Math.max(0.001, (now - this.#startedAt) / 1_000));
     if (this.#asJson) {
       jsonNote({ time: new Date(), event: "progress", label, done, total, perSecond });
       return;
     }
-    const told = `${label}: ${done} of ${total} ${this.#unit}, ${perSecond} a second`;
+    const text = `${label}: ${done} of ${total} ${this.#unit}, ${perSecond} a second`;
     if (!this.#live) {
-      note(told);
+      note(text);
       return;
     }
-    this.#drawn = true;
-    process.stderr.write(`\r\x1b[K${barOf(total === 0 ? 1 : done / total)} ${told}`);
+    this.#isDrawn = true;
+    process.stderr.write(`\r\x1b[K${barOf(total === 0 ? 1 : done / total)} ${text}`);
   }
 
-  /** Leaves nothing of the bar. */
+  /** Erases the bar. */
   stop(): void {
-    if (this.#drawn) process.stderr.write("\r\x1b[K");
-    this.#drawn = false;
+    if (this.#isDrawn) process.stderr.write("\r\x1b[K");
+    this.#isDrawn = false;
   }
 }
 
 function barOf(part: number): string {
-  const full = Math.floor(Math.min(1, part) * width);
-  return `${"█".repeat(full)}${"░".repeat(width - full)} ${String(Math.floor(Math.min(1, part) * 100)).padStart(3)} %`;
+  const full = Math.floor(Math.min(1, part) * barWidth);
+  return `${"█".repeat(full)}${"░".repeat(barWidth - full)} ${String(Math.floor(Math.min(1, part) * 100)).padStart(3)} %`;
 }

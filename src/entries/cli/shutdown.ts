@@ -1,21 +1,22 @@
-/** How `dbq worker` ends: by signals, which it promises to hear, or by an exception that nobody caught. */
+/** Ends `dbq worker`: after signals, after an uncaught exception, and when its database file has gone. */
 import type { Worker } from "../../index.ts";
-import { note } from "./output.ts";
+import { jsonNote, note } from "./output.ts";
 import { span } from "./text.ts";
 
 const signals = ["SIGTERM", "SIGINT"] as const;
 
 /**
- * `npm run` and `npx` pass on a Ctrl-C that the terminal has sent to the worker too: under them a signal comes twice,
- * 1 ms apart, where the script's shell replaces itself by the command (bash). Milliseconds.
+ * Milliseconds in which a second signal counts as the same one. `npm run` and `npx` pass on a Ctrl-C that the terminal has
+ * already sent to the worker. Where the script's shell replaces itself by the command (bash), the worker gets the signal
+ * twice, 1 ms apart.
  */
 const sameSignal = process.env.npm_command === undefined ? 0 : 50;
 
 /** The longest delay that `setTimeout` takes, in milliseconds: 24 days. */
 const longestTimer = 2_147_483_647;
 
-/** What a worker tells when an attempt has ended, however. */
-export const endings = [
+/** The worker's events at the end of an attempt. */
+export const attemptEnds = [
   "completed",
   "failed",
   "retrying",
@@ -25,25 +26,31 @@ export const endings = [
   "lost",
 ] as const;
 
+export interface ShutdownOptions {
+  /** Milliseconds that running tasks get to finish after the first signal. */
+  grace: number;
+  json?: true;
+}
+
 export class Shutdown {
   readonly #worker: Worker;
-  readonly #grace: number;
+  readonly #options: ShutdownOptions;
   readonly #finished: Promise<void>;
   #settle: (stopping: Promise<void>) => void = () => undefined;
   #signals = 0;
-  #last = Number.NEGATIVE_INFINITY;
+  #lastSignalAt = Number.NEGATIVE_INFINITY;
   readonly #running = new Set<number>();
+  /** Running tasks whose code has thrown an uncaught exception. */
   readonly #culprits = new Set<number>();
 
-  /** @param grace milliseconds */
-  constructor(worker: Worker, grace: number) {
+  constructor(worker: Worker, options: ShutdownOptions) {
     this.#worker = worker;
-    this.#grace = grace;
+    this.#options = options;
     this.#finished = new Promise((resolve) => {
       this.#settle = resolve;
     });
     worker.on("started", ({ id }) => this.#running.add(id));
-    for (const event of endings) worker.on(event, ({ id }) => this.#hasEnded(id));
+    for (const event of attemptEnds) worker.on(event, ({ id }) => this.#hasEnded(id));
   }
 
   /** Resolves when the worker has stopped. */
@@ -51,47 +58,54 @@ export class Shutdown {
     return this.#finished;
   }
 
-  /** The first signal stops the worker gracefully, a second one now; a third one ends the process as it is. */
+  /** The first signal stops the worker with grace, the second one stops it now, the third one exits at once. */
   listen(): void {
     for (const signal of signals) process.on(signal, () => this.#onSignal(signal));
   }
 
   #onSignal(signal: (typeof signals)[number]): void {
     const now = performance.now();
-    if (now - this.#last < sameSignal) return;
-    this.#last = now;
+    if (now - this.#lastSignalAt < sameSignal) return;
+    this.#lastSignalAt = now;
     this.#signals += 1;
-    if (this.#signals === 1) this.#stop(`${signal}: stopping`, this.#grace);
-    else if (this.#signals === 2) this.#stop(`${signal}: stopping now`, 0);
-    else process.exit(1);
+    if (this.#signals > 2) process.exit(1);
+    this.#stop(signal, this.#signals === 1 ? this.#options.grace : 0);
   }
 
-  #stop(why: string, grace: number): void {
-    const { inflight } = this.#worker;
+  #stop(signal: string, grace: number): void {
+    const running = this.#worker.inflight;
+    const reason = `${signal}: stopping${this.#signals === 1 ? "" : " now"}`;
     const rest = grace === 0 ? "handed back" : `given ${span(grace)} to finish, a second signal stops now`;
-    note(inflight === 0 ? why : `${why}; ${inflight} running: ${rest}`);
+    this.#log(running === 0 ? reason : `${reason}; ${running} running: ${rest}`, { signal, running, grace });
     this.#settle(this.#worker.stop({ grace }));
   }
 
+  #log(text: string, about: object = {}): void {
+    if (this.#options.json) jsonNote({ time: new Date(), event: "stopping", message: text, ...about });
+    else note(text);
+  }
+
   /**
-   * After an exception that nobody caught the process is not to be trusted any more: it claims nothing, gives the
-   * others the grace to finish, and ends with code 1. Tasks that threw are left as any crash leaves them: rescued and
-   * charged, so that one which does this each time ends as failed, instead of being handed back for ever.
-   * @param culprit the task whose code threw, where that is known
+   * After an uncaught exception the process may be in any state: it claims no more, gives the other tasks the grace to
+   * finish, and exits with code 1. A task that has thrown is left as in a crash: another worker rescues it and charges a
+   * retry, so a task that always throws ends as failed. Handed back, it would run for ever.
+   * @param culprit the task whose code has thrown, where that is known
    */
   crash(culprit: number | undefined): void {
     process.exitCode = 1;
-    note("the process is not to be trusted any more: it claims no more tasks and ends with exit code 1");
+    this.#log("after an uncaught exception this worker claims no more tasks, and exits with code 1");
     if (culprit !== undefined) this.#culprits.add(culprit);
     this.#exitIfAlone();
-    setTimeout(() => process.exit(1), Math.min(this.#grace, longestTimer));
+    setTimeout(() => process.exit(1), Math.min(this.#options.grace, longestTimer));
     this.#settle(this.#worker.stop({ grace: Number.POSITIVE_INFINITY }));
   }
 
-  /** The database is gone from under it: whoever started it may start it anew, on what is there now. */
+  /** Stops now, with exit code 1: the database file has been moved, replaced or deleted. */
   leave(): void {
     process.exitCode = 1;
-    note("the database is not at its path any more: stopping, what is running is left to whoever has it now");
+    this.#log(
+      "the database file is no longer at its path: stopping; other workers on that file rescue its tasks",
+    );
     this.#settle(this.#worker.stop({ grace: 0 }));
   }
 
@@ -101,7 +115,7 @@ export class Shutdown {
     this.#exitIfAlone();
   }
 
-  /** Nothing runs but tasks that threw. */
+  /** Exits when only tasks that have thrown are left. */
   #exitIfAlone(): void {
     if (this.#culprits.size === 0) return;
     if ([...this.#running].every((id) => this.#culprits.has(id))) process.exit(1);

@@ -1,4 +1,4 @@
-/** A change of a task as one line, for `dbq worker` and `dbq tail`. */
+/** Prints a change of a task as one line, for `dbq worker` and `dbq tail`. */
 import type { Task, TaskChange, TaskError } from "../../index.ts";
 import { type Cell, type Color, json, line } from "./output.ts";
 import { moment, shortened, span } from "./text.ts";
@@ -15,7 +15,7 @@ const eventColors: Readonly<Record<string, Color>> = {
 
 const hasError = new Set(["failed", "retrying", "rescued", "cancelled"]);
 
-/** Characters of an error's message that a line has room for. */
+/** Characters of an error message on a line. */
 export const longestMessage = 200;
 
 /** Prints a change: a line for people, or one JSON object. */
@@ -33,7 +33,7 @@ function changeRecord({ time, event, task }: TaskChange): object {
     ...about,
     ...(event === "completed" ? { durationMs: durationOf(task) } : {}),
     ...(waits(event, task) ? { waitUntil: task.waitUntil } : {}),
-    ...(task.error !== null && hasError.has(event) ? { error: withoutStack(task.error) } : {}),
+    ...(task.error !== null && hasError.has(event) ? { error: task.error } : {}),
   };
 }
 
@@ -66,22 +66,18 @@ function detailOf(event: string, task: Task): string {
   }
 }
 
-/** The row may have moved on since the event: a task that was retried, say, is looked at when it is done. */
+/** Whether the task waits for a time. Its row may have changed since the event: a retried task may have completed. */
 function waits(event: string, { status }: Task): boolean {
   return status === "scheduled" && ["enqueued", "retrying", "snoozed"].includes(event);
 }
 
-/** Milliseconds that the last attempt took, or has taken so far. */
+/** Milliseconds that the last attempt has taken. */
 function durationOf({ startedAt, finishedAt }: Task): number | null {
   if (startedAt === null) return null;
   return Math.max(0, (finishedAt ?? new Date()).getTime() - startedAt.getTime());
 }
 
-/** An error on one line, as far as it fits. */
+/** An error on one line, shortened. */
 export function errorText({ name, message }: TaskError, longest: number = longestMessage): string {
   return shortened(`${name}: ${message}`, longest);
-}
-
-function withoutStack({ stack: _, ...error }: TaskError): Omit<TaskError, "stack"> {
-  return error;
 }

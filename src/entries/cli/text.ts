@@ -1,34 +1,34 @@
-/** Text for a terminal: whatever a task's data holds, only what can be seen and does nothing is printed. */
+/** Makes text safe for a terminal: a task's data must not move the cursor, change colors or hide text. */
 
 /**
- * What a terminal obeys (C0 and C1 controls, escape sequences among them), what reorders or hides text (bidirectional
- * and other format characters), line and paragraph separators, halves of surrogate pairs.
+ * C0 and C1 controls, which begin escape sequences; format characters, which reorder or hide text; line and paragraph
+ * separators; unpaired surrogates. Node's `stripVTControlCharacters` removes only escape sequences, and does so silently.
  */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 const shortForms: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** One line of text in which every control and format character is spelled out, such as `\x1b` or `\u202e`. */
+/** The text on one line, with each control and format character as an escape such as `\x1b` or `\u202e`. */
 export function printable(text: string): string {
-  return text.replace(unprintable, (character) => shortForms[character] ?? spelled(character));
+  return text.replace(unprintable, (character) => shortForms[character] ?? escaped(character));
 }
 
-function spelled(character: string): string {
+function escaped(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   const hex = code.toString(16);
   if (code <= 0xff) return `\\x${hex.padStart(2, "0")}`;
   return code <= 0xffff ? `\\u${hex.padStart(4, "0")}` : `\\u{${hex}}`;
 }
 
-/** Text of several lines, each made printable. */
+/** The lines of a text, each made printable. */
 export function printableLines(text: string): string[] {
   return text.split(/\r?\n/).map(printable);
 }
 
-/** `JSON.stringify` escapes C0 controls only: the rest of what must not reach a terminal is escaped here. */
+/** `JSON.stringify` escapes only C0 controls. These characters must not reach a terminal either. */
 const unsafeInJson = /[\x7f-\x9f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** A value as JSON on one line that any terminal can show. `undefined` is `null`. */
+/** A value as one line of JSON that is safe for a terminal. `undefined` becomes `null`. */
 export function jsonText(value: unknown): string {
   const json = JSON.stringify(value) ?? "null";
   return json.replace(unsafeInJson, (characters) =>
@@ -45,12 +45,15 @@ export function shortened(text: string, longest: number): string {
   return characters.length <= longest ? text : `${characters.slice(0, longest - 1).join("")}…`;
 }
 
-// East Asian Wide and Fullwidth (Unicode Standard Annex 11), in the ranges that names and messages use, and emoji.
+/**
+ * East Asian Wide and Fullwidth (Unicode Standard Annex 11), in the ranges that names and messages use, and emoji. The
+ * package string-width knows every range, and brings three more packages into each app that installs dbq.
+ */
 const wide =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** How many columns a terminal takes for it. */
+/** The number of columns that a text takes on a terminal. */
 export function columnsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let columns = 0;
@@ -58,19 +61,19 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** A moment to the millisecond. What another program wrote into a column of time may be none. */
+/** A time to the millisecond. Another program may have written a value that is not a time. */
 export function isoText(date: Date): string {
   return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString();
 }
 
-/** A moment, as short as it can be told without a time zone to guess. */
+/** A time in UTC, to the second. */
 export function moment(date: Date): string {
   return isoText(date)
     .replace("T", " ")
     .replace(/\.\d+Z$/, "Z");
 }
 
-/** A length of time for people: `12 ms`, `3.4 s`, `5 min`. */
+/** A duration for people: `12 ms`, `3.4 s`, `5 min`. */
 export function span(ms: number): string {
   if (Number.isNaN(ms)) return "?";
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;

@@ -11,16 +11,16 @@ import { deferred, temporaryFolder } from "../../support/queue.ts";
 const main = fileURLToPath(new URL("../../../src/entries/cli/main.ts", import.meta.url));
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 
-/** Compiled for these tests, a command comes up in a third of the time (`scripts/compile-fixtures.mjs`). */
+/** The folder of the compiled command, which starts in a third of the time (`scripts/compile-fixtures.mjs`). */
 const compiled = process.env.DBQ_COMPILED;
 
-/** The module of tasks that the workers of these tests run. */
+/** The module whose tasks the workers of these tests run. */
 export const tasks =
   compiled === undefined
     ? fileURLToPath(new URL("fixtures/tasks.ts", import.meta.url))
     : join(compiled, "test/entries/cli/fixtures/tasks.js");
 
-// A command takes half a second on an idle core, and many times that on a busy machine: this catches what hangs.
+// A command takes half a second on an idle core, and many times as long on a busy machine. This limit catches hangs.
 vi.setConfig({ testTimeout: 180_000 });
 
 export interface Ended {
@@ -30,12 +30,12 @@ export interface Ended {
   err: string;
 }
 
-/** A command that is running. */
+/** A running command. */
 export interface Running {
   child: ChildProcess;
-  /** The first line of stdout (from the start) that fits; rejects when the command ends without it. */
+  /** The first line of stdout that fits, even if printed earlier; rejects when the command ends without it. */
   out(fits: (line: string) => boolean): Promise<string>;
-  /** The same of stderr. */
+  /** The same for stderr. */
   err(fits: (line: string) => boolean): Promise<string>;
   ended: Promise<Ended>;
 }
@@ -48,7 +48,7 @@ export async function folderWithQueue(): Promise<{ folder: string; queue: Queue 
   return { folder, queue };
 }
 
-/** The environment without what the tests were started with: a database, `npm run`, a wish about colors. */
+/** The environment without the variables of the test run: its database, `npm run`, colors. */
 function cleanEnv(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(DBQ_|npm_|NO_COLOR|FORCE_COLOR)/.test(name),
@@ -56,7 +56,7 @@ function cleanEnv(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), ...more };
 }
 
-/** How to start the command. */
+/** Program and arguments that start the command. */
 export const program: readonly [string, ...string[]] =
   compiled === undefined
     ? [process.execPath, "--import", tsx, main]
@@ -68,7 +68,7 @@ export function startDbq(folder: string, args: readonly string[], env: NodeJS.Pr
   return running(spawn(node, [...before, ...args], { cwd: folder, env: cleanEnv(env) }));
 }
 
-/** Starts any other program in the same way. */
+/** Starts another program in the same way. */
 export function start(
   folder: string,
   file: string,
@@ -86,9 +86,9 @@ function running(child: ChildProcess): Running {
       resolve({ code, signal, out: streams.out.text, err: streams.err.text });
     });
   });
-  const told = () => `stdout:\n${streams.out.text}\nstderr:\n${streams.err.text}`;
+  const output = () => `stdout:\n${streams.out.text}\nstderr:\n${streams.err.text}`;
   void ended.then(() => {
-    for (const lines of [streams.out, streams.err]) lines.end(told());
+    for (const lines of [streams.out, streams.err]) lines.end(output());
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   return {
@@ -99,7 +99,7 @@ function running(child: ChildProcess): Running {
   };
 }
 
-/** The lines of a stream, for whoever waits for one. */
+/** The lines of a stream; callers can wait for one. */
 class Lines {
   text = "";
   readonly #lines: string[] = [];
@@ -131,9 +131,9 @@ class Lines {
     return found.promise;
   }
 
-  end(told: string): void {
-    this.#ended = told;
-    for (const { found } of this.#waiting) found.reject(new Error(`ended without that line: ${told}`));
+  end(output: string): void {
+    this.#ended = output;
+    for (const { found } of this.#waiting) found.reject(new Error(`ended without that line: ${output}`));
   }
 }
 
@@ -142,14 +142,14 @@ export function dbq(folder: string, args: readonly string[], env?: NodeJS.Proces
   return startDbq(folder, args, env).ended;
 }
 
-/** Runs a command that has to succeed, and reads the JSON that it prints. */
+/** Runs a command that must succeed, and parses the JSON that it prints. */
 export async function dbqJson<T>(folder: string, args: readonly string[]): Promise<T> {
   const { code, out, err } = await dbq(folder, [...args, "--json"]);
   if (code !== 0) throw new Error(`dbq ${args.join(" ")}: exit code ${code}: ${err}`);
   return JSON.parse(out) as T;
 }
 
-/** Calls `check` with each item, two at a time: a command takes a core for half a second. */
+/** Calls `check` with each item, two at a time: a command uses a core for half a second. */
 export async function inPairs<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
   const left = [...items];
   const lane = async () => {
@@ -165,11 +165,11 @@ export async function startWorker(folder: string, ...args: string[]): Promise<Ru
   return worker;
 }
 
-/** Whether a line of `--json` is this event (of this task). */
+/** Whether a line of `--json` is this event, of this task if one is given. */
 export function isEvent(event: string, id?: number): (line: string) => boolean {
   return (line) => {
-    const told = JSON.parse(line) as { event?: string; id?: number };
-    return told.event === event && (id === undefined || told.id === id);
+    const found = JSON.parse(line) as { event?: string; id?: number };
+    return found.event === event && (id === undefined || found.id === id);
   };
 }
 

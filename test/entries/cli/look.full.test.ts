@@ -13,7 +13,7 @@ import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker, tasks } f
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
-test("list: newest first, by each filter, page after page", async () => {
+test("list gives the newest tasks first, with each filter, page by page", async () => {
   const { folder, queue } = await folderWithQueue();
   const first = await queue.enqueueTask(
     add.with({ queueName: "mail", meta: { tenant: "acme", tries: 3 } }),
@@ -45,7 +45,7 @@ test("list: newest first, by each filter, page after page", async () => {
   });
 });
 
-test("list: an aligned table, and what to ask for next", async () => {
+test("list prints an aligned table, and the option for the next page", async () => {
   const { folder, queue } = await folderWithQueue();
   for (const name of ["short", "a-much-longer-name", "テスト"]) await queue.enqueueTask(remoteTask(name));
   const { out, err } = await dbq(folder, ["list", "--limit", "3"]);
@@ -53,9 +53,9 @@ test("list: an aligned table, and what to ask for next", async () => {
   expect(rows).toHaveLength(3);
   const column = heading.indexOf("QUEUE");
   expect(rows.slice(1).map((row) => row.slice(column, column + 7))).toEqual(["default", "default"]);
-  // Three characters that a terminal shows in two columns each.
+  // A terminal shows each of the three characters in two columns.
   expect(rows[0]?.slice(column - 3, column + 4)).toBe("default");
-  expect(err).toBe("there may be more: --after 1\n");
+  expect(err).toBe("there may be more tasks: --after 1\n");
   expect(await dbq(folder, ["list", "--func", "none"])).toMatchObject({
     code: 0,
     out: "",
@@ -63,7 +63,7 @@ test("list: an aligned table, and what to ask for next", async () => {
   });
 });
 
-test("show: all of a task, with the attempts that did not end well", async () => {
+test("show prints all facts about a task, with its failed attempts", async () => {
   const { folder, queue } = await folderWithQueue();
   const name = uniqueName("shown");
   const broken = async () => {
@@ -78,11 +78,11 @@ test("show: all of a task, with the attempts that did not end well", async () =>
   expect(shown.attempts).toMatchObject([{ outcome: "failed", error: { message: "out of paper" } }]);
   const { out, code } = await dbq(folder, ["show", String(id)]);
   expect(code).toBe(0);
-  for (const told of [name, "failed", "r7", "RangeError: out of paper", "look.full.test.ts"])
-    expect(out).toContain(told);
+  for (const text of [name, "failed", "r7", "RangeError: out of paper", "look.full.test.ts"])
+    expect(out).toContain(text);
 });
 
-test("show: an unknown id is exit code 1, what is no id exit code 2", async () => {
+test("show exits with 1 for an unknown id, with 2 for a malformed one", async () => {
   const { folder } = await folderWithQueue();
   const unknown = await dbq(folder, ["show", "4711"]);
   expect(unknown).toEqual({ code: 1, signal: null, out: "", err: "error: there is no task 4711\n" });
@@ -98,7 +98,7 @@ interface Stats {
   untaken: { func: string; tasks: number; reason: string }[];
 }
 
-test("stats: counts, workers, and what no module registers", async () => {
+test("stats prints counts, workers, and functions that no module registers", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const done = await queue.enqueueTask(add, 1, 2);
@@ -125,11 +125,11 @@ interface Findings {
   database: { name: string; value: unknown }[];
 }
 
-test("a time that another program wrote otherwise hides nothing else", async () => {
+test("a malformed time of another program hides no other fact", async () => {
   const { folder, queue } = await folderWithQueue();
   const { default: Database } = await import("better-sqlite3");
   const client = new Database(`${folder}/dbq.db`);
-  // Text, and nanoseconds: beyond what a date can hold.
+  // Text, and nanoseconds, which are beyond the range of a Date.
   const write =
     client.prepare(`insert into dbq_tasks (func, status, created_at, updated_at, wait_until, started_at, finished_at)
     values ('bent', @status, @time, @time, @time, @time, @time)`);
@@ -151,7 +151,7 @@ test("a time that another program wrote otherwise hides nothing else", async () 
   expect(await dbqJson(folder, ["show", "1"])).toMatchObject({ func: "bent", waitUntil: null });
 });
 
-test("doctor: facts and exit code 0 where nothing is wrong", async () => {
+test("doctor prints facts and exits with 0 when there is no problem", async () => {
   const { folder } = await folderWithQueue();
   const { ok, problems, database } = await dbqJson<Findings>(folder, ["doctor"]);
   expect([ok, problems]).toEqual([true, []]);
@@ -160,10 +160,10 @@ test("doctor: facts and exit code 0 where nothing is wrong", async () => {
     expect.arrayContaining(["SQLite", "journal mode", "synchronous", "WAL size", "file system"]),
   );
   const { out } = await dbq(folder, ["doctor"]);
-  expect(out).toContain("nothing wrong was found");
+  expect(out).toContain("no problem was found");
 });
 
-test("doctor: a worker whose process was killed, at once", async () => {
+test("doctor reports a killed worker at once", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   worker.child.kill("SIGKILL");
@@ -176,7 +176,7 @@ test("doctor: a worker whose process was killed, at once", async () => {
   expect(problems).toEqual([expect.stringContaining(`worker ${id} is dead: its process has ended`)]);
 });
 
-test("doctor: tasks whose function no module, or no live worker, knows", async () => {
+test("doctor reports tasks whose function no module registers, or whose queue no worker serves", async () => {
   const { folder, queue } = await folderWithQueue();
   const lonely = await queue.enqueueTask(remoteTask("lonely").with({ queueName: "unserved" }));
   const orphan = await queue.enqueueTask(remoteTask("orphan"));
@@ -190,7 +190,7 @@ test("doctor: tasks whose function no module, or no live worker, knows", async (
     expect.stringMatching(/^1 of orphan in queue default, .*: none of the given modules registers it$/),
     expect.stringMatching(/^1 of lonely in queue unserved, .*: none of the given modules registers it$/),
   ]);
-  // As if they had been written a minute ago.
+  // As if they had been enqueued a minute ago.
   await aged(folder, [lonely, orphan]);
   await startWorker(folder);
   const [free, unserved] = await problems();
@@ -213,7 +213,7 @@ async function aged(folder: string, ids: readonly number[]): Promise<void> {
   client.close();
 }
 
-test("a database that is not there is named, and not created by a command that needs one", async () => {
+test("commands that read or operate name a missing database file and do not create it", async () => {
   const folder = temporaryFolder();
   const commands = [["list"], ["show", "1"], ["retry", "1"], ["cancel", "1"], ["purge", "--yes"]];
   const more = [["stats"], ["tail"], ["doctor"]];
@@ -225,12 +225,12 @@ test("a database that is not there is named, and not created by a command that n
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test("migrate creates it; DBQ_URL names it everywhere; a file without tables says how to get them", async () => {
+test("migrate creates the file that DBQ_URL names; list on a file without tables advises to migrate", async () => {
   const folder = temporaryFolder();
   const env = { DBQ_URL: "app.db" };
   expect(await dbq(folder, ["migrate"], env)).toMatchObject({
     code: 0,
-    out: "app.db: its tables are up to date\n",
+    out: "app.db: the tables are up to date\n",
   });
   expect(await dbq(folder, ["list", "--json"], env)).toMatchObject({ code: 0, out: "[]\n" });
   expect(readdirSync(folder)).toContain("app.db");

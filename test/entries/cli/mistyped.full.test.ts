@@ -1,4 +1,4 @@
-/** A URL of a server with a typing error is taken for a path: it must not show its password, nor make a file of it. */
+/** A mistyped URL looks like a path: dbq must neither print its password nor create a file with that name. */
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ const mistyped = [
 
 const left = ["dbq.db", "dbq.db-shm", "dbq.db-wal"];
 
-test("a command refuses it as wrong usage, without its password, and makes nothing", async () => {
+test("commands that create a database refuse a mistyped URL without showing its password", async () => {
   const { folder, queue } = await folderWithQueue();
   await queue.countTasks();
   const commands = mistyped.flatMap((url) => [
@@ -35,7 +35,7 @@ test("a command refuses it as wrong usage, without its password, and makes nothi
   expect(readdirSync(folder).filter((name) => !left.includes(name))).toEqual([]);
 });
 
-test("a command that only looks says that there is no such file, and does not show it either", async () => {
+test("commands that read report a mistyped URL as a missing file without showing its password", async () => {
   const folder = temporaryFolder();
   await inPairs(mistyped, async (url) => {
     const { code, err } = await dbq(folder, ["list", "--db", url]);
@@ -45,19 +45,22 @@ test("a command that only looks says that there is no such file, and does not sh
 });
 
 describe("a path", () => {
-  test("whose folder is missing is shown without what may be a password", async () => {
+  test("whose folder is missing is shown without a possible password", async () => {
     const opening = openQueue(join(temporaryFolder(), "postgres/u:S3/CRET@h/db"));
     await expect(opening).rejects.toMatchObject({ code: "DBQ_DATABASE" });
     await expect(opening).rejects.not.toThrow("CRET");
   });
 
-  test.each(["run-12:30:05.db", "ada@example.com.db", "10:30@home.db"])("such as %s is one", async (name) => {
-    const path = join(temporaryFolder(), name);
-    await temporaryQueue({}, path);
-    expect(existsSync(path)).toBe(true);
-  });
+  test.each(["run-12:30:05.db", "ada@example.com.db", "10:30@home.db"])(
+    "such as %s is not taken for a URL",
+    async (name) => {
+      const path = join(temporaryFolder(), name);
+      await temporaryQueue({}, path);
+      expect(existsSync(path)).toBe(true);
+    },
+  );
 
-  test("that looks like a URL is opened where there is such a file", async () => {
+  test("that looks like a URL is opened when the file exists", async () => {
     const path = join(temporaryFolder(), "host=h password=x");
     writeFileSync(path, "");
     const queue = await temporaryQueue({}, path);

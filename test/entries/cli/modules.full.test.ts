@@ -8,7 +8,7 @@ import { remoteTask } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { dbq, folderWithQueue, inPairs, isEvent, start, startDbq, tasks } from "./dbq.ts";
 
-// Before what is imported is loaded: these modules are TypeScript, and import the sources as they are.
+// Runs before the imports: the modules of these tests are TypeScript and import the sources.
 vi.hoisted(() => {
   delete process.env.DBQ_COMPILED;
 });
@@ -16,7 +16,7 @@ vi.hoisted(() => {
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const source = pathToFileURL(join(root, "src/index.ts")).href;
 
-test("a module that is not there, does not load, or registers nothing, is one clear line; no database is created", async () => {
+test("a module that is missing, broken or without tasks is one clear line, and no database is created", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "idle.mjs"), "export const one = 1;");
   writeFileSync(join(folder, "broken.mjs"), "export const = 1;");
@@ -26,22 +26,22 @@ test("a module that is not there, does not load, or registers nothing, is one cl
     ["none.mjs", `module none.mjs: there is no file ${join(folder, "none.mjs")}`],
     ["idle", "did you mean idle.mjs?"],
     [".", "module .: there is no file"],
-    ["idle.mjs", "module idle.mjs registers no task: it has to call task() or registerTasks()"],
+    ["idle.mjs", "module idle.mjs registers no task: it must call task() or registerTasks()"],
     ["broken.mjs", "module broken.mjs cannot be imported: SyntaxError: "],
     ["throws.mjs", "module throws.mjs cannot be imported: TypeError: no \\x1b[31mconfiguration"],
     ["needs.mjs", "Cannot find package 'not-installed'"],
   ];
-  await inPairs(wrong, async ([name, told]) => {
+  await inPairs(wrong, async ([name, message]) => {
     const { code, out, err } = await dbq(folder, ["worker", name]);
     expect([name, code, out, err.trimEnd().split("\n").length]).toEqual([name, 1, "", 1]);
-    expect(err).toContain(told);
+    expect(err).toContain(message);
   });
   const asJson = await dbq(folder, ["worker", "none.mjs", "--json"]);
   expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: "MODULE" } });
   expect(readdirSync(folder).filter((name) => name.includes("db"))).toEqual([]);
 });
 
-test("modules are relative to the current folder; one that another has loaded is none that registers nothing", async () => {
+test("modules are relative to the current folder, and one may import another", async () => {
   const { folder, queue } = await folderWithQueue();
   writeFileSync(
     join(folder, "inner.mjs"),
@@ -58,7 +58,7 @@ test("modules are relative to the current folder; one that another has loaded is
   await worker.out(isEvent("completed", id));
 });
 
-/** A folder whose `node_modules` has dbq-ts, and that is CommonJS, as `npm init` makes it. */
+/** Makes a CommonJS project, as `npm init` does, with dbq-ts in its `node_modules`. */
 function commonJsApp(folder: string): void {
   const installed = join(folder, "node_modules/dbq-ts");
   mkdirSync(installed, { recursive: true });
@@ -68,7 +68,7 @@ function commonJsApp(folder: string): void {
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "commonjs" }));
 }
 
-test("under tsx a CommonJS module has a copy of dbq-ts of its own: its tasks run all the same, beside those of others", async () => {
+test("a worker runs the tasks of a CommonJS module, which under tsx has its own copy of dbq-ts", async () => {
   const { folder, queue } = await folderWithQueue();
   commonJsApp(folder);
   writeFileSync(
@@ -80,12 +80,12 @@ test("under tsx a CommonJS module has a copy of dbq-ts of its own: its tasks run
   const id = await queue.enqueueTask(remoteTask<(n: number) => Promise<number>>("here"), 1);
   await worker.out(isEvent("completed", id));
   expect(await queue.awaitTaskResult(id)).toBe(id + 1);
-  await worker.err((line) => line.includes(`un-awaited rejection in task ${id}`));
+  await worker.err((line) => line.includes(`unhandled rejection in task ${id}`));
   worker.child.kill("SIGTERM");
   expect((await worker.ended).code).toBe(0);
 });
 
-test("TypeScript where Node does not run it: what to do", async (context) => {
+test("a worker on a Node without TypeScript support says what to do", async (context) => {
   if ("typescript" in process.features && process.features.typescript)
     context.skip("this Node runs TypeScript by itself");
   const folder = temporaryFolder();

@@ -1,4 +1,4 @@
-/** `dbq move`: what it says, what it refuses, and how it is stopped. */
+/** `dbq move`: its output, its refusals, and how a signal stops it. */
 import { spawnSync } from "node:child_process";
 import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -35,12 +35,12 @@ async function folderOf(tasks: number): Promise<string> {
   return folder;
 }
 
-test("says what it has done; then the old database says where the tasks are", async () => {
+test("move reports what it has copied, and the old database then names the new one", async () => {
   const folder = await folderOf(20);
   const moved = await dbq(folder, move);
   expect(moved).toMatchObject({ code: 0, err: "start apps and workers with DBQ_URL=new.db\n" });
   expect(moved.out).toMatch(
-    /^new\.db has all 20 tasks and 7 attempts of dbq\.db: 27 rows written in .+\ndbq\.db takes nothing more: .+\n$/,
+    /^new\.db has all 20 tasks and 7 attempts of dbq\.db: 27 rows written in .+\ndbq\.db takes no more tasks: .+\n$/,
   );
   expect(differences(join(folder, "dbq.db"), join(folder, "new.db"))).toEqual([]);
   const refused = await dbq(folder, ["enqueue", "f", "--db", "dbq.db"]);
@@ -52,7 +52,7 @@ test("says what it has done; then the old database says where the tasks are", as
   const problem = "problem: move: this queue moves to new.db: this database takes no more tasks";
   expect((await dbq(folder, ["doctor", "--db", "dbq.db"])).out).toContain(problem);
   expect((await dbq(folder, ["doctor", "--db", "new.db"])).out).not.toContain("problem: move");
-  // A script may say it again.
+  // A script may run the same command again.
   const again = await dbqJson<Moved>(folder, move);
   expect(again).toMatchObject({ tasks: 21, written: 0, resumed: true, from: "dbq.db", to: "new.db" });
   const elsewhere = await dbq(folder, ["move", "--db", "dbq.db", "--to", "third.db"]);
@@ -60,7 +60,7 @@ test("says what it has done; then the old database says where the tasks are", as
   expect(elsewhere.err).toBe("error: dbq.db: its tasks have already been moved to new.db\n");
 });
 
-test("a database that it cannot be moved to is named, and the old one goes on", async () => {
+test("move names a database that it cannot move to, and the old one takes tasks", async () => {
   const { folder, queue } = await folderWithQueue();
   await queue.enqueueTask(task);
   const other = await temporaryQueue({}, join(folder, "other.db"));
@@ -83,7 +83,7 @@ test("a database that it cannot be moved to is named, and the old one goes on", 
   }
 });
 
-test("what cannot be meant is wrong usage", async () => {
+test("move refuses wrong targets as wrong usage", async () => {
   const { folder } = await folderWithQueue();
   const wrong: [string[], string][] = [
     [["move", "--from", "dbq.db"], "--to"],
@@ -103,7 +103,7 @@ test("what cannot be meant is wrong usage", async () => {
   expect(existsSync(join(folder, "new.db"))).toBe(false);
 });
 
-test("while a worker runs it is refused; what a dead one ran is charged, and moved", async () => {
+test("move refuses to start beside a live worker, and rescues the tasks of a dead one", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const id = await queue.enqueueTask(remoteTask("untilAborted"));
@@ -126,7 +126,7 @@ test("while a worker runs it is refused; what a dead one ran is charged, and mov
   await next.out(isEvent("started", id));
 });
 
-test("of tasks that have been moved, nobody is told that no worker takes them", async () => {
+test("doctor and stats do not report moved tasks as unclaimed", async () => {
   const { folder, queue } = await folderWithQueue();
   await queue.enqueueTask(task);
   const client = new Database(join(folder, "dbq.db"));
@@ -152,16 +152,16 @@ test("of tasks that have been moved, nobody is told that no worker takes them", 
   expect((await dbq(folder, ["stats"])).out).toContain(untaken);
 });
 
-test("workers that are told to work on the old database do not", async () => {
+test("a worker cannot start on the old database", async () => {
   const folder = await folderOf(10);
   expect(await dbq(folder, move)).toMatchObject({ code: 0 });
   await expect(startWorker(folder)).rejects.toThrow("this queue moves to new.db");
 });
 
-test("workers on the new database have to wait for its tasks", async () => {
+test("move refuses to start beside a worker on the new database", async () => {
   const { folder, queue } = await folderWithQueue();
   await queue.enqueueTask(task);
-  const early = await startWorker(folder, "--db", "new.db");
+  const early = await startWorker(folder, "--db", "new.db", "--create");
   const refused = await dbq(folder, move);
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("new.db: a worker runs on it")]);
   early.child.kill("SIGTERM");
@@ -177,23 +177,26 @@ const fixture = (name: string): string[] => {
   return [node, ...rest.slice(0, -1), file];
 };
 
-test.each(["copying", "closing"])("killed while %s, it goes on when it is said again", async (state) => {
-  const folder = await folderOf(1_500);
-  const [node = "", ...args] = fixture("mover");
-  const killed = await start(folder, node, [...args, "dbq.db", "new.db", state]).ended;
-  expect(killed).toMatchObject({ signal: "SIGKILL", err: "" });
-  const early = await dbq(folder, ["enqueue", "f", "--db", "new.db"]);
-  expect(early.err).toContain(
-    'the tasks of dbq.db are being moved to this database: run "dbq move" until it has completed',
-  );
-  expect(await dbq(folder, ["enqueue", "f", "--db", "dbq.db"])).toMatchObject({
-    code: state === "copying" ? 0 : 1,
-  });
-  expect(await dbqJson<Moved>(folder, move)).toMatchObject({ resumed: true });
-  expect(differences(join(folder, "dbq.db"), join(folder, "new.db"))).toEqual([]);
-});
+test.each(["copying", "closing"])(
+  "a move killed while %s is continued by the same command",
+  async (state) => {
+    const folder = await folderOf(1_500);
+    const [node = "", ...args] = fixture("mover");
+    const killed = await start(folder, node, [...args, "dbq.db", "new.db", state]).ended;
+    expect(killed).toMatchObject({ signal: "SIGKILL", err: "" });
+    const early = await dbq(folder, ["enqueue", "f", "--db", "new.db"]);
+    expect(early.err).toContain(
+      'the tasks of dbq.db are being moved to this database: run "dbq move" until it has completed',
+    );
+    expect(await dbq(folder, ["enqueue", "f", "--db", "dbq.db"])).toMatchObject({
+      code: state === "copying" ? 0 : 1,
+    });
+    expect(await dbqJson<Moved>(folder, move)).toMatchObject({ resumed: true });
+    expect(differences(join(folder, "dbq.db"), join(folder, "new.db"))).toEqual([]);
+  },
+);
 
-/** By then, `dbq move` has opened both databases. */
+/** Whether `dbq move` has opened both databases. */
 function hasTables(path: string): boolean {
   if (!existsSync(path)) return false;
   const client = new Database(path, { readonly: true });
@@ -202,9 +205,9 @@ function hasTables(path: string): boolean {
   return found !== undefined;
 }
 
-test("a signal ends it between two batches, and the old database is as it was", async () => {
+test("a signal ends a move between two batches, and the old database takes tasks", async () => {
   const folder = await folderOf(3_000);
-  // Nobody can write to the old one, in which it makes its mark first.
+  // The move first writes its state to the old database, and waits for this transaction.
   const client = new Database(join(folder, "dbq.db"));
   onTestFinished(() => void client.close());
   client.exec("begin immediate");
@@ -215,15 +218,15 @@ test("a signal ends it between two batches, and the old database is as it was", 
   const { code, out, err } = await moving.ended;
   expect([code, out]).toEqual([1, ""]);
   expect(JSON.parse(err).error.message).toBe(
-    "SIGINT: not all was moved, and dbq.db is as it was: the same command goes on",
+    "SIGINT: the move has not completed, and dbq.db takes tasks as before: run the same command to continue",
   );
   expect(await dbq(folder, ["enqueue", "f", "--db", "dbq.db"])).toMatchObject({ code: 0 });
   expect(await dbqJson<Moved>(folder, move)).toMatchObject({ tasks: 3_001 });
 });
 
-test("a terminal sees a bar, which is gone at the end", async (context) => {
+test("move draws a progress bar on a terminal and erases it", async (context) => {
   if (spawnSync("script", ["--version"]).status !== 0)
-    context.skip("there is no `script` to make a terminal with");
+    context.skip("the program `script`, which makes a terminal, is not installed");
   const folder = await folderOf(30);
   const command = [...program, ...move].map((word) => `'${word}'`).join(" ");
   const { out } = await start(folder, "script", ["-qec", command, "/dev/null"], { TERM: "xterm" }).ended;
@@ -231,7 +234,7 @@ test("a terminal sees a bar, which is gone at the end", async (context) => {
   expect(out.split("\r\u001b[K").at(-1)).toMatch(/^new\.db has all 30 tasks/);
 });
 
-test.skipIf(noPostgres || noMysql)("a password is shown nowhere", async () => {
+test.skipIf(noPostgres || noMysql)("move shows no password", async () => {
   const folder = await folderOf(5);
   const [schema, database] = [await newSchema(), await newDatabase()];
   onTestFinished(() => Promise.all([schema.drop(), database.drop()]).then(() => undefined));
@@ -243,13 +246,13 @@ test.skipIf(noPostgres || noMysql)("a password is shown nowhere", async () => {
   };
   const [postgres, mysql] = [secret(schema.url), secret(database.url)];
   const first = await dbq(folder, ["move", "--from", "dbq.db", "--to", postgres.url]);
-  const told = await dbq(folder, ["enqueue", "f", "--db", "dbq.db"]);
-  // It is refused: the server has no such password, or no such database.
+  const refused = await dbq(folder, ["enqueue", "f", "--db", "dbq.db"]);
+  // The server refuses it: the password is wrong, or the database does not exist.
   const second = await dbq(folder, ["move", "--from", postgres.url, "--to", `${mysql.url}x`, "--json"]);
-  expect([first.code, told.code, second.code]).toEqual([0, 1, 1]);
-  for (const { out, err } of [first, told, second]) {
+  expect([first.code, refused.code, second.code]).toEqual([0, 1, 1]);
+  for (const { out, err } of [first, refused, second]) {
     expect(out + err).not.toContain(postgres.password);
     expect(out + err).not.toContain(mysql.password);
   }
-  expect(told.err).toContain("this queue moves to postgres://");
+  expect(refused.err).toContain("this queue moves to postgres://");
 });

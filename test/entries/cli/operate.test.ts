@@ -6,7 +6,7 @@ import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker } from "./
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
-test("enqueue: prints the id; every option reaches the task", async () => {
+test("enqueue prints the id, and every option reaches the task", async () => {
   const folder = temporaryFolder();
   const { code, out } = await dbq(folder, ["enqueue", "add", "[1, 2]"]);
   expect([code, out]).toEqual([0, "1\n"]);
@@ -39,7 +39,7 @@ test("enqueue: prints the id; every option reaches the task", async () => {
   expect(held.id).toBe(id);
 });
 
-test("enqueue --wait: the result, or the failure and exit code 1", async () => {
+test("enqueue --wait prints the result, or the error with exit code 1", async () => {
   const { folder } = await folderWithQueue();
   await startWorker(folder);
   expect(await dbq(folder, ["enqueue", "add", "[20, 22]", "--wait"])).toMatchObject({ code: 0, out: "42\n" });
@@ -56,7 +56,7 @@ test("enqueue --wait: the result, or the failure and exit code 1", async () => {
   expect(late.err).toMatch(/did not end within 20 ms/);
 });
 
-test("enqueue: what cannot be is wrong usage that names the value, and creates no database", async () => {
+test("enqueue refuses wrong values as wrong usage, and creates no database", async () => {
   const folder = temporaryFolder();
   const wrong: [string[], string][] = [
     [["add", "[1,"], '"[1,"'],
@@ -78,7 +78,7 @@ test("enqueue: what cannot be is wrong usage that names the value, and creates n
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test("cancel and retry: each id for itself, exit code 1 when one could not be", async () => {
+test("cancel and retry act on each id, and exit with 1 when one has failed", async () => {
   const { folder, queue } = await folderWithQueue();
   const [first, second] = await queue.enqueueTasks([
     [add, 1, 2],
@@ -97,7 +97,7 @@ test("cancel and retry: each id for itself, exit code 1 when one could not be", 
   expect((await queue.getTask(first))?.status).toBe("pending");
 });
 
-test("a running task is cancelled under its worker, and cannot be retried", async () => {
+test("a running task can be cancelled, but not retried", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const id = await queue.enqueueTask(remoteTask("untilAborted"));
@@ -110,7 +110,7 @@ test("a running task is cancelled under its worker, and cannot be retried", asyn
   expect((await queue.getTask(id))?.status).toBe("cancelled");
 });
 
-test("purge: without --yes only says what it would do, with exit code 2", async () => {
+test("purge without --yes shows what it would delete, and exits with 2", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const running = await queue.enqueueTask(remoteTask("untilAborted"));
@@ -119,13 +119,13 @@ test("purge: without --yes only says what it would do, with exit code 2", async 
   await queue.enqueueTasks(Array.from({ length: 600 }, () => [remoteTask("old")] as const));
   const would = await dbq(folder, ["purge", "--func", "old"]);
   expect(would).toMatchObject({ code: 2, out: "would delete 600 tasks: 600 pending\n" });
-  expect(would.err).toBe("nothing was deleted: repeat it with --yes\n");
+  expect(would.err).toBe("nothing was deleted: add --yes to delete\n");
   expect((await queue.countTasks()).pending).toBe(601);
 
   expect(await dbqJson(folder, ["purge", "--func", "old", "--yes"])).toEqual({ purged: 600, running: 0 });
   expect((await queue.listTasks()).map(({ id }) => id)).toEqual([kept, running]);
   const rest = await dbq(folder, ["purge", "--queue", "default", "--yes"]);
-  expect(rest).toMatchObject({ code: 0, out: "0 tasks deleted, 1 running left\n" });
+  expect(rest).toMatchObject({ code: 0, out: "deleted 0 tasks, left 1 running\n" });
   const all = await dbqJson(folder, ["purge", "--queue", "default", "--include-running", "--yes"]);
   expect(all).toEqual({ purged: 1, running: 0 });
   await worker.out(isEvent("lost", running));

@@ -1,4 +1,4 @@
-/** The command line on servers: every command, and what it says when it cannot do what it was asked. */
+/** The command line on servers: every command, and its errors. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openQueue, type Queue, remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
@@ -8,8 +8,8 @@ import { mysql, password, postgres, type ServerGround, type ServerPlace } from "
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
-/** Of each command, arguments with which it works where there are tables and a task 1. */
-const looking = [["list"], ["show", "1"], ["stats"], ["doctor"]];
+/** Commands that work on a database with tables and a task 1. */
+const reading = [["list"], ["show", "1"], ["stats"], ["doctor"]];
 const changing = [
   ["retry", "1"],
   ["cancel", "1"],
@@ -26,7 +26,7 @@ async function newPlace(ground: ServerGround): Promise<ServerPlace> {
   return place;
 }
 
-/** With tables, and the queue on them. */
+/** A place with tables, and a queue on it. */
 async function placeWithQueue(ground: ServerGround): Promise<{ place: ServerPlace; queue: Queue }> {
   const place = await newPlace(ground);
   const queue = await openQueue(place.url);
@@ -35,7 +35,7 @@ async function placeWithQueue(ground: ServerGround): Promise<{ place: ServerPlac
   return { place, queue };
 }
 
-/** Starts a worker on the tasks of these tests; resolves when it is ready. */
+/** Starts a worker with the tasks of these tests; resolves when the worker is ready. */
 async function startWorker(folder: string, ...args: string[]): Promise<Running> {
   const worker = startDbq(folder, ["worker", tasks, "--json", ...args]);
   await worker.out(isEvent("ready"));
@@ -46,14 +46,14 @@ const hostOf = (url: string) => new URL(url).hostname;
 
 for (const ground of [postgres, mysql]) {
   describe.skipIf(isMissing(await ground.server()))(`on ${ground.name}`, () => {
-    test("a worker runs what is enqueued; each command works on it", async () => {
+    test("every command works", async () => {
       const { url } = await newPlace(ground);
       const folder = temporaryFolder();
       const run = (...args: string[]) => dbq(folder, [...args, "--db", url]);
       const json = <T>(...args: string[]) => dbqJson<T>(folder, [...args, "--db", url]);
 
       const migrated = await run("migrate");
-      expect(migrated).toMatchObject({ code: 0, out: expect.stringContaining("its tables are up to date") });
+      expect(migrated).toMatchObject({ code: 0, out: expect.stringContaining("the tables are up to date") });
       const tail = startDbq(folder, ["tail", "--json", "--db", url]);
       await tail.err((line) => line.includes("following"));
       const worker = await startWorker(folder, "--db", url);
@@ -80,10 +80,10 @@ for (const ground of [postgres, mysql]) {
       for (const { out, err } of [migrated, ...ended]) expect(out + err).not.toContain(password);
     });
 
-    test("where there are no tables, each command says how to get them, and makes none", async () => {
+    test("commands on a database without tables advise to migrate and create none", async () => {
       const { url } = await newPlace(ground);
       const folder = temporaryFolder();
-      await inPairs([...looking, ...changing, ["tail"]], async (args) => {
+      await inPairs([...reading, ...changing, ["tail"]], async (args) => {
         const { code, out, err } = await dbq(folder, [...args, "--db", url]);
         expect([args[0], code, out]).toEqual([args[0], 1, ""]);
         expect(err).toContain('there is no table dbq_tasks: run "dbq migrate"');
@@ -91,7 +91,7 @@ for (const ground of [postgres, mysql]) {
       });
     });
 
-    test("what cannot be reached is named, in one line or as JSON, and never with its password", async () => {
+    test("an unreachable database is named on one line, without its password", async () => {
       const { url, refused, noSuchDatabase } = await newPlace(ground);
       const folder = temporaryFolder();
       const wrongPort = new URL(url);
@@ -116,11 +116,11 @@ for (const ground of [postgres, mysql]) {
       });
     });
 
-    test("who may only look can look, and is told what else is not allowed", async () => {
+    test("a read-only user can read, and gets an error that names a missing right", async () => {
       const { place, queue } = await placeWithQueue(ground);
       const folder = temporaryFolder();
       await queue.enqueueTask(add.with({ delay: "1h" }), 1, 2);
-      await inPairs(looking, async (args) => {
+      await inPairs(reading, async (args) => {
         expect([args[0], await dbq(folder, [...args, "--db", place.readOnly])]).toMatchObject([
           args[0],
           { code: 0, err: "" },
@@ -135,7 +135,7 @@ for (const ground of [postgres, mysql]) {
       expect((await queue.listTasks()).map(({ status }) => status)).toEqual(["scheduled"]);
     });
 
-    test("stats: who may not read what a move has left still gets the counts", async () => {
+    test("stats gives the counts to a user who may not read dbq_move", async () => {
       const { place, queue } = await placeWithQueue(ground);
       await queue.enqueueTask(add, 1, 2);
       await place.sql("create table dbq_move (move_id int, run int, state int, other int, refusal int)");
@@ -144,7 +144,7 @@ for (const ground of [postgres, mysql]) {
       expect(JSON.parse(ended.out)).toMatchObject({ tasks: { pending: 1 }, sealed: null });
     });
 
-    test("doctor: a worker whose session has ended, on a machine that cannot be seen from here", async () => {
+    test("doctor reports a remote worker whose session has ended", async () => {
       const { place, queue } = await placeWithQueue(ground);
       const folder = temporaryFolder();
       const worker = await startWorker(folder, "--db", place.url);
@@ -166,7 +166,7 @@ for (const ground of [postgres, mysql]) {
       });
     });
 
-    test("tail: a task that comes to be seen after one with a higher id", async () => {
+    test("tail reports a task that commits after one with a higher id", async () => {
       const { place, queue } = await placeWithQueue(ground);
       const tail = startDbq(temporaryFolder(), ["tail", "--json", "--db", place.url]);
       await tail.err((line) => line.includes("following"));
@@ -178,7 +178,7 @@ for (const ground of [postgres, mysql]) {
       expect(await tail.out(isEvent("enqueued", early - 1))).toContain('"func":"late"');
     });
 
-    test("--no-sessions: a worker that keeps nothing on its connections", async () => {
+    test("--no-sessions keeps no state on the worker's connections", async () => {
       const { place, queue } = await placeWithQueue(ground);
       const folder = temporaryFolder();
       const worker = await startWorker(folder, "--no-sessions", "--db", place.url);
@@ -191,7 +191,7 @@ for (const ground of [postgres, mysql]) {
   });
 }
 
-/** Resolves when the server says so of the one worker that there is. */
+/** Resolves when the server reports this about the session of the only worker. */
 async function sessionIs(queue: Queue, lives: boolean): Promise<void> {
   await vi.waitFor(
     async () => expect((await queue.listWorkers()).map(({ sessionLives }) => sessionLives)).toEqual([lives]),

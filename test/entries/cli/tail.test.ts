@@ -5,7 +5,7 @@ import { eventsOf, folderWithQueue, isEvent, startDbq, startWorker } from "./dbq
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 const fail = remoteTask<(message: string) => Promise<void>>("fail");
 
-test("tail follows tasks from being enqueued to their end, until SIGINT", async () => {
+test("tail prints each change of a task until SIGINT", async () => {
   const { folder, queue } = await folderWithQueue();
   const old = await queue.enqueueTask(add.with({ delay: "1h" }), 0, 0);
   const tail = startDbq(folder, ["tail", "--json"]);
@@ -33,7 +33,7 @@ test("tail follows tasks from being enqueued to their end, until SIGINT", async 
   expect(events).not.toContain(`enqueued ${old}`);
 });
 
-test("tail ends when its reader has gone", async () => {
+test("tail ends when its reader closes the pipe", async () => {
   const { folder, queue } = await folderWithQueue();
   const tail = startDbq(folder, ["tail", "--func", "add"]);
   await tail.err((line) => line.startsWith("following"));
@@ -41,8 +41,8 @@ test("tail ends when its reader has gone", async () => {
   const id = await queue.enqueueTask(add, 1, 2);
   expect(await tail.out(() => true)).toContain(`enqueued    #${id} add`);
   tail.child.stdout?.destroy();
-  // Each is written to a pipe that nobody reads any more.
+  // tail writes each of these changes to a closed pipe.
   const timer = setInterval(() => void queue.enqueueTask(add, 1, 2), 100);
   const { code, err } = await tail.ended.finally(() => clearInterval(timer));
-  expect([code, err]).toEqual([0, "following dbq.db, Ctrl-C ends\n"]);
+  expect([code, err]).toEqual([0, "following dbq.db, Ctrl-C to stop\n"]);
 });

@@ -18,16 +18,16 @@ import {
   tasks,
 } from "./dbq.ts";
 
-/** Clears the screen, sets the title, rings, C1's CSI, turns text around, hides it, breaks lines. */
+/** Clears the screen, sets the title, rings the bell, has the CSI of C1, reorders and hides text, breaks lines. */
 const hostile =
   "\u001b[2J\u001b]0;title\u0007\u009b31m\u202egnp.exe\u2066\u200b\u2028\u2029\r\nok: 0\u007f\u{e0041}";
-/** All that no terminal should be sent, but the ends of our own lines. */
+/** The characters that must not reach a terminal, without our own line ends. */
 const unprintable = /[^\n\P{Cc}]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/** How the first character of `hostile` is shown. */
-const spelled = /\\x1b\[|\\u001b\[/;
+/** The first character of `hostile` as an escape. */
+const escaped = /\\x1b\[|\\u001b\[/;
 
-test("what a terminal obeys, hides or turns around is spelled out", () => {
+test("control and format characters are printed as escapes", () => {
   expect(printable("\u001b[31m\u009b\u202e\n\t\u{e0041}\ud800é日👍")).toBe(
     "\\x1b[31m\\x9b\\u202e\\n\\t\\u{e0041}\\ud800é日👍",
   );
@@ -38,7 +38,7 @@ test("what a terminal obeys, hides or turns around is spelled out", () => {
   expect(jsonText(undefined)).toBe("null");
 });
 
-test("text is measured in the columns that a terminal gives it, and cut between characters", () => {
+test("text is measured in terminal columns, and cut between characters", () => {
   expect([columnsOf("abc"), columnsOf("日本"), columnsOf("e\u0301"), columnsOf("👩‍👧")]).toEqual([
     3, 4, 1, 2,
   ]);
@@ -46,7 +46,7 @@ test("text is measured in the columns that a terminal gives it, and cut between 
   expect(shortened("abc", 3)).toBe("abc");
 });
 
-/** A task of which every text is hostile, as only another program can write it. */
+/** A task whose texts are all hostile. Only another program can write it. */
 async function hostileFolder() {
   const { folder, queue } = await folderWithQueue();
   const id = await queue.enqueueTask(remoteTask("x"));
@@ -84,11 +84,11 @@ function expectClean(command: string, { out, err }: Ended): void {
     undefined,
     undefined,
   ]);
-  // No line of ours can be made up by what a task holds.
+  // A task's data cannot forge a line of output.
   expect(out + err).not.toMatch(/^ok: 0/m);
 }
 
-test("nothing of a task's data reaches the terminal raw, from any command that looks or operates", async () => {
+test("commands that read or operate escape the control characters of a task's data", async () => {
   const { folder, id } = await hostileFolder();
   const commands = [
     ["list"],
@@ -98,25 +98,25 @@ test("nothing of a task's data reaches the terminal raw, from any command that l
     ["list", "--json"],
     ["show", id, "--json"],
   ];
-  await inPairs(commands, (args) => expectSpelled(folder, args));
-  // These change it: one after the other.
+  await inPairs(commands, (args) => expectEscaped(folder, args));
+  // These commands change the task, so they run one after the other.
   for (const args of [
     ["cancel", id],
     ["retry", id],
     ["cancel", id, "--json"],
   ])
-    await expectSpelled(folder, args);
+    await expectEscaped(folder, args);
 });
 
-async function expectSpelled(folder: string, args: string[]): Promise<void> {
+async function expectEscaped(folder: string, args: string[]): Promise<void> {
   const ended = await dbq(folder, args);
   expectClean(args.join(" "), ended);
-  expect(ended.out).toMatch(spelled);
+  expect(ended.out).toMatch(escaped);
   if (args.includes("--json"))
     expect(JSON.stringify(JSON.parse(ended.out))).toContain(JSON.stringify(hostile).slice(1, -1));
 }
 
-test("nor from what streams, waits or fails", async () => {
+test("commands that stream, wait or fail escape control characters", async () => {
   const { folder, queue } = await folderWithQueue();
   const tail = startDbq(folder, ["tail"]);
   await tail.err((line) => line.startsWith("following"));
@@ -124,7 +124,7 @@ test("nor from what streams, waits or fails", async () => {
   const failing = ["enqueue", "fail", JSON.stringify([hostile]), "--max-retries", "0", "--wait"];
   const failed = await dbq(folder, failing);
   const stray = await queue.enqueueTask(remoteTask("stray"));
-  await worker.err((line) => line.includes(`un-awaited rejection in task ${stray}: Thrown: null`));
+  await worker.err((line) => line.includes(`unhandled rejection in task ${stray}: Thrown: null`));
   await tail.out((line) => line.includes("failed"));
   for (const { child } of [worker, tail]) child.kill("SIGTERM");
   const typed = await dbq(folder, ["show", hostile]);
@@ -132,13 +132,13 @@ test("nor from what streams, waits or fails", async () => {
   const ends = { failed, typed, unknown, worker: await worker.ended, tail: await tail.ended };
   for (const [command, ended] of Object.entries(ends)) {
     expectClean(command, ended);
-    expect(ended.out + ended.err).toMatch(spelled);
+    expect(ended.out + ended.err).toMatch(escaped);
   }
 });
 
-test("a reader that goes away ends the output quietly", async () => {
+test("a command whose reader closes the pipe exits quietly", async () => {
   const { folder, queue } = await folderWithQueue();
-  // More than a pipe holds, so that the command is still writing when its reader goes.
+  // More than a pipe holds: the command is still writing when its reader ends.
   await queue.enqueueTasks(Array.from({ length: 1_000 }, () => [remoteTask("x"), "y".repeat(200)] as const));
   const [node, ...rest] = program;
   const command = [node, ...rest, "list", "--limit", "1000"].map((word) => `'${word}'`).join(" ");
@@ -148,8 +148,8 @@ test("a reader that goes away ends the output quietly", async () => {
   expect(plain.out).toMatch(/^ *ID .*\n0\n$/);
 });
 
-test("output that cannot be written is exit code 1", async (context) => {
-  if (!existsSync("/dev/full")) context.skip("there is no /dev/full, which is a full disk");
+test("a command that cannot write its output exits with 1", async (context) => {
+  if (!existsSync("/dev/full")) context.skip("/dev/full, a device without space, does not exist");
   const { folder, queue } = await folderWithQueue();
   await queue.enqueueTask(remoteTask("x"));
   await inPairs([["list"], ["show", "1", "--json"], ["--help"]], async (args) => {
@@ -163,15 +163,15 @@ test("output that cannot be written is exit code 1", async (context) => {
   });
 });
 
-test("colors: on a terminal only, and not with NO_COLOR", async (context) => {
+test("output has colors only on a terminal, and not with NO_COLOR", async (context) => {
   if (spawnSync("script", ["--version"]).status !== 0)
-    context.skip("there is no `script` to make a terminal with");
+    context.skip("the program `script`, which makes a terminal, is not installed");
   const { folder, queue } = await folderWithQueue();
   await queue.cancelTask(await queue.enqueueTask(remoteTask("x")));
   const command = [...program, "list"].map((word) => `'${word}'`).join(" ");
   const onTerminal = async (env: NodeJS.ProcessEnv) =>
     (await start(folder, "script", ["-qec", command, "/dev/null"], { TERM: "xterm", ...env }).ended).out;
-  const yellow = "\u001b[33mcancelled\u001b[0m";
+  const yellow = "\u001b[33mcancelled\u001b[39m";
   expect(await onTerminal({})).toContain(yellow);
   const plain = await onTerminal({ NO_COLOR: "1" });
   expect(plain).toContain("cancelled");
@@ -179,7 +179,7 @@ test("colors: on a terminal only, and not with NO_COLOR", async (context) => {
   expect((await dbq(folder, ["list"])).out).not.toContain("\u001b");
 });
 
-test("--json of a list is what the queue gives", async () => {
+test("list --json prints the tasks of listTasks", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const id = await queue.enqueueTask(remoteTask<(a: number, b: number) => number>("add"), 1, 2);
@@ -189,7 +189,7 @@ test("--json of a list is what the queue gives", async () => {
   expect(JSON.parse(out)).toEqual(JSON.parse(JSON.stringify((await queue.listTasks()) satisfies Task[])));
 });
 
-test("a list is written item by item: one text of all may be longer than a string can be", () => {
+test("a JSON list is written item by item, since it may exceed the longest string", () => {
   const written: string[] = [];
   const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
   onTestFinished(() => spy.mockRestore());

@@ -8,36 +8,45 @@ import { dbq, inPairs } from "./dbq.ts";
 
 const commands = buildProgram(false).commands.map((command) => command.name());
 
-test("there are the commands that docs/cli.md has", () => {
+test("the commands are those of docs/cli.md", () => {
   expect(commands).toEqual(
     "worker enqueue list show retry cancel purge stats tail migrate move doctor".split(" "),
   );
 });
 
-test("--help of the program has the commands and the exit codes", async () => {
+test("dbq --help lists the commands and the exit codes", async () => {
   const { code, out, err } = await dbq(temporaryFolder(), ["--help"]);
   expect([code, err]).toEqual([0, ""]);
-  for (const told of [...commands, "Exit codes:", "DBQ_URL"]) expect(out).toContain(told);
+  for (const text of [...commands, "Exit codes:", "DBQ_URL"]) expect(out).toContain(text);
   const ofOne = await dbq(temporaryFolder(), ["tail", "--help"]);
   expect(ofOne).toEqual({ code: 0, signal: null, out: helpOf("tail"), err: "" });
 });
 
-test.each(commands)("--help of %s has an example, and the options that all have", (name) => {
+test.each(commands)("dbq %s --help shows an example and the common options", (name) => {
   expect(helpOf(name)).toMatch(new RegExp(`Examples:\n  \\$ dbq ${name}`));
   expect(helpOf(name)).toContain("--json");
 });
 
+test.each(["dbq", ...commands])("%s: no line of --help is wider than 80 columns", (name) => {
+  const wide = helpOf(name)
+    .split("\n")
+    .filter((line) => line.length > 80);
+  expect(wide).toEqual([]);
+});
+
+/** The help of a command, or of the program itself. */
 function helpOf(name: string): string {
   let help = "";
   const writeOut = (text: string) => {
     help += text;
   };
-  const command = buildProgram(false).commands.find((each) => each.name() === name);
+  const program = buildProgram(false);
+  const command = [program, ...program.commands].find((each) => each.name() === name);
   command?.configureOutput({ writeOut, getOutHelpWidth: () => 80 }).outputHelp();
   return help;
 }
 
-test("wrong usage: exit code 2, one line that names the value, nothing on stdout", async () => {
+test("wrong usage exits with 2, and one line on stderr names the value", async () => {
   const folder = temporaryFolder();
   const wrong: [string[], string][] = [
     [["lst"], "lst"],
@@ -62,13 +71,13 @@ test("wrong usage: exit code 2, one line that names the value, nothing on stdout
   expect(readdirSync(folder)).toEqual([]);
 });
 
-/** Resolves every module but these. */
+/** A loader that does not find these two packages. */
 const withoutDrivers = `export const resolve = async (name, context, next) => {
   if (!/^(pg|mysql2)$/.test(name)) return await next(name, context);
   throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
 };`;
 
-test("a driver that is not installed is no wrong usage: exit code 1, and what to install", async () => {
+test("a missing driver exits with 1 and names the package to install", async () => {
   const url = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;
   const hook = url(
     `import { register } from "node:module"; register(${JSON.stringify(url(withoutDrivers))});`,
@@ -84,7 +93,7 @@ test("a driver that is not installed is no wrong usage: exit code 1, and what to
   });
 });
 
-test("DBQ_DEBUG=1 shows stacks, otherwise there are none", async () => {
+test("errors are printed with stacks only with DBQ_DEBUG=1", async () => {
   const folder = temporaryFolder();
   const plain = await dbq(folder, ["show", "x"]);
   expect(plain.err).toBe('error: expected the id of a task, a whole number from 1, got "x"\n');
@@ -92,7 +101,7 @@ test("DBQ_DEBUG=1 shows stacks, otherwise there are none", async () => {
   expect(debug.err).toMatch(/\n {4}at /);
 });
 
-test("no command loads the queue before it runs, and all go by its public surface", () => {
+test("commands import only the public surface, and only when they run", () => {
   const root = fileURLToPath(new URL("../../..", import.meta.url));
   const edges = readSources(root, ["src"])
     .filter(({ path }) => path.startsWith("src/entries/cli/"))

@@ -1,6 +1,7 @@
+import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
-import { deferred, startedWorker } from "../../support/queue.ts";
+import { deferred, startedWorker, temporaryFolder } from "../../support/queue.ts";
 import { dbq, eventsOf, folderWithQueue, inPairs, isEvent, startDbq, startWorker, tasks } from "./dbq.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
@@ -8,7 +9,7 @@ const fail = remoteTask<(message: string) => Promise<void>>("fail");
 const untilAborted = remoteTask<() => Promise<void>>("untilAborted");
 const untilTold = remoteTask<() => Promise<string>>("untilTold");
 
-test("a worker runs tasks, tells their events, and ends with 0 when it is stopped", async () => {
+test("a worker runs tasks, prints their events, and exits with 0 after SIGTERM", async () => {
   const { folder, queue } = await folderWithQueue();
   const good = await queue.enqueueTask(add, 1, 2);
   const bad = await queue.enqueueTask(fail.with({ maxRetries: 0 }), "no");
@@ -36,23 +37,28 @@ test("a worker runs tasks, tells their events, and ends with 0 when it is stoppe
   expect(await queue.awaitTaskResult(good)).toBe(3);
 });
 
-test("SIGTERM: what runs may finish, nothing more is claimed", async () => {
+test("after SIGTERM running tasks finish, and no more are claimed", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder, "--concurrency", "1");
   const running = await queue.enqueueTask(untilTold);
   const waiting = await queue.enqueueTask(add, 1, 2);
   await worker.out(isEvent("started", running));
   worker.child.kill("SIGTERM");
-  await worker.err((line) => line.startsWith("SIGTERM: stopping"));
+  const stopping = JSON.parse(await worker.err(isEvent("stopping")));
+  expect(stopping).toMatchObject({
+    message: "SIGTERM: stopping; 1 running: given 30.0 s to finish, a second signal stops now",
+    signal: "SIGTERM",
+    running: 1,
+    grace: 30_000,
+  });
   worker.child.stdin?.write("go on\n");
   const ended = await worker.ended;
   expect(ended.code).toBe(0);
-  expect(ended.err).toContain("SIGTERM: stopping; 1 running: given 30.0 s to finish");
   expect(await queue.getTask(running)).toMatchObject({ status: "completed", result: "told" });
   expect(await queue.getTask(waiting)).toMatchObject({ status: "pending", generationId: 1 });
 });
 
-test("what has not finished after the grace is handed back uncharged", async () => {
+test("a task that does not finish within the grace is handed back uncharged", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder, "--grace", "50ms");
   const id = await queue.enqueueTask(untilAborted);
@@ -64,13 +70,13 @@ test("what has not finished after the grace is handed back uncharged", async () 
   expect(await queue.getTask(id)).toMatchObject({ status: "pending", retryCount: 0 });
 });
 
-test("a second signal does not wait for the grace", async () => {
+test("a second signal hands tasks back without waiting for the grace", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder, "--grace", "10m");
   const id = await queue.enqueueTask(untilAborted);
   await worker.out(isEvent("started", id));
   worker.child.kill("SIGTERM");
-  await worker.err((line) => line.startsWith("SIGTERM: stopping; 1 running"));
+  await worker.err(isEvent("stopping"));
   worker.child.kill("SIGTERM");
   const ended = await worker.ended;
   expect(ended.code).toBe(0);
@@ -78,7 +84,7 @@ test("a second signal does not wait for the grace", async () => {
   expect(await queue.getTask(id)).toMatchObject({ status: "pending", retryCount: 0 });
 });
 
-test("un-awaited rejections are logged with their task, and hurt no task", async () => {
+test("unhandled rejections are logged with their task, and all tasks continue", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const stray = await queue.enqueueTask(remoteTask("stray"));
@@ -89,14 +95,15 @@ test("un-awaited rejections are logged with their task, and hurt no task", async
   worker.child.kill("SIGTERM");
   const ended = await worker.ended;
   expect(ended.code).toBe(0);
-  const logged = ended.err.split("\n").filter((line) => line.startsWith("{"));
+  const logged = ended.err.trimEnd().split("\n");
   expect(logged.map((line) => JSON.parse(line))).toMatchObject([
     { event: "error", taskId: stray, error: { name: "Error", message: "stray \u001b[31mred" } },
     { event: "error", taskId: stray, error: { name: "Thrown", message: "null" } },
+    { event: "stopping" },
   ]);
 });
 
-test("an uncaught exception: others finish, the process ends with 1, and its task is charged as after a crash", async () => {
+test("after an uncaught exception other tasks finish, the worker exits with 1, and a rescue charges the task that has thrown", async () => {
   const { folder, queue } = await folderWithQueue();
   const other = await queue.enqueueTask(untilTold);
   const bomb = await queue.enqueueTask(remoteTask("bomb"));
@@ -117,7 +124,7 @@ test("an uncaught exception: others finish, the process ends with 1, and its tas
   expect(await queue.getTask(bomb)).toMatchObject({ status: "pending", retryCount: 1 });
 });
 
-test("what a handler enqueues by the default queue goes to --db", async () => {
+test("the default queue of a handler is the database of --db", async () => {
   const { folder, queue } = await folderWithQueue();
   await startWorker(folder, "--db", "sqlite:dbq.db");
   const chained = await queue.awaitTaskResult(await queue.enqueueTask(remoteTask("chain")), {
@@ -126,7 +133,7 @@ test("what a handler enqueues by the default queue goes to --db", async () => {
   expect(await queue.awaitTaskResult(chained as number, { timeout: "20s" })).toBe(42);
 });
 
-test("--queue: several, by commas or repeated, and no other", async () => {
+test("--queue names several queues, by commas or repeated, and the worker serves no other", async () => {
   const { folder, queue } = await folderWithQueue();
   const ids: number[] = [];
   for (const queueName of ["other", "a", "b", "c"]) {
@@ -137,7 +144,7 @@ test("--queue: several, by commas or repeated, and no other", async () => {
   expect((await queue.getTask(ids[0] as number))?.status).toBe("pending");
 });
 
-test("--quiet prints no events; whoever reads them may also go away", async () => {
+test("--quiet prints no events, and a worker survives the end of its reader", async () => {
   const { folder, queue } = await folderWithQueue();
   const quiet = startDbq(folder, ["worker", tasks, "--quiet"]);
   const id = await queue.enqueueTask(add, 1, 2);
@@ -155,7 +162,7 @@ test("--quiet prints no events; whoever reads them may also go away", async () =
   expect(await unread.ended).toMatchObject({ code: 0 });
 });
 
-test("options that cannot be are wrong usage; nothing was claimed", async () => {
+test("wrong worker options are wrong usage that names the value", async () => {
   const { folder } = await folderWithQueue();
   const wrong = [
     ["--concurrency", "0"],
@@ -168,4 +175,42 @@ test("options that cannot be are wrong usage; nothing was claimed", async () => 
     expect([option, code, out, err.trim().split("\n").length]).toEqual([option, 2, "", 1]);
     expect(err).toContain(value === "a,,b" ? '""' : value.replace("ms", ""));
   });
+});
+
+test("ready names the database and the queues", async () => {
+  const { folder } = await folderWithQueue();
+  const worker = startDbq(folder, ["worker", tasks, "--queue", "a,b", "--json"]);
+  const ready = JSON.parse(await worker.out(isEvent("ready")));
+  expect(ready).toMatchObject({ database: "dbq.db", queues: ["a", "b"], concurrency: 10 });
+  worker.child.kill("SIGTERM");
+  await worker.ended;
+  const plain = startDbq(folder, ["worker", tasks]);
+  expect(await plain.out((line) => line.includes("ready"))).toContain("database dbq.db, worker ");
+});
+
+test("a worker creates a database file only with --create", async () => {
+  const folder = temporaryFolder();
+  const refused = await dbq(folder, ["worker", tasks, "--db", "new.db"]);
+  expect(refused).toMatchObject({ code: 1, out: "" });
+  expect(refused.err).toMatch(
+    /^error: new\.db: there is no such file \(.*\): .* or create it with --create\n$/,
+  );
+  expect(readdirSync(folder)).toEqual([]);
+  await startWorker(folder, "--db", "new.db", "--create");
+  expect(readdirSync(folder)).toContain("new.db");
+});
+
+test("with --json a worker prints only JSON, and errors with their stacks", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = await startWorker(folder, "--grace", "50ms");
+  const bad = await queue.enqueueTask(fail.with({ maxRetries: 0 }), "no");
+  const failed = JSON.parse(await worker.out(isEvent("failed", bad)));
+  expect(failed.error.stack).toMatch(/^Error: no\n {4}at /);
+  const running = await queue.enqueueTask(untilAborted);
+  await worker.out(isEvent("started", running));
+  worker.child.kill("SIGTERM");
+  const { out, err } = await worker.ended;
+  const lines = `${out}${err}`.split("\n").filter((line) => line !== "");
+  for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow();
+  expect(eventsOf(err)).toEqual(["stopping"]);
 });

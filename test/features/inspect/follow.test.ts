@@ -5,7 +5,7 @@ import { temporaryQueue } from "../../support/queue.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
-test("a follower tells what became of a task, whatever way it went", async () => {
+test("a follower reports each change of a task", async () => {
   const queue = await temporaryQueue();
   const follower = new TaskFollower(queue);
   await follower.start();
@@ -23,7 +23,7 @@ test("a follower tells what became of a task, whatever way it went", async () =>
   expect(await polled()).toEqual([]);
 });
 
-test("a follower misses no older task, however many newer ones there are", async () => {
+test("a follower reports changes of old tasks beside many new ones", async () => {
   const queue = await temporaryQueue();
   const older = await queue.enqueueTask(add, 1, 2);
   const filler = () => Array.from({ length: 450 }, () => [remoteTask("filler")] as const);
@@ -42,7 +42,7 @@ test("a follower misses no older task, however many newer ones there are", async
   expect(await follower.poll()).toEqual([]);
 });
 
-test("a follower tells a retry, a snooze and a stop apart", async () => {
+test("a follower distinguishes a retry, a snooze and a stop", async () => {
   const queue = await temporaryQueue();
   const follower = new TaskFollower(queue);
   await follower.start();

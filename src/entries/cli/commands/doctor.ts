@@ -8,17 +8,17 @@ import { type Cell, json, line, table } from "../output.ts";
 const examples = `
 Examples:
   $ dbq doctor
-  $ dbq doctor tasks.js       also finds tasks that none of these modules registers
+  $ dbq doctor tasks.js       also finds tasks that tasks.js does not register
   $ dbq doctor --json | jq .problems`;
 
 export function addDoctor(program: Command): void {
   program
     .command("doctor")
-    .summary("look for what is wrong")
+    .summary("find problems")
     .description(
-      "Look for what is wrong with the database, the workers and the tasks; exit code 1 if anything is.",
+      "Find problems with the database, the workers and the tasks. The exit code is 1 if there is one.",
     )
-    .argument("[modules...]", "modules that register tasks: what they do not register is a problem")
+    .argument("[modules...]", "modules that register tasks: finds tasks that none of them registers")
     .addHelpText("after", examples)
     .action(async (modules: string[], _: unknown, self: Command) => {
       await doctor(modules, self.optsWithGlobals<CommonOptions>());
@@ -53,9 +53,7 @@ function print({ database, workers }: QueueHealth, problems: readonly string[]):
   line("");
   for (const problem of problems) line({ text: "problem:", color: "red" }, problem);
   line(
-    problems.length === 0
-      ? { text: "nothing wrong was found", color: "green" }
-      : `problems: ${problems.length}`,
+    problems.length === 0 ? { text: "no problem was found", color: "green" } : `problems: ${problems.length}`,
   );
 }
 

@@ -11,29 +11,26 @@ interface EnqueueOptions extends CommonOptions, Pick<CallOptions, "uniqueKey" | 
   delay?: number;
   queue?: string;
   maxRetries?: number;
-  /** True: until it ends. */
+  /** `true`: without a time limit. */
   wait?: number | true;
 }
 
 const examples = `
 Examples:
   $ dbq enqueue resize '["a.png", 320]'
-  $ dbq enqueue report --kwargs '{"month": 11}' --delay 5m --unique-key report-11
+  $ dbq enqueue report --kwargs '{"month": 11}' --delay 5m
+  $ dbq enqueue report --unique-key report-11
   $ dbq enqueue resize '["a.png", 320]' --wait=30s`;
 
 export function addEnqueue(program: Command): void {
   const command = program
     .command("enqueue")
-    .summary("write a task")
-    .description("Write a task, by the name that its function is registered under, and print its id.")
-    .argument("<name>", "the function's name")
+    .summary("enqueue a task")
+    .description("Enqueue a task by the registered name of its function, and print the task's id.")
+    .argument("<name>", "the registered name of the function")
     .argument("[args]", "its arguments, as a JSON array", "[]");
   addCallOptions(command)
-    .option(
-      "--wait [timeout]",
-      "wait until it ends, or this long, and print its result: --wait, --wait=30s",
-      waitTime,
-    )
+    .option("--wait [timeout]", "wait until the task ends, or for this time, and print its result", waitTime)
     .addHelpText("after", examples)
     .action(async (name: string, args: string, _: unknown, self: Command) => {
       await enqueue(name, args, self.optsWithGlobals<EnqueueOptions>());
@@ -44,14 +41,14 @@ function addCallOptions(command: Command): Command {
   return command
     .option("--kwargs <json>", "keyword arguments, as a JSON object")
     .option("--priority <number>", "higher runs first (default: 5)", whole(-2_147_483_648, 2_147_483_647))
-    .option("--delay <duration>", "not before this much time has passed, such as 30s or 5m", duration)
+    .option("--delay <duration>", "run it after this time, such as 30s or 5m", duration)
     .option("--queue <name>", 'the queue (default: "default")')
-    .option("--max-retries <number>", "tries after the first one (default: 3)", whole(0, 2_147_483_647))
-    .option("--unique-key <key>", "do nothing, and print the holder's id, while an unfinished task holds it")
-    .option("--request-id <id>", "what asked for it, to find it by")
+    .option("--max-retries <number>", "attempts after the first one (default: 3)", whole(0, 2_147_483_647))
+    .option("--unique-key <key>", "if an unfinished task has this key, print that task's id instead")
+    .option("--request-id <id>", "id of the request that enqueues it, for --request-id of list")
     .option(
       "--meta <key=value>",
-      "whatever you like, to find it by; may be repeated, or a JSON object",
+      "your own data, for --meta of list; may be repeated, or a JSON object",
       meta,
     );
 }
@@ -71,13 +68,13 @@ async function enqueue(name: string, args: string, options: EnqueueOptions): Pro
   const fn = await remote(name, options);
   await withQueue(options, async (queue) => {
     const id = await queue.enqueueTask(fn, ...list);
-    if (options.wait !== undefined) await printEnd(queue, id, options);
+    if (options.wait !== undefined) await printResult(queue, id, options);
     else if (options.json) json({ id });
     else line(id);
   });
 }
 
-/** @throws TypeError, before there is a database */
+/** @throws TypeError for wrong options, before the database is opened */
 async function remote(name: string, options: EnqueueOptions): Promise<TaskFunction<unknown[], unknown>> {
   const { remoteTask } = await import("../../../index.ts");
   const { priority, delay, queue: queueName, maxRetries, uniqueKey, requestId, meta: about } = options;
@@ -86,7 +83,7 @@ async function remote(name: string, options: EnqueueOptions): Promise<TaskFuncti
   return remoteTask(name, given(call) as CallOptions);
 }
 
-async function printEnd(queue: Queue, id: number, options: EnqueueOptions): Promise<void> {
+async function printResult(queue: Queue, id: number, options: EnqueueOptions): Promise<void> {
   const { TaskCancelledError, TaskFailedError } = await import("../../../index.ts");
   if (!options.json) note(`task ${id}`);
   const timeout =

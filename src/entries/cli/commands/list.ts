@@ -30,15 +30,15 @@ export function addList(program: Command): void {
     .description("List tasks, newest first.")
     .option(
       "--status <status>",
-      "only these: pending, scheduled, running, completed, failed, cancelled",
+      "only these statuses: pending, scheduled, running, completed, failed, cancelled",
       names,
     )
     .option("--func <name>", "only tasks of this function")
     .option("--queue <name>", "only tasks in this queue")
-    .option("--request-id <id>", "only tasks that this asked for")
-    .option("--meta <key=value>", "only tasks with this in their meta; may be repeated", metaPair)
-    .option("--limit <number>", "at most this many", whole(1, 1_000), 50)
-    .option("--after <id>", "go on after this id, the last one of the page before", whole(1))
+    .option("--request-id <id>", "only tasks with this request id")
+    .option("--meta <key=value>", "only tasks whose meta has this value; may be repeated", metaPair)
+    .option("--limit <number>", "at most so many tasks", whole(1, 1_000), 50)
+    .option("--after <id>", "only tasks older than this id: the last one of the previous page", whole(1))
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await list(self.optsWithGlobals<ListOptions>()));
 }
@@ -54,7 +54,7 @@ async function list(options: ListOptions): Promise<void> {
 function print(tasks: readonly Task[], limit: number): void {
   if (tasks.length > 0) table(headings, tasks.map(rowOf));
   if (tasks.length === 0) note("no tasks");
-  else if (tasks.length === limit) note(`there may be more: --after ${tasks.at(-1)?.id}`);
+  else if (tasks.length === limit) note(`there may be more tasks: --after ${tasks.at(-1)?.id}`);
 }
 
 const headings = ["ID", "STATUS", "FUNC", "QUEUE", "RETRIES", "CREATED", ""];
@@ -63,7 +63,7 @@ function rowOf(task: Task): Cell[] {
   const { id, func, queueName, retryCount, maxRetries, createdAt } = task;
   const retries = `${retryCount}/${maxRetries}`;
   const [name, queue] = [shortened(func, 60), shortened(queueName, 30)];
-  return [id, statusCell(task.status), name, queue, retries, moment(createdAt), stateOf(task)];
+  return [id, statusCell(task.status), name, queue, retries, moment(createdAt), detailOf(task)];
 }
 
 const statusColors: Partial<Record<TaskStatus, Color>> = {
@@ -74,14 +74,14 @@ const statusColors: Partial<Record<TaskStatus, Color>> = {
   scheduled: "blue",
 };
 
-/** A status in its color. */
+/** A status with its color. */
 export function statusCell(status: TaskStatus): Cell {
   const color = statusColors[status];
   return color ? { text: status, color } : status;
 }
 
-/** What else there is to say of a task in its status. */
-function stateOf({ status, startedAt, finishedAt, waitUntil, progress, progressNote, error }: Task): string {
+/** Further facts about a task, depending on its status. */
+function detailOf({ status, startedAt, finishedAt, waitUntil, progress, progressNote, error }: Task): string {
   switch (status) {
     case "running":
       return progress === null ? "" : shortened(`${progress} ${progressNote ?? ""}`.trim(), 60);

@@ -11,16 +11,16 @@ Examples:
 export function addMigrate(program: Command): void {
   program
     .command("migrate")
-    .summary("create the tables, or bring them up to date")
-    .description("Create the database and its tables, or bring the tables up to date.")
+    .summary("create or update the tables")
+    .description("Create the database file and the tables where they are missing, and update the tables.")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await migrate(self.optsWithGlobals<CommonOptions>()));
 }
 
 async function migrate(options: CommonOptions): Promise<void> {
-  // Opening does it.
+  // Opening a queue migrates its tables.
   await withQueue(options, async () => undefined);
   const database = await shown(options.db);
   if (options.json) json({ database, upToDate: true });
-  else line(`${database}: its tables are up to date`);
+  else line(`${database}: the tables are up to date`);
 }

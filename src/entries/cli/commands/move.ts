@@ -14,21 +14,23 @@ interface MoveCommandOptions extends CommonOptions {
 const examples = `
 Examples:
   $ dbq move --from sqlite:app.db --to postgres://app@db.internal/app
-  $ dbq move --from mysql://app@old.internal/app --to mysql://app@new.internal/app
+  $ dbq move --from mysql://app@old.internal/a --to mysql://app@new.internal/a
   $ DBQ_URL=app.db dbq move --to postgres://app@db.internal/app
 
-Stop the workers first. Until nearly all is copied, tasks may still be enqueued to the old database;
-after that it refuses them, for good. Broken off, it goes on when the same command is run again.`;
+Stop the workers first. Apps may continue to enqueue to the old database until
+nearly all tasks are copied; from then on it refuses tasks for good. After an
+interruption, run the same command again: it continues.`;
 
 export function addMove(program: Command): void {
   program
     .command("move")
-    .summary("carry all tasks over to another database")
-    .description(
-      "Carry all tasks over to another database: with their ids, results, attempts and generations.",
+    .summary("move all tasks to another database")
+    .description("Move all tasks to another database, with their ids, results, attempts and generations.")
+    .option("--from <target>", "the old database: a path or URL (default: the one of --db)")
+    .requiredOption(
+      "--to <target>",
+      "the new database, without tasks; creates its tables where they are missing",
     )
-    .option("--from <target>", "the old database: a path or URL (default: that of --db)")
-    .requiredOption("--to <target>", "the new database, which has no tasks; its tables are made if need be")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await move(self.optsWithGlobals<MoveCommandOptions>()));
 }
@@ -40,15 +42,15 @@ async function move(options: MoveCommandOptions): Promise<void> {
     ["--to", to],
   ])
     if (/^(sqlite:)?:memory:$/i.test(target ?? ""))
-      throw new UsageError(`${name}: a database in memory ends with this command, got "${target}"`);
+      throw new UsageError(`${name}: an in-memory database ends with this command, got "${target}"`);
   if (from === to) throw new UsageError(`--from and --to are the same: ${await shown(to)}`);
   const signal = await stopSignal(await shown(from));
   await withExistingQueue({ ...options, db: from }, (source) =>
-    withQueue({ ...options, db: to }, (target) => carry(source, target, { ...options, from, signal })),
+    withQueue({ ...options, db: to }, (target) => run(source, target, { ...options, from, signal })),
   );
 }
 
-async function carry(
+async function run(
   source: Queue,
   target: Queue,
   options: MoveCommandOptions & { from: string; signal: AbortSignal },
@@ -65,29 +67,31 @@ async function carry(
   else print(names, moved, durationMs);
 }
 
-/** A second signal ends the process as it is. */
+/** Aborted by the first signal. A second one ends the process at once. */
 async function stopSignal(from: string): Promise<AbortSignal> {
   const { DatabaseError } = await import("../../../index.ts");
   const stopped = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const)
     process.once(name, () =>
       stopped.abort(
-        new DatabaseError(`${name}: not all was moved, and ${from} is as it was: the same command goes on`),
+        new DatabaseError(
+          `${name}: the move has not completed, and ${from} takes tasks as before: run the same command to continue`,
+        ),
       ),
     );
   return stopped.signal;
 }
 
 function labelOf({ state, round }: MoveProgress): string {
-  if (state === "closing") return "the last changes";
-  return round === 1 ? "copying" : `what has changed since (${round})`;
+  if (state === "closing") return "last changes";
+  return round === 1 ? "copying" : `changes, round ${round}`;
 }
 
 function print(names: { from: string; to: string }, moved: Moved, durationMs: number): void {
   const { tasks, attempts, written, resumed } = moved;
   line(
-    `${names.to} has all ${tasks} tasks and ${attempts} attempts of ${names.from}: ${written} rows written in ${span(durationMs)}${resumed ? ", the others before" : ""}`,
+    `${names.to} has all ${tasks} tasks and ${attempts} attempts of ${names.from}: ${written} rows written in ${span(durationMs)}${resumed ? ", the others by an earlier run" : ""}`,
   );
-  line(`${names.from} takes nothing more: whoever writes to it is refused, and told where the tasks are`);
+  line(`${names.from} takes no more tasks: its error names the new database`);
   note(`start apps and workers with DBQ_URL=${names.to}`);
 }

@@ -8,14 +8,14 @@ import { taskId } from "../parse.ts";
 const retryExamples = `
 Examples:
   $ dbq retry 4711
-  $ dbq list --status failed --func resize --json | jq '.[].id' | xargs dbq retry`;
+  $ dbq list --status failed --json | jq '.[].id' | xargs dbq retry`;
 
 export function addRetry(program: Command): void {
   program
     .command("retry")
-    .summary("make tasks pending now")
-    .description("Make tasks that have ended, or wait, pending now, with no retry charged.")
-    .argument("<id...>", "the tasks' ids")
+    .summary("run finished or scheduled tasks again now")
+    .description("Make finished and scheduled tasks pending now, with no retries charged.")
+    .argument("<id...>", "task ids")
     .addHelpText("after", retryExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
       const act = (queue: Queue, id: number) => queue.retryTask(id);
@@ -31,11 +31,9 @@ Examples:
 export function addCancel(program: Command): void {
   program
     .command("cancel")
-    .summary("end unfinished tasks")
-    .description(
-      "End unfinished tasks as cancelled; running ones hear of it by their signal within a second.",
-    )
-    .argument("<id...>", "the tasks' ids")
+    .summary("cancel unfinished tasks")
+    .description("Cancel unfinished tasks. The signal of a running task is aborted within a second.")
+    .argument("<id...>", "task ids")
     .addHelpText("after", cancelExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
       const act = (queue: Queue, id: number) => queue.cancelTask(id);
@@ -43,7 +41,7 @@ export function addCancel(program: Command): void {
     });
 }
 
-/** One task that cannot be acted on leaves the others as they are to be. */
+/** Acts on each task; an error about one task does not stop the others. */
 async function operate(
   given: readonly string[],
   options: CommonOptions,

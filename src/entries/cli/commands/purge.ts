@@ -13,19 +13,19 @@ interface PurgeOptions extends CommonOptions {
 
 const examples = `
 Examples:
-  $ dbq purge --func resize                says what would be deleted
-  $ dbq purge --func resize --yes          deletes it
+  $ dbq purge --func resize                shows what would be deleted
+  $ dbq purge --func resize --yes          deletes the tasks
   $ dbq purge --queue mail --include-running --yes`;
 
 export function addPurge(program: Command): void {
   program
     .command("purge")
     .summary("delete tasks")
-    .description("Delete tasks in any status, and their attempts; running ones only when told to.")
+    .description("Delete tasks and their attempts. Running tasks stay, unless --include-running is given.")
     .option("--func <name>", "only tasks of this function")
     .option("--queue <name>", "only tasks in this queue")
-    .option("--include-running", "running tasks too: their handlers hear of it by their signal")
-    .option("--yes", "really; without it nothing is deleted, and the exit code is 2")
+    .option("--include-running", "delete running tasks too, and abort their signals")
+    .option("--yes", "delete; without it the command only shows what it would delete, and exits with 2")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await purge(self.optsWithGlobals<PurgeOptions>()));
 }
@@ -35,18 +35,18 @@ async function purge(options: PurgeOptions): Promise<void> {
   const filter = given({ func, queueName });
   await withExistingQueue(options, async (queue) => {
     if (!options.yes) {
-      announce(await queue.countTasks(filter), includeRunning, options);
+      preview(await queue.countTasks(filter), includeRunning, options);
       return;
     }
     const counter = options.json || !process.stderr.isTTY ? undefined : new Counter(queue, filter);
     const purged = await queue.purgeTasks({ ...filter, includeRunning }).finally(() => counter?.stop());
     if (options.json) json(purged);
     else
-      line(`${purged.purged} tasks deleted${purged.running > 0 ? `, ${purged.running} running left` : ""}`);
+      line(`deleted ${purged.purged} tasks${purged.running > 0 ? `, left ${purged.running} running` : ""}`);
   });
 }
 
-function announce(
+function preview(
   { running, ...others }: Record<TaskStatus, number>,
   includeRunning: boolean,
   options: PurgeOptions,
@@ -59,38 +59,38 @@ function announce(
     return;
   }
   const parts = Object.entries(among).filter(([, count]) => count > 0);
-  const told = parts.map(([status, count]) => `${count} ${status}`).join(", ");
-  line(`would delete ${wouldPurge} tasks${told === "" ? "" : `: ${told}`}`);
+  const counts = parts.map(([status, count]) => `${count} ${status}`).join(", ");
+  line(`would delete ${wouldPurge} tasks${counts === "" ? "" : `: ${counts}`}`);
   if (!includeRunning && running > 0) line(`would leave ${running} running`);
-  note("nothing was deleted: repeat it with --yes");
+  note("nothing was deleted: add --yes to delete");
 }
 
 function sum(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0);
 }
 
-/** Counts down beside a purge that takes long, for whoever watches. */
+/** Shows on a terminal how many tasks a purge has left to delete. */
 class Counter {
   readonly #queue: Queue;
   readonly #filter: CountFilter;
   readonly #timer: NodeJS.Timeout;
-  #telling: Promise<void> | undefined;
+  #update: Promise<void> | undefined;
 
   constructor(queue: Queue, filter: CountFilter) {
     this.#queue = queue;
     this.#filter = filter;
     this.#timer = setInterval(() => {
-      this.#telling = this.#tell();
+      this.#update = this.#write();
     }, 500);
   }
 
-  async #tell(): Promise<void> {
+  async #write(): Promise<void> {
     process.stderr.write(`\r\x1b[Kdeleting, ${sum(await this.#queue.countTasks(this.#filter))} left`);
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#telling;
-    if (this.#telling) process.stderr.write("\r\x1b[K");
+    await this.#update;
+    if (this.#update) process.stderr.write("\r\x1b[K");
   }
 }

@@ -15,9 +15,9 @@ Examples:
 export function addShow(program: Command): void {
   program
     .command("show")
-    .summary("show all of one task")
-    .description("Show all of one task, with its attempts that did not end well.")
-    .argument("<id>", "the task's id")
+    .summary("show one task")
+    .description("Show all facts about one task, and its failed attempts.")
+    .argument("<id>", "task id")
     .addHelpText("after", examples)
     .action(async (id: string, _: unknown, self: Command) => {
       await show(taskId(id), self.optsWithGlobals<CommonOptions>());
@@ -46,7 +46,7 @@ function print(task: Task, attempts: readonly Attempt[]): void {
   table(["ATTEMPT", "GENERATION", "OUTCOME", "STARTED", "ENDED", "WORKER", ""], attempts.map(attemptRow));
 }
 
-/** Names and values; an empty value is nothing to say. */
+/** Names and values; facts with an empty value are not shown. */
 function factsOf(task: Task): [string, Cell][] {
   const { progress, progressNote, retryCount, maxRetries, timeout, result, error } = task;
   return [
@@ -70,8 +70,8 @@ function factsOf(task: Task): [string, Cell][] {
 
 function timesOf({ createdAt, updatedAt, waitUntil, startedAt, finishedAt }: Task): [string, Cell][] {
   const times = { created: createdAt, "not before": waitUntil, started: startedAt, finished: finishedAt };
-  const told = Object.entries({ ...times, updated: updatedAt });
-  return told.map(([name, time]) => [name, time ? isoText(time) : ""]);
+  const entries = Object.entries({ ...times, updated: updatedAt });
+  return entries.map(([name, time]) => [name, time ? isoText(time) : ""]);
 }
 
 function jsonUnlessEmpty(value: object): string {
@@ -82,7 +82,7 @@ function jsonUnlessEmpty(value: object): string {
 function attemptRow(attempt: Attempt, i: number): Cell[] {
   const { generationId, outcome, startedAt, endedAt, workerId, error } = attempt;
   const started = startedAt === null ? "" : moment(startedAt);
-  const told = error === null ? "" : errorText(error);
+  const reason = error === null ? "" : errorText(error);
   return [
     i + 1,
     generationId,
@@ -90,6 +90,6 @@ function attemptRow(attempt: Attempt, i: number): Cell[] {
     started,
     moment(endedAt),
     workerId ?? "",
-    told,
+    reason,
   ];
 }

@@ -9,17 +9,15 @@ import { shortened } from "../text.ts";
 const examples = `
 Examples:
   $ dbq stats
-  $ dbq stats tasks.js        also says which tasks these modules do not know
+  $ dbq stats tasks.js        also finds tasks that tasks.js does not register
   $ dbq stats --json | jq .tasks.failed`;
 
 export function addStats(program: Command): void {
   program
     .command("stats")
     .summary("count tasks, list workers")
-    .description(
-      "Count tasks by queue, function and status; list the workers, and tasks that none of them takes.",
-    )
-    .argument("[modules...]", "modules that register tasks: what they do not register is named")
+    .description("Count tasks by queue, function and status; list workers, and tasks that no worker takes.")
+    .argument("[modules...]", "modules that register tasks: finds tasks that none of them registers")
     .addHelpText("after", examples)
     .action(async (modules: string[], _: unknown, self: Command) => {
       await stats(modules, self.optsWithGlobals<CommonOptions>());
@@ -63,7 +61,7 @@ function printCounts(counts: readonly TaskCount[]): void {
   else table(["QUEUE", "FUNC", ...columns.map((status) => status.toUpperCase())], rows);
 }
 
-/** The counts of each function in each queue, which come in that order. */
+/** Groups counts by queue and function, by which they are sorted. */
 function grouped(counts: readonly TaskCount[]): TaskCount[][] {
   const groups: TaskCount[][] = [];
   for (const count of counts) {

@@ -22,8 +22,8 @@ Examples:
 export function addTail(program: Command): void {
   program
     .command("tail")
-    .summary("follow tasks as they change")
-    .description("Follow tasks as they change, one line each, until Ctrl-C.")
+    .summary("print changes of tasks")
+    .description("Print changes of tasks as they happen, one line each, until Ctrl-C.")
     .option("--func <name>", "only tasks of this function")
     .option("--queue <name>", "only tasks in this queue")
     .addHelpText("after", examples)
@@ -40,7 +40,7 @@ async function tail(options: TailOptions): Promise<void> {
     await follower.start();
     const database = await shown(options.db);
     if (json) jsonNote({ time: new Date(), event: "following", database });
-    else note(`following ${database}, Ctrl-C ends`);
+    else note(`following ${database}, Ctrl-C to stop`);
     while (!stopped.signal.aborted && !outputClosed()) {
       for (const change of await follower.poll()) printChange(change, json);
       await sleep(interval, undefined, { signal: stopped.signal }).catch(() => undefined);

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
 import type { Queue, Worker } from "../../../index.ts";
-import { type CommonOptions, logError, withQueue } from "../database.ts";
+import { type CommonOptions, logError, refuseMissingFile, shown, withQueue } from "../database.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { json, line } from "../output.ts";
 import { duration, names, whole } from "../parse.ts";
-import { endings, Shutdown } from "../shutdown.ts";
+import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
 import { moment } from "../text.ts";
@@ -14,32 +14,47 @@ interface WorkerCommandOptions extends CommonOptions {
   concurrency: number;
   grace: number;
   lease: number;
+  create?: true;
   quiet?: true;
 }
 
 const examples = `
 Examples:
-  $ dbq worker tasks.js
+  $ dbq worker tasks.js --db app.db
   $ dbq worker mail.js reports.js --queue mail,reports --concurrency 20
-  $ node --import tsx node_modules/.bin/dbq worker tasks.ts      TypeScript, before Node 22.18
 
-SIGTERM and SIGINT stop it: it claims nothing more, and hands back what has not finished within
---grace. A second signal hands back at once. Both end with exit code 0. npx may keep SIGTERM from it:
-a supervisor starts node node_modules/.bin/dbq worker tasks.js`;
+  TypeScript, before Node 22.18:
+  $ node --import tsx node_modules/.bin/dbq worker tasks.ts
+
+SIGTERM and SIGINT stop the worker: it claims no more tasks, and hands back the
+tasks that do not finish within --grace. After a second signal it hands them
+back at once. The exit code is 0.
+
+npx may not pass SIGTERM on: let a supervisor start the worker by
+  $ node node_modules/.bin/dbq worker tasks.js`;
 
 export function addWorker(program: Command): void {
   program
     .command("worker")
-    .summary("run tasks until told to stop")
-    .description("Run tasks: import the modules that register them, and work until told to stop.")
+    .summary("run tasks until a signal stops it")
+    .description("Import the modules that register tasks, and run tasks until a signal stops the worker.")
     .argument("<modules...>", "modules that call task() or registerTasks(), relative to the current folder")
     .option("--queue <names>", 'queues, separated by commas; may be repeated (default: "default")', names)
     .option("--concurrency <number>", "how many tasks run at once", whole(1, 100_000), 10)
-    .addOption(timeOption("--grace <duration>", "what running tasks get to finish in").default(30_000, "30s"))
     .addOption(
-      timeOption("--lease <duration>", "without heartbeat for this long it is dead").default(15_000, "15s"),
+      timeOption("--grace <duration>", "time for running tasks to finish after a signal").default(
+        30_000,
+        "30s",
+      ),
     )
-    .option("--quiet", "do not print a line for each event of a task")
+    .addOption(
+      timeOption(
+        "--lease <duration>",
+        "after this time without a heartbeat, others rescue its tasks",
+      ).default(15_000, "15s"),
+    )
+    .option("--create", "create the database file if it does not exist")
+    .option("--quiet", "print no line for each event of a task")
     .addHelpText("after", examples)
     .action(async (modules: string[], _: unknown, self: Command) => {
       await work(modules, self.optsWithGlobals<WorkerCommandOptions>());
@@ -52,6 +67,7 @@ function timeOption(flags: string, description: string): Option {
 
 async function work(modules: readonly string[], options: WorkerCommandOptions): Promise<void> {
   const library = await loadModules(moduleFiles(modules), options.db);
+  if (!options.create) await refuseMissingFile(options.db, "create it with --create");
   surviveRejections(library, options.json);
   await withQueue(options, (queue) => run(queue, library, options), library);
 }
@@ -59,8 +75,8 @@ async function work(modules: readonly string[], options: WorkerCommandOptions): 
 async function run(queue: Queue, library: Library, options: WorkerCommandOptions): Promise<void> {
   const { concurrency, lease, queue: queueName = ["default"] } = options;
   const worker = new library.Worker(queue, { concurrency, lease, queueName });
-  tellEvents(worker, options);
-  const shutdown = new Shutdown(worker, options.grace);
+  printEvents(worker, options);
+  const shutdown = new Shutdown(worker, options);
   worker.on("error", (error) => {
     if (error instanceof library.DatabaseMovedError) shutdown.leave();
   });
@@ -68,8 +84,8 @@ async function run(queue: Queue, library: Library, options: WorkerCommandOptions
   shutdown.listen();
   await worker.start();
   const { id } = worker;
-  const tasks = library.registeredNames();
-  announce("ready", { worker: id, queues: queueName, concurrency, tasks }, options);
+  const [database, tasks] = [await shown(options.db), library.registeredNames()];
+  announce("ready", { database, worker: id, queues: queueName, concurrency, tasks }, options);
   await shutdown.finished;
   announce("stopped", { worker: id }, options);
 }
@@ -82,14 +98,14 @@ function announce(event: string, about: object, { quiet, json: asJson }: WorkerC
 }
 
 function printLine(time: Date, event: string, about: object): void {
-  const told = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
-  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${told.join(", ")}`);
+  const facts = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
+  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${facts.join(", ")}`);
 }
 
-/** Prints what happens to tasks. */
-function tellEvents(worker: Worker, options: WorkerCommandOptions): void {
+/** Prints the worker's events. */
+function printEvents(worker: Worker, options: WorkerCommandOptions): void {
   if (!options.quiet) {
-    for (const event of ["started", ...endings] as const) {
+    for (const event of ["started", ...attemptEnds] as const) {
       worker.on(event, (task) => printChange({ time: new Date(), event, task }, options.json));
     }
   }
