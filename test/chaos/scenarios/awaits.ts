@@ -63,7 +63,7 @@ export const awaits: Scenario = {
   about:
     "Ten thousand awaits in one process, whose tasks end in every way: each await settles correctly, with four queries a second in all.",
   unit: "awaits",
-  amounts: { test: 1_000, sample: 5_000, chaos: 10_000 },
+  amounts: { test: 1_000, sample: 3_000, chaos: 10_000 },
   async run(trial) {
     const { harness, amount } = trial;
     await audit(harness.database);

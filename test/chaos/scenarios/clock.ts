@@ -53,7 +53,7 @@ export const clock: Scenario = {
   about:
     "The time of day is stepped by an hour, for all processes or for one: no live worker is rescued, and every wait keeps its length.",
   unit: "steps",
-  amounts: { test: 1, sample: 8, chaos: 20 },
+  amounts: { test: 1, sample: 5, chaos: 20 },
   only: { kinds: ["sqlite"], why: "a server's own clock decides, which no process can step" },
   unable: noClock,
   async run({ harness, random, amount, progress }) {

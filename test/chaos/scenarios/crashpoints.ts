@@ -24,7 +24,7 @@ export const crashpoints: Scenario = {
   about:
     "A process is killed before and after each statement of each operation: the operation is done or not begun, and the queue heals.",
   unit: "points",
-  amounts: { test: 60, sample: 400, chaos: 10_000 },
+  amounts: { test: 60, sample: 300, chaos: 10_000 },
   only: {
     kinds: ["sqlite"],
     why: "it stops a synchronous driver between statements, and compares copies of the file",

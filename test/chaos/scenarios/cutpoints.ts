@@ -22,7 +22,7 @@ export const cutpoints: Scenario = {
   about:
     "A process is killed before, during and after each statement that it sends to a server: the operation is done or not begun, and the queue heals.",
   unit: "points",
-  amounts: { test: 6, sample: 100, chaos: 10_000 },
+  amounts: { test: 6, sample: 60, chaos: 10_000 },
   only: {
     kinds: ["postgres", "mysql"],
     why: "crashpoints does this on a file: it stops a synchronous driver",

@@ -27,7 +27,7 @@ export const kills: Scenario = {
   name: "kills",
   about: "Eight workers and two enqueuers are killed at random moments: nothing is lost or done twice.",
   unit: "kills",
-  amounts: { test: 15, sample: 100, chaos: 300 },
+  amounts: { test: 15, sample: 60, chaos: 300 },
   async run(trial) {
     const worker = { concurrency: 4, lease: 2_000 };
     const load = await Load.start(trial.harness, { workers: 8, enqueuers: 2, worker, enqueuing: { plans } });

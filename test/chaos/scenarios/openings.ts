@@ -28,7 +28,7 @@ export const openings: Scenario = {
   name: "openings",
   about: "Fifty processes open a new database at once: one schema, no error, and every task is there.",
   unit: "openings",
-  amounts: { test: 12, sample: 100, chaos: 250 },
+  amounts: { test: 12, sample: 50, chaos: 250 },
   async run({ harness, random, amount, progress }) {
     const expected = await schemaOf(harness.database);
     const times: number[] = [];

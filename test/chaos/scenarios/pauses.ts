@@ -45,7 +45,7 @@ export const pauses: Scenario = {
   about:
     "Workers are paused for longer than their lease, several at a time: none of their outcomes is accepted after they wake.",
   unit: "pauses",
-  amounts: { test: 3, sample: 20, chaos: 60 },
+  amounts: { test: 3, sample: 15, chaos: 60 },
   async run(trial) {
     const { harness } = trial;
     const load = await Load.start(harness, {
