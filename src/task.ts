@@ -5,7 +5,7 @@
  *        ▲                  │
  *        └──── scheduled ◀──┘   (waits for wait_until: a delay, a retry's backoff, a snooze)
  *
- * Every arrow is one UPDATE that names the generation it read and adds one to it.
+ * Every arrow is one UPDATE that names the generation that was read and adds one to it.
  */
 
 export const unfinishedStatuses = ["pending", "scheduled", "running"] as const;
@@ -15,7 +15,7 @@ export const taskStatuses = [...unfinishedStatuses, ...finishedStatuses] as cons
 export type TaskStatus = (typeof taskStatuses)[number];
 export type FinishedStatus = (typeof finishedStatuses)[number];
 
-/** Whether a task in this status has ended: it changes again only by `retryTask` or deletion. */
+/** Whether a task in this status has finished. Only `retryTask` or a deletion changes it after that. */
 export function isFinished(status: TaskStatus): status is FinishedStatus {
   return (finishedStatuses as readonly string[]).includes(status);
 }
@@ -23,7 +23,7 @@ export function isFinished(status: TaskStatus): status is FinishedStatus {
 /** The id of a task whose function returns `R`. A plain number at run time. */
 export type TaskId<R = unknown> = number & { readonly __result?: R };
 
-/** What is kept of a thrown value. */
+/** A thrown value as it is stored. */
 export interface TaskError {
   name: string;
   message: string;
@@ -36,18 +36,18 @@ export interface TaskError {
 export type JsonObject = Record<string, unknown>;
 
 /**
- * A task as its row stood when it was read.
+ * A task, as its row was when it was read.
  *
- * A column whose JSON somebody else corrupted reads as its raw text, so that one bad row hides no other.
+ * A column whose JSON is corrupt reads as its raw text, so that one bad row does not hide the others.
  */
 export interface Task<R = unknown> {
   id: TaskId<R>;
   func: string;
   args: unknown[];
   kwargs: JsonObject;
-  /** What the function returned; `undefined` where it returned nothing or has not finished. */
+  /** The value that the function returned; `undefined` when it returned nothing or has not finished. */
   result: R | undefined;
-  /** The last failure, or why it was cancelled. */
+  /** The last failure, or the reason of the cancellation. */
   error: TaskError | null;
   status: TaskStatus;
   /** Grows by one with every state change, and never restarts. */
@@ -61,7 +61,7 @@ export interface Task<R = unknown> {
   retryCount: number;
   maxRetries: number;
   waitUntil: Date | null;
-  /** The worker that runs or last ran it. */
+  /** The worker that runs the task, or ran it last. */
   workerId: string | null;
   startedAt: Date | null;
   finishedAt: Date | null;
@@ -74,7 +74,7 @@ export interface Task<R = unknown> {
   progressNote: string | null;
 }
 
-/** A task as stores speak of it: JSON as text, times as milliseconds since 1970. */
+/** A task as stores read and write it: JSON as text, times as milliseconds since 1970. */
 export interface TaskRecord {
   id: number;
   func: string;
@@ -102,18 +102,26 @@ export interface TaskRecord {
   progressNote: string | null;
 }
 
-/** Whether a crash ends it, or has been charged to it before: nobody can tell which of a worker's tasks brought it down. */
-export function isCrashSensitive({
-  retryCount,
-  maxRetries,
-}: Pick<TaskRecord, "retryCount" | "maxRetries">): boolean {
-  return retryCount > 0 || maxRetries === 0;
+/** A task is crash-sensitive when one of these is true. Claims evaluate the same list in SQL (`stores/sql/admission.ts`). */
+export const crashSensitiveWhen = [
+  { field: "retryCount", is: ">", value: 0 },
+  { field: "maxRetries", is: "=", value: 0 },
+] as const;
+
+/**
+ * Whether a crash of its worker would end the task, or one may have been charged to it before. A crash is charged to all
+ * tasks of the worker, since nothing shows which of them caused it.
+ */
+export function isCrashSensitive(task: Pick<TaskRecord, "retryCount" | "maxRetries">): boolean {
+  return crashSensitiveWhen.some(({ field, is, value }) =>
+    is === ">" ? task[field] > value : task[field] === value,
+  );
 }
 
-/** How an attempt that did not end well ended. */
+/** How an attempt that did not complete ended. */
 export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
 
-/** One attempt that did not end well. A good one is on the task itself. */
+/** One attempt that did not complete. A completed attempt has no record: its result is on the task. */
 export interface Attempt {
   taskId: number;
   generationId: number;

@@ -7,7 +7,8 @@ import { driverError, execute, integersIn, listOf, type ServerSteps, toParameter
 import type { ServerKind, ServerOptions } from "../server/store.ts";
 import { Compiler } from "../sql/compile.ts";
 import type { Dialect } from "../sql/dialect.ts";
-import { operations } from "../sql/tasks.ts";
+import { operationsOf } from "../sql/operations.ts";
+import { textsOf } from "../sql/texts.ts";
 import { configOf, connectMysql, failureOf, isDuplicate, isOne, settingsOf } from "./connection.ts";
 import { checkOpen, diagnoseMysql, hasBegun, isCluster, mysqlDrizzle, mysqlDrizzleOver } from "./drizzle.ts";
 import { mysqlMoving } from "./transfer.ts";
@@ -183,14 +184,14 @@ async function generations(asked: Queryable, ids: string): Promise<Map<number, n
 }
 
 /** Their texts are made once in a process, whichever queue asks first. */
-const locking = operations({ ...base, locks: true, spreads: false });
-const spreading = operations({ ...base, locks: false, spreads: true });
+const locking = textsOf({ ...base, locks: true, spreads: false });
+const spreading = textsOf({ ...base, locks: false, spreads: true });
 
 const kind: ServerKind = {
   steps,
   operations: {
-    "skip-locked": () => locking,
-    optimistic: () => spreading,
+    "skip-locked": () => operationsOf(locking),
+    optimistic: () => operationsOf(spreading),
   },
   migrations: {
     folder: "mysql",

@@ -31,9 +31,9 @@ const refuses = (name: string, event: string, table: string, when: string): stri
 const settings = "set session lock_wait_timeout = 5";
 
 export const mysqlMoving: TransferText = {
-  isMarked:
+  hasTable:
     "select 1 from information_schema.tables where table_schema = database() and table_name = 'dbq_move'",
-  makeMark:
+  makeTable:
     "create table dbq_move (only_one int primary key, move_id varchar(64) not null, run varchar(64) not null, state varchar(16) not null, other text not null, refusal text not null, door int not null) character set utf8mb4",
   triggers:
     "select trigger_name from information_schema.triggers where trigger_schema = database() and left(trigger_name, 9) = 'dbq_move_'",

@@ -27,7 +27,7 @@ const rewoundEvery = 50;
 const costly = 20;
 
 /** Before everything: below the lowest priority there is nothing, and above it is all. */
-const start: ClaimCursor = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
+export const start: ClaimCursor = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
 
 const isLater = (a: ClaimCursor, b: ClaimCursor) =>
   a.priority < b.priority || (a.priority === b.priority && a.id > b.id);

@@ -1,43 +1,59 @@
-/** On Postgres a turn of a worker is one statement: what has completed is settled, and as much is claimed, in one round trip. */
+/**
+ * A worker's cycle as one statement: on Postgres, completed tasks are settled and as many are claimed in one round trip.
+ * The steps of the claim are those of `sql/claim.ts`, under the same names.
+ */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import { type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
+import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";
+import { byClaimOrder, type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { notifyChange, type Program, rows, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
-import { candidateColumns, type Row, toClaimed } from "../sql/rows.ts";
+import { candidateColumns, type Row, toCandidate, toClaimed } from "../sql/rows.ts";
+import { SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
 import { itemColumns, itemOf, type Params, type Statement } from "../sql/statements.ts";
-import type { Operations } from "../sql/tasks.ts";
-import { type ClaimCursor, ClaimCursors } from "./claim-cursor.ts";
+import type { Texts } from "../sql/texts.ts";
+import type { Transitions } from "../sql/transitions.ts";
+import { type ClaimCursor, ClaimCursors, start as startOfClaims } from "./claim-cursor.ts";
 
 type Completed = Extract<Outcome, { kind: "completed" }>;
 
-/** Beside the tasks that were claimed, one row of facts. */
-const facts = 6;
+/** Below all ids: a row that another client inserted may have any. */
+const lowestId = "-9223372036854775808";
 
-/** Before all ids: who inserts a row by himself may give it any. */
-const first = "-9223372036854775808";
-
-/** Probes are three queries each. */
+/** Each probe is three queries. */
 const mostProbes = 80;
 
-const headNames = (i: number) => [`priority${i}`, `after${i}`] as const;
+const cursorNames = (i: number) => [`priority${i}`, `after${i}`] as const;
+
+// ---- the statement ---------------------------------------------------------------------------
 
 const pending = (queueName: unknown, func: unknown) => sql`queue_name = ${queueName} and func = ${func}
         and status = 'pending' and (wait_until is null or wait_until <= statement_timestamp())`;
 
-/** What may be claimed of one function of one queue: of higher priority than its head, of the same and later, of lower. */
-function seenOf(p: Params, i: number): SQL {
+/** Which tasks a statement looks for. `behind`: those behind tasks that the policy refused, so only those that it admits. */
+type Look = "all" | "behind";
+
+/** The candidates of one function of one queue: of a higher priority than the cursor's, of the same behind it, of a lower one. */
+function candidatesOf(p: Params, i: number, look: Look): SQL {
   const [queue, func] = probeNames(i);
-  const [priority, after] = headNames(i);
-  const part = (where: SQL, from: SQL) => sql`(
-      select id, priority, queue_name, func, ${from} as after from dbq_tasks
-      where ${pending(p[queue], p[func])} and ${where} order by priority desc, id limit ${p.limit})`;
+  const [priority, after] = cursorNames(i);
+  const part = (where: SQL, from: SQL) => {
+    const near = (columns: SQL, limit: unknown) => sql`
+      select ${columns} from dbq_tasks
+      where ${pending(p[queue], p[func])} and ${where} order by priority desc, id limit ${limit}`;
+    const columns = sql`id, priority, queue_name, func, ${from} as after`;
+    if (look === "all") return sql`(${near(columns, p.limit)})`;
+    return sql`(select id, priority, queue_name, func, after from (${near(
+      sql`${columns}, ${sql.raw(crashSensitiveSql)} as crash_sensitive`,
+      p.depth,
+    )}) as near where not crash_sensitive order by priority desc, id limit ${p.limit})`;
+  };
   const [head, id] = [sql`${p[priority]}::integer`, sql`${p[after]}::bigint`];
-  const all = sql.raw(`'${first}'::bigint`);
+  const all = sql.raw(`'${lowestId}'::bigint`);
   return sql.join(
     [
       part(sql`priority > ${head}`, all),
@@ -48,143 +64,237 @@ function seenOf(p: Params, i: number): SQL {
   );
 }
 
-function settleAndClaimStatement(d: Dialect, settled: (p: Params) => SQL): (n: number) => Statement {
+/** Beside the claimed tasks, the statement answers with one row of facts: it alone has a value in the first column. */
+const factsOf = {
+  workers: "bigint",
+  candidates: "bigint",
+  settled: "text",
+  now: "bigint",
+  took: "float8",
+  locked: "bigint",
+} as const;
+const factNames = Object.keys(factsOf);
+
+function settleAndClaimStatement(
+  d: Dialect,
+  settled: (p: Params) => SQL,
+  probes: number,
+  look: Look,
+): Statement {
   const now = sql.raw("statement_timestamp()");
   const columns = listed(d, "dbq_tasks", candidateColumns);
-  const nulls = sql.raw(candidateColumns.map(() => "null").join(", "));
-  return (n) => (p) =>
+  const noTask = sql.raw(candidateColumns.map(() => "null").join(", "));
+  const noFacts = sql.raw(
+    Object.entries(factsOf)
+      .map(([name, type]) => `null::${type} as ${name}`)
+      .join(", "),
+  );
+  const admitted = sql.raw(look === "all" ? "" : `and not (${crashSensitiveSql})`);
+  const each = Array.from({ length: probes }, (_, i) => i);
+  return (p) =>
     sql`
     with settled as (${settled(p)}),
-    seen as (${sql.join(
-      Array.from({ length: n }, (_, i) => seenOf(p, i)),
+    candidates as (${sql.join(
+      each.map((i) => candidatesOf(p, i, look)),
       sql` union all `,
     )} order by priority desc, id limit ${p.limit}),
-    asking as (select 1 from dbq_workers where id = ${p.workerId} and exists (select 1 from seen) ${d.shared}),
-    wanted as (select queue_name, func, priority, after, count(*) as n from seen, asking group by queue_name, func, priority, after),
-    found as (
-      select locked.* from wanted cross join lateral (
-        select id, generation_id, priority, retry_count > 0 or max_retries = 0 as crash_sensitive from dbq_tasks
-        where ${pending(sql.raw("wanted.queue_name"), sql.raw("wanted.func"))}
+    worker as (select 1 from dbq_workers where id = ${p.workerId} and exists (select 1 from candidates) ${d.shared}),
+    wanted as (select queue_name, func, priority, after, count(*) as n from candidates, worker group by queue_name, func, priority, after),
+    locked as (
+      select found.* from wanted cross join lateral (
+        select id, generation_id, priority, ${sql.raw(crashSensitiveSql)} as crash_sensitive from dbq_tasks
+        where ${pending(sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
           and priority = wanted.priority and id > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
-        order by priority desc, id limit wanted.n for update skip locked) as locked),
-    chosen as (
+        order by priority desc, id limit wanted.n for update skip locked) as found),
+    admitted as (
       select id, generation_id from (
-        select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from found) as placed
+        select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from locked) as placed
       where place <= ${p.crashSensitive} or not crash_sensitive),
     claimed as (
       update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null
-      from unnest(array(select id from chosen), array(select generation_id from chosen)) as mine (id, generation_id)
+      from unnest(array(select id from admitted), array(select generation_id from admitted)) as mine (id, generation_id)
       where dbq_tasks.id = ${d.only(sql.raw("mine.id"))} and dbq_tasks.generation_id = mine.generation_id
       returning dbq_tasks.*)
-    select null::bigint as f1, null::bigint as f2, null::text as f3, null::bigint as f4, null::float8 as f5, null::bigint as f6, ${columns} from claimed
+    select ${noFacts}, ${columns} from claimed
     union all
-    select (select count(*) from asking), (select count(*) from seen), (select string_agg(id::text, ',') from settled),
-      ${d.millis(now)}, date_part('epoch', clock_timestamp() - ${now}) * 1000, (select count(*) from found),
-      ${nulls}`;
+    select (select count(*) from worker), (select count(*) from candidates), (select string_agg(id::text, ',') from settled),
+      ${d.millis(now)}, date_part('epoch', clock_timestamp() - ${now}) * 1000, (select count(*) from locked),
+      ${noTask}`;
 }
 
-/** The statement of a turn, for each number of probes: made once, whichever queue asks first. */
-export function settleAndClaimStatements(ops: Operations, d: Dialect): (probes: number) => Statement {
-  const { complete } = ops.statements;
-  const many = d.items as NonNullable<Dialect["items"]>;
-  const completing = (p: Params) =>
-    sql`${complete(
+/** The statements of a cycle by the number of probes: made once in a process. */
+export type CycleStatements = Readonly<Record<Look, (probes: number) => Statement>>;
+
+export function cycleStatements({ dialect, statements }: Texts): CycleStatements {
+  const many = dialect.items as NonNullable<Dialect["items"]>;
+  const settled = (p: Params) =>
+    sql`${statements.complete(
       { id: itemOf("id"), generationId: itemOf("generationId"), result: itemOf("result") },
       many(sql`${p.items}`, itemColumns(["id", "generationId", "result"])),
     )} returning dbq_tasks.id`;
-  return memoize(settleAndClaimStatement(d, completing));
+  const of = (look: Look) =>
+    memoize((probes: number) => settleAndClaimStatement(dialect, settled, probes, look));
+  return { all: of("all"), behind: of("behind") };
 }
 
-/** The operations of one queue on Postgres, with turns in one statement. */
-export function oneStatementOperations(
-  ops: Operations,
-  statementFor: (probes: number) => Statement,
-): Operations {
-  /** For each set of queues and functions that is looked for: a look for some says nothing of where others are. */
-  const headsOf = memoize((_pairs: string) => new ClaimCursors());
-  let rewinds = 0;
-  const headParams = (heads: ClaimCursors, pairs: Pairs, fromHeads: boolean) =>
-    pairs.map((pair, i) => {
-      const { priority, id } = heads.of(keyOf(...pair), fromHeads);
-      const [priorityName, afterName] = headNames(i);
-      return { [priorityName]: priority, [afterName]: id };
-    });
+/** What one statement did. */
+interface Answer {
+  settled: ReadonlySet<string>;
+  claimed: TaskRecord[];
+  /** How many tasks it read, and how many of them it locked. */
+  candidates: number;
+  locked: number;
+  /** Whether the worker's row was there. Not asked where there was nothing to claim: an idle worker locks nothing. */
+  registered: boolean;
+  /** Milliseconds on the server. */
+  took: number;
+}
 
-  /** @returns the result, to be asked for when nothing can undo the turn any more: what it claimed counts for the next look */
-  function* inOne(
-    completed: readonly Completed[],
+function answerOf(answer: readonly Row[], workerId: string): Answer {
+  const facts = answer.find(([first]) => first !== null) ?? [];
+  const [workers, candidates, settled, now, took, locked] = facts;
+  const toTask = (row: Row): TaskRecord => {
+    const task = toCandidate(row.slice(factNames.length));
+    // The rows are those after the claim.
+    return toClaimed(task, task.generationId, workerId, Number(now));
+  };
+  return {
+    settled: new Set(String(settled ?? "").split(",")),
+    claimed: answer
+      .filter(([first]) => first === null)
+      .map(toTask)
+      .sort(byClaimOrder),
+    candidates: Number(candidates),
+    locked: Number(locked),
+    registered: Number(workers) > 0 || Number(candidates) === 0,
+    took: Number(took),
+  };
+}
+
+// ---- the cycle -------------------------------------------------------------------------------
+
+/** A result that is complete only when nothing can undo the cycle any more: its claim then moves the cursors. */
+type Pending = () => SettleAndClaimResult;
+
+/** The cycles of one queue on Postgres, most of them in one statement. */
+export class OneStatementCycles extends SettleAndClaimOperations {
+  readonly #statements: CycleStatements;
+  readonly #transitions: Transitions;
+  readonly #depth = new Depth();
+  /** For each set of queues and functions: a claim for some says nothing about where the tasks of others are. */
+  readonly #cursorsOf = memoize((_pairs: string) => new ClaimCursors());
+  #rewinds = 0;
+
+  constructor(texts: Texts, transitions: Transitions, statements: CycleStatements) {
+    super(texts, transitions);
+    this.#statements = statements;
+    this.#transitions = transitions;
+  }
+
+  override rewind(): void {
+    this.#rewinds += 1;
+  }
+
+  /**
+   * One statement settles only completed tasks, each once: two outcomes of one task go one after the other, and other
+   * kinds of outcomes take several statements. Then the cycle is a transaction, in which the claim is one statement.
+   */
+  override *run(cycle: SettleAndClaim): Program<SettleAndClaimResult> {
+    const { outcomes, claim } = cycle;
+    const pairs = claim ? pairsOf(claim) : [];
+    if (!claim || pairs.length === 0 || pairs.length > mostProbes || needsPipeline(claim))
+      return yield* super.run(cycle);
+    const completed = outcomes.filter((outcome) => outcome.kind === "completed");
+    const ids = new Set(completed.map(({ id }) => id));
+    if (ids.size === outcomes.length && !this.#transitions.onEnd)
+      return (yield* this.#inOne(completed, claim, pairs))();
+    const [settled, claimed] = yield* transaction(() => this.#settleThenClaim(outcomes, claim, pairs), true);
+    return { ...claimed(), settled };
+  }
+
+  *#settleThenClaim(
+    outcomes: readonly Outcome[],
     claim: ClaimRequest,
     pairs: Pairs,
-  ): Program<() => SettleAndClaimResult> {
-    // By id: two who took the same rows in different orders would wait for each other.
-    const list = completed
-      .map(({ id, generationId, result }) => ({ id, generationId, result }))
-      .sort((a, b) => a.id - b.id);
-    const { workerId, limit, crashSensitive = limit } = claim;
-    const seenRewinds = rewinds;
-    const heads = headsOf(JSON.stringify(pairs));
-    const fromHeads = heads.may(rewinds);
-    const params = Object.assign(
-      { items: JSON.stringify(list), workerId, limit, crashSensitive },
-      probeParams(pairs),
-      ...headParams(heads, pairs, fromHeads),
-    );
-    const answer = yield* rows(statementFor(pairs.length), params);
+  ): Program<[boolean[], Pending]> {
+    return [yield* this.settle(outcomes), yield* this.#inOne([], claim, pairs)];
+  }
+
+  *#inOne(completed: readonly Completed[], claim: ClaimRequest, pairs: Pairs): Program<Pending> {
+    const cursors = this.#cursorsOf(JSON.stringify(pairs));
+    const rewinds = this.#rewinds;
+    const fromHeads = cursors.may(rewinds);
+    const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromHeads));
     if (completed.length > 0) yield* notifyChange();
-    const said = answer.find((row) => row[0] !== null) ?? [];
-    const ids = new Set(String(said[2] ?? "").split(","));
-    const [seen, now, took, found] = [Number(said[1]), Number(said[3]), Number(said[4]), Number(said[5])];
-    const claimed = answer
-      .filter((row) => row[0] === null)
-      .map((row) => asClaimed(row.slice(facts), workerId, now))
-      .sort(byClaimOrder);
-    const leaves = claimed.length < found;
+    const { settled, claimed, candidates, locked, registered, took } = answer;
+    const behindRefused = yield* this.#claimBehind(answer, claim, pairs);
+    const full = candidates === claim.limit;
     const last = new Map<string, ClaimCursor>(
       claimed.map((task) => [keyOf(task.queueName, task.func), task]),
     );
     return () => {
-      const behind = heads.note(
-        { fromHeads, full: seen === limit, leaves, took, rewinds: seenRewinds },
-        last,
-      );
+      const leaves = claimed.length < locked;
+      const behind = cursors.note({ fromHeads, full, leaves, took, rewinds }, last);
+      const all = [...claimed, ...behindRefused].sort(byClaimOrder);
       return {
-        settled: completed.map(({ id }) => ids.has(String(id))),
-        claimed,
-        more: behind || seen === limit || claimed.length < seen,
-        // Nobody asks for the row of a worker that found nothing: whoever looks in vain writes nothing.
-        registered: Number(said[0]) > 0 || seen === 0,
+        settled: completed.map(({ id }) => settled.has(String(id))),
+        claimed: all,
+        // What the policy has just refused, it refuses again.
+        more: behind || ((all.length > 0 || locked === 0) && (full || claimed.length < candidates)),
+        registered,
       };
     };
   }
 
-  /** Two outcomes of one task go one after the other; and what has not completed has more than one statement to it; then all of the turn is a transaction. */
-  function* turn(asked: SettleAndClaim): Program<SettleAndClaimResult> {
-    const { outcomes, claim } = asked;
-    const pairs = claim && pairsOf(claim);
-    if (!claim || !pairs || pairs.length === 0 || pairs.length > mostProbes) return yield* ops.turn(asked);
-    const completed = outcomes.filter((outcome) => outcome.kind === "completed");
-    const ids = new Set(completed.map(({ id }) => id));
-    if (ids.size === outcomes.length) return (yield* inOne(completed, claim, pairs))();
-    const { settled, claimed } = yield* transaction(function* () {
-      const { settled } = yield* ops.turn({ outcomes, claim: undefined });
-      return { settled, claimed: yield* inOne([], claim, pairs) };
-    }, true);
-    return { ...claimed(), settled };
+  /** When the policy refused tasks that the claim had room for: claims tasks that are behind them. */
+  *#claimBehind(
+    { claimed, candidates, locked }: Answer,
+    claim: ClaimRequest,
+    pairs: Pairs,
+  ): Program<TaskRecord[]> {
+    const room = claim.limit - claimed.length;
+    const hidden = claimed.length < locked && candidates === claim.limit;
+    if (!hidden || room === 0 || this.#depth.after(claim.limit, claim.limit) === undefined) return [];
+    const start = performance.now();
+    const answer = yield* this.#ask("behind", [], { ...claim, limit: room }, pairs, () => startOfClaims);
+    if (answer.claimed.length === 0) this.#depth.inVain(start);
+    return answer.claimed;
   }
 
-  const rewind = () => {
-    rewinds += 1;
-  };
-  return { ...ops, turn, rewind };
+  *#ask(
+    look: Look,
+    completed: readonly Completed[],
+    claim: ClaimRequest,
+    pairs: Pairs,
+    cursorOf: (key: string) => ClaimCursor,
+  ): Program<Answer> {
+    // By id: two transactions that took the same rows in different orders would wait for each other.
+    const items = completed
+      .map(({ id, generationId, result }) => ({ id, generationId, result }))
+      .sort((a, b) => a.id - b.id);
+    const { workerId, limit, crashSensitive = limit } = claim;
+    const depth = Depth.bound(limit);
+    const params: Record<string, unknown> = {
+      items: JSON.stringify(items),
+      workerId,
+      limit,
+      crashSensitive,
+      depth,
+    };
+    for (const [i, pair] of pairs.entries()) {
+      const [priorityName, afterName] = cursorNames(i);
+      const { priority, id } = cursorOf(keyOf(...pair));
+      params[priorityName] = priority;
+      params[afterName] = id;
+    }
+    const statement = this.#statements[look](pairs.length);
+    return answerOf(yield* rows(statement, Object.assign(params, probeParams(pairs))), workerId);
+  }
 }
 
-/** The rows are those after the claim. */
-function asClaimed(row: Row, workerId: string, startedAt: number): TaskRecord {
-  const record = toClaimed(row, workerId, startedAt);
-  return { ...record, generationId: record.generationId - 1 };
-}
+/** Whether a policy applies that the statement does not know. */
+const needsPipeline = (claim: ClaimRequest): boolean =>
+  policies.some((policy) => policy !== crashSensitivePolicy && policy.appliesTo(claim));
 
 const keyOf = (queueName: string, func: string) => JSON.stringify([queueName, func]);
-
-const byClaimOrder = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;

@@ -9,11 +9,12 @@ import { driverError, execute, integersIn, listOf, type ServerSteps } from "../s
 import type { ServerKind, ServerOptions } from "../server/store.ts";
 import { type Compiled, Compiler } from "../sql/compile.ts";
 import type { Dialect, ItemColumn } from "../sql/dialect.ts";
-import { operations } from "../sql/tasks.ts";
+import { operationsOf } from "../sql/operations.ts";
+import { textsOf } from "../sql/texts.ts";
 import { configOf, connectPostgres, failureOf, isOne, settingsOf } from "./connection.ts";
 import { checkOpen, diagnosePostgres, hasBegun, postgresDrizzle } from "./drizzle.ts";
 import { notifyText, PostgresListener } from "./listener.ts";
-import { oneStatementOperations, settleAndClaimStatements } from "./settle-and-claim.ts";
+import { cycleStatements, OneStatementCycles } from "./settle-and-claim.ts";
 import { postgresMoving } from "./transfer.ts";
 
 const types = { integer: "bigint", real: "double precision", text: "text" };
@@ -125,14 +126,15 @@ const skipLocked: Dialect = { ...base, locks: true, spreads: false };
 const optimistic: Dialect = { ...base, locks: false, spreads: true };
 
 /** Their texts are made once in a process, whichever queue asks first. */
-const [locking, spreading] = [operations(skipLocked), operations(optimistic)];
-const turnStatement = settleAndClaimStatements(locking, skipLocked);
+const [locking, spreading] = [textsOf(skipLocked), textsOf(optimistic)];
+const cycles = cycleStatements(locking);
 
 const kind: ServerKind = {
   steps,
   operations: {
-    "skip-locked": () => oneStatementOperations(locking, turnStatement),
-    optimistic: () => spreading,
+    "skip-locked": () =>
+      operationsOf(locking, (transitions) => new OneStatementCycles(locking, transitions, cycles)),
+    optimistic: () => operationsOf(spreading),
   },
   migrations: {
     folder: "postgres",

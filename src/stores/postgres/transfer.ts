@@ -40,8 +40,8 @@ const unseal = [
 ];
 
 export const postgresMoving: TransferText = {
-  isMarked: "select 1 where to_regclass('dbq_move') is not null",
-  makeMark:
+  hasTable: "select 1 where to_regclass('dbq_move') is not null",
+  makeTable:
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   triggers: undefined,
   freeze: ({ phase }) => [

@@ -132,7 +132,7 @@ async function openConnections(
     }),
   ];
   const spoilt = (error: unknown) => ["lost", "elsewhere"].includes(kind.steps.failureOf(error));
-  const { beatInSession } = kind.operations.optimistic().statements;
+  const { beatInSession } = kind.operations.optimistic().texts.statements;
   return await serverStore(
     kind,
     {

@@ -2,8 +2,8 @@
 import { OutcomeUnknownError } from "../../errors.ts";
 import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
-import type { Operations } from "../sql/tasks.ts";
 import type { Repeat, ServerRunner, ServerSteps } from "./run.ts";
 
 /** A second time would do it twice. */
@@ -15,18 +15,18 @@ export const settlingAndClaiming: Repeat = { ...once, forHeld: 3_000 };
 /** Whether it happened without an answer, the table tells. */
 export async function register(runner: ServerRunner, ops: Operations, worker: NewWorker): Promise<void> {
   try {
-    await runner.write(() => ops.register(worker), once);
+    await runner.write(() => ops.maintenance.register(worker), once);
   } catch (error) {
     if (!(error instanceof OutcomeUnknownError)) throw error;
-    const known = await runner.run(ops.workers);
+    const known = await runner.run(() => ops.maintenance.workers());
     if (!known.some(({ id }) => id === worker.id)) await register(runner, ops, worker);
   }
 }
 
 /** A task that somebody else has moved since it was asked for is not made pending again: it may have run by now. */
 export async function retry(runner: ServerRunner, ops: Operations, id: number): Promise<Operated> {
-  const [before] = await runner.run(() => ops.get([id]));
-  return await runner.write((tries) => ops.retry(id, tries === 0 ? undefined : before?.generationId));
+  const [before] = await runner.run(() => ops.tasks.get([id]));
+  return await runner.write((tries) => ops.tasks.retry(id, tries === 0 ? undefined : before?.generationId));
 }
 
 /** A unique key tells a repeated enqueue apart; without one it is not repeated when nobody knows what became of it. */
@@ -43,7 +43,9 @@ export async function insert(
   function* insertAgain(tries: number): Program<Inserted[]> {
     if (tries > 0 && (yield* areThere(ops, tasks, made))) return made;
     const before = new Set(made.filter(({ duplicate }) => !duplicate).map(({ id }) => id));
-    const inserted = yield* (tries === 0 ? ops.insert : ops.insertByKey)(tasks, onDuplicate);
+    const inserted = yield* tries === 0
+      ? ops.tasks.insert(tasks, onDuplicate)
+      : ops.tasks.insertByKey(tasks, onDuplicate);
     // A commit may have been on its way all the time: what holds the key then is its own.
     made = inserted.map(({ id, duplicate }) => ({ id, duplicate: duplicate && !before.has(id) }));
     return made;
@@ -59,7 +61,7 @@ function* areThere(ops: Operations, tasks: readonly NewTask[], made: readonly In
   const own = new Map<number, NewTask>();
   for (const [i, { id, duplicate }] of made.entries()) if (!duplicate) own.set(id, tasks[i] as NewTask);
   if (own.size === 0) return false;
-  const found = yield* ops.get([...own.keys()]);
+  const found = yield* ops.tasks.get([...own.keys()]);
   return found.length === own.size && found.every((record) => isOf(record, own.get(record.id)));
 }
 

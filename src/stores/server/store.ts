@@ -4,8 +4,9 @@ import { report } from "../../events.ts";
 import type { Diagnosis, MaybePromise, Store } from "../../store.ts";
 import { columnsOf } from "../sql/columns.ts";
 import { Heartbeat } from "../sql/heartbeat.ts";
-import { methodsOver, settleAndClaim } from "../sql/store-methods.ts";
-import type { Operations } from "../sql/tasks.ts";
+import type { Operations } from "../sql/operations.ts";
+import { settleAndClaim } from "../sql/settle-and-claim.ts";
+import { methodsOver } from "../sql/store-methods.ts";
 import { transferFactsOf } from "../sql/transfer.ts";
 import type { DrizzleKind, ServerDrizzle } from "./drizzle.ts";
 import { type MigrationText, migrateServer, refuseNewer } from "./migrate.ts";
@@ -123,8 +124,8 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
   const ops = kind.operations[strategy]();
   const { notifier } = reach;
   runner.notifier = notifier;
-  runner.onRewind = ops.rewind;
-  if (notifier) notifier.onRewind = ops.rewind;
+  runner.onRewind = () => ops.cycle.rewind();
+  if (notifier) notifier.onRewind = () => ops.cycle.rewind();
 
   return {
     ...methodsOver(runner, ops),
@@ -132,7 +133,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     insert: (tasks, onDuplicate) => insert(runner, kind.steps, ops, tasks, onDuplicate),
     retry: (id) => retry(runner, ops, id),
     // A worker that does not know what it was given must find out: a second claim would forget the first.
-    settleAndClaim: (turn) => settleAndClaim((op) => runner.run(op, settlingAndClaiming), ops, turn),
+    settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, settlingAndClaiming), ops.cycle, cycle),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     transaction: async (fn) => {
@@ -142,7 +143,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     },
     keepAlive: async (workerId, every, onLost) => {
       const beat = async () => {
-        if (!(await runner.run(() => ops.beatWithoutSession(workerId)))) onLost();
+        if (!(await runner.run(() => ops.maintenance.beatWithoutSession(workerId)))) onLost();
       };
       // One that is under way when it is stopped is waited for.
       let beating = Promise.resolve();
@@ -166,7 +167,10 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     watch: (listener) => notifier?.add(listener) ?? (() => undefined),
     diagnose: async () => {
       const facts = await runner.ask((asked) => kind.diagnose(asked));
-      const move = await transferFactsOf(() => runner.run(ops.moving.mark), kind.migrations.isDenied);
+      const move = await transferFactsOf(
+        () => runner.run(() => ops.transfer.state()),
+        kind.migrations.isDenied,
+      );
       return [...facts, { name: "claim strategy", value: strategy }, ...move];
     },
     close: async () => {

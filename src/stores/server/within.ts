@@ -2,7 +2,7 @@
 import { SQL, StringChunk } from "drizzle-orm/sql/sql";
 import { AsyncTransactionError } from "../../errors.ts";
 import type { StoreTransaction } from "../../store.ts";
-import type { Operations } from "../sql/tasks.ts";
+import type { Operations } from "../sql/operations.ts";
 import { drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { Execution } from "./run.ts";
 import type { ServerKind } from "./store.ts";
@@ -104,8 +104,8 @@ export function inTransaction(kind: ServerKind, ops: Operations, given: unknown)
   const write = isTransaction(db, kind.drizzle) ? writerIn(kind, db) : writerBeside(kind, db);
   return {
     insert: (tasks, onDuplicate) =>
-      write((execution) => execution.atomically(() => ops.insert(tasks, onDuplicate))),
-    settle: (outcome) => write((execution) => execution.atomically(() => ops.settleOne(outcome))),
+      write((execution) => execution.atomically(() => ops.tasks.insert(tasks, onDuplicate))),
+    settle: (outcome) => write((execution) => execution.atomically(() => ops.cycle.settleOne(outcome))),
   };
 }
 

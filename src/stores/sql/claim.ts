@@ -1,20 +1,22 @@
-/** The operations of a worker's turn: what has ended is settled, and claimed is as much as there are free slots. */
-import type {
-  ClaimRequest,
-  Outcome,
-  SettleAndClaim,
-  SettleAndClaimResult,
-  TaskVersion,
-} from "../../store.ts";
-import { isCrashSensitive, type TaskRecord } from "../../task.ts";
-import type { Dialect } from "./dialect.ts";
-import { changes, type Program, rewindCursors, rows, transaction } from "./program.ts";
-import { claimable as claimableOf, probeNames } from "./queries.ts";
-import { type Row, toClaimed, toTaskVersion } from "./rows.ts";
-import type { Params, Statement, Statements } from "./statements.ts";
-import { type Recorded, transitions } from "./transitions.ts";
+/**
+ * A claim is a pipeline of four steps:
+ *
+ * 1. candidates: reads pending tasks that are due, without locks, highest priority first, then oldest.
+ * 2. admit: leaves out the tasks that a policy refuses (`admission.ts`), and reads further in their place.
+ * 3. lock: on servers, locks what is left, passing over rows that other transactions have locked.
+ * 4. claim: sets each task to `running` by an UPDATE that names the generation that was read.
+ *
+ * Postgres does the same in one statement: `postgres/settle-and-claim.ts`.
+ */
+import type { ClaimRequest } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
+import { Admission, type AdmissionPolicy, type Candidate, Depth, policies } from "./admission.ts";
+import { changes, type Program, rows } from "./program.ts";
+import { probeNames } from "./queries.ts";
+import { toCandidate, toClaimed } from "./rows.ts";
+import type { Texts } from "./texts.ts";
 
-/** SQLite takes 500 in one statement. */
+/** SQLite allows 500 in one statement. */
 const mostProbes = 250;
 
 export type Pairs = readonly (readonly [queueName: string, func: string])[];
@@ -25,171 +27,149 @@ export const pairsOf = ({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" |
 /** The parameters of the probes of a claim. */
 export function probeParams(pairs: Pairs): Record<string, unknown> {
   const params: Record<string, unknown> = {};
-  for (const [n, [queueName, func]] of pairs.entries()) {
-    const [queue, name] = probeNames(n);
+  for (const [i, [queueName, func]] of pairs.entries()) {
+    const [queue, name] = probeNames(i);
     params[queue] = queueName;
     params[name] = func;
   }
   return params;
 }
 
-/** Leaves out the crash-sensitive tasks above the request's limit of them. */
-function admit(candidates: readonly Row[], { limit, crashSensitive = limit }: ClaimRequest): Row[] {
-  let left = crashSensitive;
-  return candidates.filter((row) => {
-    if (!isCrashSensitive({ retryCount: Number(row[9]), maxRetries: Number(row[10]) })) return true;
-    left -= 1;
-    return left >= 0;
-  });
+export const byClaimOrder = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;
+
+export interface Claimed {
+  tasks: TaskRecord[];
+  /** Whether another claim may find more. */
+  more: boolean;
 }
 
-/** Of candidates. */
-const byPriorityThenAge = (a: Row, b: Row) => Number(b[7]) - Number(a[7]) || Number(a[0]) - Number(b[0]);
-
-const widestSpread = 64;
-
-/** Wider when others were quicker with half of it or more, narrower when they were not: then priorities are kept best. */
-function nextSpread(spread: number, won: number, found: number): number {
-  if (found > 0 && won <= found / 2) return Math.min(spread * 4, widestSpread);
-  return won === found ? Math.max(1, spread / 2) : spread;
+/** What the first two steps found. Nothing was refused where both have the same length. */
+interface Found {
+  candidates: readonly Candidate[];
+  admitted: readonly Candidate[];
 }
 
-/** So many of the rows, any of them, in their order. */
-function chosenFrom(found: readonly Row[], count: number): Row[] {
-  const left = found.map((row) => ({ row, lot: Math.random() }));
-  const chosen = left.sort((a, b) => a.lot - b.lot).slice(0, count);
-  return chosen.map(({ row }) => row).sort(byPriorityThenAge);
-}
+export class ClaimPipeline {
+  readonly #texts: Texts;
+  readonly #policies: readonly AdmissionPolicy[];
+  readonly #depth = new Depth();
+  /** Where nothing is locked, each worker reads so many times its limit and claims any of them. */
+  #spread = 1;
 
-export function claimOperations(d: Dialect, s: Statements) {
-  const claimable = claimableOf(d);
-  const { record } = transitions(s);
-
-  /** How far workers that lock nothing spread over what there is: so many times as much as each wants. */
-  let spread = 1;
-
-  /** What may be claimed now: by the time it is claimed it may be gone. */
-  function* candidates(request: ClaimRequest): Program<Row[]> {
-    const { limit } = request;
-    const found = yield* claimableNow({ ...request, limit: limit * spread });
-    return spread === 1 || found.length <= limit ? found : chosenFrom(found, limit);
+  constructor(texts: Texts, among: readonly AdmissionPolicy[] = policies) {
+    this.#texts = texts;
+    this.#policies = among;
   }
 
-  function* claimableNow({ queueNames, funcs, limit }: ClaimRequest): Program<Row[]> {
-    const pairs = pairsOf({ queueNames, funcs });
-    const found: Row[] = [];
+  /** All four steps, in the caller's transaction. `read`: candidates that were read before the transaction began. */
+  *run(request: ClaimRequest, startedAt: number, read?: readonly Candidate[]): Program<Claimed> {
+    const candidates = read ?? (yield* this.candidates(request));
+    const admission = yield* Admission.begin(request, this.#policies);
+    const found = admission
+      ? yield* this.#admit(candidates, request, admission)
+      : { candidates, admitted: candidates };
+    const locked = this.#texts.dialect.locks ? yield* this.#lock(found, admission) : found.admitted;
+    const tasks = yield* this.#claim(locked, request.workerId, startedAt);
+    if (this.#texts.dialect.spreads) this.#spread = nextSpread(this.#spread, tasks.length, locked.length);
+    const mayHaveMore = found.candidates.length >= request.limit || tasks.length < found.candidates.length;
+    // What policies have just refused, they refuse again.
+    return { tasks, more: found.admitted.length > 0 && mayHaveMore };
+  }
+
+  // ---- candidates ----------------------------------------------------------------------------
+
+  /** Reads at most the claim's limit. Another worker may claim them first. */
+  *candidates(request: ClaimRequest): Program<readonly Candidate[]> {
+    const { limit } = request;
+    const found = yield* this.#read(pairsOf(request), limit * this.#spread);
+    return this.#spread === 1 || found.length <= limit ? found : chosenFrom(found, limit);
+  }
+
+  *#read(pairs: Pairs, limit: number): Program<Candidate[]> {
+    const found: Candidate[] = [];
     for (let i = 0; i < pairs.length; i += mostProbes) {
       const some = pairs.slice(i, i + mostProbes);
-      found.push(...(yield* rows(claimable(some.length), { limit, ...probeParams(some) })));
+      const read = yield* rows(this.#texts.candidates(some.length), { limit, ...probeParams(some) });
+      for (const row of read) found.push(toCandidate(row));
     }
-    return pairs.length > mostProbes ? found.sort(byPriorityThenAge).slice(0, limit) : found;
+    return pairs.length > mostProbes ? found.sort(byClaimOrder).slice(0, limit) : found;
   }
 
+  // ---- admit ---------------------------------------------------------------------------------
+
+  /** Reads further while policies refuse so many candidates that the claim could take more: up to a bound. */
+  *#admit(read: readonly Candidate[], request: ClaimRequest, admission: Admission): Program<Found> {
+    const all = pairsOf(request);
+    const pairs = all.filter(([queueName, func]) => admission.opens(queueName, func));
+    let [candidates, depth] = [read, request.limit];
+    if (pairs.length < all.length) candidates = yield* this.#read(pairs, depth);
+    let admitted = admission.admitted(candidates);
+    const [start, admittedAtFirst] = [performance.now(), admitted.length];
+    while (admitted.length < request.limit && candidates.length >= depth) {
+      const deeper = this.#depth.after(depth, request.limit);
+      if (deeper === undefined) return { candidates, admitted };
+      depth = deeper;
+      candidates = yield* this.#read(pairs, depth);
+      admitted = admission.admitted(candidates);
+    }
+    if (depth > request.limit && admitted.length === admittedAtFirst) this.#depth.inVain(start);
+    return { candidates, admitted };
+  }
+
+  // ---- lock ----------------------------------------------------------------------------------
+
   /**
-   * Of each queue and function as many as were seen, which nobody else can have. So many and no more: what a worker
-   * locks and does not claim, no other worker sees.
+   * Locks as many tasks as were admitted, and no more: other workers pass over locked tasks, claimed or not. They are any
+   * tasks of the same queues and functions, so that workers who read the same candidates each get some; but where
+   * policies refused tasks, only those that they admitted. The policies are asked again, about the rows as they are now.
    */
-  function* lock(seen: readonly Row[]): Program<Row[]> {
-    const wanted = new Map<string, { queueName: unknown; func: unknown; limit: number }>();
-    for (const { 2: func, 8: queueName } of seen) {
+  *#lock({ candidates, admitted }: Found, admission: Admission | undefined): Program<readonly Candidate[]> {
+    const wanted = admitted.length < candidates.length ? this.#these(admitted) : this.#firstLike(admitted);
+    const locked = (yield* wanted).sort(byClaimOrder);
+    return admission ? admission.admitted(locked) : locked;
+  }
+
+  *#these(admitted: readonly Candidate[]): Program<Candidate[]> {
+    if (admitted.length === 0) return [];
+    const ids = JSON.stringify(admitted.map(({ id }) => id));
+    return (yield* rows(this.#texts.statements.lockThese, { ids })).map(toCandidate);
+  }
+
+  *#firstLike(admitted: readonly Candidate[]): Program<Candidate[]> {
+    const wanted = new Map<string, { queueName: string; func: string; limit: number }>();
+    for (const { queueName, func } of admitted) {
       const key = JSON.stringify([queueName, func]);
       wanted.set(key, { queueName, func, limit: (wanted.get(key)?.limit ?? 0) + 1 });
     }
-    const locked: Row[] = [];
-    for (const params of wanted.values()) locked.push(...(yield* rows(s.lock, params)));
-    return wanted.size > 1 ? locked.sort(byPriorityThenAge) : locked;
+    const locked: Candidate[] = [];
+    for (const params of wanted.values())
+      for (const row of yield* rows(this.#texts.statements.lockFirst, params)) locked.push(toCandidate(row));
+    return locked;
   }
 
-  /** Claims those of the candidates that nobody has moved since they were read. */
-  function* claim(found: readonly Row[], workerId: string, startedAt: number): Program<TaskRecord[]> {
-    const won = yield* changes(
-      s.claim,
-      found.map((row) => ({ ...toTaskVersion(row), workerId, startedAt })),
-    );
-    return found.filter((_, i) => won[i]).map((row) => toClaimed(row, workerId, startedAt));
-  }
+  // ---- claim ---------------------------------------------------------------------------------
 
-  /** The change that an outcome makes, and its parameters. */
-  function changeBy(outcome: Outcome): readonly [Statement, Params] {
-    const { id, generationId, kind } = outcome;
-    const held: TaskVersion = { id, generationId };
-    switch (kind) {
-      case "completed":
-        return [s.complete, { ...held, result: outcome.result }];
-      case "failed":
-      case "cancelled":
-        return [s.finish, { ...held, status: kind, result: null, error: outcome.error }];
-      case "retry":
-        return [
-          s.release,
-          { ...held, status: "scheduled", charge: 1, delay: outcome.delay, error: outcome.error },
-        ];
-      case "snoozed":
-        return [s.release, { ...held, status: "scheduled", charge: 0, delay: outcome.delay, error: null }];
-      case "interrupted":
-        return [s.release, { ...held, status: "pending", charge: 0, delay: null, error: null }];
-    }
+  /** Claims those of the tasks that no other worker has moved since they were read. */
+  *#claim(tasks: readonly Candidate[], workerId: string, startedAt: number): Program<TaskRecord[]> {
+    const claims = tasks.map(({ id, generationId }) => ({ id, generationId, workerId, startedAt }));
+    const won = yield* changes(this.#texts.statements.claim, claims);
+    return tasks
+      .filter((_, i) => won[i])
+      .map((task) => toClaimed(task, task.generationId + 1, workerId, startedAt));
   }
+}
 
-  /** Those that make the same change are one step; in most turns all have completed. */
-  function* settle(outcomes: readonly Outcome[]): Program<boolean[]> {
-    if (outcomes.every(({ kind }) => kind === "completed")) return yield* changes(s.complete, outcomes);
-    const settled = outcomes.map(() => false);
-    const offers = outcomes.map((outcome, at) => ({ at, change: changeBy(outcome) }));
-    for (const query of new Set(offers.map(({ change }) => change[0]))) {
-      const some = offers.filter(({ change }) => change[0] === query);
-      const accepted = yield* changes(
-        query,
-        some.map(({ change }) => change[1]),
-      );
-      for (const [i, { at }] of some.entries()) settled[at] = accepted[i] === true;
-    }
-    yield* record(outcomes.filter((outcome, i) => settled[i] && "attempt" in outcome) as Recorded[]);
-    if (outcomes.some(({ kind }, i) => kind === "interrupted" && settled[i])) yield* rewindCursors();
-    return settled;
-  }
+const widestSpread = 64;
 
-  function* settleOne(outcome: Outcome): Program<boolean> {
-    return (yield* settle([outcome]))[0] === true;
-  }
+/** Wider when other workers were faster for half of the tasks or more, narrower when they were not: that keeps priorities best. */
+function nextSpread(spread: number, won: number, wanted: number): number {
+  if (wanted > 0 && won <= wanted / 2) return Math.min(spread * 4, widestSpread);
+  return won === wanted ? Math.max(1, spread / 2) : spread;
+}
 
-  /**
-   * With outcomes to settle, candidates are read in the transaction that settles them. Without, they are read first and
-   * without a lock: a worker that is woken for nothing writes nothing.
-   */
-  function* turn(asked: SettleAndClaim): Program<SettleAndClaimResult> {
-    const { outcomes, claim } = asked;
-    if (outcomes.length > 0 || !claim) return yield* transaction(() => settleAndClaim(asked), true);
-    const seen = yield* candidates(claim);
-    if (seen.length === 0) return { settled: [], claimed: [], more: false, registered: true };
-    return yield* transaction(() => settleAndClaim(asked, seen), false);
-  }
-
-  /** `seen`: candidates that were read before this transaction; without them, they are read in it. */
-  function* settleAndClaim(
-    { outcomes, claim: request }: SettleAndClaim,
-    seen?: readonly Row[],
-  ): Program<SettleAndClaimResult> {
-    const settled = yield* settle(outcomes);
-    const none = { settled, claimed: [], more: false, registered: true };
-    if (!request) return none;
-    const [worker] = yield* rows(s.worker, { workerId: request.workerId });
-    if (!worker) return { ...none, registered: false };
-    const read = seen ?? (yield* candidates(request));
-    const found = admit(d.locks ? yield* lock(read) : read, request);
-    const won = yield* claim(found, request.workerId, Number(worker[0]));
-    if (d.spreads) spread = nextSpread(spread, won.length, found.length);
-    const more = read.length === request.limit || won.length < read.length;
-    return { ...none, claimed: won, more };
-  }
-
-  return {
-    settleOne,
-    turn,
-    /**
-     * Whether to settle and claim in two transactions: what claims without looking for locks waits for who settles the same
-     * row, and would be waited for by him, had he more to claim.
-     */
-    apart: d.spreads,
-  };
+/** This number of the tasks, chosen at random, in the order of claims. */
+function chosenFrom(found: readonly Candidate[], count: number): Candidate[] {
+  const drawn = found.map((task) => ({ task, lot: Math.random() })).sort((a, b) => a.lot - b.lot);
+  const chosen = drawn.slice(0, count).map(({ task }) => task);
+  return chosen.sort(byClaimOrder);
 }

@@ -1,4 +1,4 @@
-/** Statements as text. Compiled once in a process: compiling costs several times what running does (19k against 63k inserts a second). */
+/** Compiles statements to text, once in a process: compiling costs several times what running does (19k against 63k inserts a second). */
 import { CasingCache } from "drizzle-orm/casing";
 import { is } from "drizzle-orm/entity";
 import { Placeholder, type Query, type SQL, sql } from "drizzle-orm/sql/sql";
@@ -6,15 +6,15 @@ import { memoize } from "../../base/runtime/memoize.ts";
 import type { Dialect } from "./dialect.ts";
 import { itemColumns, itemOf, oneRow, type Params, type Statement } from "./statements.ts";
 
-/** A statement's text, and the names of its parameters in their order. */
+/** The text of a statement, and the names of its parameters in order. */
 export interface Compiled {
   text: string;
   names: readonly string[];
 }
 
-/** How names and parameters are written. Drizzle's own dialects do the same, and load all of their query builders. */
+/** How a database writes names and parameters. Drizzle's own dialects know this too, but load all of their query builders. */
 export interface Style {
-  /** What stands on both sides of a name. */
+  /** The quote on both sides of a name. */
   quote: string;
   parameter(index: number): string;
   items: Dialect["items"];
@@ -22,7 +22,7 @@ export interface Style {
 
 const placeholders = new Proxy({}, { get: (_, name) => sql.placeholder(String(name)) }) as Params;
 
-/** The list of parameters of a change of many rows: the one parameter that it has. */
+/** The one parameter of a batch: the list of its items. */
 export const itemList = "items";
 
 export class Compiler {
@@ -39,15 +39,15 @@ export class Compiler {
     };
   }
 
-  /** With its values. */
+  /** Text and values, for one use. */
   once(query: SQL): Query {
     return query.toQuery(this.#style);
   }
 
-  /** With placeholders. */
+  /** Text with placeholders, for any number of uses. */
   readonly compile = memoize((statement: Statement) => this.#named(statement(placeholders)));
 
-  /** A change of one row, as a change of many: its parameters are columns of a list, which is its one parameter. */
+  /** Turns a change of one row into a batch: its parameters become the columns of a list, which is its one parameter. */
   readonly compileMany = memoize((statement: Statement) => {
     if (!this.#items) throw new TypeError("this database has no changes of many rows");
     return this.#named(overItems(statement, this.#items));

@@ -76,8 +76,8 @@ export interface ItemColumn {
 /** Statements of a move. Many of them define something: they have no parameters. */
 export interface TransferText {
   /** One row where there is the table of the mark; what makes it. */
-  isMarked: string;
-  makeMark: string;
+  hasTable: string;
+  makeTable: string;
   /** Asks for the names of all triggers of moves, where the triggers of each run have names of their own. */
   triggers: string | undefined;
   /** What makes the database refuse who writes, unless the mark's `door` is open; and what takes that back. */

@@ -1,6 +1,5 @@
-/** The questions whose text depends on what is asked: what may be claimed, lists, counts. */
+/** The queries whose text depends on the call: candidates of a claim, lists, counts. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { memoize } from "../../base/runtime/memoize.ts";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
 import { listed } from "./columns.ts";
 import type { Dialect } from "./dialect.ts";
@@ -8,30 +7,26 @@ import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
 import type { Params, Statement } from "./statements.ts";
 import { isIn } from "./statuses.ts";
 
-/** The names of a probe's parameters: its queue and its function. */
+/** The names of the parameters of the i-th probe: its queue and its function. */
 export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
 
 /**
- * What may be claimed of so many pairs of a queue and a function, highest priority first, then oldest. Each pair is a
- * probe of its own into the index that begins with both, so that a backlog of other functions costs nothing; SQLite
- * merges them as it reads, and stops at the limit. A row inserted from elsewhere may be pending before its time.
+ * The candidates of a claim, highest priority first, then oldest, for a number of pairs of a queue and a function. Each
+ * pair is a probe of its own into the index that begins with both, so that a backlog of other functions costs nothing.
+ * SQLite merges the probes as it reads them, and stops at the limit.
  */
-export function claimable(d: Dialect): (probes: number) => Statement {
+export function candidatesOf(d: Dialect, pairs: number): Statement {
   const columns = listed(d, "dbq_tasks", candidateColumns);
-  return memoize((count: number) => probes(d, columns, count));
-}
-
-/** `columns`: with `id` and `priority`. */
-export function probes(d: Dialect, columns: SQL, count: number): Statement {
   const probe = (p: Params, i: number) => {
     const [queue, func] = probeNames(i);
-    const question = sql`select ${columns} from dbq_tasks
+    // A row that another client inserted may be pending before its time.
+    const query = sql`select ${columns} from dbq_tasks
       where ${d.same("queue_name", p[queue])} and ${d.same("func", p[func])} and status = 'pending'
         and (wait_until is null or wait_until <= ${d.now(p)})`;
-    return count === 1 ? question : d.probe(question, p.limit);
+    return pairs === 1 ? query : d.probe(query, p.limit);
   };
-  const order = count === 1 ? d.byPriority : sql.raw("priority desc, id");
-  const all = Array.from({ length: count }, (_, i) => i);
+  const order = pairs === 1 ? d.byPriority : sql.raw("priority desc, id");
+  const all = Array.from({ length: pairs }, (_, i) => i);
   return (p) => sql`
       ${sql.join(
         all.map((i) => probe(p, i)),
@@ -40,7 +35,7 @@ export function probes(d: Dialect, columns: SQL, count: number): Statement {
       order by ${order} ${d.atMost(p.limit)}`;
 }
 
-/** Questions whose text depends on what is asked: compiled at each call, never on a hot path. */
+/** Queries that are compiled at each call: never on a hot path. */
 export function queries(d: Dialect) {
   const columns = listed(d, "dbq_tasks", taskColumns);
   const matching = (filter: TaskFilter): SQL => {
@@ -65,7 +60,7 @@ export function queries(d: Dialect) {
       select ${sql.raw(countColumns)} from dbq_tasks where ${matching(filter)}
       group by ${d.exact("queue_name")}, ${d.exact("func")}, status order by queue_name, func, status`,
 
-    /** With whether the filter names them: a look at so many takes the same time, however few it names. */
+    /** The next tasks, and whether each matches the filter: so a batch takes the same time, however few match. */
     purgeable: (filter: PurgeFilter, limit: number, after: number) => sql`
       select id, case when ${matching({ func: filter.func, queueName: filter.queueName })}
         ${filter.includeRunning ? sql`` : sql`and status <> 'running'`} then 1 else 0 end

@@ -1,6 +1,6 @@
 /**
- * Rows, turned into records. Drivers give rows as arrays (on better-sqlite3 a task as an array costs less than half of
- * one as an object), so each list of columns stands beside the function that reads it.
+ * Turns rows into records. Drivers give rows as arrays (on better-sqlite3 reading a task as an array takes less than half
+ * the time of an object), so each list of columns stands beside the function that reads rows of them.
  */
 import type { StoredAttempt, TaskCount, TaskState, TaskVersion, WorkerRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "../../task.ts";
@@ -47,7 +47,7 @@ export function toTaskRecord(row: Row): TaskRecord {
   };
 }
 
-/** What a claim does not change: each column that is read costs 0.1 µs, as much as a step of the claim itself. */
+/** The columns that a claim does not set. Each column that is read costs 0.1 µs, as much as a step of the claim itself. */
 export const candidateColumns = [
   "id",
   "generation_id",
@@ -69,8 +69,8 @@ export const candidateColumns = [
 
 const candidate = positionsIn(candidateColumns);
 
-/** A candidate as the claim leaves its row: reading it again would cost as much as the claim. */
-export function toClaimed(row: Row, workerId: string, startedAt: number): TaskRecord {
+/** A pending task. The columns that a claim sets are empty until `toClaimed` fills them. */
+export function toCandidate(row: Row): TaskRecord {
   return {
     id: int(row[candidate.id]),
     func: text(row[candidate.func]),
@@ -78,17 +78,17 @@ export function toClaimed(row: Row, workerId: string, startedAt: number): TaskRe
     kwargs: text(row[candidate.kwargs]),
     result: null,
     error: textOrNull(row[candidate.error]),
-    status: "running",
-    generationId: int(row[candidate.generation_id]) + 1,
+    status: "pending",
+    generationId: int(row[candidate.generation_id]),
     createdAt: int(row[candidate.created_at]),
-    updatedAt: startedAt,
+    updatedAt: 0,
     priority: int(row[candidate.priority]),
     queueName: text(row[candidate.queue_name]),
     retryCount: int(row[candidate.retry_count]),
     maxRetries: int(row[candidate.max_retries]),
     waitUntil: intOrNull(row[candidate.wait_until]),
-    workerId,
-    startedAt,
+    workerId: null,
+    startedAt: null,
     finishedAt: null,
     requestId: textOrNull(row[candidate.request_id]),
     uniqueKey: textOrNull(row[candidate.unique_key]),
@@ -97,6 +97,21 @@ export function toClaimed(row: Row, workerId: string, startedAt: number): TaskRe
     progress: null,
     progressNote: null,
   };
+}
+
+/** Makes the candidate the record that the claim left in its row: reading the row again would cost as much as the claim. */
+export function toClaimed(
+  task: TaskRecord,
+  generationId: number,
+  workerId: string,
+  startedAt: number,
+): TaskRecord {
+  task.status = "running";
+  task.generationId = generationId;
+  task.workerId = workerId;
+  task.startedAt = startedAt;
+  task.updatedAt = startedAt;
+  return task;
 }
 
 export const taskVersionColumns = ["id", "generation_id"] as const;
@@ -154,7 +169,7 @@ export function toWorkerRecord(row: Row): WorkerRecord {
   };
 }
 
-/** A row that somebody else bent must not keep the others from being read. */
+/** A corrupt row must not keep the others from being read. */
 function names(json: string): string[] {
   try {
     return [JSON.parse(json)].flat().map(String);

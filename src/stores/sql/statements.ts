@@ -1,11 +1,12 @@
 /**
- * Every statement, once, for each database. A statement is a function from its parameters to SQL: with
- * placeholders it is compiled once and prepared; on a server, a change of one row is one of many too: then its parameters
- * are the columns of a list.
+ * The statements, each written once for all databases. A statement is a function from its parameters to SQL. With
+ * placeholders as parameters it is compiled once and prepared. With the columns of a list as parameters, a change of one
+ * row becomes a change of many rows.
  *
- * The text of each `status = '…'` is that of the partial index which it is meant to use.
+ * Each `status = '…'` has the same text as the partial index that the statement is meant to use.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import type { TaskStatus } from "../../task.ts";
 import { itemTypeOf, listed } from "./columns.ts";
 import type { Dialect, ItemColumn } from "./dialect.ts";
 import {
@@ -20,7 +21,7 @@ import { isFinished, isUnfinished } from "./statuses.ts";
 
 export type Params = Readonly<Record<string, unknown>>;
 
-/** The places in an UPDATE of many rows where the list of their parameters may stand. */
+/** The three places in an UPDATE where a dialect may put the list of a batch. */
 export interface Items {
   beforeTable: SQL;
   afterTable: SQL;
@@ -33,10 +34,10 @@ export function itemColumns(names: readonly string[]): ItemColumn[] {
   return names.map((name) => ({ name, column: `item_${name}`, type: itemTypeOf(name) }));
 }
 
-/** A parameter in a change of many rows. */
+/** A parameter of a batch: a column of its list. */
 export const itemOf = (name: string): SQL => sql`item.${sql.identifier(`item_${name}`)}`;
 
-/** Of a statement over one row, and of one that nobody runs. */
+/** A statement about one row has no list. */
 export const oneRow: Items = {
   beforeTable: sql.raw(""),
   afterTable: sql.raw(""),
@@ -45,13 +46,14 @@ export const oneRow: Items = {
 
 const [finished, unfinished] = [sql.raw(isFinished), sql.raw(isUnfinished)];
 
+/** A row at the generation that was read. */
 const held = (d: Dialect, p: Params) =>
   sql`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`;
 
-/** Not `status = `: a row is found by its id, and not by a walk through an index of all that have this status. */
-const still = (status: string) => sql.raw(`and coalesce(status, '') = '${status}'`);
+/** Not `status =`: the row is to be found by its id, not by walking the index of all tasks in this status. */
+const still = (status: TaskStatus) => sql.raw(`and coalesce(status, '') = '${status}'`);
 
-/** A state change: it names the generation that was read, and adds one to it. */
+/** A state change: an UPDATE that names the generation that was read, and adds one to it. */
 const changes =
   (d: Dialect) =>
   (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
@@ -59,11 +61,15 @@ const changes =
     sql`
       update ${beforeTable} dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(d, p)} ${and}`;
 
+const isDue = (d: Dialect, p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
+
+const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.age)}`);
+
 const insertInto = sql.raw(`
       insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
         unique_key, created_at, updated_at, wait_until, status)`);
 
-/** What a new task has in these columns. */
+/** The values of these columns in a new task. */
 function newRow(d: Dialect, p: Params): SQL {
   const now = d.now(p);
   const due = sql`coalesce(${d.time(d.integer(p.waitUntil))}, ${d.plus(now, d.integer(p.delay))})`;
@@ -73,23 +79,9 @@ function newRow(d: Dialect, p: Params): SQL {
         case when ${due} > ${now} then 'scheduled' else 'pending' end`;
 }
 
-export function statements(d: Dialect) {
-  const columns = {
-    task: listed(d, "dbq_tasks", taskColumns),
-    held: listed(d, "dbq_tasks", taskVersionColumns),
-    standing: listed(d, "dbq_tasks", taskStateColumns),
-    attempt: listed(d, "dbq_attempts", attemptColumns),
-    worker: listed(d, "dbq_workers", workerColumns),
-    candidate: listed(d, "dbq_tasks", candidateColumns),
-  };
-  const change = changes(d);
-  const before = (p: Params, age: unknown) => d.plus(d.now(p), sql`-${d.integer(age)}`);
-  const heldBy: Statement = (p) => sql`
-      select ${columns.task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`;
-  const dueNow = (p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
-
+function enqueueStatements(d: Dialect) {
   return {
-    /** Many go from their list in its order, and so do their ids. */
+    /** In a batch, ids are in the order of the list. */
     insert: (p, many) =>
       many === undefined
         ? sql`${insertInto} values (${newRow(d, p)}) ${d.ignoreConflict}`
@@ -98,22 +90,63 @@ export function statements(d: Dialect) {
     holder: (p) => sql`
       select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished}`,
 
-    /** As it is now, and not as it was when the transaction began. */
+    /** Reads the latest commit, not the snapshot of the transaction. */
     holderNow: (p) => sql`
       select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished} ${d.shared}`,
+  } satisfies Record<string, Statement>;
+}
 
+function readStatements(d: Dialect) {
+  const [task, state] = [listed(d, "dbq_tasks", taskColumns), listed(d, "dbq_tasks", taskStateColumns)];
+  const attempt = listed(d, "dbq_attempts", attemptColumns);
+  return {
     get: (p) => sql`
-      select ${columns.task} from dbq_tasks where ${d.among("id", p.ids)}`,
+      select ${task} from dbq_tasks where ${d.among("id", p.ids)}`,
 
     attempts: (p) => sql`
-      select ${columns.attempt} from dbq_attempts where task_id = ${p.taskId} order by generation_id, id`,
+      select ${attempt} from dbq_attempts where task_id = ${p.taskId} order by generation_id, id`,
 
-    /** Candidates of one queue and one function, which nobody else can claim until this transaction ends. */
-    lock: (p) => sql`
-      select ${columns.candidate} from dbq_tasks
-      where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${dueNow(p)}
+    /** The asked id comes first. The columns of a task that does not exist are null. */
+    findEnded: (p) => sql`
+      select asked.value, ${task} from ${d.integers(p.ids)} as asked
+      left join dbq_tasks on id = ${d.only(sql.raw("asked.value"))}
+      where id is null or ${finished}`,
+
+    taskStates: (p) => sql`
+      select ${state} from dbq_tasks where ${d.among("id", p.ids)}`,
+
+    busy: (p) => sql`
+      select 1 where (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending' order by func limit 1) is not null
+        or (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'running' order by worker_id limit 1) is not null`,
+  } satisfies Record<string, Statement>;
+}
+
+function claimStatements(d: Dialect) {
+  const candidate = listed(d, "dbq_tasks", candidateColumns);
+  return {
+    /**
+     * Locks the worker's row, so that a rescue cannot delete it during the claim: it would not free the claimed tasks.
+     * Answers with the time of the claim.
+     */
+    lockWorker: (p) => sql`
+      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId} ${d.shared}`,
+
+    /** Locks the first tasks of one queue and function that no other transaction has locked. */
+    lockFirst: (p) => sql`
+      select ${candidate} from dbq_tasks
+      where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${isDue(d, p)}
       order by ${d.byPriority} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
+    /** Locks those of these tasks that are still pending and that no other transaction has locked. */
+    lockThese: (p) => sql`
+      select ${candidate} from dbq_tasks where ${d.among("id", p.ids)} ${still("pending")} and ${isDue(d, p)}
+      ${d.skipLocked}`,
+  } satisfies Record<string, Statement>;
+}
+
+function transitionStatements(d: Dialect) {
+  const change = changes(d);
+  return {
     claim: change((p) => {
       const startedAt = d.time(p.startedAt);
       return sql`status = 'running', worker_id = ${p.workerId}, started_at = ${startedAt}, updated_at = ${startedAt},
@@ -125,12 +158,13 @@ export function statements(d: Dialect) {
         updated_at = ${d.now(p)}, finished_at = ${d.now(p)}`,
     ),
 
+    /** Without a result, as `failed` or `cancelled`. */
     finish: change(
-      (p) => sql`status = ${p.status}, result = ${d.json(p.result)}, error = ${d.json(p.error)},
+      (p) => sql`status = ${p.status}, result = null, error = ${d.json(p.error)},
         updated_at = ${d.now(p)}, finished_at = ${d.now(p)}`,
     ),
 
-    /** Back to pending or scheduled; no delay means at once. */
+    /** Back to `pending` or `scheduled`. No delay: due now. */
     release: change(
       (p) => sql`status = ${p.status}, error = coalesce(${d.json(p.error)}, error),
         retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.plus(d.now(p), d.integer(p.delay))},
@@ -156,27 +190,19 @@ export function statements(d: Dialect) {
       insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
         error_stack) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
+  } satisfies Record<string, Statement>;
+}
 
-    /** With each id that was asked for; of a task that is gone, nothing else. */
-    ended: (p) => sql`
-      select asked.value, ${columns.task} from ${d.integers(p.ids)} as asked
-      left join dbq_tasks on id = ${d.only(sql.raw("asked.value"))}
-      where id is null or ${finished}`,
-
-    standings: (p) => sql`
-      select ${columns.standing} from dbq_tasks where ${d.among("id", p.ids)}`,
-
-    busy: (p) => sql`
-      select 1 where (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending' order by func limit 1) is not null
-        or (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'running' order by worker_id limit 1) is not null`,
-
+function dueAndOldStatements(d: Dialect) {
+  const version = listed(d, "dbq_tasks", taskVersionColumns);
+  return {
     due: (p) => sql`
-      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
+      select ${version} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
       order by wait_until ${d.atMost(p.limit)} ${d.skipLocked}`,
 
-    /** Inserted from elsewhere without a moment to wait for: due at once. */
+    /** Rows of other clients may be scheduled without a time: they are due. */
     dueAnyway: (p) => sql`
-      select ${columns.held} from dbq_tasks where status = 'scheduled' and wait_until is null
+      select ${version} from dbq_tasks where status = 'scheduled' and wait_until is null
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     nextDue: (p) => sql`
@@ -184,7 +210,7 @@ export function statements(d: Dialect) {
         else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from dbq_tasks where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end`,
 
     expired: (p) => sql`
-      select id from dbq_tasks where status = ${p.status} and finished_at < ${before(p, p.age)}
+      select id from dbq_tasks where status = ${p.status} and finished_at < ${before(d, p)}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     deleteTasks: (p) => sql`
@@ -192,7 +218,14 @@ export function statements(d: Dialect) {
 
     deleteAttempts: (p) => sql`
       delete from dbq_attempts where ${d.among("task_id", p.ids)}`,
+  } satisfies Record<string, Statement>;
+}
 
+function workerStatements(d: Dialect) {
+  const [worker, task] = [listed(d, "dbq_workers", workerColumns), listed(d, "dbq_tasks", taskColumns)];
+  const heldBy: Statement = (p) => sql`
+      select ${task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`;
+  return {
     register: (p) => sql`
       insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
         beat)
@@ -202,17 +235,13 @@ export function statements(d: Dialect) {
     beat: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
 
-    /** `session`: what it holds; null where it beats on a connection that others share. */
+    /** `session`: the lock that the worker's own session holds; null when the heartbeat uses a shared connection. */
     beatInSession: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = ${p.session}
       where id = ${p.workerId}`,
 
-    /** Whoever claims must not be declared dead at the same moment: what it claims then would not be freed. */
-    worker: (p) => sql`
-      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId} ${d.shared}`,
-
     workers: (p) => sql`
-      select ${columns.worker}, ${d.minus(d.now(p), sql`heartbeat_at`)}, ${d.sessionLives}
+      select ${worker}, ${d.minus(d.now(p), sql`heartbeat_at`)}, ${d.sessionLives}
       from dbq_workers order by started_at, id`,
 
     removeWorker: (p) => sql`
@@ -233,11 +262,23 @@ export function statements(d: Dialect) {
     lockHeldBy: (p) => sql`${heldBy(p)} ${d.skipLocked}`,
 
     orphans: (p) => sql`
-      select ${columns.task} from dbq_tasks
-      where status = 'running' and coalesce(started_at, updated_at) < ${before(p, p.age)}
+      select ${task} from dbq_tasks
+      where status = 'running' and coalesce(started_at, updated_at) < ${before(d, p)}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
       ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;
+}
+
+/** All statements whose text is the same at each call. */
+export function statements(d: Dialect) {
+  return {
+    ...enqueueStatements(d),
+    ...readStatements(d),
+    ...claimStatements(d),
+    ...transitionStatements(d),
+    ...dueAndOldStatements(d),
+    ...workerStatements(d),
+  };
 }
 
 export type Statements = ReturnType<typeof statements>;

@@ -1,4 +1,4 @@
-/** The operations on tasks, once, for each database: enqueue, look, operate; a worker's turns and upkeep are beside it. */
+/** The operations on tasks that queues need: insert, read, operate, purge. */
 import { DatabaseError, DuplicateTaskError } from "../../errors.ts";
 import type {
   DuplicatePolicy,
@@ -13,192 +13,188 @@ import type {
   TaskVersion,
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
-import { claimOperations } from "./claim.ts";
-import type { Dialect } from "./dialect.ts";
-import { maintenanceOperations } from "./maintenance.ts";
+import type { MaintenanceOperations } from "./maintenance.ts";
 import { changes, count, insertedId, insertedIds, type Program, rows, rowsOnce } from "./program.ts";
-import { queries } from "./queries.ts";
-import { type Row, toStoredAttempt, toTaskCount, toTaskRecord, toTaskState } from "./rows.ts";
-import { statements } from "./statements.ts";
-import { transferOperations } from "./transfer.ts";
-import { transitions } from "./transitions.ts";
+import { toStoredAttempt, toTaskCount, toTaskRecord, toTaskState } from "./rows.ts";
+import type { Statement, Statements } from "./statements.ts";
+import type { Texts } from "./texts.ts";
+import type { Transitions } from "./transitions.ts";
 
-export function operations(d: Dialect) {
-  const s = statements(d);
-  const q = queries(d);
-  const { finish, record } = transitions(s);
+/** How often an insert is tried whose key is taken and free by turns. */
+const mostInserts = 10;
 
-  // ---- enqueue -------------------------------------------------------------------------------
+/** Of the attempt that a cancel interrupts. */
+const cancelledAttempt = {
+  outcome: "cancelled",
+  errorName: null,
+  errorMessage: null,
+  errorStack: null,
+} as const;
 
-  function* holderOf(uniqueKey: string | null, look = s.holder): Program<number | undefined> {
-    if (uniqueKey === null) return undefined;
-    const [row] = yield* rows(look, { uniqueKey });
-    return row && Number(row[0]);
+export class TaskOperations {
+  readonly #s: Statements;
+  readonly #queries: Texts["queries"];
+  readonly #transitions: Transitions;
+  readonly #maintenance: MaintenanceOperations;
+
+  constructor(texts: Texts, transitions: Transitions, maintenance: MaintenanceOperations) {
+    this.#s = texts.statements;
+    this.#queries = texts.queries;
+    this.#transitions = transitions;
+    this.#maintenance = maintenance;
   }
 
-  /** The holder of the key may end between the look and the insert, or another one may begin: then, once more. */
-  function* insertOne(task: NewTask): Program<Inserted> {
-    for (let round = 0; round < 10; round += 1) {
-      const seen = yield* holderOf(task.uniqueKey);
-      // Refused, and nobody seen: who holds it came after this transaction began to see.
-      const holder = seen ?? (round === 0 ? undefined : yield* holderOf(task.uniqueKey, s.holderNow));
-      if (holder !== undefined) return { id: holder, duplicate: true };
-      const id = yield* insertedId(s.insert, task);
-      if (id !== undefined) return { id, duplicate: false };
-    }
-    throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);
-  }
+  // ---- insert --------------------------------------------------------------------------------
 
-  function* refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): Program<void> {
-    const seen = new Set<string>();
-    for (const [i, { uniqueKey }] of tasks.entries()) {
-      if (uniqueKey === null) continue;
-      const holder = refuse[i] ? yield* holderOf(uniqueKey) : undefined;
-      if (holder !== undefined || (refuse[i] && seen.has(uniqueKey)))
-        throw new DuplicateTaskError(uniqueKey, holder);
-      seen.add(uniqueKey);
-    }
-  }
-
-  function* insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
-    if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);
+  *insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
+    if (onDuplicate !== "report") yield* this.#refuseDuplicates(tasks, onDuplicate.refuse);
     const inserted: Inserted[] = [];
-    // A task with a key may not be inserted: it goes by itself, and the others beside it together.
+    // A task with a key may be a duplicate, so it is inserted by itself; the tasks between two of them in one batch.
     for (let i = 0; i < tasks.length; ) {
       const next = tasks.findIndex(({ uniqueKey }, n) => n >= i && uniqueKey !== null);
       const free = tasks.slice(i, next < 0 ? undefined : next);
-      for (const id of yield* insertedIds(s.insert, free)) inserted.push({ id, duplicate: false });
+      for (const id of yield* insertedIds(this.#s.insert, free)) inserted.push({ id, duplicate: false });
       i += free.length;
       const keyed = tasks[i];
-      if (keyed) inserted.push(yield* insertOne(keyed));
+      if (keyed) inserted.push(yield* this.#insertKeyed(keyed));
       i += 1;
     }
     return inserted;
   }
 
-  // ---- look and operate ----------------------------------------------------------------------
-
-  /** The same, the keys in their order: those who ask for the same keys in different orders would wait for each other. */
-  function* insertByKey(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
+  /** Inserts in the order of the keys: two callers with the same keys in different orders would wait for each other. */
+  *insertByKey(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
     const keyOf = (at: number) => tasks[at]?.uniqueKey ?? "";
     const order = [...tasks.keys()].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))));
     const refuse = onDuplicate === "report" ? [] : onDuplicate.refuse;
-    const policy =
-      onDuplicate === "report" ? onDuplicate : { refuse: order.map((at) => refuse[at] === true) };
-    const sorted = yield* insert(
+    const sorted = yield* this.insert(
       order.map((at) => tasks[at] as NewTask),
-      policy,
+      onDuplicate === "report" ? onDuplicate : { refuse: order.map((at) => refuse[at] === true) },
     );
-    const inserted = new Map(order.map((at, i) => [at, sorted[i] as Inserted]));
-    return tasks.map((_, at) => inserted.get(at) as Inserted);
+    const inserted: Inserted[] = [];
+    for (const [i, at] of order.entries()) inserted[at] = sorted[i] as Inserted;
+    return inserted;
   }
 
-  function* ended(ids: readonly number[]): Program<{ tasks: TaskRecord[]; gone: number[] }> {
-    const found = yield* rows(s.ended, { ids: JSON.stringify(ids) });
-    const [there, gone] = [found.filter((row) => row[1] !== null), found.filter((row) => row[1] === null)];
-    return { tasks: there.map((row) => toTaskRecord(row.slice(1))), gone: gone.map((row) => Number(row[0])) };
+  *#holderOf(uniqueKey: string | null, statement: Statement = this.#s.holder): Program<number | undefined> {
+    if (uniqueKey === null) return undefined;
+    const [row] = yield* rows(statement, { uniqueKey });
+    return row && Number(row[0]);
   }
 
-  function* standings(ids: readonly number[]): Program<TaskState[]> {
-    return (yield* rows(s.standings, { ids: JSON.stringify(ids) })).map(toTaskState);
+  /** The key's holder may end, or another one begin, between the look and the insert: then both are repeated. */
+  *#insertKeyed(task: NewTask): Program<Inserted> {
+    for (let tries = 0; tries < mostInserts; tries += 1) {
+      const visible = yield* this.#holderOf(task.uniqueKey);
+      // The insert was refused, but no holder is visible: it was committed after the snapshot of this transaction.
+      const holder =
+        visible ?? (tries === 0 ? undefined : yield* this.#holderOf(task.uniqueKey, this.#s.holderNow));
+      if (holder !== undefined) return { id: holder, duplicate: true };
+      const id = yield* insertedId(this.#s.insert, task);
+      if (id !== undefined) return { id, duplicate: false };
+    }
+    throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);
   }
 
-  function* get(ids: readonly number[]): Program<TaskRecord[]> {
-    return (yield* rows(s.get, { ids: JSON.stringify(ids) })).map(toTaskRecord);
+  *#refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): Program<void> {
+    const earlier = new Set<string>();
+    for (const [i, { uniqueKey }] of tasks.entries()) {
+      if (uniqueKey === null) continue;
+      const holder = refuse[i] ? yield* this.#holderOf(uniqueKey) : undefined;
+      if (holder !== undefined || (refuse[i] && earlier.has(uniqueKey)))
+        throw new DuplicateTaskError(uniqueKey, holder);
+      earlier.add(uniqueKey);
+    }
   }
 
-  /** Acts on a row as it now is; reads again when somebody moved it in between. */
-  function* operate(
+  // ---- read ----------------------------------------------------------------------------------
+
+  *get(ids: readonly number[]): Program<TaskRecord[]> {
+    return (yield* rows(this.#s.get, { ids: JSON.stringify(ids) })).map(toTaskRecord);
+  }
+
+  *list(filter: TaskFilter, limit: number, after: number | undefined): Program<TaskRecord[]> {
+    return (yield* rowsOnce(this.#queries.list(filter, limit, after))).map(toTaskRecord);
+  }
+
+  *count(filter: TaskFilter): Program<TaskCount[]> {
+    return (yield* rowsOnce(this.#queries.count(filter))).map(toTaskCount);
+  }
+
+  *idle(queueNames: readonly string[]): Program<boolean> {
+    for (const queueName of queueNames)
+      if ((yield* rows(this.#s.busy, { queueName })).length > 0) return false;
+    return true;
+  }
+
+  *attempts(taskId: number): Program<StoredAttempt[]> {
+    return (yield* rows(this.#s.attempts, { taskId })).map(toStoredAttempt);
+  }
+
+  *findEnded(ids: readonly number[]): Program<{ tasks: TaskRecord[]; gone: number[] }> {
+    const [tasks, gone]: [TaskRecord[], number[]] = [[], []];
+    for (const [asked, ...columns] of yield* rows(this.#s.findEnded, { ids: JSON.stringify(ids) })) {
+      if (columns[0] === null) gone.push(Number(asked));
+      else tasks.push(toTaskRecord(columns));
+    }
+    return { tasks, gone };
+  }
+
+  *taskStates(ids: readonly number[]): Program<TaskState[]> {
+    return (yield* rows(this.#s.taskStates, { ids: JSON.stringify(ids) })).map(toTaskState);
+  }
+
+  // ---- operate -------------------------------------------------------------------------------
+
+  /** Acts on the row as it is now; reads it again when another writer moved it in between. */
+  *#operate(
     id: number,
     act: (task: TaskRecord) => Program<"changed" | "as it is" | "moved">,
   ): Program<Operated> {
     for (;;) {
-      const [record] = yield* get([id]);
+      const [record] = yield* this.get([id]);
       if (!record) return undefined;
       const done = yield* act(record);
       if (done === "as it is") return { record, changed: false };
-      const [now] = yield* get([id]);
+      const [now] = yield* this.get([id]);
       if (done === "changed") return now && { record: now, changed: true };
     }
   }
 
-  const cancel = (id: number, error: string): Program<Operated> =>
-    operate(id, function* (task) {
+  cancel(id: number, error: string): Program<Operated> {
+    const transitions = this.#transitions;
+    return this.#operate(id, function* (task) {
       if (isFinished(task.status)) return "as it is";
-      if (!(yield* finish(task, "cancelled", null, error))) return "moved";
-      const attempt = {
-        outcome: "cancelled",
-        errorName: null,
-        errorMessage: null,
-        errorStack: null,
-      } as const;
-      if (task.status === "running") yield* record([{ ...task, attempt }]);
-      return "changed";
+      const attempt = task.status === "running" ? cancelledAttempt : undefined;
+      const [ended] = yield* transitions.endTasks([{ ...task, kind: "cancelled", error, attempt }]);
+      return ended ? "changed" : "moved";
     });
-
-  /** `seen`: the generation that it must still have. */
-  const retry = (id: number, seen?: number): Program<Operated> =>
-    operate(id, function* (task) {
-      if (task.status === "running" || task.status === "pending") return "as it is";
-      if (seen !== undefined && seen !== task.generationId) return "as it is";
-      const holder = isFinished(task.status) ? yield* holderOf(task.uniqueKey) : undefined;
-      if (holder !== undefined) throw new DuplicateTaskError(task.uniqueKey as string, holder);
-      const { generationId } = task;
-      return (yield* count(s.reset, { id, generationId })) > 0 ? "changed" : "moved";
-    });
-
-  function* remove(found: readonly Row[]): Program<number> {
-    if (found.length === 0) return 0;
-    const ids = JSON.stringify(found.map((row) => Number(row[0])));
-    yield* count(s.deleteAttempts, { ids });
-    return yield* count(s.deleteTasks, { ids });
   }
 
-  function* purge(
+  /** `expected`: the generation that the task must still have. */
+  retry(id: number, expected?: number): Program<Operated> {
+    const [s, holderOf] = [this.#s, (key: string | null) => this.#holderOf(key)];
+    return this.#operate(id, function* ({ status, generationId, uniqueKey }) {
+      if (status === "running" || status === "pending") return "as it is";
+      if (expected !== undefined && expected !== generationId) return "as it is";
+      const holder = isFinished(status) ? yield* holderOf(uniqueKey) : undefined;
+      if (holder !== undefined) throw new DuplicateTaskError(uniqueKey as string, holder);
+      return (yield* count(s.reset, { id, generationId })) > 0 ? "changed" : "moved";
+    });
+  }
+
+  *purge(
     filter: PurgeFilter,
     limit: number,
     after: number,
   ): Program<{ purged: number; last: number | undefined }> {
-    const seen = yield* rowsOnce(q.purgeable(filter, limit, after));
-    const last = seen.length < limit ? undefined : Number(seen.at(-1)?.[0]);
-    return { purged: yield* remove(seen.filter(([, named]) => Number(named) === 1)), last };
+    const examined = yield* rowsOnce(this.#queries.purgeable(filter, limit, after));
+    const last = examined.length < limit ? undefined : Number(examined.at(-1)?.[0]);
+    const matching = examined.filter(([, matches]) => Number(matches) === 1);
+    return { purged: yield* this.#maintenance.remove(matching), last };
   }
 
-  return {
-    ...claimOperations(d, s),
-    ...maintenanceOperations(s, remove),
-    /** Makes the next claim look from the start of the index, where claims remember how far they came. */
-    rewind(): void {},
-    statements: s,
-    moving: transferOperations(d),
-    insert,
-    insertByKey,
-    ended,
-    standings,
-    get,
-    cancel,
-    retry,
-    purge,
-    *list(filter: TaskFilter, limit: number, after: number | undefined): Program<TaskRecord[]> {
-      return (yield* rowsOnce(q.list(filter, limit, after))).map(toTaskRecord);
-    },
-    *count(filter: TaskFilter): Program<TaskCount[]> {
-      return (yield* rowsOnce(q.count(filter))).map(toTaskCount);
-    },
-    *idle(queueNames: readonly string[]): Program<boolean> {
-      for (const queueName of queueNames) if ((yield* rows(s.busy, { queueName })).length > 0) return false;
-      return true;
-    },
-    *attempts(taskId: number): Program<StoredAttempt[]> {
-      return (yield* rows(s.attempts, { taskId })).map(toStoredAttempt);
-    },
-    *progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Program<void> {
-      yield* changes(
-        s.noteProgress,
-        notes.map((note) => ({ ...note })),
-      );
-    },
-  };
+  *progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Program<void> {
+    yield* changes(this.#s.noteProgress, notes);
+  }
 }
-
-export type Operations = ReturnType<typeof operations>;

@@ -1,4 +1,4 @@
-/** The operations of a move from one database to another, once for each of them: see `moving.ts` of the ring above. */
+/** The operations of `dbq move`, each written once for all databases. `TransferStore` in `store.ts` says what they promise. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type { Diagnosis } from "../../store.ts";
@@ -15,8 +15,9 @@ import type { Dialect } from "./dialect.ts";
 import { count, insertedIds, type Program, rows } from "./program.ts";
 import type { Params, Statement } from "./statements.ts";
 import { holdsKey } from "./statuses.ts";
+import type { Texts } from "./texts.ts";
 
-/** What is compared with how a row was, and of all other texts the length: all columns take twice as long. */
+/** The columns that a row's version has; of all other texts it has the length. Comparing all columns takes twice as long. */
 const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
   // biome-ignore format: a list to read, not a column of names
   dbq_tasks: ["generation_id", "status", "updated_at", "func", "queue_name", "priority", "max_retries", "retry_count",
@@ -24,7 +25,7 @@ const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
   dbq_attempts: ["task_id", "generation_id"],
 };
 
-/** A parameter as what its column holds. */
+/** A parameter as the type of its column. */
 function parameterFor(d: Dialect, kind: ColumnKind, parameter: unknown): SQL {
   switch (kind) {
     case "integer":
@@ -40,8 +41,8 @@ function parameterFor(d: Dialect, kind: ColumnKind, parameter: unknown): SQL {
 
 const largest = String(Number.MAX_SAFE_INTEGER);
 
-/** A value as it is carried; undefined: it cannot be. */
-function carried(kind: ColumnKind | undefined, value: unknown): MovedRow[number] {
+/** A value as a plain value; undefined when it cannot be copied exactly. */
+function plain(kind: ColumnKind | undefined, value: unknown): MovedRow[number] {
   if (value === null) return null;
   if (kind === "json" || kind === "text") return typeof value === "string" ? value : undefined;
   const number = Number(value);
@@ -50,29 +51,31 @@ function carried(kind: ColumnKind | undefined, value: unknown): MovedRow[number]
   return Number.isSafeInteger(whole) ? whole : undefined;
 }
 
-function statementsOf(d: Dialect, table: MovedTable) {
-  const [name, columns] = [sql.raw(table), columnsOf(table)];
-  const kinds = columns.map((column) => kindOf(table, column));
+/** The length of the texts of a row that are not part of its version. */
+function lengthOf(d: Dialect, table: MovedTable): SQL {
   const compared: readonly string[] = versions[table];
-  const lengths = columns
-    .filter((column) => /^(json|text)$/.test(kindOf(table, column)) && !compared.includes(column))
-    .map((column) => {
-      const value = sql.raw(column);
-      return sql`coalesce(octet_length(${kindOf(table, column) === "json" ? d.text(value) : value}), 0)`;
+  const lengths = columnsOf(table)
+    .filter((column) => !compared.includes(column))
+    .flatMap((column) => {
+      const kind = kindOf(table, column);
+      const value = kind === "json" ? d.text(sql.raw(column)) : sql.raw(column);
+      return kind === "json" || kind === "text" ? [sql`coalesce(octet_length(${value}), 0)`] : [];
     });
+  return sql.join(lengths, sql` + `);
+}
+
+function tableStatements(d: Dialect, table: MovedTable) {
+  const [name, columns] = [sql.raw(table), columnsOf(table)];
   const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${holdsKey} then 1 else 0 end` : "0");
+  const into = sql.raw(`insert into ${table} (${columns.join(", ")})`);
   const values = (p: Params) =>
     sql.join(
       columns.map((column) => parameterFor(d, kindOf(table, column), p[column])),
       sql`, `,
     );
-  const into = sql.raw(`insert into ${table} (${columns.join(", ")})`);
   return {
-    names: columns,
-    kinds,
-    versionKinds: compared.map((column) => kindOf(table, column)),
-    stamps: (p) => sql`
-      select id, ${sql.join(lengths, sql` + `)}, ${isKeyed}, ${listed(d, table, compared)} from ${name}
+    rowVersions: (p) => sql`
+      select id, ${lengthOf(d, table)}, ${isKeyed}, ${listed(d, table, versions[table])} from ${name}
       where id > ${p.after} order by id ${d.atMost(p.limit)}`,
     // As text: a driver may round such a number.
     unsafe: () => sql`
@@ -88,7 +91,7 @@ function statementsOf(d: Dialect, table: MovedTable) {
     given: () => sql.raw(d.transfer.lastId(table)),
     size: () => sql`select count(*) from ${name}`,
     highest: () => sql`select max(id) from ${name}`,
-  } satisfies Record<string, Statement | readonly string[]>;
+  } satisfies Record<string, Statement>;
 }
 
 const fixed = (text: string): Statement => {
@@ -96,176 +99,207 @@ const fixed = (text: string): Statement => {
   return () => query;
 };
 
-export function transferOperations(d: Dialect) {
-  const [tasks, attempts] = movedTables;
-  const of = { [tasks]: statementsOf(d, tasks), [attempts]: statementsOf(d, attempts) };
-  const isMarked = fixed(d.transfer.isMarked);
-  const makeMark = fixed(d.transfer.makeMark);
-  const look = fixed("select move_id, run, state, other, refusal from dbq_move");
-  const triggers = d.transfer.triggers === undefined ? undefined : fixed(d.transfer.triggers);
-  const removeAllKeyed = fixed(`delete from dbq_tasks where ${holdsKey}`);
-  const first: Statement = (p) => sql`
-    insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
-    values (1, ${p.moveId}, ${p.run}, ${p.phase}, ${p.other}, ${p.refusal}, 0)`;
-  const seen = (p: Params) => sql`run = ${p.seenRun} and state = ${p.seenState}`;
-  const replace: Statement = (p) => sql`
-    update dbq_move set move_id = ${p.moveId}, run = ${p.run}, state = ${p.phase}, other = ${p.other},
-      refusal = ${p.refusal}, door = 0 where ${seen(p)}`;
-  const forget: Statement = (p) => sql`delete from dbq_move where ${seen(p)}`;
-  const step: Statement = (p) => sql`
-    update dbq_move set state = ${p.to} where run = ${p.run} and state = ${p.from}`;
-  /** Inside of a transaction: nobody else sees it open. */
-  const door = (open: 0 | 1): Statement => {
-    return (p) => sql`
+/** Only a write inside of the same transaction sees the bypass open. */
+const setBypass = (open: 0 | 1): Statement => {
+  return (p) => sql`
       update dbq_move set door = ${sql.raw(String(open))} where run = ${p.run} and state = 'filling'`;
-  };
-  const [open, close] = [door(1), door(0)];
-  const own: Statement = (p) => sql`select 1 from dbq_move where run = ${p.run} ${d.locked}`;
+};
 
-  function* each(statements: readonly Statement[]): Program<void> {
-    for (const statement of statements) yield* count(statement, {});
+/** The row of `dbq_move` as it was when it was read. */
+const expected = (p: Params) => sql`run = ${p.expectedRun} and state = ${p.expectedPhase}`;
+
+/** About the state of the move. */
+function stateStatements(d: Dialect) {
+  return {
+    hasTable: fixed(d.transfer.hasTable),
+    makeTable: fixed(d.transfer.makeTable),
+    read: fixed("select move_id, run, state, other, refusal from dbq_move"),
+    triggers: d.transfer.triggers === undefined ? undefined : fixed(d.transfer.triggers),
+    insert: (p: Params) => sql`
+    insert into dbq_move (only_one, move_id, run, state, other, refusal, door)
+    values (1, ${p.moveId}, ${p.run}, ${p.phase}, ${p.other}, ${p.refusal}, 0)`,
+    replace: (p: Params) => sql`
+    update dbq_move set move_id = ${p.moveId}, run = ${p.run}, state = ${p.phase}, other = ${p.other},
+      refusal = ${p.refusal}, door = 0 where ${expected(p)}`,
+    remove: (p: Params) => sql`delete from dbq_move where ${expected(p)}`,
+    advance: (p: Params) => sql`
+    update dbq_move set state = ${p.to} where run = ${p.run} and state = ${p.from}`,
+    openBypass: setBypass(1),
+    closeBypass: setBypass(0),
+    lockOwn: (p: Params) => sql`select 1 from dbq_move where run = ${p.run} ${d.locked}`,
+    removeKeyed: fixed(`delete from dbq_tasks where ${holdsKey}`),
+  } satisfies Record<string, Statement | undefined>;
+}
+
+export class TransferOperations {
+  readonly #d: Dialect;
+  readonly #of: Record<MovedTable, ReturnType<typeof tableStatements>>;
+  readonly #s: ReturnType<typeof stateStatements>;
+
+  constructor({ dialect }: Texts) {
+    this.#d = dialect;
+    const [tasks, attempts] = movedTables;
+    this.#of = { [tasks]: tableStatements(dialect, tasks), [attempts]: tableStatements(dialect, attempts) };
+    this.#s = stateStatements(dialect);
   }
 
-  function* mark(): Program<TransferState | undefined> {
-    if ((yield* rows(isMarked)).length === 0) return undefined;
-    const [row] = yield* rows(look);
+  // ---- the state of the move -----------------------------------------------------------------
+
+  *state(): Program<TransferState | undefined> {
+    if ((yield* rows(this.#s.hasTable)).length === 0) return undefined;
+    const [row] = yield* rows(this.#s.read);
     if (!row) return undefined;
-    const [moveId, run, state, other, refusal] = row as string[];
-    return { moveId, run, phase: state as TransferPhase, other, refusal } as TransferState;
+    const [moveId, run, phase, other, refusal] = row as string[];
+    return { moveId, run, phase: phase as TransferPhase, other, refusal } as TransferState;
   }
 
-  /** Done twice, it was done. */
-  function* isNow(run: string, state: TransferPhase): Program<boolean> {
-    const now = yield* mark();
-    return now?.run === run && now.phase === state;
+  /** True too when it was done before: the call may be a repetition. */
+  *#isNow(run: string, phase: TransferPhase): Program<boolean> {
+    const now = yield* this.state();
+    return now?.run === run && now.phase === phase;
   }
 
-  function* setMark(next: TransferState | undefined, before: TransferState | undefined): Program<boolean> {
-    if ((yield* rows(isMarked)).length === 0) yield* count(makeMark, {});
-    const isSeen = { seenRun: before?.run ?? null, seenState: before?.phase ?? null };
-    if (!next) return (yield* count(forget, isSeen)) > 0 || (yield* mark()) === undefined;
-    const there = yield* mark();
+  *setState(next: TransferState | undefined, before: TransferState | undefined): Program<boolean> {
+    if ((yield* rows(this.#s.hasTable)).length === 0) yield* count(this.#s.makeTable, {});
+    const was = { expectedRun: before?.run ?? null, expectedPhase: before?.phase ?? null };
+    if (!next) return (yield* count(this.#s.remove, was)) > 0 || (yield* this.state()) === undefined;
+    const now = yield* this.state();
     const set = before
-      ? yield* count(replace, { ...next, ...isSeen })
-      : there === undefined && (yield* count(first, { ...next }));
-    return Number(set) > 0 || (yield* isNow(next.run, next.phase));
+      ? yield* count(this.#s.replace, { ...next, ...was })
+      : now === undefined && (yield* count(this.#s.insert, { ...next }));
+    return Number(set) > 0 || (yield* this.#isNow(next.run, next.phase));
+  }
+
+  *advance(run: string, from: TransferPhase, to: TransferPhase): Program<boolean> {
+    return (yield* count(this.#s.advance, { run, from, to })) > 0 || (yield* this.#isNow(run, to));
+  }
+
+  // ---- freeze --------------------------------------------------------------------------------
+
+  freeze(run: string): Program<boolean> {
+    return this.#fenced(run, this.#d.transfer.freeze);
+  }
+
+  unfreeze(run: string): Program<boolean> {
+    return this.#fenced(run, (_, triggers) => this.#d.transfer.unfreeze(triggers));
   }
 
   /**
-   * In a transaction with the look whether the mark is this run's, and nobody takes it meanwhile: who stood still, and goes
-   * on when another run has come, does nothing. Where DDL ends a transaction, `mysql-moving.ts` says why that is enough.
+   * Runs statements while the state's row is locked and belongs to this run. A run that stood still while another one took
+   * over changes nothing. Where DDL commits a transaction, `mysql/transfer.ts` says why that is enough.
    */
-  function* fenced(
+  *#fenced(
     run: string,
-    statements: (mark: TransferState, triggers: readonly string[]) => readonly string[],
+    statements: (state: TransferState, triggers: readonly string[]) => readonly string[],
   ): Program<boolean> {
-    const there = triggers ? (yield* rows(triggers)).map(([name]) => String(name)) : [];
-    if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;
-    const now = yield* mark();
+    const triggers = this.#s.triggers ? (yield* rows(this.#s.triggers)).map(([name]) => String(name)) : [];
+    if ((yield* rows(this.#s.hasTable)).length === 0) return false;
+    if ((yield* rows(this.#s.lockOwn, { run })).length === 0) return false;
+    const now = yield* this.state();
     if (now === undefined) return false;
-    yield* each(statements(now, there).map(fixed));
+    yield* this.#each(statements(now, triggers));
     return true;
   }
 
-  function* advance(run: string, from: TransferPhase, to: TransferPhase): Program<boolean> {
-    return (yield* count(step, { run, from, to })) > 0 || (yield* isNow(run, to));
+  *#each(texts: readonly string[]): Program<void> {
+    for (const text of texts) yield* count(fixed(text), {});
   }
 
-  function* inside(run: string, act: () => Program<unknown>): Program<boolean> {
-    if ((yield* count(open, { run })) === 0) return false;
+  /** Writes although the database is frozen, when this run fills it. */
+  *#bypass(run: string, act: () => Program<unknown>): Program<boolean> {
+    if ((yield* count(this.#s.openBypass, { run })) === 0) return false;
     yield* act();
-    yield* count(close, { run });
+    yield* count(this.#s.closeBypass, { run });
     return true;
   }
 
-  const write = (
+  // ---- rows ----------------------------------------------------------------------------------
+
+  write(
     run: string,
     table: MovedTable,
-    given: readonly MovedRow[],
+    moved: readonly MovedRow[],
     removed: readonly number[],
-  ): Program<boolean> =>
-    inside(run, function* () {
-      for (const id of removed) yield* count(of[table].remove, { id });
-      const { names } = of[table];
-      const params = given.map((row) => Object.fromEntries(names.map((name, i) => [name, row[i]])));
-      yield* insertedIds(of[table].insert, params);
+  ): Program<boolean> {
+    const { insert, remove } = this.#of[table];
+    return this.#bypass(run, function* () {
+      for (const id of removed) yield* count(remove, { id });
+      const columns = columnsOf(table);
+      const params = moved.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])));
+      yield* insertedIds(insert, params);
     });
+  }
+
+  removeKeyed(run: string): Program<boolean> {
+    return this.#bypass(run, () => count(this.#s.removeKeyed, {}));
+  }
+
+  *rowVersions(table: MovedTable, after: number, limit: number): Program<RowVersion[]> {
+    const kinds = versions[table].map((column) => kindOf(table, column));
+    const found = yield* rows(this.#of[table].rowVersions, { after, limit });
+    if (!found.every(([id]) => Number.isSafeInteger(Number(id)))) yield* this.#refuseIds(table);
+    return found.map(([id, bytes, isKeyed, ...version]) => ({
+      id: Number(id),
+      bytes: Number(bytes),
+      keyed: Number(isKeyed) === 1,
+      version: [Number(bytes), ...version.map((value, i) => plain(kinds[i], value))].join("\0"),
+    }));
+  }
 
   /** @throws DatabaseError */
-  function* refuseIds(table: MovedTable): Program<void> {
-    const [row] = yield* rows(of[table].unsafe);
+  *#refuseIds(table: MovedTable): Program<void> {
+    const [row] = yield* rows(this.#of[table].unsafe);
     const id = String(row?.[0]).trim();
     throw new DatabaseError(
       `${table} ${id}: an id beyond 2^53 cannot be carried over: change or delete it, and move again`,
     );
   }
 
-  function* stamps(table: MovedTable, after: number, limit: number): Program<RowVersion[]> {
-    const { stamps: query, versionKinds } = of[table];
-    const found = yield* rows(query, { after, limit });
-    if (!found.every(([id]) => Number.isSafeInteger(Number(id)))) yield* refuseIds(table);
-    return found.map(([id, bytes, isKeyed, ...version]) => ({
-      id: Number(id),
-      bytes: Number(bytes),
-      keyed: Number(isKeyed) === 1,
-      version: [Number(bytes), ...version.map((value, i) => carried(versionKinds[i], value))].join("\0"),
-    }));
+  *read(table: MovedTable, ids: readonly number[]): Program<MovedRow[]> {
+    const kinds = columnsOf(table).map((column) => kindOf(table, column));
+    const found = yield* rows(this.#of[table].read, { ids: JSON.stringify(ids) });
+    return found.map((row) => row.map((value, i) => plain(kinds[i], value)) as unknown as MovedRow);
   }
 
-  function* read(table: MovedTable, ids: readonly number[]): Program<MovedRow[]> {
-    const { read: query, kinds } = of[table];
-    const found = yield* rows(query, { ids: JSON.stringify(ids) });
-    return found.map((row) => row.map((value, i) => carried(kinds[i], value)) as unknown as MovedRow);
+  *size(table: MovedTable): Program<number> {
+    return Number((yield* rows(this.#of[table].size))[0]?.[0]);
   }
 
-  function* lastGiven(table: MovedTable): Program<number> {
-    const [row] = yield* rows(of[table].given);
-    const last = row === undefined ? 0 : d.transfer.toLastId(row);
-    // A larger one was given by hand: nobody could tell apart those that followed it.
+  // ---- ids -----------------------------------------------------------------------------------
+
+  *#lastGiven(table: MovedTable): Program<number> {
+    const [row] = yield* rows(this.#of[table].given);
+    const last = row === undefined ? 0 : this.#d.transfer.toLastId(row);
+    // A larger id was inserted by hand: the ids that followed it could not be told apart.
     return Number.isSafeInteger(last) ? last : 0;
   }
 
-  function* lastId(table: MovedTable): Program<number> {
-    const [row] = yield* rows(of[table].highest);
-    return Math.max(yield* lastGiven(table), Number(row?.[0] ?? 0));
+  *lastId(table: MovedTable): Program<number> {
+    const [row] = yield* rows(this.#of[table].highest);
+    return Math.max(yield* this.#lastGiven(table), Number(row?.[0] ?? 0));
   }
 
-  return {
-    mark,
-    setMark,
-    advance,
-    stamps,
-    read,
-    write,
-    seal: (run: string) => fenced(run, d.transfer.freeze),
-    unseal: (run: string) => fenced(run, (_, there) => d.transfer.unfreeze(there)),
-    removeKeyed: (run: string) => inside(run, () => count(removeAllKeyed, {})),
-    *size(table: MovedTable): Program<number> {
-      return Number((yield* rows(of[table].size))[0]?.[0]);
-    },
-    lastId,
-    *setLastId(table: MovedTable, id: number): Program<void> {
-      if (id > (yield* lastGiven(table))) yield* each(d.transfer.setLastId(table, id).map(fixed));
-    },
-  };
+  *setLastId(table: MovedTable, id: number): Program<void> {
+    if (id > (yield* this.#lastGiven(table))) yield* this.#each(this.#d.transfer.setLastId(table, id));
+  }
 }
 
-/** For `doctor`, which a user may run who has no right to the mark. */
+/** For `dbq doctor`, whose user may have no right to read `dbq_move`. */
 export async function transferFactsOf(
-  mark: () => Promise<TransferState | undefined>,
+  state: () => Promise<TransferState | undefined>,
   isDenied: (error: unknown) => boolean,
 ): Promise<Diagnosis[]> {
   try {
-    return transferFacts(await mark());
+    return transferFacts(await state());
   } catch (error) {
     if (!isDenied((error as Error).cause ?? error)) throw error;
     return [{ name: "move", value: "not visible to this user" }];
   }
 }
 
-/** For `doctor`. */
-export function transferFacts(mark: TransferState | undefined): Diagnosis[] {
-  if (mark === undefined || mark.phase === "filled") return [];
-  const fact = { name: "move", value: `${mark.phase}: ${mark.other}` };
-  return [mark.phase === "copying" ? fact : { ...fact, warning: mark.refusal }];
+/** For `dbq doctor`. */
+export function transferFacts(state: TransferState | undefined): Diagnosis[] {
+  if (state === undefined || state.phase === "filled") return [];
+  const fact = { name: "move", value: `${state.phase}: ${state.other}` };
+  return [state.phase === "copying" ? fact : { ...fact, warning: state.refusal }];
 }

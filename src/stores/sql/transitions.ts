@@ -1,62 +1,106 @@
-/** The state changes that several operations share. Each names the generation it read; false: somebody else was first. */
+/**
+ * How a running task leaves its worker: it ends, or it is released. Each task that ends goes through `endTasks`, whether
+ * a worker settles it, an operator cancels it, a handler completes it in its own transaction, or a rescue charges its last
+ * retry. Each change names the generation that was read; false: the task has moved on, and nothing was changed.
+ */
 import type { AttemptRecord, TaskVersion } from "../../store.ts";
-import type { FinishedStatus } from "../../task.ts";
-import { changes, count, insertedIds, type Program } from "./program.ts";
+import { changes, insertedIds, type Program, rewindCursors } from "./program.ts";
 import type { Statements } from "./statements.ts";
 
-export interface Release {
-  /** Retries charged. */
-  charge: 0 | 1;
-  /** The reason; null leaves the one that the task has. */
-  error: string | null;
-}
-
-/** An attempt that did not end well, of the generation that its task had. */
-export interface Recorded extends TaskVersion {
+/** For the row in `dbq_attempts`; without an `attempt`, none is written. */
+type Attempted = TaskVersion & {
   workerId: string | null;
   startedAt: number | null;
-  attempt: AttemptRecord;
+  attempt?: AttemptRecord | undefined;
+};
+
+/** How a task ends. */
+export type Ending = Attempted &
+  ({ kind: "completed"; result: string | null } | { kind: "failed" | "cancelled"; error: string });
+
+/** How a task goes back to the queue. */
+export type Release = Attempted & {
+  status: "pending" | "scheduled";
+  /** Retries to charge. */
+  charge: 0 | 1;
+  /** Milliseconds until it is due; null: now. */
+  delay: number | null;
+  /** The reason; null keeps the error that the task has. */
+  error: string | null;
+};
+
+/** Runs in the transaction in which tasks end, with those that did. */
+export type OnEnd = (ended: readonly Ending[]) => Program<void>;
+
+export class Transitions {
+  readonly #s: Statements;
+  /** What else has to happen when tasks end, such as waking the tasks that wait for them. Undefined costs nothing. */
+  onEnd: OnEnd | undefined;
+
+  constructor(s: Statements) {
+    this.#s = s;
+  }
+
+  /** Ends tasks. One statement on a server when all have completed, which is the hot path; three at most. */
+  *endTasks(endings: readonly Ending[]): Program<boolean[]> {
+    const ended = endings.every(isCompleted)
+      ? yield* changes(this.#s.complete, endings)
+      : yield* this.#endMixed(endings);
+    if (this.onEnd) yield* this.onEnd(endings.filter((_, i) => ended[i]));
+    return ended;
+  }
+
+  *#endMixed(endings: readonly Ending[]): Program<boolean[]> {
+    const ended = yield* inTwo(endings, isCompleted, (some) =>
+      some.every(isCompleted)
+        ? changes(this.#s.complete, some)
+        : changes(this.#s.finish, some.map(finishParams)),
+    );
+    yield* this.#record(endings.filter((_, i) => ended[i]));
+    return ended;
+  }
+
+  /** Makes tasks pending or scheduled again. Two statements at most on a server, however many they are. */
+  *releaseTasks(releases: readonly Release[]): Program<boolean[]> {
+    const released = yield* changes(this.#s.release, releases.map(releaseParams));
+    yield* this.#record(releases.filter((_, i) => released[i]));
+    if (releases.some(({ status }, i) => status === "pending" && released[i])) yield* rewindCursors();
+    return released;
+  }
+
+  /** Records the attempts that did not complete. */
+  *#record(attempted: readonly Attempted[]): Program<void> {
+    const rows: Record<string, unknown>[] = [];
+    for (const { id, generationId, workerId, startedAt, attempt } of attempted)
+      if (attempt) rows.push({ id, generationId, workerId, startedAt, ...attempt });
+    yield* insertedIds(this.#s.recordAttempt, rows);
+  }
 }
 
-export function transitions(s: Statements) {
-  return {
-    *finish(
-      held: TaskVersion,
-      status: FinishedStatus,
-      result: string | null,
-      error: string | null,
-    ): Program<boolean> {
-      const { id, generationId } = held;
-      return (yield* count(s.finish, { id, generationId, status, result, error })) > 0;
-    },
+const isCompleted = ({ kind }: Ending): boolean => kind === "completed";
 
-    /** Finishes tasks that ran as `failed`: one statement on a server, however many they are. */
-    *failAll(held: readonly (TaskVersion & { error: string })[]): Program<boolean[]> {
-      return yield* changes(
-        s.finish,
-        held.map(({ id, generationId, error }) => ({
-          ...{ id, generationId, status: "failed" satisfies FinishedStatus, result: null, error },
-        })),
-      );
-    },
+const finishParams = (ending: Ending) => {
+  const { id, generationId, kind } = ending;
+  return { id, generationId, status: kind, error: ending.kind === "completed" ? null : ending.error };
+};
 
-    /** Makes tasks that ran pending at once: one statement on a server, however many they are. */
-    *releaseAll(held: readonly (TaskVersion & Release)[]): Program<boolean[]> {
-      return yield* changes(
-        s.release,
-        held.map(({ id, generationId, charge, error }) => ({
-          ...{ id, generationId, status: "pending", charge, delay: null, error },
-        })),
-      );
-    },
+const releaseParams = ({ id, generationId, status, charge, delay, error }: Release) => ({
+  ...{ id, generationId, status, charge, delay, error },
+});
 
-    /** Keeps attempts that did not end well. */
-    *record(ended: readonly Recorded[]): Program<void> {
-      const rows = ended.map(({ id, generationId, workerId, startedAt, attempt }) => ({
-        ...{ id, generationId, workerId, startedAt },
-        ...attempt,
-      }));
-      yield* insertedIds(s.recordAttempt, rows);
-    },
-  };
+/** Acts on those for which `is` holds and on the others, whichever comes first; the answers are in the order of all. */
+export function* inTwo<T, A>(
+  all: readonly T[],
+  is: (one: T) => boolean,
+  act: (some: readonly T[]) => Program<A[]>,
+): Program<A[]> {
+  const answers: A[] = [];
+  const places = [...all.keys()];
+  const first = all.length > 0 && is(all[0] as T);
+  for (const side of [first, !first]) {
+    const own = places.filter((i) => is(all[i] as T) === side);
+    const some = own.length > 0 ? yield* act(own.map((i) => all[i] as T)) : [];
+    for (const [n, i] of own.entries()) answers[i] = some[n] as A;
+  }
+  return answers;
 }

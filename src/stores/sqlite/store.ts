@@ -9,9 +9,10 @@ import { report } from "../../events.ts";
 import type { MaybePromise, Store, StoreTransaction } from "../../store.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { Heartbeat } from "../sql/heartbeat.ts";
+import { type Operations, operationsOf } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
 import { methodsOver } from "../sql/store-methods.ts";
-import { operations } from "../sql/tasks.ts";
+import { textsOf } from "../sql/texts.ts";
 import { transferFacts } from "../sql/transfer.ts";
 import {
   compiler,
@@ -80,7 +81,8 @@ const dialect: Dialect = {
   transfer: sqliteMoving,
 };
 
-const ops = operations(dialect);
+/** Made once in a process, whichever queue is opened first. */
+const texts = textsOf(dialect);
 
 export interface SqliteOptions extends SqliteSettings {
   migrate: boolean;
@@ -131,7 +133,7 @@ async function prepareStore(
   try {
     if (options.migrate) await migrate(client);
     const connection = new SqliteConnection(client);
-    await retryWhileBusy(() => checkTables(connection, ops.statements));
+    await retryWhileBusy(() => checkTables(connection, texts.statements));
     // A file that can be read and not written would show only at the first enqueue.
     if (options.migrate)
       await retryWhileBusy(() => client.exec("update dbq_workers set beat = beat where false"));
@@ -167,10 +169,12 @@ function sqliteStore(
   const run = <T>(op: () => Program<T>): Promise<T> => onceFree(() => connection.run(op()));
   const write = <T>(op: () => Program<T>): Promise<T> => onceFree(() => connection.atomically(op));
 
+  const ops = operationsOf(texts);
+
   return {
     ...methodsOver({ run, write }, ops),
     synchronous: true,
-    within: (tx) => inTransaction(tx),
+    within: (tx) => inTransaction(tx, ops),
     transaction: async (fn) => {
       file?.check();
       theirs ??= await handle();
@@ -178,7 +182,7 @@ function sqliteStore(
     },
     keepAlive: async (workerId, every, onLost) => {
       const beat = async () => {
-        if (!(await write(() => ops.beat(workerId)))) onLost();
+        if (!(await write(() => ops.maintenance.beat(workerId)))) onLost();
       };
       const beatHere = () => void beat().catch((error: unknown) => report(error, "heartbeat"));
       // In memory no other thread can beat; nor can another process judge.
@@ -187,13 +191,22 @@ function sqliteStore(
         return async () => stop();
       }
       const driver = createRequire(import.meta.url).resolve("better-sqlite3");
-      const data = { driver, path, pragmas: walPragmas, ...compiler.compile(ops.statements.beat), workerId };
+      const data = {
+        driver,
+        path,
+        pragmas: walPragmas,
+        ...compiler.compile(texts.statements.beat),
+        workerId,
+      };
       const thread = new URL("./heartbeat-thread.mjs", import.meta.url);
       const heartbeat = new Heartbeat({ thread, data, every }, onLost, beatHere);
       return () => heartbeat.stop();
     },
     watch: (listener) => watch?.add(listener) ?? (() => undefined),
-    diagnose: async () => [...diagnoseSqlite(client), ...transferFacts(await run(ops.moving.mark))],
+    diagnose: async () => [
+      ...diagnoseSqlite(client),
+      ...transferFacts(await run(() => ops.transfer.state())),
+    ],
     close: async () => {
       watch?.close();
       nudge?.close();
@@ -274,7 +287,7 @@ function appConnectionOf(client: Database): AppConnection {
   return theirs;
 }
 
-function inTransaction(tx: unknown): StoreTransaction {
+function inTransaction(tx: unknown, ops: Operations): StoreTransaction {
   const client = clientOf(tx);
   // Its callback is synchronous: by the end of this tick it is over, whatever is open on the connection then.
   const scoped = isTransaction(tx as object);
@@ -293,7 +306,7 @@ function inTransaction(tx: unknown): StoreTransaction {
     return connection.atomically(op);
   };
   return {
-    insert: (tasks, onDuplicate) => write(() => ops.insert(tasks, onDuplicate)),
-    settle: (outcome) => write(() => ops.settleOne(outcome)),
+    insert: (tasks, onDuplicate) => write(() => ops.tasks.insert(tasks, onDuplicate)),
+    settle: (outcome) => write(() => ops.cycle.settleOne(outcome)),
   };
 }

@@ -20,8 +20,8 @@ const unseal = ["insert", "update", "delete", "register"].map(
 );
 
 export const sqliteMoving: TransferText = {
-  isMarked: "select 1 from sqlite_master where type = 'table' and name = 'dbq_move'",
-  makeMark:
+  hasTable: "select 1 from sqlite_master where type = 'table' and name = 'dbq_move'",
+  makeTable:
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   triggers: undefined,
   freeze: ({ refusal, phase }) => [

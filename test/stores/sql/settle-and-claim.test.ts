@@ -1,8 +1,7 @@
 /** How often a claim scans again when other workers take the tasks that it has seen. */
 import { expect, test } from "vitest";
 import type { SettleAndClaim, SettleAndClaimResult } from "../../../src/store.ts";
-import { settleAndClaim } from "../../../src/stores/sql/store-methods.ts";
-import type { Operations } from "../../../src/stores/sql/tasks.ts";
+import { type SettleAndClaimOperations, settleAndClaim } from "../../../src/stores/sql/settle-and-claim.ts";
 
 const claim = { workerId: "w1", queueNames: ["default"], funcs: ["resize"], limit: 1 };
 const completed = {
@@ -19,7 +18,7 @@ const nothingClaimed: SettleAndClaimResult = { settled: [], claimed: [], more: t
 async function resultOf(
   answers: readonly SettleAndClaimResult[],
   outcomes: SettleAndClaim["outcomes"],
-  apart = false,
+  inTwoTransactions = false,
 ) {
   const left = [...answers];
   const run = async () => {
@@ -27,7 +26,7 @@ async function resultOf(
     if (!answer) throw new Error("the database says no");
     return answer as never;
   };
-  return await settleAndClaim(run, { apart } as Operations, { outcomes, claim });
+  return await settleAndClaim(run, { inTwoTransactions } as SettleAndClaimOperations, { outcomes, claim });
 }
 
 test("a claim that saw tasks and got none scans again, but not for ever", async () => {

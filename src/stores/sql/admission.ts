@@ -1,0 +1,115 @@
+/**
+ * Admission: which candidates a claim may take. Each rule is a policy; a claim asks the policies that apply to it, and
+ * a claim to which none applies pays nothing.
+ *
+ * A new rule (a limit, a pause, a group) is one more `AdmissionPolicy` in `policies`. The pipeline in `claim.ts` stays
+ * as it is: it reads more candidates when policies refuse some, so that a refused task hides no other.
+ */
+import type { ClaimRequest } from "../../store.ts";
+import { crashSensitiveWhen, isCrashSensitive, type TaskRecord } from "../../task.ts";
+import type { Program } from "./program.ts";
+
+/** A candidate of a claim: a pending task that is due. */
+export type Candidate = TaskRecord;
+
+/** One policy during one claim. */
+export interface Gate {
+  /** False: no task of this queue and function may be claimed, so none is read. */
+  opens?(queueName: string, func: string): boolean;
+  /** Whether the claim may take this task beside those that it has admitted. Asked in the order of claims, once for each. */
+  admits(task: Candidate): boolean;
+}
+
+export interface AdmissionPolicy {
+  /** Whether the policy can refuse anything in this claim. Asked before each claim: it must not need the database. */
+  appliesTo(request: ClaimRequest): boolean;
+  /** Begins to admit: once in a claim, in its transaction, where it may ask the database. Gives a gate for each pass over candidates. */
+  begin(request: ClaimRequest): Program<() => Gate>;
+}
+
+/** A task's column in SQL. */
+const column = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** `isCrashSensitive` as a condition of SQL. */
+export const crashSensitiveSql = crashSensitiveWhen
+  .map(({ field, is, value }) => `${column(field)} ${is} ${value}`)
+  .join(" or ");
+
+/** A worker that claims ahead takes no more crash-sensitive tasks than it has slots: `roomForCrashSensitive` says why. */
+export const crashSensitivePolicy: AdmissionPolicy = {
+  appliesTo: ({ crashSensitive, limit }) => crashSensitive !== undefined && crashSensitive < limit,
+  *begin({ crashSensitive = 0 }) {
+    return () => {
+      let room = crashSensitive;
+      return {
+        admits(task) {
+          if (!isCrashSensitive(task)) return true;
+          room -= 1;
+          return room >= 0;
+        },
+      };
+    };
+  },
+};
+
+export const policies: readonly AdmissionPolicy[] = [crashSensitivePolicy];
+
+/** The policies that apply to one claim. */
+export class Admission {
+  readonly #limit: number;
+  readonly #gates: readonly (() => Gate)[];
+
+  private constructor(limit: number, gates: readonly (() => Gate)[]) {
+    this.#limit = limit;
+    this.#gates = gates;
+  }
+
+  /** Undefined: no policy applies, and every candidate is admitted. */
+  static *begin(request: ClaimRequest, among: readonly AdmissionPolicy[]): Program<Admission | undefined> {
+    const gates: (() => Gate)[] = [];
+    for (const policy of among) if (policy.appliesTo(request)) gates.push(yield* policy.begin(request));
+    return gates.length === 0 ? undefined : new Admission(request.limit, gates);
+  }
+
+  opens(queueName: string, func: string): boolean {
+    return this.#gates.every((gate) => gate().opens?.(queueName, func) ?? true);
+  }
+
+  /** Those of the candidates that the claim may take, in their order: as many as its limit. */
+  admitted(candidates: readonly Candidate[]): Candidate[] {
+    const gates = this.#gates.map((gate) => gate());
+    const admitted: Candidate[] = [];
+    for (const task of candidates) {
+      if (admitted.length === this.#limit) break;
+      if (gates.every((gate) => gate.admits(task))) admitted.push(task);
+    }
+    return admitted;
+  }
+}
+
+/** How many candidates a claim reads at most when policies refuse some: this many, or as a multiple of its limit. */
+const deepest = { candidates: 1_000, timesLimit: 4 };
+
+/** After reading further in vain, a pause: this many times as long as that took, and at most this many milliseconds. */
+const pause = { factor: 10, longest: 250 };
+
+/** When a claim may read further, past candidates that policies refused. Doing so in vain takes a tenth of the time at most. */
+export class Depth {
+  #pausedUntil = Number.NEGATIVE_INFINITY;
+
+  static bound(limit: number): number {
+    return Math.max(deepest.candidates, deepest.timesLimit * limit);
+  }
+
+  /** The number of candidates to read after so many; undefined: no more. */
+  after(read: number, limit: number): number | undefined {
+    const most = Depth.bound(limit);
+    return read >= most || performance.now() < this.#pausedUntil ? undefined : Math.min(most, read * 4);
+  }
+
+  /** Reading further since `start` admitted no more tasks. */
+  inVain(start: number): void {
+    const now = performance.now();
+    this.#pausedUntil = now + Math.min(pause.factor * (now - start), pause.longest);
+  }
+}

@@ -1,0 +1,135 @@
+/** A worker's cycle: settles the outcomes of attempts, then claims as many tasks as the worker has free slots. */
+import type {
+  ClaimRequest,
+  Outcome,
+  OutcomeKind,
+  SettleAndClaim,
+  SettleAndClaimResult,
+} from "../../store.ts";
+import type { AdmissionPolicy, Candidate } from "./admission.ts";
+import { ClaimPipeline } from "./claim.ts";
+import { type Program, rows, transaction } from "./program.ts";
+import type { Texts } from "./texts.ts";
+import { type Ending, inTwo, type Release, type Transitions } from "./transitions.ts";
+
+type Released = Exclude<OutcomeKind, Ending["kind"]>;
+
+/** The release that each of these outcomes is. */
+const releases = {
+  retry: { status: "scheduled", charge: 1 },
+  snoozed: { status: "scheduled", charge: 0 },
+  interrupted: { status: "pending", charge: 0 },
+} as const satisfies Record<Released, Pick<Release, "status" | "charge">>;
+
+const isEnding = (outcome: Outcome): boolean => !(outcome.kind in releases);
+
+const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
+  delay: null,
+  error: null,
+  ...outcome,
+  ...releases[outcome.kind],
+});
+
+export class SettleAndClaimOperations {
+  /**
+   * Whether to settle and claim in two transactions. A claim that does not pass over locks waits for a worker that settles
+   * the same task; if that one then claimed too, it would wait for this one.
+   */
+  readonly inTwoTransactions: boolean;
+  readonly #texts: Texts;
+  readonly #transitions: Transitions;
+  readonly #claims: ClaimPipeline;
+
+  constructor(texts: Texts, transitions: Transitions, policies?: readonly AdmissionPolicy[]) {
+    this.inTwoTransactions = texts.dialect.spreads;
+    this.#texts = texts;
+    this.#transitions = transitions;
+    this.#claims = new ClaimPipeline(texts, policies);
+  }
+
+  /** For each outcome, in order, whether it was accepted. In most cycles all have completed. */
+  *settle(outcomes: readonly Outcome[]): Program<boolean[]> {
+    if (outcomes.every(isEnding)) return yield* this.#transitions.endTasks(outcomes as readonly Ending[]);
+    return yield* inTwo(outcomes, isEnding, (some) =>
+      some.every(isEnding)
+        ? this.#transitions.endTasks(some as readonly Ending[])
+        : this.#transitions.releaseTasks((some as readonly (Outcome & { kind: Released })[]).map(toRelease)),
+    );
+  }
+
+  *settleOne(outcome: Outcome): Program<boolean> {
+    return (yield* this.settle([outcome]))[0] === true;
+  }
+
+  /**
+   * With outcomes, everything happens in the transaction that settles them. Without, candidates are read before the
+   * transaction: a worker that is woken up for nothing writes nothing.
+   */
+  *run(cycle: SettleAndClaim): Program<SettleAndClaimResult> {
+    const { outcomes, claim } = cycle;
+    if (outcomes.length > 0 || !claim) return yield* transaction(() => this.#settleAndClaim(cycle), true);
+    const candidates = yield* this.#claims.candidates(claim);
+    if (candidates.length === 0) return { settled: [], claimed: [], more: false, registered: true };
+    return yield* transaction(() => this.#settleAndClaim(cycle, candidates), false);
+  }
+
+  /** Makes the next claim read from the start, where claims remember how far they came. */
+  rewind(): void {}
+
+  *#settleAndClaim(
+    { outcomes, claim }: SettleAndClaim,
+    candidates?: readonly Candidate[],
+  ): Program<SettleAndClaimResult> {
+    const settled = yield* this.settle(outcomes);
+    const none = { settled, claimed: [], more: false, registered: true };
+    return claim ? { ...none, ...(yield* this.#claim(claim, candidates)) } : none;
+  }
+
+  *#claim(request: ClaimRequest, candidates?: readonly Candidate[]): Program<Partial<SettleAndClaimResult>> {
+    const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId: request.workerId });
+    if (!worker) return { registered: false };
+    const { tasks, more } = yield* this.#claims.run(request, Number(worker[0]), candidates);
+    return { claimed: tasks, more };
+  }
+}
+
+type Run = <T>(op: () => Program<T>) => Promise<T>;
+
+type Cycles = Pick<SettleAndClaimOperations, "inTwoTransactions" | "run">;
+
+/** Claims in one call, when other workers claim all candidates each time. */
+const mostClaims = 5;
+
+/**
+ * Runs a cycle, and claims again when other workers were faster. Not forever: there may be a row that no UPDATE finds, such
+ * as one whose generation another client has set beyond 2^53. And not after outcomes were settled: their answer must not
+ * depend on the next claim.
+ */
+export async function settleAndClaim(
+  run: Run,
+  ops: Cycles,
+  { outcomes, claim }: SettleAndClaim,
+): Promise<SettleAndClaimResult> {
+  if (ops.inTwoTransactions && claim && outcomes.length > 0)
+    return await settleThenClaim(run, ops, outcomes, claim);
+  let last = await run(() => ops.run({ outcomes, claim }));
+  if (outcomes.length > 0) return last;
+  const isInVain = () => last.claimed.length === 0 && last.more && last.registered;
+  for (let claims = 1; claims < mostClaims && isInVain(); claims += 1)
+    last = await run(() => ops.run({ outcomes, claim }));
+  return { ...last, more: last.more && last.claimed.length > 0 };
+}
+
+async function settleThenClaim(
+  run: Run,
+  ops: Cycles,
+  outcomes: readonly Outcome[],
+  claim: ClaimRequest,
+): Promise<SettleAndClaimResult> {
+  const settling = await run(() => ops.run({ outcomes, claim: undefined }));
+  try {
+    return { ...(await settleAndClaim(run, ops, { outcomes: [], claim })), settled: settling.settled };
+  } catch (failure) {
+    return { ...settling, failure };
+  }
+}

@@ -1,0 +1,22 @@
+/** The SQL of one dialect, made once in a process: compiling a statement costs several times what running it does. */
+import { memoize } from "../../base/runtime/memoize.ts";
+import type { Dialect } from "./dialect.ts";
+import { candidatesOf, queries } from "./queries.ts";
+import { type Statement, type Statements, statements } from "./statements.ts";
+
+export interface Texts {
+  dialect: Dialect;
+  statements: Statements;
+  /** The candidates of so many pairs of a queue and a function. */
+  candidates: (pairs: number) => Statement;
+  queries: ReturnType<typeof queries>;
+}
+
+export function textsOf(dialect: Dialect): Texts {
+  return {
+    dialect,
+    statements: statements(dialect),
+    candidates: memoize((pairs: number) => candidatesOf(dialect, pairs)),
+    queries: queries(dialect),
+  };
+}
