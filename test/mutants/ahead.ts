@@ -89,7 +89,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "urgent-tasks-behind-the-head",
     why: "A task of higher priority waits for a second, or for the end of the backlog.",
-    in: "seenOf",
+    in: "candidatesOf",
     find: "part(sql`priority > ${head}`, $all)",
     replace: "part(sql`id < 0 and priority > ${head}`, $all)",
     caughtBy: {
@@ -135,9 +135,9 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "heads-of-others",
     why: "A queue with few tasks is looked at from the start as seldom as a busy one that is slow to look at.",
-    in: "oneStatementOperations.inOne",
-    find: "headsOf(JSON.stringify(pairs))",
-    replace: 'headsOf("")',
+    in: "OneStatementCycles.#inOne",
+    find: "this.#cursorsOf(JSON.stringify(pairs))",
+    replace: 'this.#cursorsOf("")',
     caughtBy: {
       file: "test/stores/postgres/settle-and-claim.test.ts",
       test: "settle and claim on Postgres > looks for tasks of one queue at its own rate, however slow scans for another queue are",

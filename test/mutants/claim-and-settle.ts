@@ -21,7 +21,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "complete-ignores-generation",
     why: "A worker that was taken for dead overwrites the result of the one that ran its task again.",
-    in: "statements.complete",
+    in: "transitionStatements.complete",
     find: "change($$$args)",
     replace: `${unfenced}$$$args)`,
     caughtBy: stale("completed"),
@@ -29,7 +29,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "finish-ignores-generation",
     why: "A stale attempt fails or cancels a task that another worker runs or has completed.",
-    in: "statements.finish",
+    in: "transitionStatements.finish",
     find: "change($$$args)",
     replace: `${unfenced}$$$args)`,
     caughtBy: stale("failed"),
@@ -37,7 +37,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "release-ignores-generation",
     why: "A stale attempt makes a task pending again that somebody else has finished: it runs twice.",
-    in: "statements.release",
+    in: "transitionStatements.release",
     find: "change($$$args)",
     replace: `${unfenced}$$$args)`,
     caughtBy: stale("retry"),
@@ -45,7 +45,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-generation",
     why: "A task that was claimed and handed back since it was seen is run under a generation that it no longer has.",
-    in: "statements.claim",
+    in: "transitionStatements.claim",
     find: 'change($set, still("pending"))',
     replace: `${unfenced}$set, still("pending"))`,
     caughtBy: {
@@ -56,7 +56,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-status",
     why: "A task that was cancelled between the look and the claim runs all the same.",
-    in: "statements.claim",
+    in: "transitionStatements.claim",
     find: 'still("pending")',
     replace: "sql``",
     caughtBy: {
@@ -67,7 +67,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "promote-ignores-generation",
     why: "A task that was run and put off again since it was seen runs before its new time.",
-    in: "statements.promote",
+    in: "transitionStatements.promote",
     find: 'change($set, still("scheduled"))',
     replace: `${unfenced}$set, still("scheduled"))`,
     caughtBy: {
@@ -78,7 +78,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "reset-ignores-generation",
     why: "An operator's retry of a finished task hits it while a worker runs it, and it runs twice.",
-    in: "statements.reset",
+    in: "transitionStatements.reset",
     find: "change($$$args)",
     replace: `${unfenced}$$$args)`,
     caughtBy: {
@@ -89,9 +89,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "cancel-of-a-moved-task-is-taken-for-done",
     why: "An operator is told that a task is cancelled which a worker has just claimed, and which runs on.",
-    in: "operations.cancel",
-    find: 'if (!(yield* finish(task, "cancelled", null, error))) return "moved";',
-    replace: 'yield* finish(task, "cancelled", null, error);',
+    in: "TaskOperations.cancel",
+    find: 'ended ? "changed" : "moved"',
+    replace: '"changed"',
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
       test: "a cancel of a task that changed meanwhile reads it again and cancels it",
@@ -100,9 +100,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "insert-does-not-look-for-the-holder-again",
     why: "Of two enqueues with one unique key at the same moment, one fails instead of giving the other's id.",
-    in: "operations.insertOne",
-    find: "round < 10",
-    replace: "round < 1",
+    in: "mostInserts",
+    find: "10",
+    replace: "1",
     caughtBy: {
       file: "test/stores/sql/moved-in-between.test.ts",
       test: "an insert whose key was taken meanwhile returns the holder's id",
@@ -111,7 +111,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-row-count",
     why: "Of two workers that see a task, the one that loses the race runs it too.",
-    in: "claimOperations.claim",
+    in: "ClaimPipeline.#claim",
     find: "won[i]",
     replace: "won.length > i",
     caughtBy: onFile("claim > a row that cannot be claimed does not block other tasks or the next claim"),
@@ -119,25 +119,25 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "completions-ignore-row-count",
     why: "A worker believes that its late result was accepted, and tells of a completion that never was.",
-    in: "claimOperations.settle",
-    find: "return yield* changes(s.complete, outcomes);",
-    replace: "return (yield* changes(s.complete, outcomes)).map(() => true);",
+    in: "Transitions.endTasks",
+    find: "yield* changes(this.#s.complete, endings)",
+    replace: "(yield* changes(this.#s.complete, endings)).map(() => true)",
     caughtBy: stale("completed"),
   },
   {
     name: "finish-ignores-row-count",
     why: "A failure that did not count is recorded as an attempt of a task that somebody else runs.",
-    in: "claimOperations.settle",
-    find: "accepted[i] === true",
-    replace: "accepted[i] === true || query === s.finish",
+    in: "inTwo",
+    find: "some[n] as A",
+    replace: `(some[n] === true || (all[i] as { kind?: unknown }).kind === "failed") as A`,
     caughtBy: stale("failed"),
   },
   {
     name: "release-ignores-row-count",
     why: "A retry that did not count is recorded as an attempt of a task that somebody else runs.",
-    in: "claimOperations.settle",
-    find: "accepted[i] === true",
-    replace: "accepted[i] === true || query === s.release",
+    in: "Transitions.releaseTasks",
+    find: "return released;",
+    replace: "return released.map(() => true);",
     caughtBy: stale("retry"),
   },
   {
@@ -154,9 +154,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "settle-within-ignores-row-count",
     why: "A completion inside of a transaction is reported as accepted whoever holds the task.",
-    in: "claimOperations.settleOne",
-    find: "return (yield* settle([outcome]))[0] === true;",
-    replace: "return (yield* settle([outcome])).length > 0;",
+    in: "SettleAndClaimOperations.settleOne",
+    find: "return (yield* this.settle([outcome]))[0] === true;",
+    replace: "return (yield* this.settle([outcome])).length > 0;",
     caughtBy: onFile(
       "transaction and within > a settle of a stale generation changes nothing, and the transaction continues",
     ),
@@ -164,7 +164,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-wait-until",
     why: "A row that another program inserts for tomorrow runs now.",
-    in: "probes.probe",
+    in: "candidatesOf.probe",
     find: "`and (wait_until is null or wait_until <= ${d.now(p)})`",
     replace: "",
     caughtBy: onFile("raw SQL > a pending row with a wait_until in the future is claimed when it is due"),
@@ -172,7 +172,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-priority",
     why: "Urgent tasks wait behind the whole backlog.",
-    in: "probes",
+    in: "candidatesOf",
     find: "`order by ${order} ${d.atMost(p.limit)}`",
     replace: "`order by id ${d.atMost(p.limit)}`",
     caughtBy: onFile(
@@ -182,9 +182,9 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-by-an-unregistered-worker",
     why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
-    in: "claimOperations.settleAndClaim",
-    find: "...none, registered: false",
-    replace: "...none, claimed: yield* claim(seen ?? [], request.workerId, 1)",
+    in: "SettleAndClaimOperations.#claim",
+    find: "{ registered: false }",
+    replace: "{ registered: false, claimed: (yield* this.#claims.run(request, 1, candidates)).tasks }",
     caughtBy: onFile(
       "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
     ),
@@ -192,15 +192,15 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-never-says-more",
     why: "A worker runs one batch, then nothing until the next poll, with a backlog waiting.",
-    in: "claimOperations.settleAndClaim",
-    find: "read.length === request.limit || won.length < read.length",
-    replace: "read.length > request.limit",
+    in: "ClaimPipeline.run",
+    find: "found.candidates.length >= request.limit || tasks.length < found.candidates.length",
+    replace: "found.candidates.length > request.limit",
     caughtBy: onFile("claim > a claim reports whether more tasks may be waiting"),
   },
   {
     name: "retry-is-not-charged",
     why: "A task that always fails is tried for ever.",
-    in: "claimOperations.changeBy",
+    in: "releases.retry",
     find: "charge: 1",
     replace: "charge: 0",
     caughtBy: onFile("settle > retry is accepted once, and the row shows it"),
@@ -208,7 +208,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "snooze-is-charged",
     why: "A task that waits for its turn by snoozing fails after three times.",
-    in: "claimOperations.snoozed.charge",
+    in: "releases.snoozed",
     find: "charge: 0",
     replace: "charge: 1",
     caughtBy: onFile("settle > a snooze and a hand-back keep the last error and do not charge a retry"),
@@ -216,7 +216,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "interruption-is-charged",
     why: "Each deployment costs the running tasks one of their retries.",
-    in: "claimOperations.interrupted.charge",
+    in: "releases.interrupted",
     find: "charge: 0",
     replace: "charge: 1",
     caughtBy: {
@@ -227,7 +227,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "snooze-forgets-the-error",
     why: "Why a task failed before it snoozed is not to be found any more.",
-    in: "statements.release",
+    in: "transitionStatements.release",
     find: "`error = coalesce(${d.json(p.error)}, error)`",
     replace: "`error = ${d.json(p.error)}`",
     caughtBy: onFile("settle > a snooze and a hand-back keep the last error and do not charge a retry"),
@@ -235,7 +235,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "completed-task-keeps-its-error",
     why: "A task that completed at the second try still shows the error of the first.",
-    in: "statements.complete",
+    in: "transitionStatements.complete",
     find: "`result = ${d.json(p.result)}, error = null,`",
     replace: "`result = ${d.json(p.result)},`",
     caughtBy: onFile(
@@ -245,7 +245,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "operators-retry-keeps-the-charges",
     why: "A failed task that is retried by hand fails for good at its first error.",
-    in: "statements.reset",
+    in: "transitionStatements.reset",
     find: "`error = null, retry_count = 0,`",
     replace: "`error = null,`",
     caughtBy: onFile("cancel and retry > retry resets the retry count and keeps the attempts"),
@@ -253,7 +253,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "progress-ignores-generation",
     why: "An attempt that was left behind writes its progress over that of the one which runs now.",
-    in: "statements.noteProgress",
+    in: "transitionStatements.noteProgress",
     find: '`where ${held(d, p)} ${still("running")}`',
     replace: '`where dbq_tasks.id = ${p.id} ${still("running")}`',
     caughtBy: onFile(

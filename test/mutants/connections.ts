@@ -129,7 +129,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "beat-from-elsewhere-forgets-the-session",
     why: "A worker that looks whether it can write loses what shows that it lives; should it die then, only its lease tells.",
-    in: "statements.beat",
+    in: "workerStatements.beat",
     find: "`beat = beat + 1 where id`",
     replace: "`beat = beat + 1, session = null where id`",
     caughtBy: ofSessions(

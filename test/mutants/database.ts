@@ -133,7 +133,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "claim-misses-its-index",
     why: "A claim beside a million finished tasks takes 98 ms instead of 0.016.",
-    in: "probes.probe",
+    in: "candidatesOf.probe",
     find: "`and status = 'pending'`",
     replace: "`and status || '' = 'pending'`",
     caughtBy: plan("claimable"),
@@ -141,7 +141,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "keys-miss-their-index",
     why: "Each enqueue with a unique key goes through the whole table.",
-    in: "statements.holder",
+    in: "enqueueStatements.holder",
     find: "`and ${unfinished}`",
     replace: "`and +status in ('pending', 'scheduled', 'running')`",
     caughtBy: plan("holder"),

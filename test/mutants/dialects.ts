@@ -53,9 +53,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "settles-while-it-waits-to-claim",
     why: "Workers that lock nothing wait for each other in circles: a second each time, until a server breaks one.",
-    in: "claimOperations.apart",
-    find: "apart: d.spreads",
-    replace: "apart: false",
+    in: "SettleAndClaimOperations",
+    find: "this.inTwoTransactions = texts.dialect.spreads;",
+    replace: "this.inTwoTransactions = false;",
     caughtBy: ofTurns(
       "a worker that claims without locks > settles before it waits for a lock of another claim, so the other never waits for it",
     ),
@@ -74,7 +74,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-ignores-generation",
     why: "On Postgres a worker that was taken for dead overwrites the result of the one that ran its task again.",
-    in: "settleAndClaimStatements.completing",
+    in: "cycleStatements.settled",
     find: 'generationId: itemOf("generationId")',
     replace: 'generationId: sql.raw("generation_id")',
     caughtBy: ofTurns(
@@ -84,7 +84,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-accepts-both-of-two-outcomes",
     why: "A worker is told that two ends of one task were accepted, of which one was never written.",
-    in: "oneStatementOperations.turn",
+    in: "OneStatementCycles.run",
     find: "ids.size === outcomes.length",
     replace: "completed.length === outcomes.length && ids.size > -1",
     caughtBy: ofTurns("settle and claim on Postgres > accepts the first of two outcomes of one task"),
@@ -101,17 +101,17 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-gives-an-old-generation",
     why: "What a worker claimed on Postgres it can never settle: each task runs until its lease has ended, again and again.",
-    in: "asClaimed.generationId",
-    find: "generationId: record.generationId - 1",
-    replace: "generationId: record.generationId - 2",
+    in: "answerOf.toTask",
+    find: "toClaimed(task, task.generationId, $$$rest)",
+    replace: "toClaimed(task, task.generationId - 1, $$$rest)",
     caughtBy: ofTurns("settle and claim on Postgres > returns the claimed tasks as they are stored"),
   },
   {
     name: "turn-in-one-of-an-unregistered-worker",
     why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
     in: "settleAndClaimStatement",
-    find: "`from seen, asking group by`",
-    replace: "`from seen group by`",
+    find: "`from candidates, worker group by`",
+    replace: "`from candidates group by`",
     caughtBy: onPostgres(
       "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
     ),
@@ -120,8 +120,8 @@ export const dialectFaults: readonly Mutant[] = [
     name: "turn-in-one-of-a-dying-worker",
     why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
     in: "settleAndClaimStatement",
-    find: "`and exists (select 1 from seen) ${d.shared})`",
-    replace: "`and exists (select 1 from seen))`",
+    find: "`and exists (select 1 from candidates) ${d.shared})`",
+    replace: "`and exists (select 1 from candidates))`",
     caughtBy: ofTurns(
       "settle and claim on Postgres > claims nothing for a worker whose rescue is committing",
     ),
@@ -129,7 +129,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "settled-turn-is-not-told",
     why: "Whoever awaits a task in another process than its worker's hears of its end by the next poll.",
-    in: "oneStatementOperations.inOne",
+    in: "OneStatementCycles.#inOne",
     find: "if (completed.length > 0) yield* notifyChange();",
     replace: "",
     caughtBy: ofSessions("notifications on Postgres > enqueue, settle and cancel send a notification"),
@@ -206,8 +206,8 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "rows-with-ids-below-one-are-not-found",
     why: "A row that somebody inserted under an id of his own is never claimed, and what comes after it waits.",
-    in: "seenOf",
-    find: "sql.raw(`'${first}'::bigint`)",
+    in: "candidatesOf",
+    find: "sql.raw(`'${lowestId}'::bigint`)",
     replace: 'sql.raw("0::bigint")',
     caughtBy: {
       file: "test/stores/postgres/own-ids.test.ts",
@@ -247,7 +247,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "lock-of-candidates-waits",
     why: "A transaction of the app that holds one task keeps every worker from claiming any.",
-    in: "statements.lock",
+    in: "claimStatements.lockFirst",
     find: "d.skipLocked",
     replace: "d.locked",
     caughtBy: ofMysql(
@@ -269,7 +269,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "claim-of-a-dying-worker",
     why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
-    in: "statements.worker",
+    in: "claimStatements.lockWorker",
     find: "`where id = ${p.workerId} ${d.shared}`",
     replace: "`where id = ${p.workerId}`",
     caughtBy: ofMysql("a store on MySQL > a claim returns nothing when a rescue has locked the worker's row"),

@@ -19,9 +19,9 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "overtaken-move-seals-and-opens",
     why: "A move that stood still opens the old database after its tasks have gone: what it takes from then on is lost.",
-    in: "transferOperations.fenced",
-    find: "if ((yield* rows(isMarked)).length === 0 || (yield* rows(own, { run })).length === 0) return false;",
-    replace: "if ((yield* rows(isMarked)).length === 0) return false;",
+    in: "TransferOperations.#fenced",
+    find: "if ((yield* rows(this.#s.lockOwn, { run })).length === 0) return false;",
+    replace: "",
     caughtBy: takenOver(
       "a move on 'SQLite' > an aborted run does not unfreeze a database that another run has moved",
     ),
@@ -107,7 +107,7 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "move-overlooks-lengths",
     why: "Arguments that were set by plain SQL during the copy are the old ones in the new database.",
-    in: "transferOperations.stamps",
+    in: "TransferOperations.stamps",
     find: "[Number(bytes), $$$rest]",
     replace: "[$$$rest]",
     caughtBy: {
@@ -120,9 +120,9 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "id-beyond-all-numbers-is-left-behind",
     why: "A move names another row than the one that it cannot carry over, or none.",
-    in: "transferOperations.stamps",
-    find: "yield* refuseIds(table)",
-    replace: "yield* each([])",
+    in: "TransferOperations.rowVersions",
+    find: "yield* this.#refuseIds(table)",
+    replace: "yield* this.#each([])",
     caughtBy: foreignWrites("a task whose id is beyond 2^53 ends the move with an error that names it"),
   },
   {

@@ -34,7 +34,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "enqueue-tasks-writes-half",
     why: "Of a hundred tasks of one call some are written, and the caller hears of an error.",
-    in: "methodsOver.insert",
+    in: "taskMethods.insert",
     find: "isOneStatement(tasks) ? run : write",
     replace: "isOneStatement(tasks) ? run : run",
     caughtBy: inQueue("enqueue-many", "writes none when the database refuses one"),
@@ -42,8 +42,8 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "enqueue-tasks-writes-before-it-refuses",
     why: "A call that is refused as a duplicate leaves the tasks before the duplicate behind.",
-    in: "operations.insert",
-    find: 'if (onDuplicate !== "report") yield* refuseDuplicates(tasks, onDuplicate.refuse);',
+    in: "TaskOperations.insert",
+    find: 'if (onDuplicate !== "report") yield* this.#refuseDuplicates(tasks, onDuplicate.refuse);',
     replace: "",
     caughtBy: onFile(
       "insert > a refused duplicate names the task that holds the key, and the insert writes nothing",

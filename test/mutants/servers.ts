@@ -216,9 +216,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "retry-of-what-has-run-again",
     why: "A connection that breaks during a commit makes a task run twice that an operator retried once.",
-    in: "operations.retry",
-    find: "seen !== task.generationId",
-    replace: "seen < 0",
+    in: "TaskOperations.retry",
+    find: "expected !== generationId",
+    replace: "expected < 0",
     caughtBy: ofRepeats(
       "a lost answer to a COMMIT on Postgres > a retry whose task has completed meanwhile runs once more, not twice",
     ),
@@ -266,7 +266,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "held-row-holds-up-the-dead",
     why: "A transaction of the app that holds one task keeps those of all dead workers from running again.",
-    in: "statements.heldByDead",
+    in: "workerStatements.heldByDead",
     find: "`${heldBy(p)} ${d.skipLocked}`",
     replace: "`${heldBy(p)} ${d.locked}`",
     caughtBy: ofHeld("on Postgres, skip-locked > a rescue skips a locked task, and a later one frees it"),
@@ -275,9 +275,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "dead-worker-is-forgotten-beside-a-held-task",
     why: "A task that somebody held when its worker died stays running until it is taken for an orphan.",
-    in: "maintenanceOperations.rescue",
-    find: "if (!(yield* holdsOthers(workerId, free))) yield* count(s.removeWorker, { workerId });",
-    replace: "yield* count(s.removeWorker, { workerId });",
+    in: "MaintenanceOperations.rescue",
+    find: "if (!(yield* this.#holdsOthers(workerId, free))) yield* count(this.#s.removeWorker, { workerId });",
+    replace: "yield* count(this.#s.removeWorker, { workerId });",
     caughtBy: ofHeld("on Postgres, skip-locked > a rescue skips a locked task, and a later one frees it"),
   },
 ];

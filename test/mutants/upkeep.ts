@@ -31,7 +31,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "rescue-ignores-the-beat",
     why: "A worker that has beaten since it was looked at loses its tasks, and they run twice.",
-    in: "statements.lockDeadWorker",
+    in: "workerStatements.lockDeadWorker",
     find: "`where id = ${p.workerId} and beat = ${p.beat} ${d.skipLocked}`",
     replace: "`where id = ${p.workerId} ${d.skipLocked}`",
     caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
@@ -39,15 +39,15 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "rescue-ignores-the-row-count",
     why: "Each worker that saw the dead one charges its tasks once more.",
-    in: "maintenanceOperations.rescue",
-    find: "(yield* rows(s.lockDeadWorker, { workerId, beat })).length === 0",
-    replace: "(yield* rows(s.lockDeadWorker, { workerId, beat })).length < 0",
+    in: "MaintenanceOperations.rescue",
+    find: "(yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length === 0",
+    replace: "(yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length < 0",
     caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
   },
   {
     name: "rescue-frees-everybodys-tasks",
     why: "One death makes the tasks of all workers run twice.",
-    in: "statements.heldBy",
+    in: "workerStatements.heldBy",
     find: "`where status = 'running' and worker_id = ${p.workerId}`",
     replace: "`where status = 'running' and ${p.workerId} is not null`",
     caughtBy: workers("rescue frees the dead worker's running tasks, and nothing else"),
@@ -55,7 +55,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-is-not-charged",
     why: "A task that kills its process kills one worker after another, for ever.",
-    in: "maintenanceOperations.chargeCrashes",
+    in: "chargedNow",
     find: "charge: 1",
     replace: "charge: 0",
     caughtBy: workers("rescue charges a retry and makes the task pending at once"),
@@ -63,15 +63,15 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-is-put-off",
     why: "A task whose worker died waits for a backoff, beyond the promised second.",
-    in: "transitions.releaseAll",
-    find: '{ id, generationId, status: "pending", charge, delay: null, error }',
-    replace: '{ id, generationId, status: "scheduled", charge, delay: 1_000, error }',
+    in: "chargedNow",
+    find: '{ status: "pending", charge: 1, delay: null }',
+    replace: '{ status: "scheduled", charge: 1, delay: 1_000 }',
     caughtBy: workers("rescue charges a retry and makes the task pending at once"),
   },
   {
     name: "crash-gets-one-retry-more",
     why: "A poison task kills one worker more than its max_retries allow.",
-    in: "maintenanceOperations.chargeCrashes",
+    in: "MaintenanceOperations.chargeCrashes",
     find: "retryCount < maxRetries",
     replace: "retryCount <= maxRetries",
     caughtBy: workers("rescue fails a task that has no retries left"),
@@ -79,23 +79,23 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-leaves-no-attempt",
     why: "Nobody can see which worker died of a task, and how often.",
-    in: "maintenanceOperations.chargeCrashes",
-    find: "yield* record(charged);",
+    in: "Transitions.releaseTasks",
+    find: "yield* this.#record(releases.filter((_, i) => released[i]));",
     replace: "",
     caughtBy: workers("a task that kills each of its workers fails after its retries"),
   },
   {
     name: "unregister-hands-nothing-back",
     why: "What a worker held when it stopped stays running, until it is taken for an orphan and charged.",
-    in: "maintenanceOperations.unregister",
-    find: "yield* rows(s.heldBy, { workerId })",
-    replace: "(yield* rows(s.heldBy, { workerId })).slice(0, 0)",
+    in: "MaintenanceOperations.unregister",
+    find: "yield* rows(this.#s.heldBy, { workerId })",
+    replace: "(yield* rows(this.#s.heldBy, { workerId })).slice(0, 0)",
     caughtBy: workers("unregister hands back the worker's tasks without a charge, and no tasks of others"),
   },
   {
     name: "unregister-charges",
     why: "A graceful stop costs each task that it hands back one of its retries.",
-    in: "maintenanceOperations.unregister",
+    in: "MaintenanceOperations.unregister",
     find: "charge: 0",
     replace: "charge: 1",
     caughtBy: workers("unregister hands back the worker's tasks without a charge, and no tasks of others"),
@@ -103,7 +103,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "register-begins-at-the-same-beat",
     why: "A worker that registers anew is taken for its former self by a late rescue, and loses its tasks.",
-    in: "maintenanceOperations.register",
+    in: "MaintenanceOperations.register",
     find: "Math.floor(Math.random() * 2 ** 31)",
     replace: "1",
     caughtBy: workers(
@@ -113,8 +113,8 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "orphans-at-any-age",
     why: "A task is taken from a worker that is just registering anew.",
-    in: "statements.orphans",
-    find: "`coalesce(started_at, updated_at) < ${before(p, p.age)}`",
+    in: "workerStatements.orphans",
+    find: "`coalesce(started_at, updated_at) < ${before(d, p)}`",
     replace: "`coalesce(started_at, updated_at) <= ${d.now(p)} and ${d.integer(p.age)} > 0`",
     caughtBy: workers(
       "rescueOrphans frees running tasks of workers that do not exist, once they are old enough",
@@ -123,7 +123,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "orphans-of-living-workers",
     why: "Each task that runs longer than a lease runs twice.",
-    in: "statements.orphans",
+    in: "workerStatements.orphans",
     find: "`and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)`",
     replace: "",
     caughtBy: workers(
@@ -133,9 +133,9 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "lost-row-is-not-noticed",
     why: "A worker that others took for dead goes on beating into nothing, and claims nothing any more.",
-    in: "maintenanceOperations.beat",
-    find: "(yield* count(s.beat, { workerId })) > 0",
-    replace: "(yield* count(s.beat, { workerId })) >= 0",
+    in: "MaintenanceOperations.beat",
+    find: "(yield* count(this.#s.beat, { workerId })) > 0",
+    replace: "(yield* count(this.#s.beat, { workerId })) >= 0",
     caughtBy: onFile(
       "heartbeat > heartbeat returns false for a worker whose row is gone, and does not create one",
     ),
@@ -253,7 +253,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "promotion-before-its-time",
     why: "A delayed task runs at the next look, whatever its moment.",
-    in: "statements.due",
+    in: "dueAndOldStatements.due",
     find: "`where status = 'scheduled' and wait_until <= ${d.now(p)}`",
     replace: "`where status = 'scheduled' and wait_until > 0`",
     caughtBy: onFile("promote > promote makes due tasks pending, and leaves the others scheduled"),
@@ -261,8 +261,8 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "prune-ignores-the-retention",
     why: "What has ended is deleted at once, before anybody could read its result.",
-    in: "statements.expired",
-    find: "`finished_at < ${before(p, p.age)}`",
+    in: "dueAndOldStatements.expired",
+    find: "`finished_at < ${before(d, p)}`",
     replace: "`finished_at <= ${d.now(p)} and ${d.integer(p.age)} >= 0`",
     caughtBy: onFile(
       "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts",
@@ -271,8 +271,8 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "prune-leaves-attempts",
     why: "The table of attempts grows for ever.",
-    in: "operations.remove",
-    find: "yield* count(s.deleteAttempts, { ids });",
+    in: "MaintenanceOperations.remove",
+    find: "yield* count(this.#s.deleteAttempts, { ids });",
     replace: "",
     caughtBy: onFile(
       "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts",
@@ -292,24 +292,24 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "rescue-takes-a-statement-for-each-task",
     why: "Under load, what a dead worker ran starts seconds late: each of its tasks is freed and recorded by itself.",
-    in: "maintenanceOperations.chargeCrashes",
-    find: "yield* record(charged);",
-    replace: "for (const task of charged) yield* record([task]);",
+    in: "Transitions.releaseTasks",
+    find: "yield* this.#record(releases.filter((_, i) => released[i]));",
+    replace: "for (const one of releases) yield* this.#record([one]);",
     caughtBy: onPostgres("rescue frees 100 tasks in as many statements as 2"),
   },
   {
     name: "unregister-takes-a-statement-for-each-task",
     why: "A worker that stops under load holds its tasks for as long as it takes to hand each back by itself.",
-    in: "maintenanceOperations.unregister",
-    find: "yield* count(s.removeWorker, { workerId });",
+    in: "MaintenanceOperations.unregister",
+    find: "yield* count(this.#s.removeWorker, { workerId });",
     replace:
-      "for (const task of held) yield* releaseAll([{ ...task, charge: 0, error: null }]); yield* count(s.removeWorker, { workerId });",
+      "for (const task of held) yield* this.#transitions.releaseTasks([{ ...task, ...handedBack }]); yield* count(this.#s.removeWorker, { workerId });",
     caughtBy: onPostgres("unregister frees 100 tasks in as many statements as 2"),
   },
   {
     name: "rescue-waits-for-another-rescue",
     why: "All survivors wait in line for the row of the same dead worker, and rescue no other one meanwhile.",
-    in: "statements.lockDeadWorker",
+    in: "workerStatements.lockDeadWorker",
     find: "d.skipLocked",
     replace: "d.locked",
     caughtBy: onServers(
@@ -320,8 +320,8 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "rescue-takes-busy-for-done",
     why: "When the process that rescues a dead worker is killed as well, the tasks wait for the next usual sweep.",
-    in: "maintenanceOperations.rescue",
-    find: '(yield* rows(s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0',
+    in: "MaintenanceOperations.rescue",
+    find: '(yield* rows(this.#s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0',
     replace: "0",
     caughtBy: onServers(
       'a rescue returns "busy" at once when another transaction has locked the worker\'s row',
@@ -369,25 +369,25 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "freed-tasks-rewind-no-cursor",
     why: "On Postgres, busy workers pass over a dead worker's tasks until they next look at all of the index.",
-    in: "maintenanceOperations.chargeCrashes",
-    find: "if (released.includes(true)) yield* rewindCursors();",
+    in: "Transitions.releaseTasks",
+    find: 'if (releases.some(({ status }, i) => status === "pending" && released[i])) yield* rewindCursors();',
     replace: "",
     caughtBy: beforeTheRest("tasks that another process rescued"),
   },
   {
     name: "handed-back-tasks-rewind-no-cursor",
     why: "On Postgres, busy workers pass over what a stopping worker handed back until they next look at all of the index.",
-    in: "settle",
-    find: 'if (outcomes.some(({ kind }, i) => kind === "interrupted" && settled[i])) yield* rewindCursors();',
-    replace: "",
+    in: "Transitions.releaseTasks",
+    find: 'status === "pending" && released[i]',
+    replace: 'status === "pending" && (releases[i] as Release).charge === 1 && released[i]',
     caughtBy: beforeTheRest("tasks that another process handed back"),
   },
   {
     name: "unregistered-tasks-rewind-no-cursor",
     why: "On Postgres, busy workers pass over what a worker held at its end until they next look at all of the index.",
-    in: "maintenanceOperations.unregister",
-    find: "if (handedBack > 0) yield* rewindCursors();",
-    replace: "",
+    in: "Transitions.releaseTasks",
+    find: 'status === "pending" && released[i]',
+    replace: 'status === "pending" && "kind" in (releases[i] as Release) && released[i]',
     caughtBy: beforeTheRest("tasks that another process handed back when it stopped"),
   },
   {
