@@ -5,7 +5,7 @@ const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.t
 const ofPool = inFile("stores/server/pool");
 const ofUrl = inFile("stores/server/url");
 const ofSessions = inFile("stores/postgres/sessions");
-const deaths = inFile("worker/maintenance");
+const deaths = inFile("worker/failure-detector");
 
 export const connectionFaults: readonly Mutant[] = [
   // ---- connections ---------------------------------------------------------------------------
@@ -153,7 +153,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "if (worker.sessionLives === false) return true;",
     replace: "",
     caughtBy: deaths(
-      "a session > that ended means death, unless its worker beats within 300 ms of when it could",
+      "sessions > a worker whose session has ended is dead, unless it sends a heartbeat within 300 ms of when it could",
     ),
   },
   {
@@ -163,7 +163,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "sessionEnded: 300",
     replace: "sessionEnded: 0",
     caughtBy: deaths(
-      "a session > that ended means death, unless its worker beats within 300 ms of when it could",
+      "sessions > a worker whose session has ended is dead, unless it sends a heartbeat within 300 ms of when it could",
     ),
   },
   {
@@ -173,7 +173,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "await write(); const now = this.#now();",
     replace: "const now = this.#now(); await write();",
     caughtBy: deaths(
-      "a session > that ended while nobody could write proves nothing: the chance comes after",
+      "sessions > a worker whose session ended while no process could write has 300 ms after that",
     ),
   },
   {

@@ -21,7 +21,7 @@ const onServers = (test: string) => ({
   file: "test/stores/server/held-rows.test.ts",
   test: `on Postgres, skip-locked > ${test}`,
 });
-const deaths = (test: string) => ({ file: "test/worker/maintenance.test.ts", test });
+const deaths = (test: string) => ({ file: "test/worker/failure-detector.test.ts", test });
 const hosts = (test: string) => ({
   file: "test/base/runtime/process-identity.test.ts",
   test: `another process (skipped where there is no /proc) > ${test}`,
@@ -198,7 +198,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "if (still >= needed) return true;",
     replace: "if (worker.heartbeatAge >= worker.lease) return true;",
     caughtBy: deaths(
-      "a heartbeat > that is old by the wall clock alone means nothing: that clock may have jumped",
+      "heartbeats > a heartbeat that is old by the wall clock alone proves nothing: that clock may have jumped",
     ),
   },
   {
@@ -207,7 +207,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "FailureDetector.#observe",
     find: "couldBeatSince: undefined",
     replace: "couldBeatSince: since",
-    caughtBy: deaths("a heartbeat > that stood still while nobody could write proves nothing"),
+    caughtBy: deaths("heartbeats > silence while no process could write proves nothing"),
   },
   {
     name: "death-of-ones-own-kind",
@@ -216,7 +216,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "!living.has(id)",
     replace: "id !== undefined",
     caughtBy: deaths(
-      "a process > this one: its workers are alive from their making to their stop, however still their heartbeat",
+      "processes > the workers of this thread are alive from their creation to their stop, however silent they are",
     ),
   },
   {
@@ -226,8 +226,8 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "this.#sweeping.within(sweepEvery);",
     replace: "",
     caughtBy: {
-      file: "test/worker/maintenance-newcomer.test.ts",
-      test: "a worker that came and died is found within 400 ms of the hint",
+      file: "test/worker/sweep-newcomer.test.ts",
+      test: "a worker that registered and died is found within 400 ms of a change notification",
     },
   },
   {

@@ -1,6 +1,6 @@
 /**
- * Invariant: a worker that beats is never taken for dead, whatever the clocks do; one that is silent is, within its
- * lease; one whose process is seen to have ended is at once, one whose session is, when it has not come back.
+ * Invariant: a worker that sends heartbeats is never declared dead, whatever the clocks do. A silent one is, within its
+ * lease; one whose process is seen to have ended is at once; one whose session has ended is when it does not connect again.
  */
 import { describe, expect, it } from "vitest";
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
@@ -11,7 +11,7 @@ import { deferred } from "../support/queue.ts";
 
 const lease = 15_000;
 
-/** A worker on a host that cannot be seen from here, so that its heartbeat alone decides. */
+/** A worker on a host whose processes this one cannot see, so that its heartbeat alone decides. */
 function far(change: Partial<WorkerRecord> = {}): WorkerRecord {
   return {
     id: "far",
@@ -32,21 +32,21 @@ function far(change: Partial<WorkerRecord> = {}): WorkerRecord {
   };
 }
 
-/** Milliseconds between the looks of a process that is not frozen. */
+/** Milliseconds between the sweeps of a process that is not frozen. */
 const every = 400;
 
 /**
- * Deaths on a clock that is moved by hand; `look` tells the ids of the dead at that moment, after looking at what was
- * there before every 400 ms until then. `lookAfterFreeze` looks at nothing in between.
+ * A failure detector on a clock that the test moves. `look` returns the ids of the dead at that moment, after looks every
+ * 400 ms until then at the workers of the last call. `lookAfterFreeze` does not look in between.
  */
 function observer(write: () => Promise<unknown> = async () => undefined) {
   let now = 0;
   let before: WorkerRecord[] = [];
-  const deaths = new FailureDetector(() => 1_000 + now);
+  const detector = new FailureDetector(() => 1_000 + now);
   const lookAfterFreeze = async (at: number, ...workers: WorkerRecord[]) => {
     now = at;
     before = workers;
-    return (await deaths.findDead(workers, write)).map(({ id }) => id);
+    return (await detector.findDead(workers, write)).map(({ id }) => id);
   };
   const look = async (at: number, ...workers: WorkerRecord[]) => {
     while (now + every < at) await lookAfterFreeze(now + every, ...before);
@@ -55,11 +55,11 @@ function observer(write: () => Promise<unknown> = async () => undefined) {
   const pass = (ms: number) => {
     now += ms;
   };
-  return { look, lookAfterFreeze, nextLook: () => deaths.nextLook, pass };
+  return { look, lookAfterFreeze, nextLook: () => detector.nextLook, pass };
 }
 
-describe("a heartbeat", () => {
-  it("that stands still for the lease means death, and not a moment sooner", async () => {
+describe("heartbeats", () => {
+  it("a worker that cannot be seen is dead when it has been silent for its lease, and not before", async () => {
     const { look } = observer();
     expect(await look(0, far())).toEqual([]);
     expect(await look(lease - 1, far({ heartbeatAge: lease / 2 - 1 }))).toEqual([]);
@@ -67,28 +67,28 @@ describe("a heartbeat", () => {
     expect(await look(lease + 3 * every, far())).toEqual(["far"]);
   });
 
-  it("that stood still while the observer was frozen too proves nothing", async () => {
+  it("silence while the observer was frozen too proves nothing", async () => {
     const { look, lookAfterFreeze } = observer();
     await look(0, far());
     expect(await lookAfterFreeze(10 * lease, far({ heartbeatAge: 10 * lease }))).toEqual([]);
-    // It could not beat while the machine slept; it can now, before the next look.
+    // It could send no heartbeat while the machine slept; now it does, before the next look.
     expect(await look(10 * lease + every, far({ beat: 2 }))).toEqual([]);
     expect(await look(11 * lease, far({ beat: 2 }))).toEqual([]);
     expect(await look(11 * lease + 3 * every, far({ beat: 2 }))).toEqual(["far"]);
   });
 
-  it("that stood still while nobody could write proves nothing", async () => {
+  it("silence while no process could write proves nothing", async () => {
     const locked = deferred();
     const { look } = observer(() => locked.promise);
     await look(0, far());
     const looking = look(lease, far());
-    // The lock goes, and the worker's beat that waited for it is made.
+    // The lock is released, and the worker sends the heartbeat that waited for it.
     locked.resolve();
     expect(await looking).toEqual([]);
     expect(await look(lease + every, far({ beat: 2 }))).toEqual([]);
   });
 
-  it("that moves starts the wait anew", async () => {
+  it("a new heartbeat starts the lease again", async () => {
     const { look } = observer();
     for (let beat = 1; beat <= 10; beat += 1)
       expect(await look(beat * (lease - 1), far({ beat }))).toEqual([]);
@@ -96,10 +96,10 @@ describe("a heartbeat", () => {
     expect(await look(10 * (lease - 1) + lease + 2 * every, far({ beat: 10 }))).toEqual(["far"]);
   });
 
-  it("is judged the moment its lease is over, and has a last chance of 200 ms", async () => {
+  it("a silent worker is suspected the moment its lease is over, and dead 200 ms later", async () => {
     const { look, lookAfterFreeze, nextLook } = observer();
     await look(0, far());
-    // It has beaten 100 ms before this look, by the database's clock.
+    // It sent a heartbeat 100 ms before this look, by the database's clock.
     await lookAfterFreeze(every, far({ beat: 2, heartbeatAge: 100 }));
     expect(nextLook()).toBe(lease - 100);
     const over = every - 100 + lease;
@@ -112,41 +112,41 @@ describe("a heartbeat", () => {
     expect(await lookAfterFreeze(over + 200, far({ beat: 2 }))).toEqual(["far"]);
   });
 
-  it("that is new is at most as old as the look before, whatever the wall clock says", async () => {
+  it("a new heartbeat counts as at most as old as the last look, whatever the wall clock says", async () => {
     const { lookAfterFreeze, nextLook } = observer();
     await lookAfterFreeze(0, far());
     await lookAfterFreeze(300, far({ beat: 2, heartbeatAge: 3_600_000 }));
-    // 300 ms, and not half a lease: it was seen to come.
+    // 300 ms, not half a lease: it came between two looks.
     expect(nextLook()).toBe(lease - 300);
-    // The observer slept for long: that says nothing about when the other beat.
+    // The observer slept for long: that does not say when the heartbeat was sent.
     await lookAfterFreeze(2 * lease, far({ beat: 3, heartbeatAge: lease - 1 }));
     expect(nextLook()).toBe(lease - 400);
   });
 
-  it("that is old by the wall clock alone means nothing: that clock may have jumped", async () => {
+  it("a heartbeat that is old by the wall clock alone proves nothing: that clock may have jumped", async () => {
     const { look } = observer();
     const jumped = { heartbeatAge: 7 * 24 * 3_600_000 };
     expect(await look(0, far(jumped))).toEqual([]);
     expect(await look(0, far(jumped))).toEqual([]);
-    // It beats on, every third of its lease.
+    // It goes on, with a heartbeat every third of its lease.
     for (let beat = 1; beat <= 30; beat += 1)
       expect(await look(beat * (lease / 3), far({ beat, ...jumped }))).toEqual([]);
   });
 
-  it("that is old by both clocks means death after half a lease of stillness", async () => {
+  it("a worker whose heartbeat is old by both clocks is dead after half a lease of silence", async () => {
     const { look } = observer();
     expect(await look(0, far({ heartbeatAge: lease }))).toEqual([]);
     expect(await look(lease / 2 - 1, far({ heartbeatAge: 2 * lease }))).toEqual([]);
     expect(await look(lease / 2 + 2 * every, far({ heartbeatAge: 2 * lease }))).toEqual(["far"]);
   });
 
-  it("that a wall clock stepped back makes look new is judged by its stillness", async () => {
+  it("a wall clock that is stepped back keeps no silent worker alive", async () => {
     const { look } = observer();
     expect(await look(0, far({ heartbeatAge: -3_600_000 }))).toEqual([]);
     expect(await look(lease + 2 * every, far({ heartbeatAge: -3_590_000 }))).toEqual(["far"]);
   });
 
-  it("is judged by the lease of its own worker, and each by its own", async () => {
+  it("each worker is judged by its own lease", async () => {
     const { look } = observer();
     const workers = (beat: number) => [far({ id: "short", lease: 1_000 }), far({ id: "long", beat })];
     expect(await look(0, ...workers(1))).toEqual([]);
@@ -154,7 +154,7 @@ describe("a heartbeat", () => {
     expect(await look(lease, ...workers(2))).toEqual(["short"]);
   });
 
-  it("of a worker that was gone and has registered anew is new", async () => {
+  it("a worker that was gone and has registered again starts a new lease", async () => {
     const { look } = observer();
     await look(0, far());
     await look(100);
@@ -163,10 +163,10 @@ describe("a heartbeat", () => {
   });
 });
 
-describe("a session", () => {
+describe("sessions", () => {
   const ended = (change: Partial<WorkerRecord> = {}) => far({ sessionLives: false, ...change });
 
-  it("that ended means death, unless its worker beats within 300 ms of when it could", async () => {
+  it("a worker whose session has ended is dead, unless it sends a heartbeat within 300 ms of when it could", async () => {
     const { lookAfterFreeze, nextLook } = observer();
     expect(await lookAfterFreeze(0, far({ sessionLives: true }))).toEqual([]);
     expect(await lookAfterFreeze(400, ended())).toEqual([]);
@@ -176,20 +176,20 @@ describe("a session", () => {
     expect(await lookAfterFreeze(700, ended())).toEqual(["far"]);
   });
 
-  it("that ended before anybody looked is as good a reason", async () => {
+  it("a worker whose session had ended before the first look is dead too", async () => {
     const { lookAfterFreeze } = observer();
     expect(await lookAfterFreeze(0, ended())).toEqual([]);
     expect(await lookAfterFreeze(300, ended())).toEqual(["far"]);
   });
 
-  it("that ended while nobody could write proves nothing: the chance comes after", async () => {
+  it("a worker whose session ended while no process could write has 300 ms after that", async () => {
     const { lookAfterFreeze, pass } = observer(async () => pass(10_000));
     expect(await lookAfterFreeze(0, ended())).toEqual([]);
     expect(await lookAfterFreeze(10_299, ended())).toEqual([]);
     expect(await lookAfterFreeze(20_300, ended())).toEqual(["far"]);
   });
 
-  it("that its worker has made anew is no reason any more", async () => {
+  it("a worker that has connected again is alive", async () => {
     const { look, lookAfterFreeze } = observer();
     await lookAfterFreeze(0, ended());
     expect(await lookAfterFreeze(290, far({ beat: 2, sessionLives: true }))).toEqual([]);
@@ -198,25 +198,25 @@ describe("a session", () => {
     expect(await lookAfterFreeze(lease + 300, ended({ beat: 3 }))).toEqual(["far"]);
   });
 
-  it("that lives says nothing of a worker that beats no more", async () => {
+  it("a worker whose session lives is dead when it has been silent for its lease", async () => {
     const { look } = observer();
     expect(await look(0, far({ sessionLives: true }))).toEqual([]);
     expect(await look(lease + 2 * every, far({ sessionLives: true }))).toEqual(["far"]);
   });
 });
 
-describe("a process", () => {
-  it("that is seen to have ended is dead at once, however fresh its heartbeat", async () => {
+describe("processes", () => {
+  it("a worker whose process is seen to have ended is dead at once, however fresh its heartbeat", async () => {
     const { look } = observer();
-    // A start time that the process with this pid does not have: the pid was given to another one.
+    // The process with this pid has another start time: the pid has been given to another process.
     const reused = { ...thisProcess(), processStart: "1" };
     expect(await look(0, far({ ...reused, beat: 1 }))).toEqual(["far"]);
   });
 
-  it("this one: its workers are alive from their making to their stop, however still their heartbeat", async () => {
+  it("the workers of this thread are alive from their creation to their stop, however silent they are", async () => {
     const { look } = observer();
-    const untouched = () => Promise.reject(new Error("an upkeep that has not started reads nothing"));
-    const upkeep = new Maintenance({
+    const untouched = () => Promise.reject(new Error("maintenance that has not started reads nothing"));
+    const maintenance = new Maintenance({
       store: {
         workers: untouched,
         heartbeat: untouched,
@@ -235,12 +235,12 @@ describe("a process", () => {
     const mine = far({ id: "mine", ...thisProcess() });
     expect(await look(0, mine)).toEqual([]);
     expect(await look(10 * lease, { ...mine, heartbeatAge: 10 * lease })).toEqual([]);
-    await upkeep.stop();
+    await maintenance.stop();
     await look(20 * lease, mine);
     expect(await look(21 * lease, mine)).toEqual(["mine"]);
   });
 
-  it("this one: a worker of another of its threads lives while it beats", async () => {
+  it("a worker of another thread of this process lives while it sends heartbeats", async () => {
     const { look } = observer();
     for (let beat = 1; beat <= 3; beat += 1)
       expect(await look(beat * (lease / 3), far({ id: "thread", ...thisProcess(), beat }))).toEqual([]);

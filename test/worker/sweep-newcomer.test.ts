@@ -1,4 +1,4 @@
-/** A worker that is alone looks for dead ones seldom; one that comes, and dies at once, is found as soon as among many. */
+/** A lone worker sweeps seldom, but finds a worker that registers and dies as soon as it would among many. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -16,12 +16,12 @@ async function deadPid(): Promise<number> {
   return child.pid ?? 0;
 }
 
-/** What has been begun by now is done. */
+/** Runs what has been started by now. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("a worker that came and died is found within 400 ms of the hint", async () => {
+test("a worker that registered and died is found within 400 ms of a change notification", async () => {
   const pid = await deadPid();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => {
@@ -31,7 +31,7 @@ test("a worker that came and died is found within 400 ms of the hint", async () 
   onTestFinished(() => store.close());
   const rescued: unknown[] = [];
   const errors: unknown[] = [];
-  const upkeep = new Maintenance({
+  const maintenance = new Maintenance({
     store,
     workerId: "alone",
     lease: 15_000,
@@ -40,14 +40,14 @@ test("a worker that came and died is found within 400 ms of the hint", async () 
     onRescued: (...told) => rescued.push(told),
     report: (error) => errors.push(error),
   });
-  onTestFinished(() => upkeep.stop());
-  upkeep.start();
+  onTestFinished(() => maintenance.stop());
+  maintenance.start();
   await turns();
 
   await store.register(newWorker("dead", { ...thisProcess(), pid }));
   const { id } = await running(store, {}, "dead");
   await insertOne(store);
-  upkeep.lookAround();
+  maintenance.lookAround();
   await turns();
   expect(rescued).toEqual([]);
   vi.advanceTimersByTime(400);
