@@ -64,8 +64,15 @@ export class FailureDetector {
     return this.#visible.length < before;
   }
 
-  /** `write`: makes a write without effect, and resolves when it has succeeded. */
+  /** Judges the workers, and has the suspects confirmed. Returns the dead ones. */
   async findDead(workers: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<WorkerRecord[]> {
+    const { dead, suspects } = this.judge(workers);
+    await this.confirm(suspects, write);
+    return dead;
+  }
+
+  /** Says which workers are dead, and which may be. The suspects have to be confirmed before the next call judges them. */
+  judge(workers: readonly WorkerRecord[]): { dead: WorkerRecord[]; suspects: WorkerRecord[] } {
     for (const id of this.#seen.keys())
       if (!workers.some((worker) => worker.id === id)) this.#seen.delete(id);
     const others = workers.filter(({ id }) => !living.has(id));
@@ -74,9 +81,7 @@ export class FailureDetector {
     this.#lastLook = this.#now();
     const dead = others.filter((worker) => livenessOf(worker) === "dead" || this.#isConfirmed(worker));
     this.#visible = others.filter((worker) => isVisible(worker) && !dead.includes(worker));
-    const suspects = silent.filter((worker) => !dead.includes(worker));
-    if (suspects.length > 0) await this.#suspect(suspects, write);
-    return dead;
+    return { dead, suspects: silent.filter((worker) => !dead.includes(worker)) };
   }
 
   #isSilent(worker: WorkerRecord): boolean {
@@ -110,7 +115,12 @@ export class FailureDetector {
     return since !== undefined && this.#now() - since >= confirmTimeoutOf(worker);
   }
 
-  async #suspect(suspects: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<void> {
+  /**
+   * Suspects that send no heartbeat from now on are dead after `confirmTimeout`. `write`: makes a write without effect, and
+   * resolves when it has succeeded.
+   */
+  async confirm(suspects: readonly WorkerRecord[], write: () => Promise<unknown>): Promise<void> {
+    if (suspects.length === 0) return;
     await write();
     const now = this.#now();
     for (const worker of suspects) {

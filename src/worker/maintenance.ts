@@ -106,11 +106,17 @@ class Sweep implements Job {
   async run(): Promise<number> {
     const { store, workerId } = this.#host;
     const workers = await store.workers();
-    const dead = await this.#detector.findDead(workers, () => store.heartbeat(workerId));
+    const { dead, suspects } = this.#detector.judge(workers);
     this.#onSwept();
+    // Under load, the write that the suspects need takes as long as a rescue.
+    const rescuing = this.#rescueAll(dead);
+    try {
+      await this.#detector.confirm(suspects, () => store.heartbeat(workerId));
+    } finally {
+      await rescuing;
+    }
     const usual = workers.some(({ id }) => !living.has(id)) ? sweepEvery : sweepAloneEvery;
-    const busy = await this.#rescueAll(dead);
-    const longest = busy ? busySweepAfter : usual;
+    const longest = (await rescuing) ? busySweepAfter : usual;
     return Math.max(shortestSleep, Math.min(longest, this.#detector.nextLook));
   }
 

@@ -331,7 +331,7 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "busy-workers-are-looked-at-as-usual",
     why: "A dead worker whose rescuer is killed waits for the next usual sweep.",
     in: "Sweep.run",
-    find: "busy ? busySweepAfter : usual",
+    find: "(await rescuing) ? busySweepAfter : usual",
     replace: "usual",
     caughtBy: sweeps("a dead worker that another process is rescuing is looked at again after 100 ms"),
   },
@@ -341,6 +341,15 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "const rescuesAtOnce = 2;",
     replace: "const rescuesAtOnce = 1;",
     caughtBy: sweeps("two dead workers are rescued at once, and the third when one of them is"),
+  },
+  {
+    name: "rescues-wait-for-the-confirming-write",
+    why: "Under load, the tasks of a process that was seen to die wait until another worker's death can be confirmed.",
+    in: "Sweep.run",
+    find: "const rescuing = this.#rescueAll(dead);",
+    replace:
+      "await this.#detector.confirm(suspects, () => store.heartbeat(workerId)); const rescuing = this.#rescueAll(dead);",
+    caughtBy: sweeps("the rescue of a dead worker does not wait for the write that confirms another suspect"),
   },
   {
     name: "a-failed-rescue-keeps-the-others",

@@ -33,18 +33,24 @@ const dead = (id: string) => recordOf(id, { processStart: "1" });
 interface Given {
   workers?: readonly WorkerRecord[];
   rescue?: (workerId: string, beat: number) => Promise<number | "busy">;
+  heartbeat?: () => Promise<boolean>;
   jobs?: readonly Job[];
 }
 
 /** Starts the maintenance of a worker on a clock that the test moves, over a store that has these workers. */
-async function maintenance({ workers = [], rescue = async () => 0, jobs = [] }: Given) {
+async function maintenance({
+  workers = [],
+  rescue = async () => 0,
+  heartbeat = async () => true,
+  jobs = [],
+}: Given) {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   onTestFinished(() => {
     vi.useRealTimers();
   });
   const store = {
     workers: vi.fn(async () => [...workers]),
-    heartbeat: async () => true,
+    heartbeat,
     rescue: vi.fn(rescue),
     rescueOrphans: async () => 0,
     promote: async () => ({ promoted: 0, nextDue: undefined }),
@@ -101,6 +107,19 @@ test("two dead workers are rescued at once, and the third when one of them is", 
   second.resolve();
   await turns();
   expect(rescued()).toEqual(["w1", "w2", "w3"]);
+});
+
+test("the rescue of a dead worker does not wait for the write that confirms another suspect", async () => {
+  const locked = deferred();
+  const { rescued } = await maintenance({
+    workers: [dead("w1"), recordOf("w2", { host: "elsewhere", sessionLives: false })],
+    heartbeat: async () => {
+      await locked.promise;
+      return true;
+    },
+  });
+  onTestFinished(() => locked.resolve());
+  expect(rescued()).toEqual(["w1"]);
 });
 
 test("a rescue that fails is reported, and the other dead workers are rescued all the same", async () => {
