@@ -1,5 +1,5 @@
 /** The import rules and size limits of docs/architecture.md, read from the sources. */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -237,6 +237,21 @@ test("src/ and src/stores/ hold no more than a reader sees at a glance", () => {
     readdirSync(join(root, folder)).filter((name) => name !== "README.md");
   expect(entriesOf("src").length).toBeLessThanOrEqual(12);
   expect(entriesOf("src/stores").length).toBeLessThanOrEqual(5);
+});
+
+test("the seven files that docs/architecture.md tells a newcomer to read have 1,200 lines at most", () => {
+  const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
+  const read = [...page.matchAll(/^\d\. `(src\/[\w/-]+\.ts)`: /gm)].map(([, path]) => path);
+  const found = sources.filter(({ path }) => read.includes(path));
+  expect(found.length).toBe(7);
+  expect(found.reduce((sum, { lines }) => sum + lines, 0)).toBeLessThanOrEqual(1_200);
+});
+
+test("the files and folders of src that docs/architecture.md names are there", () => {
+  const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
+  const named = [...page.matchAll(/`((?:src|test|drizzle)\/[\w./-]+)`/g)].map(([, path]) => path as string);
+  expect(named.length).toBeGreaterThan(30);
+  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
 test("nine functions in ten fit in 20 lines", () => {
