@@ -109,7 +109,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-beats-no-more",
     why: "A worker whose heartbeat's connection broke once is dead to the others, and its tasks run twice.",
-    in: "once",
+    in: "sendOnce",
     find: "connection = undefined; void broken?.end();",
     replace: "void broken?.end();",
     caughtBy: ofSessions(
@@ -119,8 +119,8 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "end-of-a-connection-is-found-at-the-next-beat",
     why: "A worker whose heartbeat's connection broke is taken for dead before it would have beaten.",
-    in: "opened",
-    find: "() => soon(firstRetry)",
+    in: "connected",
+    find: "() => scheduleNext(firstRetry)",
     replace: "() => undefined",
     caughtBy: ofSessions(
       "a worker's session on Postgres > is opened again when it was terminated, also between rare heartbeats",

@@ -68,8 +68,8 @@ export const databaseFaults: readonly Mutant[] = [
     name: "migrates-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
     in: "migrate",
-    find: "client.transaction(() => apply(client)).immediate()",
-    replace: "apply(client)",
+    find: "write(() => applyLocked(text, place))",
+    replace: "run(() => applyLocked(text, place))",
     caughtBy: {
       file: "test/stores/sqlite/migrate-locked.test.ts",
       test: "no other connection can write between the statements of a migration",
@@ -79,8 +79,8 @@ export const databaseFaults: readonly Mutant[] = [
     name: "newer-tables-are-used",
     why: "An old build writes into tables whose meaning has changed.",
     in: "refuseNewer",
-    find: "if (last <= newest()) return last;",
-    replace: "if (last >= 0) return last;",
+    find: "if (last <= newestIn(text.folder)) return;",
+    replace: "if (last >= 0) return;",
     caughtBy: inQueue(
       "migrate",
       "tables that this build cannot use > of a newer build are refused, and left alone",
@@ -179,7 +179,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-tries-again-late",
     why: "After a full disk living workers are taken for dead before they have beaten.",
-    in: "once",
+    in: "sendOnce",
     find: "Math.min(every, busy ? retryAfter.busy : retryAfter.failed)",
     replace: "busy ? retryAfter.busy : every",
     caughtBy: {
@@ -190,9 +190,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-in-a-moved-file",
     why: "Whoever opens the moved file waits for ever for a worker that works no more there.",
-    in: "once",
-    find: "open.file !== fileThere()",
-    replace: "open.file === undefined",
+    in: "sendOnce",
+    find: "open.inode !== inodeNow()",
+    replace: "open.inode === undefined",
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
       test: "no heartbeat is written to a file that was moved, and they continue when it is back",

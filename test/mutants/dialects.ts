@@ -25,8 +25,8 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "migration-of-mysql-that-was-cut-off-stays-so",
     why: "A database whose first opening was killed half-way can be opened by nobody any more.",
-    in: "kind.isDone",
-    find: "isThere.has",
+    in: "mysqlMigrations.isDone",
+    find: "exists.has",
     replace: "new Set([0]).has",
     caughtBy: {
       file: "test/stores/mysql/migration.full.test.ts",

@@ -195,7 +195,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "queue-writes-into-the-apps-transaction",
     why: "An enqueue beside an open transaction of the app is acknowledged, and rolled back with it.",
-    in: "sqliteStore.onceFree",
+    in: "sqliteStore.runner",
     find: "refuseOpenTransaction(client);",
     replace: "",
     caughtBy: inQueue(

@@ -188,8 +188,8 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "servers-are-migrated-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
-    in: "applyAlone",
-    find: "await asked.query(text.lock, []);",
+    in: "applyLocked",
+    find: "if (text.lock !== undefined) yield* ask(text.lock);",
     replace: "",
     caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > open waits while another process migrates",
@@ -199,8 +199,8 @@ export const serverFaults: readonly Mutant[] = [
     name: "heartbeat-of-servers-on-the-event-loop",
     why: "A handler that computes for longer than a lease is taken for dead, and runs twice.",
     in: "storeOver.keepAlive",
-    find: "thread === undefined",
-    replace: "thread === undefined || every > 0",
+    find: "reach.heartbeatThread(workerId, strategy)",
+    replace: "undefined",
     caughtBy: ofSessions("a worker's session on Postgres > sends heartbeats while the event loop is blocked"),
   },
   {
@@ -256,7 +256,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "heartbeat-stays-with-a-host-that-cannot-write",
     why: "After a failover a worker that runs tasks looks dead to all others.",
-    in: "ask",
+    in: "query",
     find: "passOver();",
     replace: "",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(

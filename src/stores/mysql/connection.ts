@@ -1,8 +1,8 @@
 /** Connections to MySQL and MariaDB, and what their errors mean. */
 import type { ConnectionOptions, ResultSetHeader } from "mysql2";
-import type { Use } from "../server/open.ts";
 import { type Connection, type QueryResult, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
+import type { Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Seconds that a row is waited for which others hold: by dbq's own questions, and by an app's. */

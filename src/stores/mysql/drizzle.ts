@@ -1,6 +1,5 @@
-/** Drizzle on MySQL and MariaDB; and facts about a server. */
+/** Drizzle on MySQL and MariaDB. */
 import type { Connection as PromiseConnection } from "mysql2/promise";
-import type { Diagnosis } from "../../store.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
 import type { Queryable } from "../server/pool.ts";
 import { endedTransaction } from "../server/within.ts";
@@ -45,34 +44,4 @@ async function isInTransaction(asked: Queryable): Promise<boolean | undefined> {
     if ((error as { errno?: number }).errno === 1193) return undefined;
     throw error;
   }
-}
-
-/** Whether row locks stop at this node, because others are written to as well. */
-export async function isCluster(asked: Queryable): Promise<boolean> {
-  const { rows } = await asked.query("show status like 'wsrep_cluster_size'", []);
-  return Number(rows[0]?.[1] ?? 0) > 0;
-}
-
-export async function diagnoseMysql(asked: Queryable): Promise<Diagnosis[]> {
-  const text = `select version(), database(), @@innodb_flush_log_at_trx_commit, @@read_only, @@max_connections, @@max_allowed_packet`;
-  const [version, database, flush, readOnly, connections, packet] =
-    (await asked.query(text, [])).rows[0] ?? [];
-  const warn = (wrong: boolean, warning: string) => (wrong ? { warning } : {});
-  return [
-    { name: /mariadb/i.test(String(version)) ? "MariaDB" : "MySQL", value: String(version) },
-    { name: "database", value: String(database) },
-    {
-      name: "flush log at commit",
-      value: Number(flush),
-      ...warn(Number(flush) !== 1, "a crash of the server's machine can undo the last commits"),
-    },
-    {
-      name: "read only",
-      value: Number(readOnly) === 1,
-      ...warn(Number(readOnly) === 1, "nothing can be written here: connect to the primary"),
-    },
-    { name: "max connections", value: Number(connections) },
-    { name: "max allowed packet", value: Number(packet) },
-    { name: "cluster", value: await isCluster(asked) },
-  ];
 }

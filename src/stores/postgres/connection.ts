@@ -1,9 +1,9 @@
 /** Connections to Postgres, and what their errors mean. */
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, QueryConfig } from "pg";
-import type { Use } from "../server/open.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
+import type { Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Rows as arrays of text: what a column is, its reader knows. */

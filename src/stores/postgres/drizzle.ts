@@ -1,5 +1,4 @@
-/** Drizzle on Postgres, over whichever driver; and facts about a server. */
-import type { Diagnosis } from "../../store.ts";
+/** Drizzle on Postgres, over any driver. */
 import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
 import type { Queryable } from "../server/pool.ts";
 import { driverError } from "../server/run.ts";
@@ -65,39 +64,4 @@ async function numberBySavepoint(asked: Queryable): Promise<unknown> {
 function closed(error: unknown): never {
   if (/transaction is closed/i.test(String((driverError(error) as Error).message))) throw endedTransaction();
   throw error;
-}
-
-export async function diagnosePostgres(asked: Queryable): Promise<Diagnosis[]> {
-  const { rows } = await asked.query(
-    `select current_setting('server_version') as version, current_database() as database, current_setting('synchronous_commit') as commit,
-      pg_is_in_recovery() as standby, current_setting('max_connections') as connections, current_schema() as schema,
-      (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest`,
-    [],
-  );
-  const [version, database, commit, standby, connections, schema, oldest] = (rows[0] ?? []).map(String);
-  const warn = (wrong: boolean, warning: string) => (wrong ? { warning } : {});
-  return [
-    { name: "Postgres", value: version ?? null },
-    { name: "database", value: database ?? null },
-    { name: "schema", value: schema ?? null },
-    {
-      name: "synchronous commit",
-      value: commit ?? null,
-      ...warn(commit === "off", "a crash of the server can undo the last commits"),
-    },
-    {
-      name: "standby",
-      value: standby === "t" || standby === "true",
-      ...warn(standby === "t" || standby === "true", "nothing can be written here: connect to the primary"),
-    },
-    { name: "max connections", value: Number(connections) },
-    {
-      name: "oldest snapshot",
-      value: Number(oldest ?? 0),
-      ...warn(
-        Number(oldest ?? 0) > 600,
-        "a transaction older than ten minutes keeps dead rows from being removed",
-      ),
-    },
-  ];
 }

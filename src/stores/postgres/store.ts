@@ -1,168 +1,46 @@
 /** The store on Postgres 13 and later, over node-postgres. */
-import { sql } from "drizzle-orm/sql/sql";
 import type { Client } from "pg";
-import { memoize } from "../../base/runtime/memoize.ts";
 import type { Store } from "../../store.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
-import { openDatabase, openUrl, type ServerDriver } from "../server/open.ts";
-import { driverError, execute, integersIn, listOf, type ServerSteps } from "../server/run.ts";
+import { openDatabase, openUrl } from "../server/open.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
-import { type Compiled, Compiler } from "../sql/compile.ts";
-import type { Dialect, ItemColumn } from "../sql/dialect.ts";
 import { operationsOf } from "../sql/operations.ts";
 import { textsOf } from "../sql/texts.ts";
-import { configOf, connectPostgres, failureOf, isOne, settingsOf } from "./connection.ts";
-import { checkOpen, diagnosePostgres, hasBegun, postgresDrizzle } from "./drizzle.ts";
+import { configOf, connectPostgres, isOne, settingsOf } from "./connection.ts";
+import { diagnosePostgres } from "./diagnose.ts";
+import { optimisticDialect, skipLockedDialect } from "./dialect.ts";
+import { checkOpen, hasBegun, postgresDrizzle } from "./drizzle.ts";
 import { notifyText, PostgresListener } from "./listener.ts";
+import { postgresMigrations } from "./migrations.ts";
 import { cycleStatements, OneStatementCycles } from "./settle-and-claim.ts";
-import { postgresMoving } from "./transfer.ts";
+import { postgresSteps } from "./steps.ts";
 
-const types = { integer: "bigint", real: "double precision", text: "text" };
+// All queues of a process share the texts of these statements.
+const [skipLocked, optimistic] = [textsOf(skipLockedDialect), textsOf(optimisticDialect)];
+const cycles = cycleStatements(skipLocked);
 
-const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
-  sql.raw(columns.map(write).join(", "));
-
-/** Whether Postgres refuses to look into this JSON: it has an escape of NUL, or of half of a surrogate pair. */
-const refused = (json: string) =>
-  sql.raw(
-    String.raw`regexp_replace(${json}, '\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..', '', 'g') ~ '\\u(0000|[dD][89a-fA-F])'`,
-  );
-
-// Not extract(), whose numeric takes several times as long.
-// Postgres has times before and after all others, which are no numbers: they are told as the first and last of JavaScript's.
-const millis: Dialect["millis"] = (time) =>
-  sql`case isfinite(${time}) when true then (date_part('epoch', ${time}) * 1000)::bigint
-    when false then case when ${time} > 'epoch' then 8640000000000000 else -8640000000000000 end end`;
-
-/** The first day that Postgres has, in milliseconds. */
-const first = sql.raw("-210866803200000");
-
-const base: Omit<Dialect, "locks" | "spreads"> = {
-  // Not now(), which stands still in a transaction.
-  now: () => sql.raw("statement_timestamp()"),
-  // From the first that its times go back to: what waited for an earlier one is due all the same.
-  time: (parameter) =>
-    sql`to_timestamp(case when ${parameter} < ${first} then ${first} else ${parameter} end::double precision / 1000)`,
-  millis,
-  plus: (time, milliseconds) => sql`(${time} + ${milliseconds} * interval '1 millisecond')`,
-  minus: (later, earlier) => sql`(${millis(later)} - ${millis(earlier)})`,
-  among: (column, list) =>
-    sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${list}::json) as value))`,
-  integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
-  atMost: (limit) => sql`limit ${limit}`,
-  probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
-  skipLocked: sql.raw("for update skip locked"),
-  locked: sql.raw("for update"),
-  shared: sql.raw("for key share"),
-  ignoreConflict: sql.raw("on conflict do nothing"),
-  integer: (parameter) => sql`${parameter}::bigint`,
-  json: (parameter) => sql`${parameter}::json`,
-  text: (column) => sql`${column}::text`,
-  real: (column) => sql`${column}`,
-  same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
-  exact: (column) => sql.raw(column),
-  byPriority: sql.raw("priority desc, id"),
-  // A key or a value that Postgres cannot keep as text (NUL, half a surrogate pair) makes it refuse the whole of the JSON.
-  metaHas: (key, value) => {
-    const there = sql`meta -> ${key}::text`;
-    const is = {
-      string: sql`json_typeof(${there}) = 'string' and meta ->> ${key}::text = ${String(value)}`,
-      number: sql`case json_typeof(${there}) when 'number' then (meta ->> ${key}::text)::numeric = ${String(value)}::numeric end`,
-      boolean: sql`(${there})::text = ${String(value)}`,
-      object: sql`json_typeof(${there}) = 'null'`,
-    }[typeof value as "string" | "number" | "boolean" | "object"];
-    return sql`case when ${refused("meta::text")} then false else coalesce(${is}, false) end`;
-  },
-  sessionLives: sql.raw(`case when session is null then null when exists (
-      select 1 from pg_locks where locktype = 'advisory' and objsubid = 1
-        and database = (select oid from pg_database where datname = current_database())
-        and (classid::bigint << 32) | objid::bigint = hashtextextended(session, 0)) then 1 else 0 end`),
-  items: (list, columns) => ({
-    beforeTable: sql.raw(""),
-    afterTable: sql.raw(""),
-    afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
-      from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
-  }),
-  // `= id` could be met by a walk through all of the index too, which looks cheap to a plan that is made while the table is
-  // empty.
-  only: (id) => sql`any (array[${id}::bigint])`,
-  transfer: postgresMoving,
-};
-
-const compiler = new Compiler({ quote: '"', parameter: (index) => `$${index + 1}`, items: base.items });
-
-/** With the ids of what it wrote. */
-const returning = memoize(({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }));
-
-/** And tells, once for all of them. */
-const telling = memoize(
-  ({ text, names }: Compiled): Compiled => ({
-    text: `${text} returning id, (${notifyText(names.length + 1)})`,
-    names: [...names, "note"],
-  }),
-);
-
-const inserting = (note: string | undefined) => (note === undefined ? returning : telling);
-
-/** A change of many is one statement, which says what it changed. */
-const steps: ServerSteps = {
-  compiler,
-  failureOf,
-  isOneInsert: () => true,
-  id: async (asked, query, params, note) =>
-    integersIn(await execute(asked, inserting(note)(compiler.compile(query)), { ...params, note }))[0],
-  ids: async (asked, query, params, note) => {
-    const insert = inserting(note)(compiler.compileMany(query));
-    return integersIn(await execute(asked, insert, { items: listOf(params), note }));
-  },
-  changes: async (asked, query, params) => {
-    const answer = await execute(asked, returning(compiler.compileMany(query)), { items: listOf(params) });
-    const changed = new Set(integersIn(answer));
-    return params.map(({ id }) => changed.has(id as number));
-  },
-};
-
-const skipLocked: Dialect = { ...base, locks: true, spreads: false };
-const optimistic: Dialect = { ...base, locks: false, spreads: true };
-
-/** Their texts are made once in a process, whichever queue asks first. */
-const [locking, spreading] = [textsOf(skipLocked), textsOf(optimistic)];
-const cycles = cycleStatements(locking);
-
-const kind: ServerKind = {
-  steps,
+const postgres: ServerKind = {
+  steps: postgresSteps,
   operations: {
     "skip-locked": () =>
-      operationsOf(locking, (transitions) => new OneStatementCycles(locking, transitions, cycles)),
-    optimistic: () => operationsOf(spreading),
+      operationsOf(skipLocked, (transitions) => new OneStatementCycles(skipLocked, transitions, cycles)),
+    optimistic: () => operationsOf(optimistic),
   },
-  migrations: {
-    folder: "postgres",
-    has: "select 1 where to_regclass($1) is not null",
-    // Any number, the same in each process: this is "dbq" in ASCII.
-    lock: "select pg_advisory_xact_lock(6578801)",
-    unlock: undefined,
-    isDone: () => false,
-    isDenied: (error) => (driverError(error) as { code?: unknown }).code === "42501",
-    integer: "integer",
-  },
+  migrations: postgresMigrations,
   drizzle: postgresDrizzle,
   strategyFor: async () => "skip-locked",
   diagnose: diagnosePostgres,
-  notifyInside: (asked) => asked.query(notifyText(1), [""]),
+  notifyInside: (queryable) => queryable.query(notifyText(1), [""]),
   checkOpen,
   hasBegun,
-};
-
-const driver: ServerDriver = {
-  defaults: { port: 5432, user: "postgres" },
-  config: configOf,
+  urlDefaults: { port: 5432, user: "postgres" },
+  configOf,
   connect: connectPostgres,
   drizzleOver: async (client) => {
     const { drizzle } = await import("drizzle-orm/node-postgres");
     return drizzle(client as Client) as unknown as ServerDrizzle;
   },
-  notifier: (pool) => new PostgresListener(pool),
+  listenerOver: (pool) => new PostgresListener(pool),
   settingsOf,
   isOne,
   connector: new URL("./heartbeat-connector.mjs", import.meta.url),
@@ -175,10 +53,10 @@ const driver: ServerDriver = {
 
 /** Opens the queue on the app's own Drizzle database. @throws DatabaseError that says what is wrong with it */
 export function openPostgresDatabase(db: object, options: ServerOptions): Promise<Store> {
-  return openDatabase(kind, driver, db, options);
+  return openDatabase(postgres, db, options);
 }
 
 /** Opens the queue on a Postgres server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
 export function openPostgres(url: string, options: ServerOptions): Promise<Store> {
-  return openUrl(kind, driver, url, options);
+  return openUrl(postgres, url, options);
 }

@@ -1,25 +1,25 @@
 // @ts-check
 /**
- * A worker's heartbeat on a server, on a thread and a connection of its own: a handler that blocks the event loop does not
- * make its worker look dead. While the worker lives, this connection's session holds the lock that its row names.
- * JavaScript, not TypeScript: a thread is started from a file as it is, under `tsx` and vitest too.
+ * Sends a worker's heartbeats to a server, from a thread and a connection of its own: a handler that blocks the event loop
+ * does not make its worker look dead. While the worker lives, this connection's session holds the lock that its row names.
+ * JavaScript, since a thread starts from a file as it is, under `tsx` and vitest too.
  */
 import { parentPort, workerData } from "node:worker_threads";
 
 /**
  * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void> }} Connected
  * @typedef {{ text: string, names: string[] }} Text
- * @type {{ connector: string, config: object, hosts: { host: string, port: number }[], lock: Text | undefined, beat: Text,
+ * @type {{ connector: string, config: object, hosts: { host: string, port: number }[], lock: Text | undefined, heartbeat: Text,
  *   params: Record<string, unknown>, every: number }}
  */
-const { connector, config, hosts, lock, beat, params, every } = workerData;
+const { connector, config, hosts, lock, heartbeat, params, every } = workerData;
 const { session } = params;
 
-/** Milliseconds. Whoever sees that the lock is gone gives this worker 300 to beat. */
+/** Milliseconds. A process that sees that the lock is gone waits 300 for a heartbeat. */
 const firstRetry = 10;
 const longestRetry = 100;
 
-/** Milliseconds: a connection that was cut off is found out before the lease is over. */
+/** Milliseconds. Short enough to notice a connection that was cut off before the lease ends. */
 const queryTimeout = 4_000;
 
 /** @type {{ connect(config: object, host: object, queryTimeout: number, onEnd: () => void): Promise<Connected> }} */
@@ -27,10 +27,10 @@ const { connect } = await import(connector);
 
 /** @type {Connected | undefined} */
 let connection;
-/** The host that is tried first: who cannot be asked, or cannot do what is asked, is passed over for the next one. */
+/** The index of the host to try first. A host that cannot be reached, or refuses a statement, loses this place to the next. */
 let first = 0;
 let retry = firstRetry;
-let told = false;
+let isAlive = false;
 let failure = "";
 let stopped = false;
 /** @type {NodeJS.Timeout | undefined} */
@@ -40,8 +40,8 @@ function passOver() {
   first = (first + 1) % hosts.length;
 }
 
-/** A host may let everybody in and write for nobody: a standby, a node that is cut off from its cluster. @param {Text} statement */
-async function ask({ text, names }) {
+/** A standby, or a node that is cut off from its cluster, accepts connections and refuses writes. @param {Text} statement */
+async function query({ text, names }) {
   const values = names.map((name) => params[name] ?? null);
   try {
     return await /** @type {Connected} */ (connection).query(text, values);
@@ -51,12 +51,12 @@ async function ask({ text, names }) {
   }
 }
 
-async function opened() {
+async function connected() {
   let refusal;
   for (const _ of hosts) {
     try {
       const host = /** @type {{ host: string, port: number }} */ (hosts[first]);
-      return await connect(config, host, queryTimeout, () => soon(firstRetry));
+      return await connect(config, host, queryTimeout, () => scheduleNext(firstRetry));
     } catch (error) {
       passOver();
       refusal = error;
@@ -68,45 +68,45 @@ async function opened() {
 let sessions = 0;
 
 /**
- * The lock first: a beat says that the session holds it. Each session has its own: the one before may live on at the
- * server's end, which need not have heard that it was cut off.
+ * Takes the lock before the first heartbeat, which writes its name into the worker's row. Each session has a lock of its own:
+ * the server may keep the session before it, when it has not noticed that the connection was cut off.
  */
-async function locked() {
-  connection = await opened();
+async function openSession() {
+  connection = await connected();
   if (lock === undefined) return;
   sessions += 1;
   params.session = `${session}:${sessions}`;
-  if (Number((await ask(lock)).rows[0]?.[0]) !== 1)
+  if (Number((await query(lock)).rows[0]?.[0]) !== 1)
     throw new Error(`the lock ${params.session} is held already`);
 }
 
 /** @param {number} delay */
-function soon(delay) {
+function scheduleNext(delay) {
   clearTimeout(next);
-  if (!stopped) next = setTimeout(once, delay);
+  if (!stopped) next = setTimeout(sendOnce, delay);
 }
 
-async function once() {
+async function sendOnce() {
   try {
-    if (connection === undefined) await locked();
+    if (connection === undefined) await openSession();
     if (stopped) return await connection?.end();
-    const { changed } = await ask(beat);
+    const { changed } = await query(heartbeat);
     if (changed === 0) parentPort?.postMessage("lost");
-    else if (!told) parentPort?.postMessage("beat");
-    told = changed > 0;
+    else if (!isAlive) parentPort?.postMessage("alive");
+    isAlive = changed > 0;
     [failure, retry] = ["", firstRetry];
-    soon(every);
+    scheduleNext(every);
   } catch (error) {
     const broken = connection;
     connection = undefined;
     void broken?.end();
     const message = error instanceof Error ? error.message : String(error);
-    // Once, while it stays the same, and not at the first try: a connection that breaks is made anew.
+    // Once, while it stays the same, and not after the first failure: a new connection usually succeeds.
     if (message !== failure && retry >= longestRetry) {
       parentPort?.postMessage(message);
       failure = message;
     }
-    soon(retry);
+    scheduleNext(retry);
     retry = Math.min(retry * 2, longestRetry);
   }
 }
@@ -117,4 +117,4 @@ parentPort?.once("message", () => {
   void connection?.end();
 });
 
-await once();
+await sendOnce();

@@ -1,167 +1,123 @@
-/** Opens a store by the URL of a server, over connections of its own. */
+/** Opens a store on a server: by its URL, or on the app's own Drizzle database. */
 import { randomBytes } from "node:crypto";
 import { show } from "../../base/options/durations.ts";
 import type { Store } from "../../store.ts";
-import type { Compiled } from "../sql/compile.ts";
+import type { HeartbeatThread } from "../sql/heartbeat.ts";
 import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
-import { type Connection, Hosts, type Queryable, ServerPool } from "./pool.ts";
+import { Hosts, type Queryable, ServerPool } from "./pool.ts";
 import {
-  type Listener,
   type ServerKind,
   type ServerOptions,
   type ServerReach,
-  type Strategy,
+  type ServerSettings,
   serverStore,
+  type Use,
 } from "./store.ts";
-import { type Host, readServerUrl, type ServerUrl } from "./url.ts";
+import { type Host, readServerUrl } from "./url.ts";
 
-/** @default */
-const connections = 5;
-
-/**
- * Milliseconds that a transaction of the app's waits for a connection: those that others hold may be waiting for it, where
- * one is begun inside of another.
- */
-const transactionPatience = 60_000;
-
-/** Milliseconds. A ping before each transaction would cost a round trip. */
-const transactionTrust = 1_000;
-
-/** What connections need. */
-export interface ServerSettings {
-  config: object;
-  /** For what the app does in `queue.transaction`, where that is not done by a database of its own. */
-  appConfig?: object;
-  hosts: readonly Host[];
-}
+/** Connections that operations share. */
+const defaultPoolSize = 5;
 
 /**
- * What a connection is for: dbq's own questions, the same through a pooler which gives one session to many, or what an app
- * does in `queue.transaction`.
+ * `waitLimit`, in milliseconds: an app that begins a transaction inside of another one may wait for itself.
+ * `trust`, in milliseconds: a ping before each transaction would cost a round trip.
  */
-export type Use = "own" | "pooled" | "app";
-
-/** How a server's driver is used. */
-export interface ServerDriver {
-  defaults: { port: number; user: string };
-  /** What the driver is told, the host apart. Plain data: the heartbeat's thread is given it, too. */
-  config(url: Omit<ServerUrl, "hosts">, use: Use): object;
-  connect(config: object, host: Host, use: Use): Promise<Connection>;
-  /** Drizzle over a connection of the driver's. */
-  drizzleOver(client: unknown): Promise<ServerDrizzle>;
-  notifier(pool: ServerPool): Listener | undefined;
-  /** Of the client under an app's Drizzle database, where they can be had. */
-  settingsOf(client: unknown, use: Use): ServerSettings | undefined;
-  /** Whether this client is one connection, which the app's transactions share with all that is asked beside them. */
-  isOne(client: unknown): boolean;
-  /** The program that connects for the heartbeat, and the question by which its session takes the lock named `session`. */
-  connector: URL;
-  lock: Compiled;
-  /** Whether a lock can be seen from every connection to a server that wants this strategy. */
-  seesLocks(strategy: Strategy): boolean;
-}
+const appPool = { waitLimit: 60_000, trust: 1_000 };
 
 /** @throws DatabaseError that says what is wrong with the server; TypeError for a wrong URL */
-export function openUrl(
-  kind: ServerKind,
-  driver: ServerDriver,
-  url: string,
-  options: ServerOptions,
-): Promise<Store> {
-  const { hosts, ...read } = readServerUrl(url, driver.defaults);
-  const config = driver.config(read, useOf(options));
-  return openConnections(kind, driver, { config, hosts, appConfig: driver.config(read, "app") }, options);
+export function openUrl(kind: ServerKind, url: string, options: ServerOptions): Promise<Store> {
+  const { hosts, ...rest } = readServerUrl(url, kind.urlDefaults);
+  const [config, appConfig] = [kind.configOf(rest, useOf(options)), kind.configOf(rest, "app")];
+  return openConnections(kind, { config, hosts, appConfig }, options);
 }
 
 const useOf = ({ sessions = true }: ServerOptions): Use => (sessions ? "own" : "pooled");
 
 /**
- * Opens a store on the app's own Drizzle database. Where its driver's settings can be had, dbq has connections of its own
- * beside the app's; else it asks through Drizzle, and then nobody tells it of what others write.
- * @throws DatabaseError that says what is wrong with the server; TypeError when it is no such database, or one connection
- * that dbq would have to share with the app's transactions
+ * Opens a store on the app's own Drizzle database. When its driver's settings can be had, dbq makes connections of its own;
+ * else it sends its statements through Drizzle, and receives no notifications.
+ * @throws DatabaseError that says what is wrong with the server; TypeError for another kind of database, or for a single
+ * connection that dbq would have to share with the app's transactions
  */
-export function openDatabase(
-  kind: ServerKind,
-  driver: ServerDriver,
-  db: object,
-  options: ServerOptions,
-): Promise<Store> {
-  const theirs = drizzleOf(db, kind.drizzle);
+export function openDatabase(kind: ServerKind, db: object, options: ServerOptions): Promise<Store> {
+  const appDb = drizzleOf(db, kind.drizzle);
   const client = (db as { $client?: unknown }).$client;
   if (client === undefined)
     throw new TypeError(`expected a Drizzle database over a driver of ${kind.drizzle.name}, got ${show(db)}`);
-  const settings = driver.settingsOf(client, useOf(options));
-  if (settings) return openConnections(kind, driver, settings, options, theirs);
-  // What dbq writes would be rolled back with whatever transaction the app has open on it.
-  if (driver.isOne(client))
+  const settings = kind.settingsOf(client, useOf(options));
+  if (settings) return openConnections(kind, settings, options, appDb);
+  // The app's open transaction on it would take dbq's writes with it when it rolls back.
+  if (kind.isOne(client))
     throw new TypeError(
       `expected a Drizzle database over a pool: dbq cannot have connections of its own to where this ${kind.drizzle.name} connection leads`,
     );
-  const asked = queryableOf(theirs, kind.drizzle);
-  const nothing = async () => undefined;
-  const pool = {
-    name: "the app's database",
-    use: <T>(fn: (inside: Queryable) => Promise<T>) => fn(asked),
-    close: nothing,
-  };
-  const transact: ServerReach["transact"] = (fn) => theirs.transaction(fn);
-  return serverStore(
-    kind,
-    { pool, transact, notifier: undefined, beat: () => undefined, close: nothing },
-    options,
-  );
+  return serverStore(kind, reachThrough(appDb, queryableOf(appDb, kind.drizzle)), options);
 }
 
-/** `theirs`: the app's own database, whose transactions it then is that `transaction` begins. */
+function reachThrough(appDb: ServerDrizzle, queryable: Queryable): ServerReach {
+  return {
+    pool: { name: "the app's database", use: (fn) => fn(queryable) },
+    listener: undefined,
+    heartbeatThread: () => undefined,
+    transact: (fn) => appDb.transaction(fn),
+    close: async () => undefined,
+  };
+}
+
+/** `appDb`: the app's own database, where there is one: `queue.transaction` then begins its transactions on it. */
 async function openConnections(
   kind: ServerKind,
-  driver: ServerDriver,
-  { config, hosts, appConfig = config }: ServerSettings,
+  settings: ServerSettings,
   options: ServerOptions,
-  theirs?: ServerDrizzle,
+  appDb?: ServerDrizzle,
 ): Promise<Store> {
-  const { sessions = true, poolSize = connections } = options;
-  const by = (settings: object, use: Use) => (host: Host) => driver.connect(settings, host, use);
+  const { sessions = true, poolSize = defaultPoolSize } = options;
+  const { config, hosts, appConfig = config } = settings;
   const preference = new Hosts(hosts);
-  const [pool, apps] = [
-    new ServerPool(by(config, useOf(options)), preference, poolSize),
-    new ServerPool(by(appConfig, "app"), preference, poolSize, {
-      patience: transactionPatience,
-      trust: transactionTrust,
-    }),
-  ];
-  const spoilt = (error: unknown) => ["lost", "elsewhere"].includes(kind.steps.failureOf(error));
-  const { beatInSession } = kind.operations.optimistic().texts.statements;
-  return await serverStore(
-    kind,
-    {
-      pool,
-      notifier: sessions ? driver.notifier(pool) : undefined,
-      transact: (fn) =>
-        theirs?.transaction(fn) ??
-        apps.use(async ({ client }) => await (await driver.drizzleOver(client)).transaction(fn), spoilt),
-      beat: (workerId, every, strategy) => {
-        const session =
-          sessions && driver.seesLocks(strategy) ? `dbq:${randomBytes(8).toString("hex")}` : null;
-        const data = {
-          ...{ connector: driver.connector.href, config, hosts: preference.inOrder },
-          ...{
-            lock: session === null ? undefined : driver.lock,
-            beat: kind.steps.compiler.compile(beatInSession),
-          },
-          params: { workerId, session },
-        };
-        if (!isPlain(config)) return undefined;
-        return { thread: new URL("./heartbeat-thread.mjs", import.meta.url), data, every };
-      },
-      close: () => apps.close(),
+  const connectAs = (config: object, use: Use) => (host: Host) => kind.connect(config, host, use);
+  const pool = new ServerPool(connectAs(config, useOf(options)), preference, poolSize);
+  const apps = new ServerPool(connectAs(appConfig, "app"), preference, poolSize, appPool);
+  const isSpoilt = (error: unknown) => ["lost", "elsewhere"].includes(kind.steps.failureOf(error));
+  const reach: ServerReach = {
+    pool,
+    listener: sessions ? kind.listenerOver(pool) : undefined,
+    heartbeatThread: (workerId, strategy) => {
+      const lock = sessions && kind.seesLocks(strategy);
+      return heartbeatThread(kind, { config, hosts: preference.inOrder }, workerId, lock);
     },
-    options,
-  );
+    transact: (fn) =>
+      appDb?.transaction(fn) ??
+      apps.use(async ({ client }) => await (await kind.drizzleOver(client)).transaction(fn), isSpoilt),
+    close: async () => {
+      await pool.close();
+      await apps.close();
+    },
+  };
+  return await serverStore(kind, reach, options);
 }
 
-/** Whether a thread can be given it: a password or a check of certificates may be a function. */
+/** `lock`: whether the thread's session holds a lock, whose end shows other processes that the worker has died. */
+function heartbeatThread(
+  kind: ServerKind,
+  { config, hosts }: ServerSettings,
+  workerId: string,
+  lock: boolean,
+): HeartbeatThread | undefined {
+  if (!isPlain(config)) return undefined;
+  const { beatInSession } = kind.operations.optimistic().texts.statements;
+  const session = lock ? `dbq:${randomBytes(8).toString("hex")}` : null;
+  const data = {
+    connector: kind.connector.href,
+    config,
+    hosts,
+    lock: lock ? kind.lock : undefined,
+    heartbeat: kind.steps.compiler.compile(beatInSession),
+    params: { workerId, session },
+  };
+  return { program: new URL("./heartbeat-thread.mjs", import.meta.url), data };
+}
+
+/** Whether the settings can be sent to a thread: a password, or the check of a certificate, may be a function. */
 function isPlain(config: object): boolean {
   try {
     structuredClone(config);

@@ -44,14 +44,13 @@ export interface Pool {
   readonly name: string;
   /** `spoilt`: whether what `fn` threw means that the connection is of no more use. */
   use<T>(fn: (asked: Queryable) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T>;
-  close(): Promise<void>;
 }
 
 export type Connect = (host: Host) => Promise<Connection>;
 
 export interface PoolLimits {
   /** Milliseconds that somebody waits for a connection to be free. @default as long as it takes */
-  patience?: number;
+  waitLimit?: number;
   /**
    * Milliseconds that a connection which nobody uses is trusted: after that it has to answer before it is used, where those
    * who use it ask without a limit of time. @default for ever
@@ -95,7 +94,7 @@ export class ServerPool implements Pool {
   readonly #connect: Connect;
   readonly #hosts: Hosts;
   readonly #size: number;
-  readonly #patience: number;
+  readonly #waitLimit: number;
   readonly #trust: number;
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
@@ -104,11 +103,11 @@ export class ServerPool implements Pool {
   #open = 0;
   #closed = false;
 
-  constructor(connect: Connect, hosts: Hosts, size: number, { patience, trust }: PoolLimits = {}) {
+  constructor(connect: Connect, hosts: Hosts, size: number, { waitLimit, trust }: PoolLimits = {}) {
     this.#connect = connect;
     this.#hosts = hosts;
     this.#size = size;
-    this.#patience = patience ?? Number.POSITIVE_INFINITY;
+    this.#waitLimit = waitLimit ?? Number.POSITIVE_INFINITY;
     this.#trust = trust ?? Number.POSITIVE_INFINITY;
   }
 
@@ -193,12 +192,12 @@ export class ServerPool implements Pool {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         this.#waiting.splice(this.#waiting.indexOf(proceed), 1);
-        const wait = `for ${this.#patience / 1_000} s none of ${this.#size} connections was free`;
+        const wait = `for ${this.#waitLimit / 1_000} s none of ${this.#size} connections was free`;
         reject(
           new DatabaseError(`${this.name}: ${wait}: does a transaction wait for another one inside of it?`),
         );
       };
-      const late = Number.isFinite(this.#patience) ? setTimeout(giveUp, this.#patience) : undefined;
+      const late = Number.isFinite(this.#waitLimit) ? setTimeout(giveUp, this.#waitLimit) : undefined;
       const proceed = () => {
         clearTimeout(late);
         resolve();

@@ -220,6 +220,9 @@ export interface Repeat {
 /** Operations that are fenced by generations may happen twice; the second time they find nothing to do. */
 const usual: Repeat = { twice: true, patient: true };
 
+/** For what opens a queue: a server that cannot be reached is an error at once. */
+export const atOpening: Repeat = { twice: true, patient: false };
+
 /** What to throw; undefined: nothing yet. */
 type Naming = (error: unknown, ends: boolean) => unknown;
 
@@ -253,7 +256,7 @@ export class ServerRunner implements Runner {
 
   /** Something that is no operation. A server that cannot be reached is not waited for, one that cannot now is. */
   ask<T>(fn: (asked: Queryable) => Promise<T>): Promise<T> {
-    return this.#retrying(({ asked }) => fn(asked), { twice: true, patient: false });
+    return this.#retrying(({ asked }) => fn(asked), atOpening);
   }
 
   close(): void {

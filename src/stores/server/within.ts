@@ -1,10 +1,10 @@
 /** What dbq writes inside of an app's transaction: all of it before that ends, and nothing after. */
 import { SQL, StringChunk } from "drizzle-orm/sql/sql";
 import { AsyncTransactionError } from "../../errors.ts";
-import type { StoreTransaction } from "../../store.ts";
+import type { MaybePromise, StoreTransaction } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
 import { drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
-import { Execution } from "./run.ts";
+import { Execution, type ServerRunner, type ServerSteps } from "./run.ts";
 import type { ServerKind } from "./store.ts";
 
 /** What ends at once: a transaction of an app's, or a savepoint in it. */
@@ -39,11 +39,6 @@ const newScope = (): Scope => ({ ended: false, writing: new Set() });
 async function end(scope: Scope): Promise<void> {
   scope.ended = true;
   while (scope.writing.size > 0) await Promise.allSettled(scope.writing);
-}
-
-/** Before a transaction ends that is ended by none of Drizzle's statements. */
-export function ending(tx: ServerDrizzle): Promise<void> {
-  return end(transactionOf(tx));
 }
 
 /** On an app's one connection, transactions come one after the other in the same session. */
@@ -146,5 +141,39 @@ function writerBeside(kind: ServerKind, db: ServerDrizzle): Write {
 export function endedTransaction(): AsyncTransactionError {
   return new AsyncTransactionError(
     "this transaction has ended, nothing was written: await what is done inside of it",
+  );
+}
+
+/** What `fn` throws is thrown as it is. Once `fn` has begun it is never run again. */
+export async function runTransaction<T>(
+  runner: ServerRunner,
+  { failureOf }: ServerSteps,
+  transact: (fn: (tx: ServerDrizzle) => Promise<T>) => Promise<T>,
+  fn: (tx: unknown) => MaybePromise<T>,
+): Promise<T> {
+  let [begun, returned] = [false, false];
+  let failure: { error: unknown } | undefined;
+  const run = async (tx: ServerDrizzle): Promise<T> => {
+    begun = true;
+    try {
+      const result = await fn(tx);
+      returned = true;
+      return result;
+    } catch (error) {
+      failure = { error };
+      throw error;
+    } finally {
+      // Drizzle ends this transaction by none of its own statements.
+      await end(transactionOf(tx));
+    }
+  };
+  return await runner.again(
+    () => transact(run),
+    (error) => {
+      if (failure) throw failure.error;
+      // Only the answer to COMMIT was missing.
+      if (returned && failureOf(error) === "lost") return runner.toDatabaseError(error, true);
+      return begun ? runner.toDatabaseError(error) : undefined;
+    },
   );
 }

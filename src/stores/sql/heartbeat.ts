@@ -1,49 +1,60 @@
-/** Keeps the thread that beats for a worker going, and beats in its place while it does not. */
+/** Sends a worker's heartbeats from a thread of its own, and from this thread while that one does not. */
 import { Worker as Thread } from "node:worker_threads";
 import { report } from "../../events.ts";
 
-/** Milliseconds before a thread that ended is started anew: at first, and at most. */
+/** Milliseconds before a thread that ended is started again: at first, and at most. */
 const firstRestart = 200;
 const longestRestart = 30_000;
 
-/** Milliseconds that the end of the thread is waited for; it keeps nothing alive after that. */
+/** Milliseconds that `stop` waits for the thread to end. The thread keeps nothing alive after that. */
 const longestEnd = 1_000;
 
-/** A thread that beats: it posts "beat" when it first has, "lost" when the worker's row is gone, else what went wrong. */
-export interface Beat {
-  /** The thread's program. */
-  thread: URL;
-  /** What the program is given. */
+/**
+ * A program that sends heartbeats. It posts "alive" after the first one, "lost" when the worker's row is gone, and the
+ * message of any error.
+ */
+export interface HeartbeatThread {
+  program: URL;
   data: Readonly<Record<string, unknown>>;
-  /** Milliseconds between beats. */
+}
+
+export interface HeartbeatSettings {
+  /** Milliseconds between heartbeats. */
   every: number;
+  /** Undefined: this thread sends every heartbeat. */
+  thread: HeartbeatThread | undefined;
+  /** Sends one heartbeat from this thread. False: the worker's row is gone. */
+  send: () => Promise<boolean>;
+  /** Called when the worker's row is gone. */
+  onLost: () => void;
 }
 
 export class Heartbeat {
-  readonly #beat: Beat;
-  readonly #onLost: () => void;
-  readonly #beatHere: () => void;
+  readonly #settings: HeartbeatSettings;
   #thread: Thread | undefined;
-  #inPlace: NodeJS.Timeout | undefined;
+  /** Runs until the thread has sent a heartbeat. */
+  #interval: NodeJS.Timeout | undefined;
+  #sending = Promise.resolve();
   #restart: NodeJS.Timeout | undefined;
   #restartAfter = firstRestart;
 
-  /** `beatHere`: one beat from this thread; it reports its own failures. */
-  constructor(beat: Beat, onLost: () => void, beatHere: () => void) {
-    this.#beat = beat;
-    this.#onLost = onLost;
-    this.#beatHere = beatHere;
+  constructor(settings: HeartbeatSettings) {
+    this.#settings = settings;
     this.#start();
   }
 
-  /** Asks the thread to end: one that is ended from outside, in the middle of native code, takes the process along. */
+  /** Resolves when the thread has ended and no heartbeat is under way. */
   async stop(): Promise<void> {
     clearTimeout(this.#restart);
-    clearInterval(this.#inPlace);
-    const thread = this.#thread;
-    if (!thread) return;
+    clearInterval(this.#interval);
+    if (this.#thread) await this.#end(this.#thread);
+    await this.#sending;
+  }
+
+  /** Asks the thread to end: `terminate()` in the middle of native code would crash the process. */
+  async #end(thread: Thread): Promise<void> {
     thread.removeAllListeners();
-    // Whatever still goes wrong in it does not matter, and must not be an uncaught exception.
+    // An error that comes now must not be an uncaught exception.
     thread.on("error", () => undefined);
     await new Promise<void>((resolve) => {
       const late = setTimeout(resolve, longestEnd).unref();
@@ -56,25 +67,35 @@ export class Heartbeat {
   }
 
   #start(): void {
-    // Until the thread says that it beats.
-    this.#inPlace ??= setInterval(this.#beatHere, this.#beat.every).unref();
+    const { every, thread } = this.#settings;
+    this.#interval ??= setInterval(() => this.#send(), every).unref();
+    if (thread === undefined) return;
     try {
-      this.#thread = this.#newThread();
+      this.#thread = this.#newThread(thread);
     } catch (error) {
       report(error, "starting the heartbeat thread");
       this.#startLater();
     }
   }
 
-  #newThread(): Thread {
-    const { thread: program, data, every } = this.#beat;
-    // Loaders and inspectors of the app are no business of a thread that runs one statement. Drivers look for passwords
-    // and certificates in the environment.
+  #send(): void {
+    const { send, onLost } = this.#settings;
+    this.#sending = send().then(
+      (isThere) => {
+        if (!isThere) onLost();
+      },
+      (error: unknown) => report(error, "heartbeat"),
+    );
+  }
+
+  #newThread({ program, data }: HeartbeatThread): Thread {
+    // The app's loaders and inspectors must not run in this thread. Drivers look for passwords and certificates in the
+    // environment.
     const { NODE_OPTIONS: _, ...env } = process.env;
-    const options = { workerData: { ...data, every }, execArgv: [], env };
-    const thread = new Thread(program, options);
+    const workerData = { ...data, every: this.#settings.every };
+    const thread = new Thread(program, { workerData, execArgv: [], env });
     thread.unref();
-    thread.on("message", (message: string) => this.#heard(message));
+    thread.on("message", (message: string) => this.#onMessage(message));
     thread.on("error", (error) => report(error, "heartbeat thread"));
     thread.on("exit", () => {
       this.#thread = undefined;
@@ -83,13 +104,13 @@ export class Heartbeat {
     return thread;
   }
 
-  #heard(message: string): void {
-    if (message === "beat") {
-      clearInterval(this.#inPlace);
-      this.#inPlace = undefined;
+  #onMessage(message: string): void {
+    if (message === "alive") {
+      clearInterval(this.#interval);
+      this.#interval = undefined;
       this.#restartAfter = firstRestart;
     } else if (message === "lost") {
-      this.#onLost();
+      this.#settings.onLost();
     } else {
       report(new Error(message), "heartbeat thread");
     }

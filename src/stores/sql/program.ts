@@ -70,14 +70,23 @@ export function* transaction<T>(op: () => Program<T>, awaited: boolean): Program
   return yield { want: "transaction", op, awaited };
 }
 
-/** Runs an operation on a driver whose answers are promises. */
+/** Runs an operation on a driver whose answers are promises. The operation may catch an error of its step. */
 export async function runAsync<T>(op: Program<T>, execute: (step: Step) => Promise<unknown>): Promise<T> {
   let next = op.next();
-  while (!next.done) next = op.next(await execute(next.value));
+  while (!next.done) {
+    let answer: unknown;
+    try {
+      answer = await execute(next.value);
+    } catch (error) {
+      next = op.throw(error);
+      continue;
+    }
+    next = op.next(answer);
+  }
   return next.value;
 }
 
-/** Runs an operation on a driver that answers at once. */
+/** Runs an operation on a driver that answers at once. An error of a step ends the operation. */
 export function runSync<T>(op: Program<T>, execute: (step: Step) => unknown): T {
   let next = op.next();
   while (!next.done) next = op.next(execute(next.value));

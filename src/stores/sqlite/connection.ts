@@ -1,4 +1,7 @@
-/** One better-sqlite3 connection: statements prepared once, transactions that may write from their start, and patience that blocks nobody. */
+/**
+ * One better-sqlite3 connection: prepares each statement once, begins transactions that may write from their start, and waits
+ * for locks without blocking the event loop.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
@@ -6,6 +9,7 @@ import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
 import { type Program, runSync, type Step } from "../sql/program.ts";
 import type { Params, Statement } from "../sql/statements.ts";
+import type { Runner } from "../sql/store-methods.ts";
 
 export const compiler = new Compiler({ quote: '"', parameter: () => "?", items: undefined });
 
@@ -16,11 +20,11 @@ interface Prepared {
 
 export class SqliteConnection {
   readonly client: Database.Database;
-  /** Called when something was committed that somebody may be waiting for. */
+  /** Called after a commit that a worker or an await of another process may be waiting for. */
   onCommit: () => void = () => undefined;
   #changed = false;
   readonly #prepared = new Map<Statement, Prepared>();
-  /** Made once: making one costs as much as a statement. Inside of an open transaction it is a savepoint. */
+  /** Made once, since that takes as long as a statement. Inside of an open transaction it is a savepoint. */
   readonly #transaction: Database.Transaction<(op: () => Program<unknown>) => unknown>;
 
   constructor(client: Database.Database) {
@@ -47,7 +51,7 @@ export class SqliteConnection {
     }
   };
 
-  /** Not RETURNING, which takes 2 µs of 5. */
+  /** Not with RETURNING, which would take 2 of 5 µs. */
   #insert(statement: Database.Statement, values: unknown[]): number | undefined {
     const { changes, lastInsertRowid } = this.#change(statement, values);
     return changes > 0 ? Number(lastInsertRowid) : undefined;
@@ -59,7 +63,6 @@ export class SqliteConnection {
     return result;
   }
 
-  /** Once for each statement. */
   prepare(statement: Statement): Prepared {
     const known = this.#prepared.get(statement);
     if (known) return known;
@@ -71,27 +74,29 @@ export class SqliteConnection {
 
   #once(query: SQL): unknown[] {
     const { sql: text, params } = compiler.once(query);
-    return asArrays(this.client.prepare(text)).all(...params);
+    const statement = asArrays(this.client.prepare(text));
+    if (statement.reader) return statement.all(...params);
+    statement.run(...params);
+    return [];
   }
 
-  /** Runs an operation as part of whatever transaction is open, if any. @throws DatabaseError */
+  /** Runs an operation, inside of the open transaction if there is one. @throws DatabaseError */
   run<T>(op: Program<T>): T {
     return this.toDatabaseErrors(() => this.#notifyingCommit(() => runSync(op, this.#execute)));
   }
 
-  /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the one that is open. @throws DatabaseError */
+  /** Runs an operation in an IMMEDIATE transaction, or in a savepoint of the open one. @throws DatabaseError */
   atomically<T>(op: () => Program<T>): T {
     return this.toDatabaseErrors(() => this.#notifyingCommit(() => this.#transaction.immediate(op))) as T;
   }
 
-  /** A transaction inside of an operation: unless somebody awaits what it wrote, it is not told. */
+  /** A transaction inside of an operation. Other processes hear of its commit only when they may be waiting for it. */
   #inTransaction(op: () => Program<unknown>, awaited: boolean): unknown {
     const result = this.#transaction.immediate(op);
     if (!awaited) this.#changed = false;
     return result;
   }
 
-  /** What has changed nothing is not worth telling. */
   #notifyingCommit<T>(act: () => T): T {
     this.#changed = false;
     const result = act();
@@ -99,7 +104,7 @@ export class SqliteConnection {
     return result;
   }
 
-  /** Calls `fn`; what the driver throws becomes a `DatabaseError` that says where. */
+  /** Calls `fn`. An error of the driver becomes a `DatabaseError` that names the file. */
   toDatabaseErrors<T>(fn: () => T): T {
     try {
       return fn();
@@ -109,13 +114,13 @@ export class SqliteConnection {
   }
 }
 
-/** Whatever an app has made the default of its connection: rows are arrays, and whole numbers are numbers. */
+/** Rows are arrays and whole numbers are numbers, whatever defaults the app has set on its connection. */
 function asArrays(statement: Database.Statement): Database.Statement {
   statement.safeIntegers(false);
   return statement.reader ? statement.raw() : statement;
 }
 
-/** The host's clock is SQLite's too: as a parameter it costs nothing, as `unixepoch('subsec')` 5 µs each time. */
+/** The clock is the host's: as a parameter it costs nothing, as `unixepoch('subsec')` 5 µs each time. */
 function bind(names: readonly string[], params: Params): unknown[] {
   const values = new Array<unknown>(names.length);
   const now = Date.now();
@@ -126,23 +131,20 @@ function bind(names: readonly string[], params: Params): unknown[] {
   return values;
 }
 
-/**
- * Busy while the app has a transaction open on this very connection: what the queue does on its own account must not
- * be rolled back with it.
- */
+/** Busy while the app has a transaction open on this connection: its rollback would undo the queue's own writes. */
 export function refuseOpenTransaction(client: Database.Database): void {
   if (client.inTransaction)
     throw new Database.SqliteError("a transaction is open on this connection", "SQLITE_BUSY");
 }
 
-/** What a client threw, for the caller of a queue. */
+/** An error of a client, as a queue throws it. */
 export function toQueueError(error: unknown, client: Database.Database): unknown {
-  // A queue was closed under what waited for a lock.
+  // The queue was closed while this operation waited for a lock.
   if (!client.open && error instanceof TypeError) return new QueueClosedError();
   return toDatabaseError(error, client.name);
 }
 
-/** An app's connection may wait for seconds inside SQLite, and its event loop with it. */
+/** Calls `fn` without the connection's own `busy_timeout`, which may block the event loop for seconds. */
 export function withoutWaiting<T>(client: Database.Database, fn: () => T): T {
   const timeout = Number(client.pragma("busy_timeout", { simple: true }));
   client.pragma(`busy_timeout = ${nativeTimeout}`);
@@ -153,7 +155,7 @@ export function withoutWaiting<T>(client: Database.Database, fn: () => T): T {
   }
 }
 
-/** A driver's error as a `DatabaseError` that names the file; any other as it is. */
+/** A driver's error as a `DatabaseError` that names the file; any other error as it is. */
 export function toDatabaseError(error: unknown, name: string): unknown {
   const code = codeOf(error);
   if (error instanceof DbqError || !(error instanceof Error) || code === undefined) return error;
@@ -165,24 +167,24 @@ function codeOf(error: unknown): string | undefined {
   return typeof code === "string" && code.startsWith("SQLITE_") ? code : undefined;
 }
 
-/** Whether somebody else has the lock that was needed: it will be free soon. */
+/** Whether another connection holds the lock that was needed. */
 export function isBusy(error: unknown): boolean {
   const cause = error instanceof DatabaseError ? error.cause : error;
-  // An app that goes through rows on a connection which it shares with the queue.
+  // The app iterates over rows on a connection that it shares with the queue.
   if (cause instanceof TypeError && cause.message.includes("busy executing a query")) return true;
   const code = codeOf(cause) ?? "";
   return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
 }
 
-/** Milliseconds that SQLite itself may wait for a lock; longer waits are `patiently`'s, off the thread. */
+/** Milliseconds that SQLite itself may wait for a lock, and block the thread; longer waits are `retryWhileBusy`'s. */
 export const nativeTimeout = 5;
 
-/** How long a lock that never comes free is waited for, in milliseconds. */
+/** Milliseconds after which `retryWhileBusy` gives up. */
 const longestBusyMs = 60_000;
 
 /**
- * Tries until the database is not busy, waiting on the event loop and never inside SQLite: with the usual 5 s
- * `busy_timeout`, eight processes on one file blocked their event loops for up to 740 ms, and some got no work at all.
+ * Repeats `attempt` until the database is not busy, and waits on the event loop, never inside SQLite: with the usual
+ * `busy_timeout` of 5 s, eight processes on one file blocked their event loops for up to 740 ms, and some got no work.
  */
 export async function retryWhileBusy<T>(attempt: () => T, mayRepeat: () => boolean = () => true): Promise<T> {
   const start = performance.now();
@@ -194,4 +196,17 @@ export async function retryWhileBusy<T>(attempt: () => T, mayRepeat: () => boole
     }
     await sleep(Math.random() * longest);
   }
+}
+
+/** Runs operations once the database is not busy. `check` is called before each attempt. */
+export function runnerOver(connection: SqliteConnection, check: () => void = () => undefined): Runner {
+  const onceFree = <T>(act: () => T): Promise<T> =>
+    retryWhileBusy(() => {
+      check();
+      return act();
+    });
+  return {
+    run: (op) => onceFree(() => connection.run(op())),
+    write: (op) => onceFree(() => connection.atomically(op)),
+  };
 }

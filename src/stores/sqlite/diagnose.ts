@@ -2,9 +2,10 @@
 import { statfsSync, statSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import type { Diagnosis } from "../../store.ts";
+import { fact } from "../sql/diagnosis.ts";
 import { sqliteVersion } from "./open.ts";
 
-/** `f_type` of file systems (linux/magic.h). On the network ones SQLite's locks, and so a queue, do not work. */
+/** `f_type` of file systems (linux/magic.h). SQLite's locks, and so a queue, do not work over a network. */
 const fileSystems: Readonly<Record<number, string>> = {
   61267: "ext4",
   1481003842: "xfs",
@@ -30,19 +31,17 @@ const largeWal = 256 * 1_048_576;
 export function diagnoseSqlite(client: Database): Diagnosis[] {
   const journal = String(client.pragma("journal_mode", { simple: true }));
   const synchronous = synchronousNames[Number(client.pragma("synchronous", { simple: true }))] ?? "unknown";
-  const facts: Diagnosis[] = [
-    { name: "SQLite", value: sqliteVersion(client) },
-    { name: "database", value: client.name === "" ? ":memory:" : client.name },
-    {
-      name: "journal mode",
-      value: journal,
-      ...warn(journal === "delete", "readers and writers block each other: pragma journal_mode = wal"),
-    },
-    {
-      name: "synchronous",
-      value: synchronous,
-      ...warn(synchronous !== "full" && synchronous !== "extra", "a power cut can undo the last commits"),
-    },
+  const isDurable = synchronous === "full" || synchronous === "extra";
+  const facts = [
+    fact("SQLite", sqliteVersion(client)),
+    fact("database", client.name === "" ? ":memory:" : client.name),
+    fact(
+      "journal mode",
+      journal,
+      journal === "delete",
+      "readers and writers block each other: pragma journal_mode = wal",
+    ),
+    fact("synchronous", synchronous, !isDurable, "a power cut can undo the last commits"),
   ];
   return client.memory ? facts : [...facts, ...fileFacts(client.name)];
 }
@@ -52,23 +51,13 @@ function fileFacts(path: string): Diagnosis[] {
   const type = statfsSync(path).type;
   const network = networkFileSystems[type];
   return [
-    { name: "size", value: statSync(path).size },
-    {
-      name: "WAL size",
-      value: wal,
-      ...warn(wal > largeWal, "it is not being checkpointed: is there a reader that never ends?"),
-    },
-    {
-      name: "file system",
-      value: network ?? fileSystems[type] ?? `0x${type.toString(16)}`,
-      ...warn(
-        network !== undefined,
-        "SQLite's locks do not work over a network: move the file to a local disk",
-      ),
-    },
+    fact("size", statSync(path).size),
+    fact("WAL size", wal, wal > largeWal, "it is not being checkpointed: is there a reader that never ends?"),
+    fact(
+      "file system",
+      network ?? fileSystems[type] ?? `0x${type.toString(16)}`,
+      network !== undefined,
+      "SQLite's locks do not work over a network: move the file to a local disk",
+    ),
   ];
-}
-
-function warn(wrong: boolean, warning: string): { warning?: string } {
-  return wrong ? { warning } : {};
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A worker's heartbeat, on a thread of its own: a handler that blocks the event loop does not make its worker look dead.
- * JavaScript, not TypeScript: a thread is started from a file as it is, under `tsx` and vitest too. It loads the driver alone.
+ * Sends a worker's heartbeats from a thread of its own: a handler that blocks the event loop does not make its worker look
+ * dead. JavaScript, since a thread starts from a file as it is, under `tsx` and vitest too. It loads only the driver.
  */
 import { statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,61 +11,61 @@ import { parentPort, workerData } from "node:worker_threads";
 const { driver, path, pragmas, text, names, workerId, every } = workerData;
 const Database = createRequire(import.meta.url)(driver);
 
-/** Milliseconds: whoever suspects this worker gives it 200 to beat, once anybody can write again. */
+/** Milliseconds. A process that suspects this worker waits 200 for a heartbeat, once the file can be written again. */
 const retryAfter = { busy: 20, failed: 50 };
 
-let told = false;
+let isAlive = false;
 let failure = "";
 /** @type {NodeJS.Timeout | undefined} */
 let next;
-/** @typedef {{ client: import("better-sqlite3").Database, beat: import("better-sqlite3").Statement, file: bigint | undefined }} Open */
+/** @typedef {{ client: import("better-sqlite3").Database, beat: import("better-sqlite3").Statement, inode: bigint | undefined }} Open */
 /** @type {Open | undefined} */
 let open;
 
-/** The file at the path; undefined where there is none. */
-const fileThere = () => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+/** The inode of the file at the path; undefined when there is none. */
+const inodeNow = () => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
 
 /** @returns {Open} */
 function opened() {
-  // A short wait inside SQLite, then a longer one outside: a thread that is ended inside of native code takes the process along.
+  // A short wait inside SQLite, then a longer one outside: ending a thread in the middle of native code crashes the process.
   const client = new Database(path, { timeout: 5, fileMustExist: true });
   try {
     for (const pragma of pragmas) client.pragma(pragma);
-    // A beat that a power cut undoes has lost nothing.
+    // A power cut may undo a heartbeat.
     client.pragma("synchronous = normal");
-    return { client, beat: client.prepare(text), file: fileThere() };
+    return { client, beat: client.prepare(text), inode: inodeNow() };
   } catch (error) {
     client.close();
     throw error;
   }
 }
 
-function once() {
+function sendOnce() {
   try {
     open ??= opened();
-    // In a file that was moved nobody works any more: whoever opens it must find this worker silent.
-    if (open.file !== fileThere()) {
-      next = setTimeout(once, every);
+    // The file was moved: a process that opens it where it is now must find this worker silent.
+    if (open.inode !== inodeNow()) {
+      next = setTimeout(sendOnce, every);
       return;
     }
     const values = names.map((name) => (name === "now" ? Date.now() : workerId));
     const { changes } = open.beat.run(...values);
     if (changes === 0) parentPort?.postMessage("lost");
-    else if (!told) parentPort?.postMessage("beat");
-    told = changes > 0;
+    else if (!isAlive) parentPort?.postMessage("alive");
+    isAlive = changes > 0;
     failure = "";
-    next = setTimeout(once, every);
+    next = setTimeout(sendOnce, every);
   } catch (error) {
     const { code = "", message = String(error) } = /** @type {Partial<NodeJS.ErrnoException>} */ (error);
     const busy = code.startsWith("SQLITE_BUSY");
-    // As text: the class of a driver's error does not survive the way between threads. Once, while it stays the same.
+    // As text, since the class of an error is lost between threads. Once, while the error stays the same.
     if (!busy && message !== failure) parentPort?.postMessage(message);
     if (!busy) failure = message;
-    next = setTimeout(once, Math.min(every, busy ? retryAfter.busy : retryAfter.failed));
+    next = setTimeout(sendOnce, Math.min(every, busy ? retryAfter.busy : retryAfter.failed));
   }
 }
 
-once();
+sendOnce();
 
 parentPort?.once("message", () => {
   clearTimeout(next);

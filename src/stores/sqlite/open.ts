@@ -1,4 +1,4 @@
-/** Opening a SQLite file so that what dbq promises holds on it. */
+/** Opens a SQLite file with the settings that dbq's promises need. */
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import Database from "better-sqlite3";
@@ -6,15 +6,15 @@ import { withoutPassword } from "../../base/options/passwords.ts";
 import { DatabaseError } from "../../errors.ts";
 import { nativeTimeout, retryWhileBusy, toDatabaseError } from "./connection.ts";
 
-/** Older ones can lose commits when a WAL is reset under several connections (sqlite.org/wal.html, "The WAL-Reset Bug"). */
+/** Older versions can lose commits when several connections reset a WAL (sqlite.org/wal.html, "The WAL-Reset Bug"). */
 const oldestSqlite = "3.51.3";
 
-/** A WAL that a burst made larger than this is cut back at the next checkpoint. */
+/** Bytes. The next checkpoint shrinks a larger WAL to this. */
 const walLimit = 64 * 1_048_576;
 
 /**
- * Pages in the WAL before a commit brings them into the database, which takes two syncs. SQLite's own 1,000 makes a
- * single enqueue 12 % slower: pages that are written again and again are then brought over four times as often.
+ * Pages in the WAL before a commit also checkpoints, which takes two syncs. SQLite's own 1,000 makes a single enqueue 12 %
+ * slower: a checkpoint then writes each often-changed page four times as often.
  */
 const checkpointAfter = 4_000;
 
@@ -34,11 +34,11 @@ export function openFile(path: string, settings: SqliteSettings): Database.Datab
   });
 }
 
-/** `user:password@host/`, as no folder is called, or hardly any. */
+/** `user:password@host/`: hardly any folder has such a name. */
 const address = /:[^/\\]*@[^/\\]*\/|\/\/[^/\\]*:[^/\\]*@/;
 const keyword = /\bpassword\s*=/i;
 
-/** A mistyped URL is taken for a path: neither a message nor the name of a file is to have its password. */
+/** A mistyped URL looks like a path: its password must be neither in an error nor in the name of a new file. */
 function checkNew(path: string): void {
   const folder = dirname(resolve(path));
   const hasFolder = existsSync(folder);
@@ -52,16 +52,16 @@ function checkNew(path: string): void {
     );
 }
 
-/** On every connection, whichever of them it is that begins the WAL anew. */
+/** On every connection: any of them may restart the WAL. */
 export const walPragmas = [`journal_size_limit = ${walLimit}`, `wal_autocheckpoint = ${checkpointAfter}`];
 
-/** On every connection: the one that creates a WAL file gets another default of `synchronous` than later ones. */
+/** On every connection: one that creates the WAL file has another default of `synchronous` than one that finds it. */
 function configure(client: Database.Database, { synchronous }: SqliteSettings): void {
   client.pragma(`synchronous = ${synchronous}`);
   for (const pragma of walPragmas) client.pragma(pragma);
 }
 
-/** A client that has taken its settings; one that has not is closed. */
+/** Applies the settings, and closes the client when that fails. */
 function checked(
   client: Database.Database,
   settings: (client: Database.Database) => void,
@@ -75,7 +75,7 @@ function checked(
   }
 }
 
-/** A second connection of ours to the file of a client of the app's; undefined where there is no file to share. */
+/** A connection of dbq's own to the file of the app's client; undefined when the database is in memory. */
 export function openBeside(
   client: Database.Database,
   settings: SqliteSettings,
@@ -89,7 +89,7 @@ export function openBeside(
   return checked(beside, () => configure(beside, settings));
 }
 
-/** Readers and writers do not block each other then. A property of the file: set when it is known to be a queue's. */
+/** With a WAL, readers and writers do not block each other. The file keeps this setting, so it comes after all checks. */
 export async function useWal(client: Database.Database): Promise<void> {
   await retryWhileBusy(() => client.pragma("journal_mode = wal"));
 }
@@ -116,9 +116,10 @@ export function older(a: string, b: string): boolean {
   return false;
 }
 
-/** What opening failed of, in words that say what to do. */
+/** An error of opening, as a `DatabaseError` that says what to do. */
 export function toOpenError(error: unknown, path: string): unknown {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const cause = error instanceof DatabaseError ? error.cause : error;
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
   const reason = {
     SQLITE_NOTADB: "it is not a SQLite database",
     SQLITE_CANTOPEN: "it cannot be opened: is it a folder, or not yours to read and write?",
@@ -128,10 +129,10 @@ export function toOpenError(error: unknown, path: string): unknown {
   }[String(code)];
   return reason === undefined
     ? toDatabaseError(error, path)
-    : new DatabaseError(`${path}: ${reason}`, { cause: error });
+    : new DatabaseError(`${path}: ${reason}`, { cause });
 }
 
-/** The file of a connection as SQLite opened it: absolute, whatever folder the app has changed to since. */
+/** The absolute path of a connection's file as SQLite opened it; the app may have changed its folder since. */
 export function fileOf(client: Database.Database): string | undefined {
   const main = client.prepare("select file from pragma_database_list where name = 'main'").pluck();
   const file: unknown = main.get();

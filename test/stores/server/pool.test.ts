@@ -115,7 +115,7 @@ describe("a pooled connection", () => {
   });
 
   it("is waited for up to a limit, since its user may be waiting for another one", async () => {
-    const { pool } = poolOf(1, "a", { patience: 20 });
+    const { pool } = poolOf(1, "a", { waitLimit: 20 });
     const use = () => pool.use(nothing, never);
     await expect(pool.use(use, never)).rejects.toThrow(
       "a:1: for 0.02 s none of 1 connections was free: does a transaction wait for another one inside of it?",

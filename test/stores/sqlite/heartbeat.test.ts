@@ -25,8 +25,9 @@ function beating(every = 10, before = "") {
   const lost = vi.fn();
   const driver = createRequire(import.meta.url).resolve("better-sqlite3");
   const data = { driver, path, pragmas: [], text, names: ["workerId"], workerId: "w1" };
-  const thread = new URL("../../../src/stores/sqlite/heartbeat-thread.mjs", import.meta.url);
-  const heartbeat = new Heartbeat({ thread, data, every }, lost, () => undefined);
+  const program = new URL("../../../src/stores/sqlite/heartbeat-thread.mjs", import.meta.url);
+  const send = async () => true;
+  const heartbeat = new Heartbeat({ every, thread: { program, data }, send, onLost: lost });
   onTestFinished(async () => {
     await heartbeat.stop();
     client.close();

@@ -1,0 +1,71 @@
+/** The SQL of MySQL and MariaDB. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { Dialect } from "../sql/dialect.ts";
+import { mysqlMoving } from "./transfer.ts";
+
+const types = { integer: "bigint", real: "double", text: "longtext character set utf8mb4" };
+const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
+const epoch = sql.raw("'1970-01-01'");
+
+const base: Omit<Dialect, "locks" | "spreads"> = {
+  now: () => sql.raw("utc_timestamp(3)"),
+  // From the year 1000 to 9999, as far as its times go: what waits for later waits for ever.
+  time: (parameter) =>
+    sql`timestampadd(microsecond, least(greatest(${parameter}, -30610224000000), 253402214400000) * 1000, ${epoch})`,
+  millis: (time) => millis(sql`timestampdiff(microsecond, ${epoch}, ${time})`),
+  // Beyond the year 9999 there is no time: what waits for it waits for ever.
+  plus: (time, milliseconds) =>
+    sql`if(${milliseconds} is null, null, timestampadd(microsecond,
+      least(${milliseconds}, timestampdiff(microsecond, ${time}, '9999-12-31') div 1000) * 1000, ${time}))`,
+  minus: (later, earlier) => millis(sql`timestampdiff(microsecond, ${earlier}, ${later})`),
+  among: (column, list) =>
+    sql`${sql.raw(column)} in (select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
+  integers: (list) =>
+    sql`(select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
+  atMost: (limit) => sql`limit ${limit}`,
+  probe: (question, limit) => sql`(${question} order by claim_rank, id limit ${limit})`,
+  skipLocked: sql.raw("for update skip locked"),
+  locked: sql.raw("for update"),
+  shared: sql.raw("lock in share mode"),
+  // A duplicate is an error, which the driver understands: ON DUPLICATE KEY and IGNORE would hide others as well.
+  ignoreConflict: sql.raw(""),
+  integer: (parameter) => sql`${parameter}`,
+  json: (parameter) => sql`${parameter}`,
+  // Equal, and byte by byte: the collation takes no notice of spaces at the end.
+  text: (column) => sql`${column}`,
+  // mysql2 reads 90.28571428571429 as 90.28571428571428.
+  real: (column) => sql`cast(${column} as char)`,
+  same: (column, parameter) =>
+    sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
+  exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
+  byPriority: sql.raw("claim_rank, id"),
+  metaHas: (key, value) => {
+    const there = sql`json_extract(meta, concat('$.', json_quote(${key})))`;
+    const type = sql`json_type(${there})`;
+    const is = {
+      string: sql`${type} = 'STRING' and cast(json_unquote(${there}) as binary) = cast(${value} as binary)`,
+      number: sql`${type} in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') and json_unquote(${there}) + 0 = ${value}`,
+      boolean: sql`${type} = 'BOOLEAN' and json_unquote(${there}) = ${String(value)}`,
+      object: sql`${type} = 'NULL'`,
+    }[typeof value as "string" | "number" | "boolean" | "object"];
+    return sql`(json_valid(meta) and coalesce(${is}, false))`;
+  },
+  sessionLives: sql.raw("case when session is null then null else is_used_lock(session) is not null end"),
+  items: (list, columns) => ({
+    // Each row is looked up by its id, however few there are: a scan would wait for rows that others hold.
+    beforeTable: sql`json_table(${list}, '$[*]' columns (${sql.join(
+      columns.map(
+        ({ name, column, type }) =>
+          sql`${sql.identifier(column)} ${sql.raw(`${types[type]} path '$.${name}'`)}`,
+      ),
+      sql`, `,
+    )})) as item straight_join`,
+    afterTable: sql.raw("force index (primary)"),
+    afterSet: sql.raw(""),
+  }),
+  only: (id) => sql`${id}`,
+  transfer: mysqlMoving,
+};
+
+export const skipLockedDialect: Dialect = { ...base, locks: true, spreads: false };
+export const optimisticDialect: Dialect = { ...base, locks: false, spreads: true };

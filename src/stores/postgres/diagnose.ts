@@ -1,0 +1,35 @@
+/** Facts about a Postgres server, and what is wrong with them. */
+import type { Diagnosis } from "../../store.ts";
+import type { Queryable } from "../server/pool.ts";
+import { fact } from "../sql/diagnosis.ts";
+
+/** Seconds. */
+const oldSnapshot = 600;
+
+const facts = `select current_setting('server_version') as version, current_database() as database,
+  current_schema() as schema, current_setting('synchronous_commit') as commit, pg_is_in_recovery()::text as recovery,
+  current_setting('max_connections') as connections,
+  (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest`;
+
+export async function diagnosePostgres(queryable: Queryable): Promise<Diagnosis[]> {
+  const { rows } = await queryable.query(facts, []);
+  const [version = null, database = null, schema = null, commit = null, recovery, connections, oldest] = (
+    rows[0] ?? []
+  ).map((value) => (value === null ? null : String(value)));
+  const isStandby = recovery === "true";
+  const age = Number(oldest ?? 0);
+  return [
+    fact("Postgres", version),
+    fact("database", database),
+    fact("schema", schema),
+    fact("synchronous commit", commit, commit === "off", "a crash of the server can undo the last commits"),
+    fact("standby", isStandby, isStandby, "nothing can be written here: connect to the primary"),
+    fact("max connections", Number(connections)),
+    fact(
+      "oldest snapshot",
+      age,
+      age > oldSnapshot,
+      "a transaction older than ten minutes keeps dead rows from being removed",
+    ),
+  ];
+}

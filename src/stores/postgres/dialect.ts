@@ -1,0 +1,79 @@
+/** The SQL of Postgres. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { Dialect, ItemColumn } from "../sql/dialect.ts";
+import { postgresMoving } from "./transfer.ts";
+
+const types = { integer: "bigint", real: "double precision", text: "text" };
+
+const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
+  sql.raw(columns.map(write).join(", "));
+
+/** Whether Postgres refuses to look into this JSON: it has an escape of NUL, or of half of a surrogate pair. */
+const refused = (json: string) =>
+  sql.raw(
+    String.raw`regexp_replace(${json}, '\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..', '', 'g') ~ '\\u(0000|[dD][89a-fA-F])'`,
+  );
+
+// Not extract(), whose numeric takes several times as long.
+// Postgres has times before and after all others, which are no numbers: they are told as the first and last of JavaScript's.
+const millis: Dialect["millis"] = (time) =>
+  sql`case isfinite(${time}) when true then (date_part('epoch', ${time}) * 1000)::bigint
+    when false then case when ${time} > 'epoch' then 8640000000000000 else -8640000000000000 end end`;
+
+/** The first day that Postgres has, in milliseconds. */
+const first = sql.raw("-210866803200000");
+
+const base: Omit<Dialect, "locks" | "spreads"> = {
+  // Not now(), which stands still in a transaction.
+  now: () => sql.raw("statement_timestamp()"),
+  // From the first that its times go back to: what waited for an earlier one is due all the same.
+  time: (parameter) =>
+    sql`to_timestamp(case when ${parameter} < ${first} then ${first} else ${parameter} end::double precision / 1000)`,
+  millis,
+  plus: (time, milliseconds) => sql`(${time} + ${milliseconds} * interval '1 millisecond')`,
+  minus: (later, earlier) => sql`(${millis(later)} - ${millis(earlier)})`,
+  among: (column, list) =>
+    sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${list}::json) as value))`,
+  integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
+  atMost: (limit) => sql`limit ${limit}`,
+  probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
+  skipLocked: sql.raw("for update skip locked"),
+  locked: sql.raw("for update"),
+  shared: sql.raw("for key share"),
+  ignoreConflict: sql.raw("on conflict do nothing"),
+  integer: (parameter) => sql`${parameter}::bigint`,
+  json: (parameter) => sql`${parameter}::json`,
+  text: (column) => sql`${column}::text`,
+  real: (column) => sql`${column}`,
+  same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  exact: (column) => sql.raw(column),
+  byPriority: sql.raw("priority desc, id"),
+  // A key or a value that Postgres cannot keep as text (NUL, half a surrogate pair) makes it refuse the whole of the JSON.
+  metaHas: (key, value) => {
+    const there = sql`meta -> ${key}::text`;
+    const is = {
+      string: sql`json_typeof(${there}) = 'string' and meta ->> ${key}::text = ${String(value)}`,
+      number: sql`case json_typeof(${there}) when 'number' then (meta ->> ${key}::text)::numeric = ${String(value)}::numeric end`,
+      boolean: sql`(${there})::text = ${String(value)}`,
+      object: sql`json_typeof(${there}) = 'null'`,
+    }[typeof value as "string" | "number" | "boolean" | "object"];
+    return sql`case when ${refused("meta::text")} then false else coalesce(${is}, false) end`;
+  },
+  sessionLives: sql.raw(`case when session is null then null when exists (
+      select 1 from pg_locks where locktype = 'advisory' and objsubid = 1
+        and database = (select oid from pg_database where datname = current_database())
+        and (classid::bigint << 32) | objid::bigint = hashtextextended(session, 0)) then 1 else 0 end`),
+  items: (list, columns) => ({
+    beforeTable: sql.raw(""),
+    afterTable: sql.raw(""),
+    afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
+      from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
+  }),
+  // `= id` could be met by a walk through all of the index too, which looks cheap to a plan that is made while the table is
+  // empty.
+  only: (id) => sql`any (array[${id}::bigint])`,
+  transfer: postgresMoving,
+};
+
+export const skipLockedDialect: Dialect = { ...base, locks: true, spreads: false };
+export const optimisticDialect: Dialect = { ...base, locks: false, spreads: true };

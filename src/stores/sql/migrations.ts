@@ -1,0 +1,135 @@
+/** Brings dbq's tables up to date, and checks that this build can use them. Written once; the lock is each dialect's own. */
+import { fileURLToPath } from "node:url";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
+import { DatabaseError } from "../../errors.ts";
+import { columnsOf, kindsOf, type Table } from "./columns.ts";
+import { type Program, rowsOnce } from "./program.ts";
+import type { Runner } from "./store-methods.ts";
+
+/** dbq's own history: the app may have a `__drizzle_migrations` of its own in the same database. */
+const history = "dbq_migrations";
+
+/** What differs between databases. */
+export interface MigrationText {
+  /** The folder in `migrations/`. */
+  folder: string;
+  /** Returns a row when there is a table of this name. */
+  hasTable(name: string): string;
+  /** The types of `id` and `created_at` in the history. */
+  historyTypes: readonly [id: string, createdAt: string];
+  /** Lets one process migrate at a time; undefined where a transaction that may write does so. */
+  lock?: string;
+  /** Undefined where the end of the transaction releases the lock. */
+  unlock?: string;
+  /** Whether the statement failed because a killed process had already run it. Only where DDL commits by itself. */
+  isDone(error: unknown): boolean;
+  /** Whether the user has no right to change the tables. */
+  isDenied(error: unknown): boolean;
+  /** Matches the message about a missing table or column, in a group of that name. */
+  missing: RegExp;
+}
+
+/** The migrations of this build. */
+const migrationsIn = memoize((folder: string) =>
+  readMigrationFiles({
+    migrationsFolder: fileURLToPath(new URL(`../../../migrations/${folder}`, import.meta.url)),
+  }),
+);
+
+const newestIn = (folder: string): number => migrationsIn(folder).at(-1)?.folderMillis ?? 0;
+
+const ask = (text: string) => rowsOnce(sql.raw(text));
+
+function* has(text: MigrationText, table: string): Program<boolean> {
+  return (yield* ask(text.hasTable(table))).length > 0;
+}
+
+/** The timestamp of the newest migration that was applied; 0 before the first. */
+function* lastApplied(text: MigrationText): Program<number> {
+  if (!(yield* has(text, history))) return 0;
+  const [row] = yield* ask(`select max(created_at) from ${history}`);
+  return Number(row?.[0] ?? 0);
+}
+
+function* isUpToDate(text: MigrationText): Program<boolean> {
+  // Without a history, the app's own drizzle-kit has made the tables and migrates them.
+  if ((yield* has(text, "dbq_tasks")) && !(yield* has(text, history))) return true;
+  return (yield* lastApplied(text)) === newestIn(text.folder);
+}
+
+/** @throws DatabaseError when this build does not know the newest migration that was applied */
+function* refuseNewer(text: MigrationText, place: string): Program<void> {
+  const last = yield* lastApplied(text);
+  if (last <= newestIn(text.folder)) return;
+  const made = new Date(last).toISOString();
+  throw new DatabaseError(`${place}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`);
+}
+
+function* applyMissing(text: MigrationText, place: string): Program<void> {
+  const [id, createdAt] = text.historyTypes;
+  yield* ask(
+    `create table if not exists ${history} (id ${id} primary key, hash text not null, created_at ${createdAt} not null)`,
+  );
+  yield* refuseNewer(text, place);
+  const last = yield* lastApplied(text);
+  for (const [i, { sql: statements, hash, folderMillis }] of migrationsIn(text.folder).entries()) {
+    if (folderMillis <= last) continue;
+    for (const statement of statements) yield* applyOnce(text, statement);
+    yield* ask(`insert into ${history} (id, hash, created_at) values (${i + 1}, '${hash}', ${folderMillis})`);
+  }
+}
+
+function* applyOnce(text: MigrationText, statement: string): Program<void> {
+  try {
+    yield* ask(statement);
+  } catch (error) {
+    if (!text.isDone(error)) throw error;
+  }
+}
+
+function* applyLocked(text: MigrationText, place: string): Program<void> {
+  if (text.lock !== undefined) yield* ask(text.lock);
+  try {
+    yield* applyMissing(text, place);
+  } finally {
+    if (text.unlock !== undefined) yield* ask(text.unlock);
+  }
+}
+
+/**
+ * Applies the missing migrations. Drizzle's own migrator takes no lock: of several processes that start together, all but
+ * one may fail.
+ * @param place names the database in errors
+ */
+export async function migrate({ run, write }: Runner, text: MigrationText, place: string): Promise<void> {
+  if (await run(() => isUpToDate(text))) return;
+  // Before a statement that needs the right to create tables.
+  await run(() => refuseNewer(text, place));
+  try {
+    await write(() => applyLocked(text, place));
+  } catch (error) {
+    if (!text.isDenied(causeOf(error))) throw error;
+    const advice = 'the tables are missing or old: run "dbq migrate" as the user who owns them';
+    throw new DatabaseError(`${(error as Error).message}: ${advice}`, { cause: causeOf(error) });
+  }
+}
+
+/** @throws DatabaseError when a table or column is missing, or the tables are of a newer dbq */
+export async function checkTables({ run }: Runner, text: MigrationText, place: string): Promise<void> {
+  try {
+    for (const table of Object.keys(kindsOf) as Table[])
+      await run(() => ask(`select ${columnsOf(table).join(", ")} from ${table} limit 0`));
+  } catch (error) {
+    const { table, column } = text.missing.exec(String((causeOf(error) as Error).message))?.groups ?? {};
+    if (table === undefined && column === undefined) throw error;
+    const missing = table ? `there is no table ${table}` : `the tables dbq_* have no column ${column}`;
+    const advice = 'run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit';
+    throw new DatabaseError(`${place}: ${missing}: ${advice}`);
+  }
+  await run(() => refuseNewer(text, place));
+}
+
+/** The driver's own error. */
+const causeOf = (error: unknown): unknown => (error instanceof DatabaseError ? error.cause : error);

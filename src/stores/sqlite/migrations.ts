@@ -1,0 +1,11 @@
+import type { MigrationText } from "../sql/migrations.ts";
+
+/** No lock: a transaction that may write is the only one. */
+export const sqliteMigrations: MigrationText = {
+  folder: "sqlite",
+  hasTable: (name) => `select 1 from sqlite_master where type = 'table' and name = '${name}'`,
+  historyTypes: ["integer", "integer"],
+  isDone: () => false,
+  isDenied: () => false,
+  missing: /^no such table: (?<table>\w+)|^no such column: (?<column>\w+)/,
+};
