@@ -140,8 +140,8 @@ export const connectionFaults: readonly Mutant[] = [
     name: "beat-in-place-keeps-the-threads-session",
     why: "A worker that beats in place of its thread is rescued while it lives: its thread's session has ended.",
     in: "storeOver.keepAlive",
-    find: "ops.beatWithoutSession(workerId)",
-    replace: "ops.beat(workerId)",
+    find: "ops.maintenance.beatWithoutSession(workerId)",
+    replace: "ops.maintenance.beat(workerId)",
     caughtBy: ofSessions(
       "a worker's session on Postgres > is not used by a worker whose heartbeats go over the app's connections",
     ),
