@@ -5,25 +5,27 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { DbqError, openQueue } from "../src/index.ts";
 
-export const usage = `Builds a browsable site from Markdown, one task per file, and kills a worker half-way.
+export const usage = `Builds a browsable site from Markdown files, one task per file, and kills a worker
+meanwhile.
 
 Usage: npm run demo -- [folder] [options]
 
-  folder         where the Markdown is (default: node_modules of this project)
+  folder         the folder of the Markdown files (default: node_modules of this project)
   --workers <n>  worker processes, 1 to 32 (default: 3)
-  --out <dir>    an empty or new folder for the site (default: a new one in site/)
-  --db <url>     a database on a server, postgres:// or mysql:// (default: a file of SQLite beside the site)
-  --json         print the summary alone, as one JSON object
+  --out <dir>    a new or empty folder for the site (default: a new folder in site/)
+  --db <url>     a database on a server, postgres:// or mysql:// (default: a SQLite file
+                 beside the site)
+  --json         print only the summary, as one JSON object
   --help
 
 Examples:
   npm run --silent demo -- docs --workers 4 --json
   npm run demo -- docs --db postgres://postgres:postgres@127.0.0.1/postgres
 
-Exit code 1: a task failed or was lost. 2: wrong usage, or nothing to do.
+Exit code 1: a task has failed or was lost. 2: wrong usage, or no Markdown file.
 `;
 
-/** Something for the user to put right. */
+/** Wrong usage: exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -78,7 +80,7 @@ function workersOf(text: string): number {
   throw new UsageError(`--workers: expected a whole number from 1 to 32, got ${JSON.stringify(text)}`);
 }
 
-/** A message does not repeat it: there may be a password in it. */
+/** The error does not show the URL: it may have a password. */
 function serverUrl(text: string | undefined): string | undefined {
   if (text === undefined || /^(?:postgres(?:ql)?|mysql|mariadb):\/\//i.test(text)) return text;
   throw new UsageError(
@@ -86,21 +88,21 @@ function serverUrl(text: string | undefined): string | undefined {
   );
 }
 
-/** `npm run` works in the project's folder; what the user typed is meant from where they are. */
+/** `npm run` changes to the project's folder; relative paths are relative to the user's folder. */
 function fromHere(path: string): string {
   const here = process.env.npm_lifecycle_event === "demo" ? process.env.INIT_CWD : undefined;
   return resolve(here ?? ".", path);
 }
 
-/** @throws UsageError unless it is a folder */
+/** @throws UsageError when the path is not a folder */
 export async function checkFolder(folder: string): Promise<void> {
   const found = await stat(folder).catch((error: NodeJS.ErrnoException) => error);
   if (found instanceof Error)
     throw new UsageError(`${folder}: ${found.code === "ENOENT" ? "there is no such folder" : found.message}`);
-  if (!found.isDirectory()) throw new UsageError(`${folder}: this is not a folder`);
+  if (!found.isDirectory()) throw new UsageError(`${folder}: not a folder`);
 }
 
-/** Makes the tables where they are missing. @throws UsageError when the database cannot be used */
+/** Creates the tables where they are missing. @throws UsageError when the database cannot be opened */
 export async function checkDatabase(url: string): Promise<void> {
   try {
     await (await openQueue(url)).close();
@@ -111,7 +113,7 @@ export async function checkDatabase(url: string): Promise<void> {
   }
 }
 
-/** The folder of the site: a new one, or the user's, if it is empty. @throws UsageError */
+/** Creates the folder of the site, or checks that the user's folder is empty. @throws UsageError */
 export async function makeSite(out: string | undefined): Promise<string> {
   try {
     if (out === undefined) return await newFolder();
@@ -121,7 +123,9 @@ export async function makeSite(out: string | undefined): Promise<string> {
     return out;
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`no folder for the site: ${(error as Error).message}; name another with --out`);
+    throw new UsageError(
+      `cannot create the folder for the site: ${(error as Error).message}; name another one with --out`,
+    );
   }
 }
 

@@ -1,14 +1,14 @@
-/** Finding Markdown files, and reading them whatever their size and encoding. */
+/** Finds Markdown files, and reads them in any size and encoding. */
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Document } from "./plan.ts";
 
-/** Bytes of a document that are read. No one reads a longer page, and memory has an end. */
+/** Bytes that are read of a document: a longer page is hard to read, and would need more memory. */
 export const readLimit = 2 * 1_024 * 1_024;
 
 /**
- * Every `*.md` under `folder`, in the order of their paths. Links to files are followed, links to folders are not: they may
- * lead in circles. `onSkipped` is told of folders that cannot be read.
+ * Every `*.md` under `folder`, sorted by path. Follows links to files, but not links to folders, which may form a cycle.
+ * Calls `onSkipped` for each folder that cannot be read.
  */
 export async function findDocuments(
   folder: string,
@@ -48,7 +48,7 @@ async function isFile(
   );
 }
 
-/** Unique by its number, and short: a path may be longer than a file name can be, and hold any character. */
+/** Unique by its number, and short: a path may be longer than a file name may be, and have any character. */
 function pageName(number: number, path: string): string {
   const readable = path
     .replace(/\.md$/i, "")
@@ -58,7 +58,7 @@ function pageName(number: number, path: string): string {
   return `${number}-${readable.slice(-60).replace(/^-/, "")}.html`.replace("-.html", ".html");
 }
 
-/** The text of a document, `cut` where it is longer than `readLimit`. */
+/** The text of a document. `cut`: the document is longer than `readLimit`. */
 export async function readDocument(path: string): Promise<{ text: string; cut: boolean }> {
   await using file = await open(path);
   const { size } = await file.stat();
@@ -67,9 +67,9 @@ export async function readDocument(path: string): Promise<{ text: string; cut: b
   return { text: decode(buffer.subarray(0, bytesRead), cut), cut };
 }
 
-/** By its byte order mark; else UTF-8 where it is valid; else the encoding of old Windows files, which takes any bytes. */
+/** Decodes by the byte order mark, else as UTF-8, else as windows-1252, in which any bytes are valid. */
 function decode(bytes: Uint8Array, cut: boolean): string {
-  // `stream`: the last character of a text that was cut may be half there.
+  // `stream`: a cut text may end in the middle of a character.
   const read = (encoding: string, fatal: boolean) =>
     new TextDecoder(encoding, { fatal }).decode(bytes, { stream: cut });
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return read("utf-16le", false);

@@ -1,4 +1,4 @@
-/** Text into HTML, and back. */
+/** Converts text to HTML, and back. */
 
 const references: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -17,12 +17,12 @@ const characters: Readonly<Record<string, string>> = {
   nbsp: "\u00a0",
 };
 
-/** Any text as HTML text or as a quoted attribute's value. */
+/** Escapes text for HTML text or a quoted attribute value. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => references[character] ?? character);
 }
 
-/** The same for text in which references, such as `&copy;`, already stand for characters. */
+/** The same for text that already has character references such as `&copy;`. */
 export function escapeAround(text: string): string {
   return text.replace(
     /[<>"']|&(?!(?:#\d{1,7}|#x[\da-f]{1,6}|\w+);)/gi,
@@ -30,7 +30,7 @@ export function escapeAround(text: string): string {
   );
 }
 
-/** What a browser reads for the references that matter in an address; others stay as they are written. */
+/** Decodes the character references that matter in an address, as a browser does. Others stay unchanged. */
 export function decodeReferences(html: string): string {
   return html.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (whole, decimal, hex, name) => {
     if (name !== undefined) return characters[name.toLowerCase()] ?? whole;
@@ -41,7 +41,7 @@ export function decodeReferences(html: string): string {
   });
 }
 
-/** The text of HTML that this site wrote itself. */
+/** The text of HTML that this site has generated. */
 export function textOf(html: string): string {
   return decodeReferences(html.replace(/<[^>]*>/g, " "))
     .replace(/\s+/g, " ")

@@ -1,23 +1,23 @@
-/** Where the links of a document lead once it is a page: to another page of the site, to the web, or nowhere. */
+/** Rewrites the links of a document: to another page of the site, to the web, or to nothing. */
 import { escapeHtml } from "./html.ts";
 import type { Document } from "./plan.ts";
 
 const external = new Set(["http:", "https:", "mailto:"]);
 
-/** Stands for the folder of the documents, so that the rules of URLs resolve what is relative. */
+/** A base URL for the folder of the documents, so that relative links are resolved by the rules of URLs. */
 const root = "http://documents.invalid/";
 
 export class Links {
   readonly #pages: ReadonlyMap<string, string>;
   readonly #base: string;
 
-  /** `pages`: the page of each document, by the document's path. */
+  /** @param pages the page of each document, by the document's path */
   constructor(pages: ReadonlyMap<string, string>, document: Document) {
     this.#pages = pages;
     this.#base = root + document.path.split("/").map(encodeURIComponent).join("/");
   }
 
-  /** The opening tag of a link. One that leads nowhere keeps its text, and says so. */
+  /** The opening tag of a link. A link without a target keeps its text, and its title says why. */
   open(address: string, attributes = ""): string {
     const target = this.#resolve(address);
     if (target === undefined)
@@ -26,13 +26,13 @@ export class Links {
     return `<a href="${escapeHtml(target)}"${rel}${attributes}>`;
   }
 
-  /** An image as its description, and a link to it: nothing is loaded from addresses that a document names. */
+  /** A link with the image's description: a page loads nothing from addresses of a document. */
   image(address: string, description: string, inLink: boolean): string {
     const text = `<span class="image">${escapeHtml(description.trim() === "" ? "image" : description)}</span>`;
     return inLink || address === "" ? text : `${this.open(address)}${text}</a>`;
   }
 
-  /** An address as a browser reads it: only what is returned here ever becomes an `href`. */
+  /** Resolves an address as a browser does. Every `href` of the site comes from here. */
   #resolve(address: string): string | undefined {
     if (!URL.canParse(address, this.#base)) return undefined;
     const url = new URL(address, this.#base);

@@ -1,4 +1,4 @@
-/** The demo: a site from Markdown, made by several worker processes, one of which is killed half-way. */
+/** The demo: several worker processes build a site from Markdown files, and one of them is killed meanwhile. */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { openQueue, type Queue } from "../src/index.ts";
@@ -11,15 +11,15 @@ import {
   UsageError,
   usage,
 } from "./command.ts";
-import { Crew } from "./crew.ts";
 import { findDocuments } from "./documents.ts";
+import { killInTheMiddleOf, slowNumber } from "./faults.ts";
 import { databaseOf, type Plan, savePlan, tasksOf, workFolder } from "./plan.ts";
 import { Progress } from "./progress.ts";
 import { report, type Summary, summarize } from "./summary.ts";
 import { renderPage, writeIndex } from "./tasks.ts";
-import { killInTheMiddleOf, slowNumber } from "./trouble.ts";
+import { WorkerProcesses } from "./worker-processes.ts";
 
-/** Aborted by a signal, or when the workers cannot go on: then everything stops. */
+/** Aborted by a signal, or when dead workers can no longer be replaced. */
 const stop = new AbortController();
 
 class Interrupted extends Error {
@@ -31,7 +31,7 @@ class Interrupted extends Error {
   }
 }
 
-/** The second signal ends the process at once, and its workers see that it has gone. */
+/** A second signal ends the process at once, and its workers stop when their parent has gone. */
 function stopOnSignals(): void {
   process.once("SIGINT", () => stop.abort(new Interrupted("SIGINT", 2)));
   process.once("SIGTERM", () => stop.abort(new Interrupted("SIGTERM", 15)));
@@ -41,16 +41,16 @@ async function demo(command: Command): Promise<Summary> {
   const plan = await makePlan(command);
   const database = command.db ?? databaseOf(plan.site);
   await using queue = await openQueue(database);
-  const crew = new Crew(plan.site, database, (error) => stop.abort(error));
+  const workers = new WorkerProcesses(plan.site, database, (error) => stop.abort(error));
   stopOnSignals();
   try {
-    await crew.start(command.workers);
+    await workers.start(command.workers);
     stop.signal.throwIfAborted();
-    const summary = await work(plan, queue, crew);
-    if (summary.failed > 0) await tellFailures(plan, queue);
+    const summary = await work(plan, queue, workers);
+    if (summary.failed > 0) await printFailures(plan, queue);
     return summary;
   } finally {
-    await crew.stop();
+    await workers.stop();
   }
 }
 
@@ -59,7 +59,7 @@ async function makePlan({ folder, out, db }: Command): Promise<Plan> {
   const documents = await findDocuments(folder, (path, error) =>
     console.error(`skipped ${JSON.stringify(path)}: ${JSON.stringify(String(error))}`),
   );
-  if (documents.length === 0) throw new UsageError(`${folder}: there is no Markdown (*.md) in it`);
+  if (documents.length === 0) throw new UsageError(`${folder}: there is no Markdown file (*.md)`);
   if (db !== undefined) await checkDatabase(db);
   const site = await makeSite(out);
   const database = db === undefined ? databaseOf(site) : withoutPassword(db);
@@ -73,20 +73,20 @@ function withoutPassword(url: string): string {
   return url.replace(/(\/\/[^:@/]*):.*@/s, "$1:…@");
 }
 
-/** Enqueues everything at once, all or nothing, and waits for the last task: the index. */
-async function work(plan: Plan, queue: Queue, crew: Crew): Promise<Summary> {
+/** Enqueues all tasks in one transaction, and waits for the last one, the index. */
+async function work(plan: Plan, queue: Queue, workers: WorkerProcesses): Promise<Summary> {
   const { runId, documents } = plan;
   const ours = { requestId: runId, queueName: runId };
   const render = renderPage.with(ours);
   const index = writeIndex.with({ ...ours, priority: 0 });
   const pages = documents.map((document) => [render, document] as const);
   const ids = await queue.enqueueTasks([...pages, [index] as const]);
-  // There is an id for each entry.
+  // enqueueTasks returns one id for each entry.
   const slowId = ids[slowNumber(documents.length) - 1] as number;
   const indexId = ids[documents.length] as number;
   const progress = new Progress(queue, runId, ids.length);
   try {
-    const kill = await killInTheMiddleOf(slowId, queue, crew, stop.signal);
+    const kill = await killInTheMiddleOf(slowId, queue, workers, stop.signal);
     if (kill) progress.note(`worker ${kill.workerId} was killed`);
     await queue.awaitTaskCompletion(indexId, { timeout: Number.POSITIVE_INFINITY, signal: stop.signal });
     return await summarize({ queue, plan, ids, kill });
@@ -95,7 +95,7 @@ async function work(plan: Plan, queue: Queue, crew: Crew): Promise<Summary> {
   }
 }
 
-async function tellFailures({ runId }: Plan, queue: Queue): Promise<void> {
+async function printFailures({ runId }: Plan, queue: Queue): Promise<void> {
   for await (const { status, args, error } of tasksOf(queue, { requestId: runId })) {
     if (status === "failed")
       console.error(`failed: ${JSON.stringify(args)}: ${JSON.stringify(error?.message)}`);

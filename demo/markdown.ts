@@ -1,4 +1,4 @@
-/** Markdown that nobody here wrote, as HTML that is safe to show. */
+/** Converts Markdown of unknown origin to HTML that is safe to show. */
 import vm from "node:vm";
 import { Marked, type RendererObject } from "marked";
 import { decodeReferences, escapeAround, escapeHtml, textOf } from "./html.ts";
@@ -11,21 +11,21 @@ export interface Rendered {
   words: number;
 }
 
-/** Milliseconds. Some input keeps any Markdown parser busy for minutes: 50,000 times `_a` is enough. */
+/** Milliseconds. Some inputs keep a Markdown parser busy for minutes, such as 50,000 times `_a`. */
 const renderLimit = 3_000;
 
-/** A document as HTML; as plain text, with a note, where it is too much for the parser. */
+/** A document as HTML, or as plain text with a note if the parser takes too long or fails. */
 export function renderMarkdown(source: string, links: Links): Rendered {
   const text = source.replaceAll("\0", "\ufffd");
   try {
     const html = bounded(() => parse(text, links));
     return { html, title: titleOf(html), words: wordsOf(html) };
   } catch {
-    return renderText(text, "The parser gave up on this document: here it is as text.");
+    return renderText(text, "The parser could not read this document. It is shown as plain text.");
   }
 }
 
-/** A document as it is written. */
+/** A document as plain text, with a note. */
 export function renderText(text: string, note: string): Rendered {
   const html = `<pre>${escapeHtml(text)}</pre>`;
   return {
@@ -38,7 +38,7 @@ export function renderText(text: string, note: string): Rendered {
 const realm = vm.createContext({ work: undefined });
 const callWork = new vm.Script("work()");
 
-/** Ends synchronous work that takes too long. It is no sandbox: only the timeout of the vm is of interest here. */
+/** Ends synchronous work that takes too long, by the timeout of `node:vm`. It is not a sandbox. */
 function bounded<T>(work: () => T): T {
   realm.work = work;
   return callWork.runInContext(realm, { timeout: renderLimit });
@@ -55,7 +55,7 @@ function rendererOf(links: Links, raw: RawHtml): RendererObject {
   let inLink = 0;
   return {
     html: ({ text }) => raw.clean(text),
-    // The default lets text between `<pre>` and `</pre>` tags of a paragraph through as it is.
+    // The default does not escape text between `<pre>` and `</pre>` tags in a paragraph.
     text(token) {
       return "tokens" in token && token.tokens
         ? this.parser.parseInline(token.tokens)
@@ -76,7 +76,7 @@ function rendererOf(links: Links, raw: RawHtml): RendererObject {
   };
 }
 
-/** What headings are called in links to them: the way of GitHub, which documents rely on. */
+/** The ids of headings, by the rules of GitHub, on which documents rely. */
 class Identifiers {
   readonly #used = new Map<string, number>();
 
@@ -92,7 +92,7 @@ class Identifiers {
   }
 }
 
-/** The first heading of rank 1, or else of rank 2; at most 120 characters of it. */
+/** The first heading of rank 1, else of rank 2, cut to 120 characters. */
 function titleOf(html: string): string | undefined {
   const headings = [...html.matchAll(/<h([12])\b[^>]*>([\s\S]*?)<\/h\1>/g)]
     .map(([, rank, content = ""]) => ({ rank, text: textOf(content) }))

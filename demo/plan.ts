@@ -1,31 +1,31 @@
-/** What one run of the demo is to do, kept beside the site so that each worker process can read it. */
+/** The plan of one run: a file beside the site, which each worker process reads. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Queue, Task } from "../src/index.ts";
 
-/** One Markdown file, and the page that it becomes. */
+/** A Markdown file, and its page. */
 export interface Document {
-  /** From 1. */
+  /** Counts from 1. */
   number: number;
-  /** Inside the folder, with `/` on every system. */
+  /** Relative to the folder, with `/` on every system. */
   path: string;
-  /** The name of its page in the site's folder `pages`. */
+  /** The file name of its page in the site's folder `pages`. */
   page: string;
 }
 
 export interface Plan {
-  /** The request id of all its tasks, and the name of their queue: on a server other demos may be at work. */
+  /** The request id of all tasks, and the name of their queue: other demos may use the same server. */
   runId: string;
-  /** Where the documents are. */
+  /** The folder of the documents. */
   folder: string;
-  /** Where the site goes. */
+  /** The folder of the site. */
   site: string;
-  /** For people: without a password. */
+  /** The database for messages: without a password. */
   database: string;
   documents: Document[];
 }
 
-/** The folder of a site for what is not part of it: the database, the plan, unfinished pages. */
+/** A folder in the site for the database, the plan and unfinished pages. */
 export function workFolder(site: string): string {
   return join(site, ".dbq");
 }

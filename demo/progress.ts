@@ -1,11 +1,11 @@
-/** How far it is: a bar on a terminal, a line now and then elsewhere. Standard output stays free for the summary. */
+/** Shows progress on stderr: a bar on a terminal, elsewhere a line from time to time. Stdout is for the summary alone. */
 import { SingleBar } from "cli-progress";
 import type { Queue } from "../src/index.ts";
 
-/** Milliseconds between looks at the database. */
-const lookEvery = 100;
+/** Milliseconds between two polls of the database. */
+const pollEvery = 100;
 
-/** Milliseconds between lines where there is no terminal. */
+/** Milliseconds between lines without a terminal. */
 const lineEvery = 2_000;
 
 interface Display {
@@ -13,27 +13,27 @@ interface Display {
   close(): void;
 }
 
-/** Shows how many of the tasks with `requestId` have ended, until it is stopped. */
+/** Shows how many tasks of `requestId` have finished, until `stop`. */
 export class Progress {
   readonly #queue: Queue;
   readonly #requestId: string;
   readonly #display: Display;
   readonly #timer: NodeJS.Timeout;
   #note = "";
-  #looking = false;
+  #polling = false;
   #stopped = false;
 
   constructor(queue: Queue, requestId: string, total: number) {
     this.#queue = queue;
     this.#requestId = requestId;
     this.#display = process.stderr.isTTY ? bar(total) : lines(total);
-    this.#timer = setInterval(() => this.#look(), lookEvery);
+    this.#timer = setInterval(() => this.#poll(), pollEvery);
   }
 
-  /** Says what has just happened. */
+  /** Shows a note beside the progress. */
   note(text: string): void {
     this.#note = text;
-    void this.#look();
+    void this.#poll();
   }
 
   stop(): void {
@@ -42,16 +42,16 @@ export class Progress {
     this.#display.close();
   }
 
-  async #look(): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
+  async #poll(): Promise<void> {
+    if (this.#polling) return;
+    this.#polling = true;
     try {
       const { completed, failed, cancelled } = await this.#queue.countTasks({ requestId: this.#requestId });
       if (!this.#stopped) this.#display.show(completed + failed + cancelled, this.#note);
     } catch {
-      // The next look may succeed; whoever awaits the tasks hears of a database that is broken.
+      // The next poll may succeed. If the database fails for good, the await of the last task rejects.
     } finally {
-      this.#looking = false;
+      this.#polling = false;
     }
   }
 }

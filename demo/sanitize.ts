@@ -1,6 +1,6 @@
 /**
- * Raw HTML inside of documents that nobody here wrote. Nothing of it is passed on: what is known to be harmless is written
- * anew, tag by tag and attribute by attribute; wrappers without a look of their own are dropped; all else becomes visible text.
+ * Sanitizes the raw HTML of documents. Harmless tags and attributes are generated again from their parsed names and values;
+ * wrappers without a visible effect are dropped; all other tags become visible text.
  */
 import { decodeReferences, escapeAround, escapeHtml } from "./html.ts";
 import type { Links } from "./links.ts";
@@ -14,7 +14,7 @@ const kept = new Set(
 const dropped = new Set("figcaption figure font nobr picture section source wbr".split(" "));
 const empty = new Set(["br", "hr", "img"]);
 
-/** What the value of an attribute must be to be kept. */
+/** The attributes that are kept, if their values match. */
 const attributes: Readonly<Record<string, RegExp>> = {
   align: /^(?:left|center|right)$/,
   colspan: /^\d{1,3}$/,
@@ -27,7 +27,7 @@ const attributes: Readonly<Record<string, RegExp>> = {
 const tag = /<!--[\s\S]*?-->|<(\/?)([a-z][a-z0-9-]*)((?:\s(?:[^>"']|"[^"]*"|'[^']*')*)?)\/?>/gi;
 const attribute = /([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/g;
 
-/** The raw HTML of one document, in the order of the document: what is closed must have been opened. */
+/** Sanitizes the raw HTML of one document, piece by piece in document order, so that every closed tag has been opened. */
 export class RawHtml {
   readonly #links: Links;
   readonly #open: string[] = [];
@@ -40,7 +40,7 @@ export class RawHtml {
     return this.#open.includes("a");
   }
 
-  /** A piece of raw HTML, made harmless. */
+  /** Sanitizes a piece of raw HTML. */
   clean(html: string): string {
     let clean = "";
     let end = 0;
@@ -51,7 +51,7 @@ export class RawHtml {
     return clean + escapeAround(html.slice(end));
   }
 
-  /** Closes what the document left open, so that the page around it stays whole. */
+  /** Closes the tags that the document has left open. */
   end(): string {
     return this.#closeTo(0);
   }
@@ -89,7 +89,7 @@ export class RawHtml {
 function attributesOf(text: string): Map<string, string> {
   const values = new Map<string, string>();
   for (const [, name = "", double, single, bare] of text.matchAll(attribute)) {
-    // `name` is how documents of old name a place in themselves.
+    // Older documents use `name` for the target of a link.
     const key = name.toLowerCase() === "name" ? "id" : name.toLowerCase();
     if (!values.has(key)) values.set(key, decodeReferences(double ?? single ?? bare ?? ""));
   }

@@ -1,4 +1,4 @@
-// @ts-nocheck: this runs in a browser, in the index of the site, and the project is checked against Node's types.
+// @ts-nocheck: this script runs in a browser, and the project is checked against the types of Node.
 const search = document.getElementById("search");
 const order = document.getElementById("order");
 const found = document.getElementById("found");

@@ -1,28 +1,28 @@
-/** The pages of the site. Each says in its Content-Security-Policy that nothing runs in it but what is named there. */
+/** Generates the pages of the site. The Content-Security-Policy of a page allows only its own style and script. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { escapeHtml } from "./html.ts";
 import type { Rendered } from "./markdown.ts";
 import type { Document } from "./plan.ts";
 
-/** The site's folder of pages, beside its index. */
+/** The folder of the pages, beside the index. */
 export const pagesFolder = "pages";
 
 const style = inline("site.css");
 const script = inline("search.js");
 
-/** With the line ends of the HTML parser: the policy has the hash of what the browser sees. */
+/** Line ends become `\n`, as the HTML parser reads them: the policy has the hash of that text. */
 function inline(file: string): string {
   return readFileSync(new URL(file, import.meta.url), "utf8").replaceAll("\r\n", "\n");
 }
 
 export interface PageParts extends Rendered {
   document: Document;
-  /** Who made it: a line at its foot. */
+  /** The task that made the page: a line in the footer. */
   madeBy: string;
 }
 
-/** What the index says of a document. */
+/** A document in the index. */
 export interface Entry {
   path: string;
   page: string;
@@ -51,7 +51,7 @@ export function indexOf(entries: readonly Entry[], failed: readonly string[]): s
   const body = `<main class="index">
 <h1>Documentation</h1>
 <p class="lead">${counted(entries.length, "document")}, ${counted(words, "word")}.
-Each page was made by one task of a queue, this list by one more when they were all done.</p>
+Each page was made by one task of a queue, and this list by a last task.</p>
 <div class="tools">
 <input id="search" type="search" placeholder="Search titles and paths (press /)" aria-label="Search titles and paths">
 <select id="order" aria-label="Order">
@@ -79,7 +79,7 @@ function entryOf({ path, page, title, words }: Entry): string {
 
 function failures(paths: readonly string[]): string {
   const items = paths.map((path) => `<li>${escapeHtml(path)}</li>`).join("\n");
-  return `<h2>Without a page</h2>\n<p>Their tasks failed.</p>\n<ul>\n${items}\n</ul>`;
+  return `<h2>Without a page</h2>\n<p>The tasks of these documents failed.</p>\n<ul>\n${items}\n</ul>`;
 }
 
 function page(parts: { title: string; body: string; script?: string }): string {
@@ -109,7 +109,7 @@ ${parts.script === undefined ? "" : `<script>${parts.script}</script>`}
 `;
 }
 
-/** How a policy names the one style, or script, that may be inline. */
+/** The source expression by which a policy allows an inline style or script. */
 function hashOf(content: string): string {
   return `'sha256-${createHash("sha256").update(content).digest("base64")}'`;
 }

@@ -1,29 +1,29 @@
-/** What became of it all, by the database and by the files on disk; not by what anybody remembers. */
+/** Summarizes a run from the database and from the files on disk, not from the memory of this process. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Attempt, Queue, Task } from "../src/index.ts";
+import type { Kill } from "./faults.ts";
 import { type Plan, tasksOf } from "./plan.ts";
 import { pagesFolder } from "./site.ts";
-import type { Kill } from "./trouble.ts";
 
 export interface Summary {
   /** One for each document, and one for the index. */
   tasks: number;
   completed: number;
   failed: number;
-  /** Tasks that were enqueued and have neither failed nor completed, or whose page is not whole. */
+  /** Enqueued tasks that have neither failed nor completed, or whose page is missing or incomplete. */
   lost: number;
   killedWorkers: number;
-  /** Tasks that the killed worker was in the middle of. */
+  /** Tasks that the killed worker was running. */
   interrupted: number;
-  /** From the kill until the last of those was started again; null when there were none. */
+  /** Milliseconds from the kill until the last of those was started again; `null`: there were none. */
   recoveryMs: number | null;
-  /** Attempts that failed and were made again. */
+  /** Failed attempts that were followed by another one. */
   retried: number;
   tasksPerSecond: number;
   seconds: number;
-  /** Where the tasks are: a file, or a URL without its password. */
+  /** The database: a file, or a URL without its password. */
   database: string;
   /** The folder of the site. */
   site: string;
@@ -37,11 +37,11 @@ export interface Run {
   kill: Kill | undefined;
 }
 
-/** A task that was enqueued, as it is in the database now, and its attempts that did not end well. */
+/** An enqueued task as the database has it now, with its failed attempts. */
 interface Traced {
   task: Task | undefined;
   attempts: Attempt[];
-  /** Where its page must be. */
+  /** The file of its page. */
   file: string;
 }
 
@@ -93,7 +93,7 @@ function count(traced: readonly Traced[], status: Task["status"]): number {
   return traced.filter(({ task }) => task?.status === status).length;
 }
 
-/** How many of its attempts failed and were followed by another: the last one leaves the task one generation on. */
+/** Failed attempts that were followed by another one: the last attempt has the generation before the task's. */
 function retriedOf({ task, attempts }: Traced): number {
   const last = (task?.generationId ?? 0) - 1;
   return attempts.filter(({ outcome, generationId }) => outcome === "failed" && generationId < last).length;
@@ -115,7 +115,7 @@ function recovery(interruptions: readonly Traced[], { at, workerId }: Kill): num
   return Number.isFinite(last) ? last - at : null;
 }
 
-/** From the first enqueue to the last end, the kill and its recovery included. */
+/** Seconds from the first enqueue to the end of the last task, including the kill and the recovery. */
 function workSeconds(traced: readonly Traced[]): number {
   const tasks = traced.flatMap(({ task }) => (task?.finishedAt ? [task] : []));
   const first = Math.min(...tasks.map(({ createdAt }) => createdAt.getTime()));
@@ -128,8 +128,8 @@ export function report(summary: Summary): string {
   const { killedWorkers, interrupted, recoveryMs } = summary;
   const killed =
     killedWorkers === 0
-      ? "none: all was done before one could be killed in the middle of a task"
-      : `${killedWorkers}, in the middle of ${interrupted === 1 ? "1 task" : `${interrupted} tasks`}`;
+      ? "none: all tasks had completed before a worker could be killed"
+      : `${killedWorkers}, while running ${interrupted === 1 ? "1 task" : `${interrupted} tasks`}`;
   const rows: [string, string | number][] = [
     ["tasks", `${summary.tasks} (one for each document, one for the index)`],
     ["completed", summary.completed],
@@ -137,7 +137,7 @@ export function report(summary: Summary): string {
     ["lost", summary.lost],
     ["killed workers", killed],
     ["recovered in", recoveryMs === null ? "-" : `${recoveryMs} ms`],
-    ["retried", `${summary.retried} failed attempts (every tenth document fails once, on purpose)`],
+    ["retried", `${summary.retried} failed attempts (every tenth document fails once on purpose)`],
     ["speed", `${summary.tasksPerSecond} tasks per second`],
     ["seconds", summary.seconds],
     ["database", summary.database],

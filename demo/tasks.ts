@@ -3,13 +3,13 @@ import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { currentTask, type Queue, SnoozeTask, task } from "../src/index.ts";
 import { readDocument, readLimit } from "./documents.ts";
+import { flakyStep, slowStep } from "./faults.ts";
 import { Links } from "./links.ts";
 import { type Rendered, renderMarkdown, renderText } from "./markdown.ts";
 import { type Document, type Plan, tasksOf, workFolder } from "./plan.ts";
 import { type Entry, indexOf, pageOf, pagesFolder } from "./site.ts";
-import { flakyStep, slowStep } from "./trouble.ts";
 
-/** What a worker gives to each of its tasks. */
+/** The context that a worker gives to its tasks. */
 export interface Context {
   queue: Queue;
   plan: Plan;
@@ -17,7 +17,7 @@ export interface Context {
   pages: ReadonlyMap<string, string>;
 }
 
-/** One document becomes one page. What it returns is kept in the task, where the index finds it. */
+/** Makes the page of a document. The index reads the results of these tasks. */
 export const renderPage = task(
   "renderPage",
   async (document: Document): Promise<Entry> => {
@@ -36,12 +36,12 @@ export const renderPage = task(
   {
     timeout: "20s",
     backoff: (retryCount) => 100 * 2 ** retryCount,
-    // A file that is gone, or may not be read, is so the next time too.
+    // A retry would not find a missing file either, nor be allowed to read it.
     retryOn: (error) => !["ENOENT", "EACCES", "EISDIR"].includes((error as NodeJS.ErrnoException).code ?? ""),
   },
 );
 
-/** The index, when every page is there. It is enqueued together with them, and comes back later as long as it is too early. */
+/** Makes the index. It is enqueued together with the pages, and snoozes until they have finished. */
 export const writeIndex = task("writeIndex", async (): Promise<{ entries: number }> => {
   const { plan, queue } = currentTask<Context>().context;
   const ofPages = { requestId: plan.runId, func: renderPage.taskName };
@@ -60,11 +60,14 @@ export const writeIndex = task("writeIndex", async (): Promise<{ entries: number
 
 function render({ text, cut }: { text: string; cut: boolean }, links: Links): Rendered {
   return cut
-    ? renderText(text, `A long document: here are its first ${readLimit / 1_024 / 1_024} MiB, as text.`)
+    ? renderText(
+        text,
+        `This document is long. Its first ${readLimit / 1_024 / 1_024} MiB are shown as plain text.`,
+      )
     : renderMarkdown(text, links);
 }
 
-/** At-least-once means that a page may be written twice, and that a worker may die while it writes: a page is whole or not there. */
+/** Writes a page by a rename: a task may run twice, and a worker may die while it writes, but no page is incomplete. */
 async function writeWhole(site: string, path: string, content: string): Promise<void> {
   const { id, generationId } = currentTask();
   const unfinished = join(workFolder(site), `${id}-${generationId}.part`);

@@ -1,4 +1,4 @@
-/** One worker process of the demo. `main.ts` starts several of them, and gives each the site's folder and DBQ_URL. */
+/** A worker process of the demo. `main.ts` starts several of them, each with the site's folder and DBQ_URL. */
 import { openQueue, Worker } from "../src/index.ts";
 import { loadPlan } from "./plan.ts";
 import { type Context, renderPage, writeIndex } from "./tasks.ts";
@@ -16,14 +16,14 @@ const worker = new Worker<Context>(queue, {
   concurrency: 4,
 });
 
-/** What is running may end within the grace; the rest is handed back to whoever comes next. May be called twice. */
+/** Running tasks may finish within the grace; the others are handed back. May be called twice. */
 async function stop(): Promise<void> {
   await worker.stop({ grace: "2s" });
   await queue.close();
   process.exit();
 }
 
-// Without its parent nobody would ever stop it.
+// `disconnect`: the parent has died, and no other process would stop this one.
 process.on("SIGINT", stop).on("SIGTERM", stop).on("disconnect", stop);
 await worker.start();
 process.send?.(worker.id);

@@ -1,6 +1,6 @@
 /**
- * An app on Postgres, with its own Drizzle database over node-postgres: an order and its task are one transaction, and so
- * are the receipt and the task's completion. The worker is in this process for once; it could be on any machine.
+ * An app on Postgres with its own Drizzle database over node-postgres. One transaction writes an order and its task, another
+ * one the receipt and the task's completion. The worker is in the same process here; it could be on any machine.
  *
  *     docker compose up --wait postgres
  *     DATABASE_URL=postgres://postgres:postgres@127.0.0.1/postgres npx tsx --tsconfig examples/tsconfig.json examples/postgres.ts
@@ -20,7 +20,7 @@ const orders = pgTable("shop_orders", {
 
 const pool = new Pool({ connectionString: process.env.DATABASE_URL });
 const db = drizzle(pool);
-// drizzle-kit would generate it; written out, it keeps the example in one place.
+// An app would generate this with drizzle-kit.
 await db.execute(sql`create table if not exists shop_orders (id serial primary key, item text not null,
   quantity integer not null, receipt text)`);
 
@@ -30,7 +30,7 @@ const writeReceipt = task("write-receipt", async (orderId: number): Promise<stri
     const [order] = await tx.select().from(orders).where(eq(orders.id, orderId));
     const receipt = `Order ${orderId}: ${order?.quantity} x ${order?.item}. Thank you!`;
     await tx.update(orders).set({ receipt }).where(eq(orders.id, orderId));
-    // The receipt is there if and only if the task has completed, whatever dies when.
+    // One transaction: a crash at any moment leaves both the receipt and the completion, or neither.
     await current.within(tx).complete(receipt);
     return receipt;
   });
@@ -45,7 +45,7 @@ function placeOrder(item: string, quantity: number) {
     const [order] = await tx.insert(orders).values({ item, quantity }).returning();
     if (order === undefined) throw new Error("the order was not written");
     const taskId = await queue.within(tx).enqueueTask(writeReceipt, order.id);
-    // Thrown last, so that what is above is undone: the order, and the task.
+    // Rolls back the order and the task.
     if (quantity > 10) throw new RangeError(`there is not enough ${item}`);
     return { order, taskId };
   });

@@ -1,9 +1,9 @@
 /**
- * Ten tasks of one second each, five at a time, awaited together: about two seconds.
+ * Runs ten tasks of one second each, five at a time: takes about two seconds.
  *
  *     npx tsx --tsconfig examples/tsconfig.json examples/ten-tasks.ts
  *
- * The queue is the file that DBQ_URL names, or dbq.db here; the worker lives in this process for once.
+ * The queue is in the database of DBQ_URL, or in dbq.db. The worker is in the same process here.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { awaitTaskResult, enqueueTask, openQueue, setDefaultQueue, task, Worker } from "dbq-ts";

@@ -1,9 +1,10 @@
 /**
- * How long until a task begins: one process enqueues, another one works. On your own database, with your own network.
+ * Measures the time from an enqueue to the start of the task in another process, on your own database and network.
  *
  *     npx tsx --tsconfig examples/tsconfig.json examples/wake-up.ts postgres://postgres:postgres@127.0.0.1/postgres
  *
- * WAKE_UPS=500 is how many tasks. Without a URL it is what DBQ_URL names, or dbq.db here. The processes share a clock.
+ * WAKE_UPS=500 sets the number of tasks. Without a URL it uses the database of DBQ_URL, or dbq.db. Both processes run on one
+ * machine, so they share a clock.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +14,7 @@ import { openQueue, task, Worker } from "dbq-ts";
 
 const target = process.argv[2] ?? process.env.DBQ_URL ?? "dbq.db";
 const count = Number(process.env.WAKE_UPS ?? 60);
-/** Milliseconds: as long as a worker's poll, so that each moment between two of them is met as often. */
+/** Milliseconds. As long as a worker's poll interval, so that enqueues fall on every moment of it equally often. */
 const longestPause = 1_000;
 const now = () => performance.timeOrigin + performance.now();
 

@@ -1,4 +1,4 @@
-/** The app's own database, opened the app's own way. dbq is handed the result and adds its tables beside. */
+/** Opens the app's own database. dbq takes the Drizzle object and adds its tables to the same file. */
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import * as schema from "./schema.ts";
@@ -8,9 +8,9 @@ export type AppDatabase = BetterSQLite3Database<typeof schema> & { $client: Data
 export function openDatabase(path: string): AppDatabase {
   const client = new Database(path);
   client.pragma("journal_mode = wal");
-  // An enqueue inside the app's transaction is as durable as that transaction: `full` outlives a power cut.
+  // An enqueue in the app's transaction is as durable as that transaction. `full` survives a power failure.
   client.pragma("synchronous = full");
-  // drizzle-kit would generate these; written out, they keep the example in one place.
+  // An app would generate these tables with drizzle-kit.
   client.exec(`
     create table if not exists stock (item text primary key, left integer not null);
     create table if not exists orders (id integer primary key autoincrement, item text not null, quantity integer not null,

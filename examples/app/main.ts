@@ -1,5 +1,5 @@
 /**
- * A small shop: one process, one SQLite file, its own tables beside the queue's.
+ * A small shop: one process and one SQLite file, with its own tables beside the queue's.
  *
  *     npx tsx --tsconfig examples/tsconfig.json examples/app/main.ts
  *     curl -X POST localhost:3000/orders -H 'content-type: application/json' -d '{"item":"tea","quantity":2}'
@@ -25,7 +25,7 @@ const server = serve(
 
 let stopping = false;
 
-/** No new requests, no new tasks; what runs may finish. A second signal does not wait for it. */
+/** Takes no more requests and tasks, and lets running ones finish. A second signal does not wait for them. */
 async function shutDown(): Promise<void> {
   if (stopping) return await worker.stop({ grace: 0 });
   stopping = true;

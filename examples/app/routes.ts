@@ -1,4 +1,4 @@
-/** The HTTP side: orders are placed, and looked at. */
+/** The HTTP routes: place an order, read it, await its receipt. */
 import { AwaitTimeoutError, type Queue } from "dbq-ts";
 import { and, eq, gte, sql } from "drizzle-orm";
 import { Hono } from "hono";
@@ -33,7 +33,7 @@ export function routes(db: AppDatabase, queue: Queue): Hono {
   app.get("/orders/:id/receipt", async (c) => {
     const order = orderOf(db, c.req.param("id"));
     if (order?.taskId == null) return c.notFound();
-    // Finished tasks are pruned after a week; the order keeps its receipt.
+    // dbq deletes finished tasks after a week; the order keeps its receipt.
     if (order.receipt !== null) return c.json({ receipt: order.receipt });
     try {
       const task = await queue.awaitTaskCompletion(order.taskId, { timeout: "5s" });
@@ -53,7 +53,7 @@ interface Wanted {
   quantity: number;
 }
 
-/** The order, its receipt's task and the stock that it takes: all of them or none. */
+/** Writes the order and its task, and reduces the stock, in one transaction. */
 function placeOrder(db: AppDatabase, queue: Queue, { item, quantity }: Wanted) {
   return db.transaction(
     (tx) => {
@@ -65,7 +65,7 @@ function placeOrder(db: AppDatabase, queue: Queue, { item, quantity }: Wanted) {
         .set({ left: sql`${stock.left} - ${quantity}` })
         .where(and(eq(stock.item, item), gte(stock.left, quantity)))
         .run();
-      // Thrown last, so that all of the above is undone: the order, and the task.
+      // Rolls back the order and the task.
       if (taken.changes === 0) throw new OutOfStock();
       return { ...order, taskId };
     },

@@ -1,4 +1,4 @@
-/** The app's own tables. They live in the same file as dbq's, which is what makes one transaction of both. */
+/** The app's own tables. They are in the same file as dbq's, so that one transaction can write to both. */
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 export const stock = sqliteTable("stock", {

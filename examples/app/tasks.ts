@@ -1,10 +1,10 @@
-/** What the app does later. */
+/** The app's tasks. */
 import { currentTask, task } from "dbq-ts";
 import { eq } from "drizzle-orm";
 import type { AppDatabase } from "./database.ts";
 import { orders } from "./schema.ts";
 
-/** What the worker hands to each task. */
+/** The context that the worker gives to its tasks. */
 export interface AppContext {
   db: AppDatabase;
 }
@@ -17,7 +17,7 @@ export const writeReceipt = task(
     const order = db.select().from(orders).where(eq(orders.id, orderId)).get();
     if (order === undefined) throw new Error(`there is no order ${orderId}`);
     const receipt = `Order ${order.id}: ${order.quantity} x ${order.item}. Thank you!`;
-    // The receipt and the task's completion are one transaction: never one without the other, whatever dies when.
+    // One transaction: a crash at any moment leaves both the receipt and the completion, or neither.
     db.transaction(
       (tx) => {
         tx.update(orders).set({ receipt }).where(eq(orders.id, orderId)).run();

@@ -1,6 +1,6 @@
 /**
- * The main job, on files that are meant to break it: no document is lost, though a worker is killed; what the site shows
- * of them is harmless, and all that it links to is there.
+ * The demo on documents that are meant to break it: it loses no document, though a worker is killed; the pages are harmless,
+ * and all their links have a target.
  */
 import {
   existsSync,
@@ -30,7 +30,7 @@ function pathsIn(tags: readonly Tag[]): string[] {
     .map((address) => decodeURIComponent(address.replace(/#.*/, "")));
 }
 
-describe("a site of thirty odd documents", () => {
+describe("a site of thirty unusual documents", () => {
   const folder = mkdtempSync(join(tmpdir(), "dbq-test-"));
   const site = join(folder, "site");
   let paths: string[];
@@ -46,29 +46,29 @@ describe("a site of thirty odd documents", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("ends with nothing lost", () => {
+  test("the demo loses no task", () => {
     expect(ended.code, ended.stderr).toBe(0);
     expect(ended.stderr).not.toMatch(/^(?:failed|skipped)|DbqWarning|^ {4}at /m);
     expect(paths).toHaveLength(30);
     expect(summary).toMatchObject({ tasks: 31, completed: 31, failed: 0, lost: 0, site });
   });
 
-  test("a worker was killed in the middle of a task, and others went on with what it had", () => {
+  test("other workers run the tasks of the killed worker", () => {
     expect(summary.killedWorkers).toBe(1);
     expect(summary.interrupted).toBeGreaterThanOrEqual(1);
-    // The bound only catches a rescue that never came.
+    // The bound only catches a rescue that never happened.
     expect(summary.recoveryMs).toBeGreaterThanOrEqual(0);
     expect(summary.recoveryMs).toBeLessThan(20_000);
   });
 
-  test("the flaky step was tried again", () => {
-    // A tenth is three; one that was interrupted by the kill has its first attempt behind it.
+  test("tasks whose flaky step has failed are retried", () => {
+    // A tenth of thirty is three. The kill may have ended the first attempt at one of them.
     expect(summary.retried + summary.interrupted).toBeGreaterThanOrEqual(3);
     expect(summary.retried).toBeLessThanOrEqual(3);
     expect(tasks.filter(({ retryCount }) => retryCount > 0).length).toBeGreaterThanOrEqual(3);
   });
 
-  test("the index was written when all pages were there, once", () => {
+  test("the index is written once, after all pages", () => {
     const [index, ...others] = tasks.filter(({ func }) => func === "writeIndex");
     const pages = tasks.filter(({ func }) => func === "renderPage");
     expect(others).toEqual([]);
@@ -78,7 +78,7 @@ describe("a site of thirty odd documents", () => {
     );
   });
 
-  test("each document has its own page, and the index leads to each", () => {
+  test("each document has its own page, and the index links to it", () => {
     const { body, policy, style } = readPage(readFileSync(join(site, "index.html"), "utf8"));
     const [list = "", script = "", rest] = body.split(/<script>|<\/script>/);
     expect(rest).toBe("");
@@ -96,7 +96,7 @@ describe("a site of thirty odd documents", () => {
     expect(list.match(/<strong>Sixteen ü<\/strong>/g)).toHaveLength(2);
   });
 
-  test("no page runs or loads anything, and each link in it leads somewhere", () => {
+  test("no page runs or loads anything, and all its links have a target", () => {
     for (const page of readdirSync(join(site, "pages"))) {
       const { policy, style, body } = readPage(readFileSync(join(site, "pages", page), "utf8"));
       expect(policy).toBe(
@@ -129,17 +129,17 @@ describe("a site of thirty odd documents", () => {
 });
 
 describe("the exit code", () => {
-  test("is 1 when a document has no page, and the others have theirs", async (context) => {
+  test("is 1 when a document cannot be read, and the others have their pages", async (context) => {
     const folder = temporaryFolder();
     writeMany(folder, 3);
     try {
-      // A name that is no UTF-8: it can be listed, and not opened by the name that is listed.
+      // A file whose name is not valid UTF-8 can be listed, but not opened by the listed name.
       writeFileSync(
         Buffer.concat([Buffer.from(`${folder}/bad-`), Buffer.from([0xff]), Buffer.from(".md")]),
         "x",
       );
     } catch (error) {
-      return context.skip(`this file system refuses names that are no UTF-8: ${error}`);
+      return context.skip(`this file system refuses names that are not valid UTF-8: ${error}`);
     }
     const site = join(temporaryFolder(), "site");
     const { code, stdout, stderr } = await runDemo(folder, "--out", site, "--json");
@@ -150,8 +150,8 @@ describe("the exit code", () => {
   });
 
   test.each([
-    ["a folder that is not there", ["/nowhere/at/all"], /\/nowhere\/at\/all: there is no such folder/],
-    ["a file for a folder", [import.meta.filename], /this is not a folder/],
+    ["a missing folder", ["/nowhere/at/all"], /\/nowhere\/at\/all: there is no such folder/],
+    ["a file instead of a folder", [import.meta.filename], /: not a folder/],
     ["an unknown option", ["--fast"], /--fast/],
   ])("is 2 for %s", async (_, args, message) => {
     const { code, stdout, stderr } = await runDemo(...args, "--json");
@@ -168,7 +168,7 @@ describe("the exit code", () => {
     [["--workers", "three"], /--workers: .*"three"/],
     [["--workers"], /--workers/],
     [["--json=yes"], /--json/],
-  ])("is that of wrong usage for %j", (args, message) => {
+  ])("is 2, by a UsageError, for %j", (args, message) => {
     expect(() => readCommand(args)).toThrow(UsageError);
     expect(() => readCommand(args)).toThrow(message);
   });
@@ -179,11 +179,11 @@ describe("the exit code", () => {
     const site = join(temporaryFolder(), "site");
     const { code, stderr } = await runDemo(folder, "--out", site);
     expect(code).toBe(2);
-    expect(stderr).toContain("there is no Markdown");
+    expect(stderr).toContain("there is no Markdown file");
     expect(existsSync(site)).toBe(false);
   });
 
-  test("is 2 for a site folder that holds something, which stays", async () => {
+  test("is 2 for a site folder that is not empty, which is left unchanged", async () => {
     const folder = temporaryFolder();
     writeMany(folder, 1);
     const { code, stderr } = await runDemo(folder, "--out", folder);
@@ -199,24 +199,24 @@ describe("the exit code", () => {
   });
 });
 
-test("one document and one worker are enough: another takes the killed one's place", async () => {
+test("with one document and one worker, a new worker replaces the killed one", async () => {
   const folder = temporaryFolder();
   writeMany(folder, 1);
   const { code, stdout } = await runDemo(folder, "--out", join(temporaryFolder(), "site"), "--workers", "1");
   expect(code).toBe(0);
   expect(stdout).toMatch(/^lost +0$/m);
-  // The second is the index, when it was just looking whether its time had come.
-  expect(stdout).toMatch(/^killed workers +1, in the middle of [12] tasks?$/m);
+  // The second task is the index, if it was just counting the unfinished pages.
+  expect(stdout).toMatch(/^killed workers +1, while running [12] tasks?$/m);
   expect(stdout).toMatch(/^site +file:\/\/\/.*\/index\.html$/m);
 });
 
-describe("a demo that is stopped half-way", () => {
-  // `ended` resolves only when no process has its pipes any more: a worker left behind would keep them open.
+describe("a demo that is interrupted", () => {
+  // `ended` resolves only when no process has the pipes open: a worker that is left would keep them open.
   test.each([
-    // With one worker nothing goes on until the one that takes the killed one's place has started.
+    // With one worker, no task runs until the replacement has started.
     ["SIGINT", 1, 300, 130],
     ["SIGTERM", 1, 300, 143],
-    // With three, two are in the middle of their work, and nobody tells them to stop.
+    // With three workers, two are running tasks, and the killed parent sends them no signal.
     ["SIGKILL", 3, 800, null],
   ] as const)("by %s leaves no worker behind", async (signal, workers, documents, expected) => {
     const folder = temporaryFolder();

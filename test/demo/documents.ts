@@ -1,10 +1,10 @@
-/** A folder of thirty documents such as nobody would write, and somebody has. */
+/** Writes a folder of thirty documents with unusual names, encodings and contents. */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const longName = `${"long".repeat(62)}.md`;
 
-/** By path; each is valid on the file systems of Linux and macOS. */
+/** By path. Each path is valid on the file systems of Linux and macOS. */
 const documents: Record<string, string | Buffer> = {
   "README.md":
     "# Start\n\n[guide](guide/) [same](./a/README.md) [up](../up.md) [gone](gone.md) <a href='a/README.md'>raw</a>",
@@ -37,11 +37,11 @@ const documents: Record<string, string | Buffer> = {
   "names/line\nbreak.md": "# Two lines",
   "names/__proto__.md": "[constructor](constructor.md) [own](__proto__)",
   [longName]: "# Long name",
-  // A folder by the name of a page, or of a document.
+  // Folders with the names of a document and of a page.
   "folder.md/1-folder.html/page.md": "# In folders with odd names",
 };
 
-/** Writes them, and what is no document beside them. @returns their paths. */
+/** Writes the documents, and other files beside them. @returns the paths of the documents */
 export function writeDocuments(folder: string): string[] {
   for (const [path, content] of Object.entries(documents)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });

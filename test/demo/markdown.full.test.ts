@@ -1,4 +1,4 @@
-/** Documents are written by strangers: whatever they hold, what is shown of them neither runs nor loads anything. */
+/** The demo renders documents of unknown origin: no page may run or load anything, whatever its document has. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Links } from "../../demo/links.ts";
@@ -68,7 +68,7 @@ describe("a hostile document", () => {
     expect(harmIn(rendered(source))).toEqual([]);
   });
 
-  test("of any mixture of hostile pieces does no harm", () => {
+  test("made of any mixture of hostile pieces does no harm", () => {
     const pieces = [
       ...hostile,
       ..."< > \" ' & / = ` \n \n\n * _ [ ] ( ) ! # | - \\ <p <a </ <!-- --> <pre> </pre> <b> href=".split(
@@ -93,7 +93,7 @@ describe("a hostile document", () => {
   test.each([
     ["too slow", "_a".repeat(50_000)],
     ["too deep", `${">".repeat(20_000)}word`],
-  ])("that is %s for the parser is shown as text", (_, source) => {
+  ])("that is %s for the parser is shown as plain text", (_, source) => {
     const { html, words } = renderMarkdown(source, links);
     expect(html).toMatch(/^<p class="note">/);
     expect(tagsOf(html).map(({ name }) => name)).toEqual(["p", "p", "pre", "pre"]);
@@ -102,7 +102,7 @@ describe("a hostile document", () => {
 });
 
 describe("links", () => {
-  test("between documents lead to their pages", () => {
+  test("between documents point to their pages", () => {
     expect(addresses("[a](README.md) [b](../other/README.md#use) [c](/other/README.md)")).toEqual([
       "2-guide-readme.html",
       "3-other-readme.html#use",
@@ -116,7 +116,7 @@ describe("links", () => {
     expect(addresses('<a href="../other/README.md">raw</a>')).toEqual(["3-other-readme.html"]);
   });
 
-  test("to the web stay, and those that lead nowhere keep only their text", () => {
+  test("to the web stay, and links without a target keep only their text", () => {
     expect(addresses("[a](https://example.org/?a=1&amp;b=2) <https://example.org/&amp;>")).toEqual([
       "https://example.org/?a=1&b=2",
       "https://example.org/&amp;",
@@ -129,14 +129,14 @@ describe("links", () => {
     expect(rendered("[gone](../LICENSE)")).toContain(">gone</a>");
   });
 
-  test("to a heading find it", () => {
+  test("to a heading point to it", () => {
     const html = rendered("# How to: start!\n\n## Use\n\n## Use\n\n[a](#how-to-start) [b](#use-1)");
     const targets = tagsOf(html).flatMap(({ attributes }) => attributes.get("id") ?? []);
     expect(targets).toEqual(["how-to-start", "use", "use-1"]);
   });
 });
 
-test("images are links to what they show, and never loaded", () => {
+test("images become links and are never loaded", () => {
   const html = rendered(
     "[![badge](https://example.org/b.svg)](https://example.org) ![](https://example.org/i.png)",
   );
@@ -145,7 +145,7 @@ test("images are links to what they show, and never loaded", () => {
   expect(addresses("![photo](https://example.org/i.png)")).toEqual(["https://example.org/i.png"]);
 });
 
-test("harmless raw HTML keeps its look, and is closed where its document forgot", () => {
+test("harmless raw HTML stays, and open tags are closed", () => {
   expect(rendered('<p align="center">Press <kbd>Ctrl</kbd></p>')).toContain(
     '<p align="center">Press <kbd>Ctrl</kbd></p>',
   );
@@ -159,6 +159,6 @@ test.each([
   ["no heading at all", undefined, 4],
   ["", undefined, 0],
   ["naïve don't v1.2.3 日本語", undefined, 4],
-])("%j: its title and its words", (source, title, words) => {
+])("%j has this title and this number of words", (source, title, words) => {
   expect(renderMarkdown(source, links)).toMatchObject({ title, words });
 });

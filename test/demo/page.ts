@@ -1,4 +1,4 @@
-/** Reads pages of the demo's site more strictly than any browser does: what it does not know is an error. */
+/** Parses the pages of the demo, more strictly than a browser: unknown syntax is an error. */
 import { createHash } from "node:crypto";
 
 export interface Tag {
@@ -9,7 +9,7 @@ export interface Tag {
 
 const tag = /<(\/?)([a-z][a-z0-9]*)((?: [a-z-]+(?:="[^"<>]*")?)*)>/y;
 
-/** Nothing in this list can load or run anything, given that `href` is checked. */
+/** No tag in this list can load or run anything, provided that `href` is checked. */
 const harmlessTags = new Set(
   (
     "a article b blockquote br center code dd del details div dl dt em footer h1 h2 h3 h4 h5 h6 header hr i img ins input " +
@@ -20,7 +20,7 @@ const harmlessAttributes = new Set(
   "align checked class colspan disabled href id open rel rowspan start title type".split(" "),
 );
 
-/** The tags of HTML in which each `<` begins a tag that is spelt as this project spells them. @throws Error */
+/** The tags of HTML in which each `<` begins a tag as the demo writes it. @throws Error for anything else */
 export function tagsOf(html: string): Tag[] {
   const tags: Tag[] = [];
   for (let at = html.indexOf("<"); at !== -1; at = html.indexOf("<", tag.lastIndex)) {
@@ -43,7 +43,7 @@ function unescaped(text: string): string {
   return text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name) => characters[name] ?? "");
 }
 
-/** What is wrong with the content of a page that came from a document; nothing, one hopes. */
+/** The harmful tags and attributes in the content of a page. */
 export function harmIn(html: string): string[] {
   const open: string[] = [];
   return tagsOf(html).flatMap(({ name, closing, attributes }) => {
@@ -51,7 +51,7 @@ export function harmIn(html: string): string[] {
     const bad = [...attributes].filter(([key, value]) => !isHarmless(key, value));
     const opened = open.lastIndexOf(name);
     if (!closing) open.push(name);
-    else if (opened === -1) bad.push([`</${name}>`, "closes what it did not open"]);
+    else if (opened === -1) bad.push([`</${name}>`, "closes a tag that is not open"]);
     else open.splice(opened, 1);
     return bad.map(([key, value]) => `${key}=${value}`);
   });
@@ -62,7 +62,7 @@ function isHarmless(name: string, value: string): boolean {
   return /^(?:https?:\/\/|mailto:|#)/.test(value) || /^[\w-]+\.html(?:#|$)/.test(value);
 }
 
-/** The parts of a whole page: its policy, and what is between `<body>` and its end. @throws Error */
+/** The policy, style and body of a page. @throws Error when the page is incomplete */
 export function readPage(html: string): { policy: string; style: string; body: string } {
   const whole =
     /^<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="([^"]+)">[\s\S]*?<style>([\s\S]*?)<\/style>\n<\/head>\n<body>\n([\s\S]*?)\n<\/body>\n<\/html>\n$/;
@@ -72,7 +72,7 @@ export function readPage(html: string): { policy: string; style: string; body: s
   return { policy, style, body };
 }
 
-/** How a policy names inline content. */
+/** The source expression by which a policy allows inline content. */
 export function hashOf(content: string): string {
   return `'sha256-${createHash("sha256").update(content).digest("base64")}'`;
 }

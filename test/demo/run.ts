@@ -1,4 +1,4 @@
-/** Runs the demo as its users do: as a program. */
+/** Runs the demo as a program, as its users do. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
@@ -16,11 +16,11 @@ afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-/** A demo that runs; `ended` resolves when neither it nor any of its workers has the pipes open. */
+/** A running demo. `ended` resolves when neither the demo nor any of its workers has the pipes open. */
 export interface Running {
   child: ChildProcess;
   ended: Promise<Ended>;
-  /** Resolves when its standard error says so; rejects when it ends first. */
+  /** Resolves when its stderr has the text; rejects when the demo ends without it. */
   says(text: string): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** The demo on a server: three worker processes, one of them killed, nothing lost. */
+/** The demo on a server: three worker processes, one of which is killed, and no task is lost. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -12,7 +12,7 @@ import { isMissing, type Server } from "../support/server.ts";
 import { writeMany } from "./documents.ts";
 import { runDemo } from "./run.ts";
 
-// Milliseconds: a server that others use too may let nobody in for a while.
+// Milliseconds. A shared server may refuse connections for a while.
 vi.setConfig({ testTimeout: 120_000 });
 
 interface Home {
@@ -27,7 +27,7 @@ const servers: [string, () => Promise<Server>, () => Promise<Home>][] = [
 
 for (const [name, server, newHome] of servers) {
   describe.skipIf(isMissing(await server()))(`on ${name}`, () => {
-    test("a killed worker's tasks are done by others, and the database has them all", async () => {
+    test("other workers run the tasks of a killed worker, and the database has all tasks", async () => {
       const { url, drop } = await newHome();
       onTestFinished(drop);
       const [folder, site] = [temporaryFolder(), join(temporaryFolder(), "site")];
@@ -36,7 +36,7 @@ for (const [name, server, newHome] of servers) {
       expect(code, stderr).toBe(0);
       const summary = JSON.parse(stdout);
       expect(summary).toMatchObject({ tasks: 31, completed: 31, failed: 0, lost: 0, killedWorkers: 1 });
-      // The bound only catches a rescue that never came.
+      // The bound only catches a rescue that never happened.
       expect(summary.recoveryMs).toBeGreaterThanOrEqual(0);
       expect(summary.recoveryMs).toBeLessThan(20_000);
 
@@ -48,7 +48,7 @@ for (const [name, server, newHome] of servers) {
 }
 
 describe.skipIf(isMissing(await mysqlServer()))("a password", () => {
-  test("is in no output and no file of the demo's", async () => {
+  test("is in no output and no file of the demo", async () => {
     const { name, url, client, drop } = await newDatabase();
     onTestFinished(drop);
     const password = "s3cret-Passw0rd";
@@ -69,14 +69,14 @@ describe.skipIf(isMissing(await mysqlServer()))("a password", () => {
 });
 
 test.each(["app.db", "sqlite:app.db", "redis://127.0.0.1", "postgres:/u:secret@h/db"])(
-  "--db %s is wrong usage, and is not repeated",
+  "--db %s is wrong usage, and the error does not show it",
   (db) => {
     expect(() => readCommand(["--db", db])).toThrow(UsageError);
     expect(() => readCommand(["--db", db])).not.toThrow(/secret/);
   },
 );
 
-test("a server that does not answer is wrong usage, named without the password, and no site is made", async () => {
+test("a server that does not answer is wrong usage, and the error shows no password", async () => {
   const folder = temporaryFolder();
   writeMany(folder, 1);
   const db = "postgres://ada:s3cret@127.0.0.1:1/app";

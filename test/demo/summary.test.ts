@@ -1,4 +1,4 @@
-/** `lost` is what the database and the disk say: a task that is gone or unfinished, or a page that is not whole, is counted. */
+/** `lost` is counted in the database and on disk: missing and unfinished tasks, and incomplete pages. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { summarize } from "../../demo/summary.ts";
 import { renderPage, writeIndex } from "../../demo/tasks.ts";
 import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
 
-/** Three documents by whose numbers no trouble is made. */
+/** Three documents whose numbers cause no injected fault. */
 function planned(): Plan {
   const folder = temporaryFolder();
   const site = temporaryFolder();
@@ -18,7 +18,7 @@ function planned(): Plan {
   return { runId: "run", folder, site, database: "dbq.db", documents };
 }
 
-test("what was enqueued and is not there any more, or not whole, is lost", async () => {
+test("a task that is missing or unfinished, or whose page is incomplete, counts as lost", async () => {
   const plan = planned();
   const queue = await temporaryQueue();
   const render = renderPage.with({ requestId: plan.runId });
@@ -44,7 +44,7 @@ test("what was enqueued and is not there any more, or not whole, is lost", async
   expect(await summary()).toMatchObject({ tasks: 4, completed: 3, lost: 3 });
 });
 
-test("a document that cannot be read fails at once, and the index does not wait for it", async () => {
+test("a document that cannot be read fails without a retry, and the index does not wait for it", async () => {
   const plan = planned();
   rmSync(join(plan.folder, "6.md"));
   const queue = await temporaryQueue();

@@ -26,7 +26,7 @@ async function openShop(folder: string): Promise<Shop> {
   return { ...shop, get: (path) => ask(path), order };
 }
 
-/** What is in the file, read by nobody that dbq knows of. */
+/** Reads the file on a connection of its own. */
 function rowsOf(folder: string, query: string): unknown[] {
   const client = new Database(join(folder, "shop.db"), { readonly: true });
   try {
@@ -36,7 +36,7 @@ function rowsOf(folder: string, query: string): unknown[] {
   }
 }
 
-test("an order's receipt is written by a task, and awaited over HTTP", async () => {
+test("a task writes the receipt of an order, and a request awaits it", async () => {
   const shop = await openShop(temporaryFolder());
   expect(await shop.order("tea", 3)).toEqual({
     status: 201,
@@ -50,7 +50,7 @@ test("an order's receipt is written by a task, and awaited over HTTP", async () 
   });
 });
 
-test("an order that fails leaves neither itself nor its task behind", async () => {
+test("a failed order leaves neither an order nor a task", async () => {
   const folder = temporaryFolder();
   const shop = await openShop(folder);
   expect(await shop.order("cake", 3)).toMatchObject({ status: 409 });
@@ -58,12 +58,12 @@ test("an order that fails leaves neither itself nor its task behind", async () =
   expect(rowsOf(folder, "select * from orders")).toEqual([]);
   expect(rowsOf(folder, "select * from dbq_tasks")).toEqual([]);
   expect(rowsOf(folder, "select left from stock where item = 'cake'")).toEqual([{ left: 2 }]);
-  // And the shop goes on.
+  // The shop still takes orders.
   expect(await shop.order("cake", 2)).toMatchObject({ status: 201 });
   expect(await shop.get("/orders/1/receipt")).toMatchObject({ status: 200 });
 });
 
-test("what is no order, and what is not there, is answered for what it is", async () => {
+test("a malformed order is answered with 400, an unknown one with 404", async () => {
   const shop = await openShop(temporaryFolder());
   for (const quantity of [0, -1, 1.5, "2", null])
     expect(await shop.order("tea", quantity)).toMatchObject({ status: 400 });
@@ -71,8 +71,8 @@ test("what is no order, and what is not there, is answered for what it is", asyn
   expect(await shop.get("/orders/7/receipt")).toMatchObject({ status: 404 });
 });
 
-// Invariant: once the app has answered 201, the order's receipt is written, whatever happens to the process.
-test("an order that was acknowledged gets its receipt though the process is killed", async () => {
+// Invariant: once the app has answered 201, the receipt of the order is written, even if the process is killed.
+test("an acknowledged order gets its receipt after a SIGKILL", async () => {
   const folder = temporaryFolder();
   const first = await openShop(folder);
   const placed = await Promise.all(Array.from({ length: 10 }, () => first.order("tea", 1)));
@@ -90,7 +90,7 @@ test("an order that was acknowledged gets its receipt though the process is kill
   ]);
 });
 
-test("SIGTERM stops it in order: nothing is left running, and its worker has signed off", async () => {
+test("SIGTERM stops the app: no task is running, and its worker is unregistered", async () => {
   const folder = temporaryFolder();
   const shop = await openShop(folder);
   expect(await shop.order("tea", 1)).toMatchObject({ status: 201 });

@@ -1,4 +1,4 @@
-/** A program as a user runs it: a process and a folder of its own. */
+/** Runs a program as a user does: in its own process and folder. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { onTestFinished } from "vitest";
@@ -10,17 +10,17 @@ export interface Ending {
 
 export interface Program {
   process: ChildProcess;
-  /** What it has printed so far, on both streams. */
+  /** Its output so far, of both streams. */
   output(): string;
-  /** What matches in its output, as soon as it is there; rejects when the program ends without it. */
+  /** The first match in its output; rejects when the program ends without one. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
-  /** How it ended, once all that it printed is here. */
+  /** Resolves when the program has ended and its output is complete. */
   ended: Promise<Ending>;
 }
 
 /**
- * Runs a TypeScript file in `cwd`, its imports led by the `paths` of `tsconfig`; killed when the test has ended.
- * One process and no `tsx` command around it, so that a signal reaches the program itself.
+ * Runs a TypeScript file in `cwd` with the `paths` of `tsconfig`, and kills it after the test. There is no `tsx` command around
+ * the process, so that signals reach the program itself.
  */
 export function program(
   file: string,

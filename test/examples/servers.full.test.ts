@@ -1,4 +1,4 @@
-/** The examples that need a server. */
+/** The examples on a server. */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -17,7 +17,7 @@ const run = (file: string, env: Record<string, string>) =>
 const measured = /from enqueued to begun, \d+ tasks: p50 -?[\d.]+ ms, p99 -?[\d.]+ ms/;
 
 describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => {
-  test("postgres.ts: an order and its task, a receipt and its completion, are there together or not at all", async () => {
+  test("postgres.ts writes an order with its task, and a receipt with its completion, in one transaction each", async () => {
     const { url, client, drop } = await newSchema();
     onTestFinished(drop);
     const { ended, output } = run("postgres.ts", { DATABASE_URL: url });
@@ -39,7 +39,7 @@ describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => {
     expect(rows).toEqual([{ receipt, result: receipt, status: "completed" }]);
   });
 
-  test("wake-up.ts measures, and leaves nothing behind", async () => {
+  test("wake-up.ts measures, and deletes its tasks", async () => {
     const { url, client, drop } = await newSchema();
     onTestFinished(drop);
     const { ended, printed, output } = run("wake-up.ts", { DBQ_URL: url, WAKE_UPS: "3" });
@@ -60,7 +60,7 @@ describe.skipIf(isMissing(await mysqlServer()))("on MySQL or MariaDB", () => {
   });
 });
 
-test("wake-up.ts measures on a file too", async () => {
+test("wake-up.ts measures on SQLite", async () => {
   const { ended, printed, output } = run("wake-up.ts", { DBQ_URL: "wake.db", WAKE_UPS: "3" });
   await printed(measured);
   expect(await ended, output()).toEqual({ code: 0, signal: null });

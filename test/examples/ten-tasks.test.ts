@@ -6,7 +6,7 @@ import { program } from "./program.ts";
 const file = fileURLToPath(new URL("../../examples/ten-tasks.ts", import.meta.url));
 const tsconfig = fileURLToPath(new URL("../../examples/tsconfig.json", import.meta.url));
 
-/** Seconds that the ten tasks took, by their own account; every result must be there. */
+/** Runs the example and checks every result. @returns the seconds that the example reports */
 async function run(): Promise<number> {
   const example = program(file, { cwd: temporaryFolder(), tsconfig });
   const { code } = await example.ended;
@@ -18,13 +18,13 @@ async function run(): Promise<number> {
   return Number(seconds);
 }
 
-// Two rounds of one second each are the ideal. A machine that is busy with something else may need another try; a queue
-// that polls, or that waits between tasks, fails them all.
+// The ideal is two rounds of one second each. A busy machine may need another try; a queue that polls, or pauses between
+// tasks, fails all three.
 test("ten tasks of a second each at concurrency 5 take under 2.5 s", { timeout: 60_000 }, async () => {
   const times: number[] = [];
   do times.push(await run());
   while (times.length < 3 && !(Math.min(...times) < 2.5));
   expect(Math.min(...times), `seconds: ${times.join(", ")}`).toBeLessThan(2.5);
-  // Faster than two rounds: more than five ran at once.
+  // A shorter time means that more than five tasks ran at once.
   expect(Math.min(...times), `seconds: ${times.join(", ")}`).toBeGreaterThan(1.9);
 });

@@ -1,23 +1,23 @@
-/** The worker processes: starts them, replaces one that dies, stops them all. */
+/** Starts the worker processes, replaces one that dies, and stops them all. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 const program = fileURLToPath(new URL("worker.ts", import.meta.url));
 
-/** A worker that dies is replaced, as a service manager would do; so many times, since there may be a reason for it. */
-const replacements = 20;
+/** A service manager would replace a worker that dies. After so many deaths the fault is not accidental. */
+const mostReplacements = 20;
 
-/** Milliseconds that a worker has to stop; it gives its own tasks two seconds. */
+/** Milliseconds for a worker to stop. It gives its running tasks two seconds. */
 const stopLimit = 5_000;
 
-export class Crew {
+export class WorkerProcesses {
   readonly #site: string;
   readonly #database: string;
   /** By worker id. */
   readonly #members = new Map<string, ChildProcess>();
   readonly #children = new Set<ChildProcess>();
-  /** Told when there is no way to keep the crew at its size. */
+  /** Called when dead workers can no longer be replaced. */
   readonly #onBroken: (error: Error) => void;
   #replaced = 0;
   #stopping = false;
@@ -28,7 +28,7 @@ export class Crew {
     this.#onBroken = onBroken;
   }
 
-  /** Resolves when `size` workers are running. @throws when one of them ends first. */
+  /** Resolves when `size` workers are running. @throws when a worker ends before */
   async start(size: number): Promise<void> {
     await Promise.all(Array.from({ length: size }, () => this.#add()));
   }
@@ -37,7 +37,7 @@ export class Crew {
     return this.#members.has(workerId);
   }
 
-  /** Ends a worker's process here and now: it has no say in it. */
+  /** Kills a worker's process by SIGKILL, which it cannot handle. */
   kill(workerId: string): void {
     this.#members.get(workerId)?.kill("SIGKILL");
   }
@@ -49,16 +49,16 @@ export class Crew {
   }
 
   async #add(): Promise<void> {
-    // Everybody on the machine can read a process's arguments, its environment only its user.
+    // Every user of the machine can read a process's arguments. Only its own user can read its environment.
     const env = { ...process.env, DBQ_URL: this.#database };
-    // Standard output belongs to the summary.
+    // Standard output is for the summary alone.
     const child = fork(program, [this.#site], { env, stdio: ["ignore", 2, 2, "ipc"] });
     this.#children.add(child);
     const exit = once(child, "exit").then(([code, signal]) => {
       this.#children.delete(child);
       return `a worker process ended with ${signal ?? `exit code ${code}`}`;
     });
-    const failure = exit.then((how) => Promise.reject(new Error(`${how} before it had started`)));
+    const failure = exit.then((how) => Promise.reject(new Error(`${how} before it was ready`)));
     const [workerId] = (await Promise.race([once(child, "message"), failure])) as [string];
     this.#members.set(workerId, child);
     failure.catch(() => this.#lost(workerId));
@@ -68,7 +68,7 @@ export class Crew {
     this.#members.delete(workerId);
     if (this.#stopping) return;
     this.#replaced += 1;
-    if (this.#replaced > replacements) this.#onBroken(new Error("the worker processes keep dying"));
+    if (this.#replaced > mostReplacements) this.#onBroken(new Error("the worker processes keep dying"));
     else this.#add().catch((error) => this.#stopping || this.#onBroken(error));
   }
 }
