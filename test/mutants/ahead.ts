@@ -4,8 +4,12 @@ import type { Mutant } from "./mutant.ts";
 
 const ofPace = (test: string) => ({ file: "test/worker/prefetch.test.ts", test });
 const ofHeads = (test: string) => ({ file: "test/stores/postgres/claim-cursor.test.ts", test });
-const ofAhead = (test: string) => ({ file: "test/worker/ahead.test.ts", test: `claiming ahead > ${test}` });
-const handsBack = "runs no more at once than there are slots, and gives to others what finds none";
+const ofAhead = (test: string) => ({
+  file: "test/worker/ahead.test.ts",
+  test: `prefetch on a server > ${test}`,
+});
+const handsBack =
+  "a worker runs no more tasks at once than it has slots, and hands back those that wait too long for one";
 
 export const aheadFaults: readonly Mutant[] = [
   {
@@ -32,7 +36,7 @@ export const aheadFaults: readonly Mutant[] = [
     replace: "if (this.handBack(performance.now())) this.#onLate();",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",
-      test: "each is handed back when its own patience has ended",
+      test: "each prefetched task is handed back when its own wait is over",
     },
   },
   {
@@ -41,7 +45,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "PrefetchControl.begin",
     find: "rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs)",
     replace: "cyclesAhead * (this.#last.ended + ended)",
-    caughtBy: ofPace("none ahead while handlers take much longer than a turn"),
+    caughtBy: ofPace("nothing is claimed ahead while handlers take much longer than a cycle"),
   },
   {
     name: "ahead-whatever-it-weighs",
@@ -49,7 +53,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "PrefetchControl.begin",
     find: "maxCharacters / this.#charactersPerTask",
     replace: "",
-    caughtBy: ofPace("the larger the arguments, the fewer are held"),
+    caughtBy: ofPace("the larger the arguments are, the fewer tasks are claimed ahead"),
   },
   {
     name: "crash-sensitive-tasks-ahead",
@@ -57,7 +61,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "Dispatcher.#claimRequest",
     find: "ahead > 0 ? roomForCrashSensitive(concurrency, this.#owned, batch) : limit",
     replace: "limit",
-    caughtBy: ofAhead("of tasks that a crash could end no more are held than there are slots"),
+    caughtBy: ofAhead("a worker claims no more crash-sensitive tasks than it has slots"),
   },
   {
     name: "crash-sensitive-tasks-ahead-on-postgres",
@@ -111,7 +115,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "PrefetchControl.handedBack",
     find: "this.#pausedUntil = performance.now() + pause;",
     replace: "",
-    caughtBy: ofPace("none for a second, after something waited too long"),
+    caughtBy: ofPace("nothing is claimed ahead for a second after a pause"),
   },
   {
     name: "ahead-by-slow-turns",
@@ -119,7 +123,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "PrefetchControl.begin",
     find: "rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs)",
     replace: "rate * cyclesAhead * this.#cycleMs",
-    caughtBy: ofPace("no more is held than starts soon, however slow the turns are"),
+    caughtBy: ofPace("with slow cycles, no more tasks are claimed ahead than start within 50 ms"),
   },
   {
     name: "too-crash-sensitive-and-forgotten",
@@ -127,9 +131,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "Dispatcher.#apply",
     find: "if (more) this.lookForWork(); else if (claim && claim.crashSensitive < claim.limit) this.#mayHaveWork = true;",
     replace: "if (more) this.lookForWork();",
-    caughtBy: ofAhead(
-      "those that a crash could end are claimed as soon as there are slots for them, not at the next poll",
-    ),
+    caughtBy: ofAhead("crash-sensitive tasks are claimed as soon as slots are free, not at the next poll"),
     hangs: true,
   },
   {
@@ -159,7 +161,7 @@ export const aheadFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",
-      test: "what has ended before it had a slot takes none",
+      test: "a task that was removed takes no slot",
     },
   },
   {

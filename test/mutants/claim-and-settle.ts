@@ -148,7 +148,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: "accepted === undefined",
     caughtBy: {
       file: "test/worker/complete-within.test.ts",
-      test: "a second completion finds the task gone",
+      test: "a second completion of a task throws DBQ_LOST_GENERATION",
     },
   },
   {
@@ -221,7 +221,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: "charge: 1",
     caughtBy: {
       file: "test/worker/stop.test.ts",
-      test: "after its grace what still runs is handed back, uncharged, and another worker runs it",
+      test: "after the grace of a stop running tasks are handed back without a retry charged, and another worker runs them",
     },
   },
   {

@@ -271,7 +271,7 @@ export const connectionFaults: readonly Mutant[] = [
     replace: "forHeld: 60_000",
     caughtBy: {
       file: "test/worker/held-row.full.test.ts",
-      test: "a row that is held on 'MySQL' > a task that has ended and cannot be settled waits apart from the others",
+      test: "a locked row on 'MySQL' > an outcome whose row is locked does not block other tasks",
     },
   },
   {
@@ -282,7 +282,7 @@ export const connectionFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/worker/held-row.full.test.ts",
-      test: "a row that is held on 'Postgres' > a task that has ended and cannot be settled waits apart from the others",
+      test: "a locked row on 'Postgres' > an outcome whose row is locked does not block other tasks",
     },
   },
 ];

@@ -50,7 +50,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "3_000",
     caughtBy: inQueue(
       "transaction",
-      "a transaction of a queue on a path > waits for a database that is busy, off the thread, and runs its callback once",
+      "a transaction of a queue on a path > waits for a busy database without blocking the event loop, and calls the callback once",
     ),
   },
   {
@@ -61,7 +61,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: 'code.startsWith("SQLITE_LOCKED")',
     caughtBy: inQueue(
       "enqueue",
-      "the calls of one tick > wait for another's transaction off the thread, with what comes meanwhile",
+      "the enqueue calls of one tick > wait for another connection's transaction without blocking the event loop, together with later calls",
     ),
   },
   {
@@ -83,7 +83,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "if (last >= 0) return;",
     caughtBy: inQueue(
       "migrate",
-      "tables that this build cannot use > of a newer build are refused, and left alone",
+      "tables that this build cannot use > of a newer build are refused, and not changed",
     ),
   },
   {
@@ -94,7 +94,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "`synchronous = ${synchronous === undefined ? 0 : 1}`",
     caughtBy: inQueue(
       "targets",
-      "a file that dbq opens > is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise",
+      "a file that dbq opens > is in WAL mode with synchronous full, unless the option says otherwise",
     ),
   },
   {
@@ -105,7 +105,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: '"journal_mode = delete"',
     caughtBy: inQueue(
       "targets",
-      "a file that dbq opens > is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise",
+      "a file that dbq opens > is in WAL mode with synchronous full, unless the option says otherwise",
     ),
   },
   {
@@ -114,10 +114,7 @@ export const databaseFaults: readonly Mutant[] = [
     in: "checkVersion",
     find: "older(version, oldestSqlite)",
     replace: 'older(version, "3.0.0")',
-    caughtBy: inQueue(
-      "targets",
-      "what cannot be a queue is refused, by name > a database on a SQLite that can lose commits",
-    ),
+    caughtBy: inQueue("targets", "openQueue refuses by name > a SQLite version that can lose commits"),
   },
   {
     name: "moved-file-is-written-to",
@@ -127,7 +124,7 @@ export const databaseFaults: readonly Mutant[] = [
     replace: "this.#isThere === undefined",
     caughtBy: {
       file: "test/worker/moved-database.test.ts",
-      test: "the file is deleted: it is told, and a new one at its place is not touched",
+      test: "a database file that is deleted is reported, and a new file in its place is not touched",
     },
   },
   {

@@ -28,7 +28,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "duplicate && refuse === undefined",
     caughtBy: inQueue(
       "unique-key",
-      "a unique key > that is held is an error where the call says so, and the error names the holder",
+      'a unique key > that is held rejects a call with onDuplicate "error", with the holder\'s id',
     ),
   },
   {
@@ -37,7 +37,7 @@ export const queueFaults: readonly Mutant[] = [
     in: "taskMethods.insert",
     find: "isOneStatement(tasks) ? run : write",
     replace: "isOneStatement(tasks) ? run : run",
-    caughtBy: inQueue("enqueue-many", "writes none when the database refuses one"),
+    caughtBy: inQueue("enqueue-many", "enqueueTasks writes no task when the database refuses one"),
   },
   {
     name: "enqueue-tasks-writes-before-it-refuses",
@@ -57,7 +57,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "await Promise.resolve()",
     caughtBy: {
       file: "test/queue/group-commit.test.ts",
-      test: "GroupCommit > close writes what was added, waits for writes under way, and takes no more",
+      test: "GroupCommit > close writes the calls so far, waits for writes under way, and refuses later calls",
     },
   },
   {
@@ -68,7 +68,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "reject(error); this.#closed = true;",
     caughtBy: {
       file: "test/queue/group-commit.test.ts",
-      test: "GroupCommit > a write that fails fails its own calls, and no later ones",
+      test: "GroupCommit > a failed write rejects its own calls, and no later ones",
     },
   },
   {
@@ -79,7 +79,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/queue/group-commit.test.ts",
-      test: "GroupCommit > what the database refuses of one call fails no other, and ids stay in order",
+      test: "GroupCommit > a call that the database refuses rejects no other call, and ids stay in order",
     },
   },
   {
@@ -99,7 +99,7 @@ export const queueFaults: readonly Mutant[] = [
       "for (const id of gone.slice(gone.length)) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));",
     caughtBy: inQueue(
       "await",
-      "awaitTaskCompletion > refuses an id that was never there, and one that is purged while it is awaited",
+      "awaitTaskCompletion > rejects for an unknown id, and for a task that is purged while it is awaited",
     ),
     hangs: true,
   },
@@ -109,7 +109,7 @@ export const queueFaults: readonly Mutant[] = [
     in: "Queue.#close",
     find: "this.#completions.close();",
     replace: "",
-    caughtBy: inQueue("wakeups", "an await of a queue that is closed ends at once, without a poll"),
+    caughtBy: inQueue("wakeups", "an await rejects at once, without a poll, when its queue closes"),
   },
   {
     name: "await-keeps-its-listeners",
@@ -117,7 +117,10 @@ export const queueFaults: readonly Mutant[] = [
     in: "Completions.wait",
     find: 'signal?.removeEventListener("abort", onAbort);',
     replace: "",
-    caughtBy: inQueue("await", "awaitTaskCompletion > forgets its signal when it has ended"),
+    caughtBy: inQueue(
+      "await",
+      "awaitTaskCompletion > removes its listener from the signal when it has ended",
+    ),
   },
   {
     name: "await-gives-up-without-a-last-look",
@@ -125,10 +128,7 @@ export const queueFaults: readonly Mutant[] = [
     in: "Completions.#giveUp",
     find: "this.#late.push({ id, act })",
     replace: "act()",
-    caughtBy: inQueue(
-      "wakeups",
-      "a task that ended in time has ended in time, though its await was looked after late",
-    ),
+    caughtBy: inQueue("wakeups", "an await whose timer fires late resolves with a task that ended in time"),
   },
   {
     name: "ends-are-not-hinted-at",
@@ -136,7 +136,10 @@ export const queueFaults: readonly Mutant[] = [
     in: "Dispatcher.#reportSettled",
     find: "this.#host.wakeups.taskEnded(ended.map(({ outcome }) => outcome.id));",
     replace: "",
-    caughtBy: inQueue("wakeups", "what a worker of this process ended is told at once, without a poll"),
+    caughtBy: inQueue(
+      "wakeups",
+      "an await resolves at once, without a poll, when a worker of this process ends the task",
+    ),
   },
   {
     name: "cancels-are-not-hinted-at",
@@ -144,7 +147,10 @@ export const queueFaults: readonly Mutant[] = [
     in: "Queue.cancelTask",
     find: "wakeups.taskChanged([id]);",
     replace: "",
-    caughtBy: inQueue("wakeups", "what was cancelled in this process is told at once, without a poll"),
+    caughtBy: inQueue(
+      "wakeups",
+      "an await resolves at once, without a poll, when this process cancels the task",
+    ),
   },
   {
     name: "purges-are-not-hinted-at",
@@ -152,7 +158,10 @@ export const queueFaults: readonly Mutant[] = [
     in: "Queue.purgeTasks",
     find: "wakeups.taskChanged(); const { func, queueName } = read;",
     replace: "const { func, queueName } = read;",
-    caughtBy: inQueue("wakeups", "what was purged in this process is told at once, without a poll"),
+    caughtBy: inQueue(
+      "wakeups",
+      "an await rejects at once, without a poll, when this process purges the task",
+    ),
   },
   {
     name: "enqueues-wake-nobody",
@@ -160,7 +169,7 @@ export const queueFaults: readonly Mutant[] = [
     in: "Queue.constructor",
     find: "this.#internals.wakeups.workAdded(tasks.some(isDelayed));",
     replace: "",
-    caughtBy: inQueue("wakeups", "what is enqueued in this process is begun at once, without a poll"),
+    caughtBy: inQueue("wakeups", "a task that this process enqueues starts at once, without a poll"),
   },
   {
     name: "commits-within-wake-nobody",
@@ -168,7 +177,7 @@ export const queueFaults: readonly Mutant[] = [
     in: "Queue.#wakeAfterThisTick",
     find: "setImmediate(() => this.#internals.wakeups.workAdded(true));",
     replace: "",
-    caughtBy: inQueue("wakeups", "what a transaction of the app enqueued is begun at once, without a poll"),
+    caughtBy: inQueue("wakeups", "a task that the app's transaction enqueues starts at once, without a poll"),
   },
   {
     name: "within-writes-after-the-end",
@@ -178,7 +187,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "client.inTransaction",
     caughtBy: inQueue(
       "within",
-      "a queue inside a transaction > of an async callback writes nothing into a transaction that came after its own",
+      "a queue inside a transaction > of an async callback writes nothing into a later transaction",
     ),
   },
   {
@@ -189,7 +198,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "return fn(tx) as T;",
     caughtBy: inQueue(
       "transaction",
-      "a transaction of a queue on a path > is undone by a callback that returns a promise, or anything like one",
+      "a transaction of a queue on a path > is rolled back when the callback returns a promise or another thenable",
     ),
   },
   {
@@ -200,7 +209,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: inQueue(
       "within",
-      "a queue inside a transaction > leaves a transaction of the app's alone that is open on its connection",
+      "a queue inside a transaction > does not touch an open transaction on the app's connection",
     ),
   },
   {
@@ -219,7 +228,7 @@ export const queueFaults: readonly Mutant[] = [
     replace: "1_000_000",
     caughtBy: inQueue(
       "purge-batches",
-      "at most 500 tasks are deleted in one transaction, and others have their turn after each",
+      "a purge deletes at most 500 tasks in one transaction, and other connections can write after each",
     ),
   },
   {

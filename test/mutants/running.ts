@@ -10,7 +10,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Dispatcher.#claimRequest",
     find: 'this.#phase !== "claiming" || !this.#mayHaveWork || limit === 0',
     replace: "!this.#mayHaveWork || limit === 0",
-    caughtBy: inWorker("stop", "within its grace what runs may finish, and nothing more is begun"),
+    caughtBy: inWorker("stop", "during the grace of a stop running tasks may finish, and no task is started"),
     hangs: true,
   },
   {
@@ -19,7 +19,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Dispatcher.#accept",
     find: 'if (this.#phase === "claiming") this.#prefetched.push(attempt); else attempt.interrupt();',
     replace: 'if (this.#phase === "claiming") this.#prefetched.push(attempt);',
-    caughtBy: inWorker("stop", "what a claim under way brings is handed back"),
+    caughtBy: inWorker("stop", "tasks of a claim that is under way at the stop are handed back"),
     hangs: true,
   },
   {
@@ -28,7 +28,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Dispatcher.#free",
     find: "this.#host.concurrency - this.inflight + (this.#failedCycles > 0 ? 0 : ended)",
     replace: "this.#host.concurrency - this.inflight + 1 + (this.#failedCycles > 0 ? 0 : ended)",
-    caughtBy: inWorker("claiming", "as many tasks run at once as concurrency says, and never one more"),
+    caughtBy: inWorker("claiming", "a worker runs as many tasks at once as its concurrency, and never more"),
   },
   {
     name: "loss-is-told-as-an-end",
@@ -38,7 +38,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "accepted ?? outcome",
     caughtBy: inWorker(
       "complete-within",
-      "a task that somebody else moved throws, and takes the app's rows with it",
+      "complete() throws for a task that was lost, and the app's rows are rolled back",
     ),
     hangs: true,
   },
@@ -48,7 +48,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Dispatcher.#onEnd",
     find: "this.#host.reportSettled(attempt.record, undefined);",
     replace: "",
-    caughtBy: inWorker("events", "lost is told of a task that somebody else moved"),
+    caughtBy: inWorker("events", "lost is emitted for a task that another connection changed"),
     hangs: true,
   },
   {
@@ -57,7 +57,10 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.lose",
     find: "this.#abortCall(reason);",
     replace: "",
-    caughtBy: inWorker("cancel", "by the same queue: the handler hears of it, and the task has ended"),
+    caughtBy: inWorker(
+      "cancel",
+      "a cancel by the same queue aborts the handler's signal, and the task has ended",
+    ),
     hangs: true,
   },
   {
@@ -68,7 +71,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: inWorker(
       "cancel",
-      "by another queue on the file: the handler hears of it, and the task has ended",
+      "a cancel by another queue on the file aborts the handler's signal, and the task has ended",
     ),
     hangs: true,
   },
@@ -80,7 +83,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "this.#timer = undefined",
     caughtBy: inWorker(
       "cancel",
-      "a handler that ignores the cancel loses its slot, and its late result is ignored",
+      "a handler that ignores its cancel loses its slot after a second, and its late result is ignored",
     ),
     hangs: true,
   },
@@ -90,7 +93,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#startTimeout",
     find: "this.#abortCall(this.#timedOut);",
     replace: "",
-    caughtBy: inWorker("timeout", "a signal that is first asked for after the abort is aborted already"),
+    caughtBy: inWorker("timeout", "a signal that is first read after the timeout is aborted"),
   },
   {
     name: "timed-out-handler-keeps-its-slot",
@@ -100,7 +103,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: inWorker(
       "timeout",
-      "a handler that ignores it loses its slot a second later, and what it does then is fenced off",
+      "a handler that ignores its timeout loses its slot a second later, and its later writes are fenced off",
     ),
     hangs: true,
   },
@@ -110,7 +113,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#outcomeOfCall",
     find: "if (this.#timedOut) $rest;",
     replace: 'if (this.#timedOut && end.how === "abandoned") $rest;',
-    caughtBy: inWorker("timeout", "a handler that returns after the abort has failed all the same"),
+    caughtBy: inWorker("timeout", "a handler that returns after its timeout has failed"),
   },
   {
     name: "interruption-does-not-abort",
@@ -120,7 +123,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: inWorker(
       "stop",
-      "after its grace what still runs is handed back, uncharged, and another worker runs it",
+      "after the grace of a stop running tasks are handed back without a retry charged, and another worker runs them",
     ),
     hangs: true,
   },
@@ -130,7 +133,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#failed",
     find: "retryCount < maxRetries",
     replace: "retryCount <= maxRetries",
-    caughtBy: inWorker("retries", "maxRetries 0 allows so many attempts more than one"),
+    caughtBy: inWorker("retries", "maxRetries 0 allows that many retries after the first attempt"),
   },
   {
     name: "one-retry-less",
@@ -138,7 +141,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#failed",
     find: "retryCount < maxRetries",
     replace: "retryCount + 1 < maxRetries",
-    caughtBy: inWorker("retries", "maxRetries 1 allows so many attempts more than one"),
+    caughtBy: inWorker("retries", "maxRetries 1 allows that many retries after the first attempt"),
   },
   {
     name: "backoff-counts-from-zero",
@@ -146,7 +149,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#failed",
     find: "retryDelay(this.definition, retryCount + 1, $$$rest)",
     replace: "retryDelay(this.definition, retryCount, $$$rest)",
-    caughtBy: inWorker("retries", "backoff is asked with the retry's number, from 1, and the error"),
+    caughtBy: inWorker("retries", "backoff is called with the number of the retry, from 1, and the error"),
     hangs: true,
   },
   {
@@ -157,7 +160,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "first * 0 ** exponent",
     caughtBy: {
       file: "test/base/tasks/backoff.test.ts",
-      test: "defaultBackoff > doubles from 1 s to an hour when nothing is taken off",
+      test: "defaultBackoff > doubles from 1 s to an hour without jitter",
     },
   },
   {
@@ -166,7 +169,10 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#failed",
     find: 'again ? "scheduled" : "failed"',
     replace: '"failed"',
-    caughtBy: inWorker("hooks", "onFailure is told of each failed attempt, and whether it will run again"),
+    caughtBy: inWorker(
+      "hooks",
+      "onFailure is called for each failed attempt, with a status that tells whether it will be retried",
+    ),
   },
   {
     name: "a-hook-fails-its-task",
@@ -174,7 +180,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "runHook",
     find: "report(error, where);",
     replace: "throw error;",
-    caughtBy: inWorker("hooks", "'onSuccess' that 'throws' is reported and changes nothing"),
+    caughtBy: inWorker("hooks", "a hook 'onSuccess' that 'throws' is reported and changes nothing"),
   },
   {
     name: "large-result-is-kept",
@@ -182,7 +188,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "RunningAttempt.#completed",
     find: "result !== null",
     replace: "result === undefined",
-    caughtBy: inWorker("outcomes", "a result may take maxPayload bytes of UTF-8, and not one more"),
+    caughtBy: inWorker("outcomes", "a result may take maxPayload bytes of UTF-8, and no more"),
   },
   {
     name: "unstorable-result-is-tried-again",
@@ -200,7 +206,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "undefined",
     caughtBy: inWorker(
       "database-errors",
-      "an error while settling is reported, and the turn is tried until it succeeds",
+      "an error while settling is reported, and the cycle is retried until it succeeds",
     ),
     hangs: true,
   },
@@ -210,7 +216,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Dispatcher.#runCycle",
     find: "const oneByOne = this.#failedCycles > 0;",
     replace: "const oneByOne = this.#failedCycles < 0;",
-    caughtBy: inWorker("database-errors", "an end that the database refuses holds up no other task"),
+    caughtBy: inWorker("database-errors", "an outcome that the database refuses does not block other tasks"),
     hangs: true,
   },
   {
@@ -222,7 +228,7 @@ export const runningFaults: readonly Mutant[] = [
       "if (oneByOne) await this.#settleAndClaim([], true); await this.#settleAndClaim(batch, !oneByOne);",
     caughtBy: inWorker(
       "database-errors",
-      "what has ended is settled though the database takes no claim, which is not tried all the time",
+      "outcomes are settled while claims fail, and the claims are retried with backoff",
     ),
     hangs: true,
   },
@@ -234,7 +240,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "void this.#write()",
     caughtBy: {
       file: "test/worker/progress-notes.test.ts",
-      test: "a write that is under way is waited for, and what is noted meanwhile comes after it",
+      test: "flush waits for the write under way, and then writes what was added meanwhile",
     },
   },
   {
@@ -254,7 +260,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Worker.#onDeclaredDead",
     find: "this.#register(run.id)",
     replace: "Promise.resolve()",
-    caughtBy: inWorker("database-errors", "a worker whose row somebody deleted goes on under its name"),
+    caughtBy: inWorker("database-errors", "a worker whose row was deleted registers again under the same id"),
     hangs: true,
   },
   {
@@ -263,7 +269,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Worker.#begin",
     find: "if ((await store.unregister(id)) > 0) wakeups.workAdded();",
     replace: "wakeups.workAdded();",
-    caughtBy: inWorker("stop", "a stop at any point of the start leaves nothing behind"),
+    caughtBy: inWorker("stop", "a stop at any point of the start unregisters the worker"),
   },
   {
     name: "longer-grace-counts",
@@ -271,7 +277,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Worker.#shortenGrace",
     find: "Math.min(this.#graceEnds, performance.now() + grace)",
     replace: "performance.now() + grace",
-    caughtBy: inWorker("stop-grace", "a stop with a longer grace does not prolong the one before"),
+    caughtBy: inWorker("stop-grace", "a second stop with a longer grace does not prolong the first"),
   },
   {
     name: "close-leaves-the-workers",
@@ -279,7 +285,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "Worker.#begin",
     find: "beforeClose.add(stop);",
     replace: "beforeClose.delete(stop);",
-    caughtBy: inWorker("stop", "closing the queue stops its workers, and what ran is handed back"),
+    caughtBy: inWorker("stop", "closing the queue stops its workers, and running tasks are handed back"),
   },
   {
     name: "hand-back-wakes-nobody",
@@ -289,7 +295,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/queue/wakeups.test.ts",
-      test: "what one worker hands back another of this process begins at once, without a poll",
+      test: "a task that one worker hands back starts at once, without a poll, in another worker of the process",
     },
   },
   {
@@ -298,7 +304,7 @@ export const runningFaults: readonly Mutant[] = [
     in: "LazyAbort.abort",
     find: "inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)))",
     replace: "this.#controller?.abort(reason)",
-    caughtBy: inWorker("cancel", "a listener of the signal runs as its task, whoever cancels it"),
+    caughtBy: inWorker("cancel", "a listener of the abort signal runs as its own task"),
     hangs: true,
   },
   {
@@ -307,7 +313,10 @@ export const runningFaults: readonly Mutant[] = [
     in: "callArguments",
     find: "fn.length - 1 - args.length",
     replace: "0 * args.length",
-    caughtBy: { file: "test/base/tasks/kwargs.test.ts", test: "with an optional one left out" },
+    caughtBy: {
+      file: "test/base/tasks/kwargs.test.ts",
+      test: "kwargs are the last argument with an optional one left out",
+    },
   },
   {
     name: "stop-waits-for-a-note",
@@ -328,7 +337,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "await this.#progress.flush()",
     caughtBy: inWorker(
       "database-errors",
-      "a note of progress that cannot be written holds up no other task's end",
+      "progress that cannot be written does not block the settling of other tasks",
     ),
   },
   {
@@ -339,7 +348,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/worker/ambiguous-results.test.ts",
-      test: "what is committed after the first look is found by a later one",
+      test: "a claim that is committed after the first check is found by a later one",
     },
   },
   {
@@ -358,7 +367,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "return running.run(inside, fn);",
     caughtBy: {
       file: "test/worker/ahead.test.ts",
-      test: "claiming ahead > a task that has waited for a slot begins in no other task's async context",
+      test: "prefetch on a server > a prefetched task does not start in another task's async context",
     },
   },
 ];

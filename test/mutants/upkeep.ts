@@ -165,7 +165,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "livenessOf",
     find: "other.processStart !== status.start",
     replace: "other.pid !== other.pid",
-    caughtBy: hosts("whose pid was given to another process is dead"),
+    caughtBy: hosts("whose pid belongs to another process now is dead"),
   },
   {
     name: "liveness-ignores-zombies",
@@ -173,7 +173,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "livenessOf",
     find: 'if (status.state === "Z" || status.state === "X") return "dead";',
     replace: "",
-    caughtBy: hosts("that is a zombie is dead: only its parent has not asked yet"),
+    caughtBy: hosts("that is a zombie is dead"),
   },
   {
     name: "liveness-ignores-the-boot-id",
@@ -181,7 +181,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "livenessOf",
     find: "other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace",
     replace: "other.host === here.host &&  other.pidNamespace === here.pidNamespace",
-    caughtBy: hosts("that cannot be seen from here is unknown, even with a pid that nobody has"),
+    caughtBy: hosts("that cannot be observed from here is unknown, even with a pid that does not exist"),
   },
   {
     name: "liveness-ignores-the-pid-namespace",
@@ -189,7 +189,7 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "livenessOf",
     find: "other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace",
     replace: "other.host === here.host && other.bootId === here.bootId",
-    caughtBy: hosts("that cannot be seen from here is unknown, even with a pid that nobody has"),
+    caughtBy: hosts("that cannot be observed from here is unknown, even with a pid that does not exist"),
   },
   {
     name: "death-by-the-wall-clock",
@@ -238,7 +238,7 @@ export const upkeepFaults: readonly Mutant[] = [
     replace: "run.dispatcher.lookForWork(); run.maintenance.start();",
     caughtBy: {
       file: "test/worker/rescue-first.test.ts",
-      test: "a worker that starts runs what was cut off first, then what waits",
+      test: "a worker that starts runs rescued tasks before the backlog",
     },
   },
   {
@@ -247,7 +247,10 @@ export const upkeepFaults: readonly Mutant[] = [
     in: "promotion.run",
     find: "if (promoted > 0) host.onWork();",
     replace: "",
-    caughtBy: { file: "test/worker/several-workers.test.ts", test: "what one promotes, the other runs" },
+    caughtBy: {
+      file: "test/worker/several-workers.test.ts",
+      test: "a task that one worker promotes, another runs at once",
+    },
     hangs: true,
   },
   {

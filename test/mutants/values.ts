@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 
 const keeps = (test: string) => ({
   file: "test/base/values/codec-keeps.test.ts",
-  test: `kept exactly > ${test}`,
+  test: `a value that is kept exactly > ${test}`,
 });
 const refuses = (test: string) => ({
   file: "test/base/values/codec-refuses.test.ts",
@@ -51,7 +51,7 @@ export const valueFaults: readonly Mutant[] = [
     in: "Writer.#object",
     find: "this.#inside.length >= maxDepth",
     replace: "this.#inside.length > maxDepth",
-    caughtBy: refuses("more than 100 levels, at the level that is one too many"),
+    caughtBy: refuses("more than 100 levels are refused, with the path of level 101"),
   },
   {
     name: "cycles-run-until-the-depth-ends",
@@ -110,7 +110,7 @@ export const valueFaults: readonly Mutant[] = [
     replace: "final: false",
     caughtBy: {
       file: "test/worker/outcomes.test.ts",
-      test: 'args that are "[\\"a\\"," fail that task alone',
+      test: 'corrupt args ("[\\"a\\",") fail that task and no other',
     },
     hangs: true,
   },
@@ -122,7 +122,7 @@ export const valueFaults: readonly Mutant[] = [
     replace: "try { return read(text); } catch (error) { throw error; return text; }",
     caughtBy: {
       file: "test/queue/look.test.ts",
-      test: "getTask > reads a row whose JSON somebody corrupted as its raw text, and lists it with the others",
+      test: "getTask > reads a corrupt JSON column as its raw text, and listTasks lists such a row with the others",
     },
   },
   {

@@ -4,7 +4,7 @@ import { AwaitTimeoutError, remoteTask } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, temporaryQueue } from "../support/queue.ts";
 
-it("times out while the database does not answer: a server that is gone is looked for a minute", async () => {
+it("an await times out in time although the database does not answer", async () => {
   const queue = await temporaryQueue();
   const id = await queue.enqueueTask(remoteTask("nobody"));
   const gone = deferred<never>();

@@ -20,7 +20,7 @@ function gated() {
 }
 
 describe("awaitTaskCompletion", () => {
-  it("gives the task when it has completed, failed or been cancelled", async () => {
+  it("resolves with the task once it is completed, failed or cancelled", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const sum = await queue.awaitTaskCompletion(await queue.enqueueTask(add, 1, 2));
@@ -36,7 +36,7 @@ describe("awaitTaskCompletion", () => {
     expect(await cancelled).toMatchObject({ status: "cancelled", result: undefined });
   });
 
-  it("gives what had ended before", async () => {
+  it("resolves with a task that ended before the await", async () => {
     const queue = await temporaryQueue();
     const worker = await startedWorker(queue);
     const id = await queue.enqueueTask(add, 1, 2);
@@ -44,7 +44,7 @@ describe("awaitTaskCompletion", () => {
     expect(await queue.awaitTaskCompletion(id)).toMatchObject({ id, result: 3 });
   });
 
-  it("waits through retries for the end", async () => {
+  it("waits through retries until the task ends", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     let attempts = 0;
@@ -61,7 +61,7 @@ describe("awaitTaskCompletion", () => {
     expect(done).toMatchObject({ status: "completed", result: 3, retryCount: 2 });
   });
 
-  it("refuses an id that was never there, and one that is purged while it is awaited", async () => {
+  it("rejects for an unknown id, and for a task that is purged while it is awaited", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     const gone = { code: "DBQ_TASK_NOT_FOUND" };
@@ -80,7 +80,7 @@ describe("awaitTaskCompletion", () => {
     await refused;
   });
 
-  it("gives up after its timeout, and leaves the task alone", async () => {
+  it("rejects after its timeout, and leaves the task as it is", async () => {
     const queue = await temporaryQueue();
     const { fn, begun, open } = gated();
     await startedWorker(queue);
@@ -101,7 +101,7 @@ describe("awaitTaskCompletion", () => {
     expect((await patient).result).toBe("done");
   });
 
-  it("waits as long as it takes where the timeout is Infinity", async () => {
+  it("waits until the task ends with a timeout of Infinity", async () => {
     const queue = await temporaryQueue();
     const { fn, begun, open } = gated();
     await startedWorker(queue);
@@ -117,7 +117,7 @@ describe("awaitTaskCompletion", () => {
     expect((await Promise.all(ends)).map(({ result }) => result)).toEqual(["at last", "at last", "at last"]);
   });
 
-  it("gives up with the reason of its signal, whatever that is", async () => {
+  it("rejects with the reason of its signal, of any type", async () => {
     const queue = await temporaryQueue();
     const id = await queue.enqueueTask(echo.with({ delay: "1h" }), 1);
     for (const reason of [new Error("enough"), "a string", 0]) {
@@ -134,7 +134,7 @@ describe("awaitTaskCompletion", () => {
     expect((await queue.getTask(id))?.status).toBe("scheduled");
   });
 
-  it("forgets its signal when it has ended", async () => {
+  it("removes its listener from the signal when it has ended", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const { signal } = new AbortController();
@@ -143,7 +143,7 @@ describe("awaitTaskCompletion", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  it("ends when the queue closes, and begins no more", async () => {
+  it("rejects when the queue closes, and after that", async () => {
     const queue = await temporaryQueue();
     const id = await queue.enqueueTask(echo, 1);
     const awaited = Promise.allSettled([1, 2, 3].map(() => queue.awaitTaskCompletion(id, { timeout: "1h" })));
@@ -154,7 +154,7 @@ describe("awaitTaskCompletion", () => {
     await expect(queue.awaitTaskCompletion(id)).rejects.toMatchObject({ code: "DBQ_CLOSED" });
   });
 
-  it("hears of what another process completed", async () => {
+  it("resolves with a task that another process completed", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     const ids = await queue.enqueueTasks([1, 2, 3].map((n) => [echo, n] as const));
@@ -176,7 +176,7 @@ describe("thousands of awaits", () => {
     return { queue, looks: () => looks };
   }
 
-  it("all end, on one waiter", async () => {
+  it("all resolve, with shared queries", async () => {
     const { queue, looks } = await counted();
     const ids = await queue.enqueueTasks(Array.from({ length: 3_000 }, (_, i) => [echo, i] as const));
     const twice = ids.flatMap((id) => [id, id]);
@@ -190,7 +190,7 @@ describe("thousands of awaits", () => {
     expect(looks() - before).toBeLessThan(1_000);
   });
 
-  it("may share one signal, without a warning of listeners that leak", async () => {
+  it("may share one signal without a warning about leaked listeners", async () => {
     const queue = await temporaryQueue();
     const warnings: Error[] = [];
     const warned = (warning: Error) => void warnings.push(warning);
@@ -209,7 +209,7 @@ describe("thousands of awaits", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("that gave up leave no timer behind", async () => {
+  it("leave no timer behind after their timeouts", async () => {
     const { queue } = await counted();
     const id = await queue.enqueueTask(echo.with({ delay: "1h" }), 1);
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
@@ -227,7 +227,7 @@ describe("thousands of awaits", () => {
 });
 
 describe("awaitTaskResult", () => {
-  it("gives the value, with the type of the function", async () => {
+  it("resolves with the function's return value, typed", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const sum: number = await queue.awaitTaskResult(await queue.enqueueTask(add, 40, 2));
@@ -237,7 +237,7 @@ describe("awaitTaskResult", () => {
     expect(await queue.awaitTaskResult(await queue.enqueueTask(echo, null))).toBeNull();
   });
 
-  it("rejects with the task that failed", async () => {
+  it("rejects with an error that has the failed task", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const id = await queue.enqueueTask(boom, "no luck");
@@ -249,7 +249,7 @@ describe("awaitTaskResult", () => {
     });
   });
 
-  it("rejects when the task was cancelled, while it waited or ran", async () => {
+  it("rejects when the task is cancelled, pending or running", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const waiting = await queue.enqueueTask(echo.with({ delay: "1h" }), 1);
@@ -264,7 +264,7 @@ describe("awaitTaskResult", () => {
     }
   });
 
-  it("rejects as awaitTaskCompletion does", async () => {
+  it("rejects for the same reasons as awaitTaskCompletion", async () => {
     const queue = await temporaryQueue();
     const id = await queue.enqueueTask(echo, 1);
     await expect(queue.awaitTaskResult(4_711)).rejects.toMatchObject({ code: "DBQ_TASK_NOT_FOUND" });
@@ -275,7 +275,7 @@ describe("awaitTaskResult", () => {
   });
 });
 
-it("refuses ids and options that cannot be, by name", async () => {
+it("the awaits refuse wrong ids and options by name", async () => {
   const queue = await temporaryQueue();
   const id = await queue.enqueueTask(echo, 1);
   const wrong: [unknown, unknown, RegExp][] = [

@@ -13,14 +13,14 @@ async function onFile(): Promise<{ queue: Queue; path: string }> {
 }
 
 describe("close", () => {
-  it("may be called twice, and as a disposal", async () => {
+  it("may be called twice, and by Symbol.asyncDispose", async () => {
     const { queue } = await onFile();
     await Promise.all([queue.close(), queue.close()]);
     await queue.close();
     await queue[Symbol.asyncDispose]();
   });
 
-  it("writes what was enqueued before it, and takes no more", async () => {
+  it("writes the tasks enqueued before it, and refuses later ones", async () => {
     const { queue, path } = await onFile();
     const enqueued = Array.from({ length: 100 }, (_, i) => queue.enqueueTask(echo, i));
     const closed = queue.close();
@@ -31,7 +31,7 @@ describe("close", () => {
     expect(countRows(rawClient(path))).toBe(100);
   });
 
-  it("waits for enqueues that wait for a lock", async () => {
+  it("waits for enqueues that wait for a write lock", async () => {
     const { queue, path } = await onFile();
     const release = heldLock(path);
     const one = queue.enqueueTask(echo, 1);
@@ -49,23 +49,26 @@ describe("close", () => {
     ["transaction", (queue: Queue) => queue.transaction((_, q) => q.enqueueTask(echo, 1))],
     ["cancelTask", (queue: Queue) => queue.cancelTask(1)],
     ["purgeTasks", (queue: Queue) => queue.purgeTasks()],
-  ])("lets a call of %s that waits for a lock finish, or refuses it as closed", async (_, call) => {
-    const { queue, path } = await onFile();
-    await queue.enqueueTask(echo, 0);
-    const release = heldLock(path);
-    const called = call(queue).then(
-      () => "done",
-      (error: { code?: unknown; message: string }) => error.code ?? error.message,
-    );
-    await nextTick();
-    const closed = queue.close();
-    await nextTick();
-    release();
-    expect(["done", "DBQ_CLOSED"]).toContain(await called);
-    await closed;
-  });
+  ])(
+    "lets a call of %s that waits for a write lock finish, or rejects it with DBQ_QUEUE_CLOSED",
+    async (_, call) => {
+      const { queue, path } = await onFile();
+      await queue.enqueueTask(echo, 0);
+      const release = heldLock(path);
+      const called = call(queue).then(
+        () => "done",
+        (error: { code?: unknown; message: string }) => error.code ?? error.message,
+      );
+      await nextTick();
+      const closed = queue.close();
+      await nextTick();
+      release();
+      expect(["done", "DBQ_CLOSED"]).toContain(await called);
+      await closed;
+    },
+  );
 
-  it("refuses every later call as closed", async () => {
+  it("makes every later call reject as closed", async () => {
     const { queue } = await onFile();
     const { enqueueTask, enqueueTasks, getTask, listTasks, countTasks, listCounts, listAttempts } = queue;
     const { listWorkers, diagnose, retryTask, cancelTask, purgeTasks, awaitTaskCompletion, transaction } =
@@ -91,7 +94,7 @@ describe("close", () => {
     expect(() => queue.within(tx)).toThrow(expect.objectContaining({ code: "DBQ_CLOSED" }));
   });
 
-  it("stops its workers: what they run is handed back, uncharged, with its signal aborted", async () => {
+  it("stops the queue's workers: running tasks are handed back without a retry charged, and their signals are aborted", async () => {
     const { queue, path } = await onFile();
     const [begun, aborted] = [deferred(), deferred<unknown>()];
     const held = task(uniqueName("held"), async () => {
@@ -112,7 +115,7 @@ describe("close", () => {
     expect(rawClient(path).prepare("select count(*) from dbq_workers").pluck().get()).toBe(0);
   });
 
-  it("leaves no other connection behind: the file can be opened for one alone", async () => {
+  it("leaves no connection behind: another one can lock the file exclusively", async () => {
     const { queue, path } = await onFile();
     await startedWorker(queue, { tasks: [echo] });
     await queue.awaitTaskCompletion(await queue.enqueueTask(echo, 1));
@@ -123,7 +126,7 @@ describe("close", () => {
     expect(countRows(alone)).toBe(1);
   });
 
-  it("leaves the app's own database open", async () => {
+  it("leaves the app's own database object open", async () => {
     for (const client of [new Database(":memory:"), new Database((await onFile()).path)]) {
       const queue = await openQueue(drizzle(client));
       await queue.enqueueTask(echo, 1);

@@ -28,7 +28,7 @@ beforeEach(() => {
   });
 });
 
-it("is opened on first use where DBQ_URL says, once for all that ask at the same time", async () => {
+it("the default queue is opened once on first use, at DBQ_URL", async () => {
   const path = join(temporaryFolder(), "from-env.db");
   withUrl(`sqlite:${path}`);
   const [one, other, id] = await Promise.all([getDefaultQueue(), getDefaultQueue(), enqueueTask(add, 1, 2)]);
@@ -38,7 +38,7 @@ it("is opened on first use where DBQ_URL says, once for all that ask at the same
   expect(countRows(rawClient(path))).toBe(1);
 });
 
-it("is dbq.db in the working directory where nothing says otherwise", async () => {
+it("the default queue is dbq.db in the working directory without DBQ_URL", async () => {
   const folder = temporaryFolder();
   const env = { ...process.env };
   delete env.DBQ_URL;
@@ -47,7 +47,7 @@ it("is dbq.db in the working directory where nothing says otherwise", async () =
   expect(countRows(rawClient(join(folder, "dbq.db")))).toBe(1);
 });
 
-it("is the one that was set, for each function that uses it", async () => {
+it("setDefaultQueue applies to each function that uses the default queue", async () => {
   withUrl("/nowhere/at/all.db");
   const queue = await temporaryQueue(undefined, ":memory:");
   setDefaultQueue(queue);
@@ -63,7 +63,7 @@ it("is the one that was set, for each function that uses it", async () => {
   expect(await getDefaultQueue()).toBe(queue);
 });
 
-it("that could not be opened is tried again on the next use", async () => {
+it("a default queue that could not be opened is tried again on the next use", async () => {
   const folder = temporaryFolder();
   withUrl(join(folder, "missing", "dbq.db"));
   await expect(enqueueTask(add, 1, 2)).rejects.toMatchObject({ code: "DBQ_DATABASE" });
@@ -73,7 +73,7 @@ it("that could not be opened is tried again on the next use", async () => {
   await (await getDefaultQueue()).close();
 });
 
-it("is opened anew after it was set to undefined", async () => {
+it("the default queue is opened again after it was set to undefined", async () => {
   const folder = temporaryFolder();
   withUrl(join(folder, "one.db"));
   const one = await getDefaultQueue();
@@ -86,7 +86,7 @@ it("is opened anew after it was set to undefined", async () => {
   await two.close();
 });
 
-it("keeps arguments as they were at the call, like any queue", async () => {
+it("enqueueTask of the default queue encodes its arguments at the call", async () => {
   const queue = await temporaryQueue(undefined, ":memory:");
   setDefaultQueue(queue);
   const value = { n: 1 };
@@ -95,7 +95,7 @@ it("keeps arguments as they were at the call, like any queue", async () => {
   expect((await queue.getTask(await enqueued))?.args).toEqual([{ n: 1 }]);
 });
 
-it("is a Queue, and nothing else", () => {
+it("setDefaultQueue refuses a value that is not a Queue", () => {
   for (const other of [null, {}, "dbq.db", Promise.resolve()])
     expect(() => setDefaultQueue(other as unknown as undefined)).toThrow(TypeError);
 });

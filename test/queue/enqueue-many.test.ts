@@ -4,7 +4,7 @@ import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
 import { countRows, rawClient } from "./raw.ts";
 import { add, echo } from "./tasks.ts";
 
-it("writes many tasks of several functions, and gives their ids in order", async () => {
+it("enqueueTasks writes tasks of several functions, and resolves with their ids in order", async () => {
   const queue = await temporaryQueue();
   const [a, b, c] = await queue.enqueueTasks([
     [add, 1, 2],
@@ -19,7 +19,7 @@ it("writes many tasks of several functions, and gives their ids in order", async
   ]);
 });
 
-it("takes thousands, and none", async () => {
+it("enqueueTasks accepts thousands of tasks, and an empty list", async () => {
   const queue = await temporaryQueue();
   const ids = await queue.enqueueTasks(Array.from({ length: 5_000 }, (_, i) => [echo, i] as const));
   expect(new Set(ids).size).toBe(5_000);
@@ -28,7 +28,7 @@ it("takes thousands, and none", async () => {
   expect((await queue.countTasks()).pending).toBe(5_000);
 });
 
-it("keeps the arguments as they were at the call", async () => {
+it("enqueueTasks encodes the arguments at the call", async () => {
   const queue = await temporaryQueue();
   const value = { n: 1 };
   const enqueued = queue.enqueueTasks([[echo, value]]);
@@ -37,7 +37,7 @@ it("keeps the arguments as they were at the call", async () => {
   expect((await queue.getTask(id))?.args).toEqual([{ n: 1 }]);
 });
 
-it("writes none when one of them cannot be written", async () => {
+it("enqueueTasks writes no task when one of them is refused", async () => {
   const path = join(temporaryFolder(), "dbq.db");
   const queue = await temporaryQueue(undefined, path);
   const holder = await queue.enqueueTask(echo.with({ uniqueKey: "held" }), 0);
@@ -88,7 +88,7 @@ it("writes none when one of them cannot be written", async () => {
   }
 });
 
-it("writes none when the database refuses one", async () => {
+it("enqueueTasks writes no task when the database refuses one", async () => {
   const path = join(temporaryFolder(), "dbq.db");
   const queue = await temporaryQueue(undefined, path);
   const raw = rawClient(path);
@@ -100,7 +100,7 @@ it("writes none when the database refuses one", async () => {
   expect(countRows(raw)).toBe(0);
 });
 
-it("gives the holder's id where a duplicate is no error, of the same call too", async () => {
+it("enqueueTasks resolves with the holder's id for a duplicate, also within one call", async () => {
   const queue = await temporaryQueue();
   const unique = echo.with({ uniqueKey: "k" });
   const [first, other, again] = await queue.enqueueTasks([
@@ -113,7 +113,7 @@ it("gives the holder's id where a duplicate is no error, of the same call too", 
   expect((await queue.countTasks()).pending).toBe(2);
 });
 
-it("refuses what is no list of calls", async () => {
+it("enqueueTasks refuses a value that is not a list of calls", async () => {
   const queue = await temporaryQueue();
   for (const entries of ["x", 7, undefined, [echo], [[1, 2]], [["echo", 1]]]) {
     await expect(queue.enqueueTasks(entries as unknown as [])).rejects.toBeInstanceOf(TypeError);

@@ -17,7 +17,7 @@ async function logged() {
 }
 
 describe("an enqueue", () => {
-  it("is in the file, for every other connection, when it has resolved", async () => {
+  it("is visible to every other connection once it has resolved", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     const id = await queue.enqueueTask(add, 1, 2);
@@ -32,7 +32,7 @@ describe("an enqueue", () => {
     });
   });
 
-  it("stores the options of the call over those of the task", async () => {
+  it("stores the options of the call in place of those of the task", async () => {
     const queue = await temporaryQueue();
     const waitUntil = new Date(Date.now() + 3_600_000);
     const call = add.with({ priority: 7, requestId: "first" }).with({
@@ -55,7 +55,7 @@ describe("an enqueue", () => {
     expect(task?.createdAt).toBeInstanceOf(Date);
   });
 
-  it("takes keyword arguments, and functions that registerTasks left unwrapped", async () => {
+  it("accepts keyword arguments and unwrapped functions", async () => {
     const queue = await temporaryQueue();
     const wave = (_to: string, _options: { loud: boolean }) => undefined;
     registerTasks({ wave });
@@ -64,7 +64,7 @@ describe("an enqueue", () => {
     expect(await queue.getTask(id)).toMatchObject({ func: "wave", args: ["Ada"], kwargs: { loud: true } });
   });
 
-  it("keeps its arguments, kwargs and meta as they were at the call", async () => {
+  it("encodes its arguments, kwargs and meta at the call", async () => {
     const queue = await temporaryQueue();
     const value = { list: [1], when: "now" };
     const options = { kwargs: { a: 1 }, meta: { b: 1 } };
@@ -91,8 +91,8 @@ describe("an enqueue", () => {
   });
 });
 
-describe("the calls of one tick", () => {
-  it("are written in one transaction, in their order, and each gets its own id", async () => {
+describe("the enqueue calls of one tick", () => {
+  it("are written in one transaction in their order, each with its own id", async () => {
     const { queue, statements } = await logged();
     const ids = await Promise.all(Array.from({ length: 500 }, (_, i) => queue.enqueueTask(echo, i)));
     expect(statements.filter((text) => text === "BEGIN IMMEDIATE")).toHaveLength(1);
@@ -103,7 +103,7 @@ describe("the calls of one tick", () => {
     expect(tasks.map((task) => task?.args)).toEqual([[0], [250], [499]]);
   });
 
-  it("fail each by itself, and those that failed are not written", async () => {
+  it("fail one by one, and the failed ones are not written", async () => {
     const { queue, client } = await logged();
     const strict = echo.with({ uniqueKey: "k", onDuplicate: "error" });
     const unregistered = (() => undefined) as unknown as TaskFunction<[unknown], void>;
@@ -128,7 +128,7 @@ describe("the calls of one tick", () => {
     expect(rows).toEqual(['["first"]', '["holder"]', '["last"]']);
   });
 
-  it("that the database refuses are told so, and nothing of them is written behind their backs", async () => {
+  it("reject when the database refuses them, and nothing of them is written", async () => {
     const { queue, client } = await logged();
     client.exec(
       `create trigger picky before insert on dbq_tasks when new.args = '["poison"]'
@@ -144,7 +144,7 @@ describe("the calls of one tick", () => {
     expect(await queue.enqueueTask(echo, "after")).toBeGreaterThan(0);
   });
 
-  it("wait for another's transaction off the thread, with what comes meanwhile", async () => {
+  it("wait for another connection's transaction without blocking the event loop, together with later calls", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     const release = heldLock(path);
@@ -182,7 +182,7 @@ describe("a payload", () => {
     });
   });
 
-  it("that JSON would bend is refused with its path, before any write", async () => {
+  it("that JSON would change is refused with its path, before any write", async () => {
     const queue = await temporaryQueue();
     const refused: [unknown, string][] = [
       [{ when: [new Date(0)] }, "args[0].when[0]"],
@@ -204,7 +204,7 @@ describe("a payload", () => {
   });
 });
 
-it("refuses options that do not exist, and values that cannot be, by name", async () => {
+it("an enqueue refuses unknown options and wrong values by name", async () => {
   const wrong: [object, RegExp][] = [
     [{ prioritty: 1 }, /prioritty/],
     [{ priority: "high" }, /priority.*"high"/],

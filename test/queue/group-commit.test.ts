@@ -20,7 +20,7 @@ const wrong = (value: unknown) => value as never;
 describe("prepare", () => {
   const fn = task(uniqueName(), (..._: unknown[]) => undefined);
 
-  it("writes defaults for what nobody said", () => {
+  it("sets the defaults of options that are not given", () => {
     expect(prepare(fn, ["a", undefined], 100)).toStrictEqual({
       task: {
         func: fn.taskName,
@@ -40,7 +40,7 @@ describe("prepare", () => {
     });
   });
 
-  it("reads arguments now: what happens to them later does not matter", () => {
+  it("encodes the arguments at once", () => {
     const list = [1];
     const meta = { a: 1 };
     const prepared = prepare(fn.with({ meta }), [list], 100);
@@ -49,7 +49,7 @@ describe("prepare", () => {
     expect(prepared.task).toMatchObject({ args: "[[1]]", meta: '{"a":1}' });
   });
 
-  it("names args, kwargs and meta in paths", () => {
+  it("names args, kwargs and meta in the paths of errors", () => {
     expect(() => prepare(fn, [1, { when: [new Date()] }], 100)).toThrow("args[1].when[0]: a Date");
     expect(() => prepare(fn.with(wrong({ kwargs: { a: 1n } })), [], 100)).toThrow("kwargs.a: ");
     expect(() => prepare(fn.with({ meta: { a: [1n] } }), [], 100)).toThrow("meta.a[0]: ");
@@ -64,7 +64,7 @@ describe("prepare", () => {
     expect(() => prepare(call, ["é"], bytes - 1)).toThrow(`takes ${bytes} bytes as JSON`);
   });
 
-  it("refuses a meta that is no plain object, whether somebody observes or not", () => {
+  it("refuses a meta that is not a plain object, with and without a subscriber", () => {
     const refused = () => {
       for (const meta of [new Map([["a", 1]]), [1], "text", null, new (class Point {})()])
         expect(() => prepare(fn.with(wrong({ meta })), [], 100), String(meta)).toThrow(
@@ -78,7 +78,7 @@ describe("prepare", () => {
     refused();
   });
 
-  it("lets an observer add to meta, and leaves the caller's own as it was", () => {
+  it("lets a subscriber add to meta, and leaves the caller's object as it was", () => {
     const seen: unknown[] = [];
     const observer = (message: unknown) => {
       seen.push(structuredClone(message));
@@ -122,7 +122,7 @@ describe("GroupCommit", () => {
       return { id: lastId, duplicate: given.uniqueKey === "held" };
     });
 
-  it("writes the calls of one tick in one statement, those of the next in another, ids in order", async () => {
+  it("writes the calls of each tick in one statement, with ids in order", async () => {
     const { group, batches } = collecting(inserting);
     const first = await Promise.all([group.add(prepared()), group.add(prepared()), group.add(prepared())]);
     expect(batches).toEqual([3]);
@@ -131,7 +131,7 @@ describe("GroupCommit", () => {
     expect(batches).toEqual([3, 1]);
   });
 
-  it("gives each call its own id or error", async () => {
+  it("resolves or rejects each call by itself", async () => {
     const { group } = collecting(inserting);
     const [good, held, refused] = await Promise.allSettled([
       group.add(prepared()),
@@ -144,7 +144,7 @@ describe("GroupCommit", () => {
     expect((refused as PromiseRejectedResult).reason).toBeInstanceOf(DuplicateTaskError);
   });
 
-  it("a write that fails fails its own calls, and no later ones", async () => {
+  it("a failed write rejects its own calls, and no later ones", async () => {
     const error = new Error("disk full");
     let broken = true;
     const { group } = collecting((tasks) => (broken ? Promise.reject(error) : inserting(tasks)));
@@ -157,7 +157,7 @@ describe("GroupCommit", () => {
     expect(await group.add(prepared())).toBe(lastId);
   });
 
-  it("what the database refuses of one call fails no other, and ids stay in order", async () => {
+  it("a call that the database refuses rejects no other call, and ids stay in order", async () => {
     const refused = prepared("refused");
     const insert = (tasks: readonly NewTask[]) =>
       tasks.includes(refused.task) ? Promise.reject(new DatabaseError("out of range")) : inserting(tasks);
@@ -169,21 +169,21 @@ describe("GroupCommit", () => {
     expect(ids).toEqual([lastId - 3, lastId - 2, lastId - 1, lastId]);
   });
 
-  it("where all is refused, not each is asked about", async () => {
+  it("a database that refuses every call is not asked about each one", async () => {
     const { group, batches } = collecting(() => Promise.reject(new DatabaseError("disk full")));
     const answers = await Promise.allSettled(Array.from({ length: 1_000 }, () => group.add(prepared())));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set(["rejected"]));
     expect(batches.length).toBeLessThan(50);
   });
 
-  it("what may have happened is not done again", async () => {
+  it("a write that may have happened is not repeated", async () => {
     const { group, batches } = collecting(() => Promise.reject(new OutcomeUnknownError("gone")));
     const answers = await Promise.allSettled([group.add(prepared()), group.add(prepared())]);
     expect(answers.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     expect(batches).toEqual([2]);
   });
 
-  it("close writes what was added, waits for writes under way, and takes no more", async () => {
+  it("close writes the calls so far, waits for writes under way, and refuses later calls", async () => {
     const gate = deferred();
     const { group, batches } = collecting(async (tasks) => {
       await gate.promise;

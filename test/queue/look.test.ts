@@ -21,7 +21,7 @@ async function mixed(): Promise<{ queue: Queue; ids: Record<Exclude<TaskStatus, 
 }
 
 describe("getTask", () => {
-  it("gives the task as it now is, with dates, and undefined for an id that is not there", async () => {
+  it("resolves with the current task, with times as Date, and with undefined for an unknown id", async () => {
     const { queue, ids } = await mixed();
     const failed = await queue.getTask(ids.failed);
     expect(failed).toMatchObject({
@@ -36,7 +36,7 @@ describe("getTask", () => {
     expect(Number(scheduled?.waitUntil) - Number(scheduled?.createdAt)).toBeGreaterThan(3_590_000);
   });
 
-  it("reads a row whose JSON somebody corrupted as its raw text, and lists it with the others", async () => {
+  it("reads a corrupt JSON column as its raw text, and listTasks lists such a row with the others", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     const [bad, good] = await queue.enqueueTasks([
@@ -60,7 +60,7 @@ describe("getTask", () => {
     expect((await queue.countTasks({ meta: { k: 1 } })).pending).toBe(1);
   });
 
-  it("corrupt arguments fail that task alone, when it runs", async () => {
+  it("corrupt arguments fail their own task when it runs, and no other", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     const ids = await queue.enqueueTasks([1, 2, 3].map((n) => [echo, n] as const));
@@ -73,13 +73,13 @@ describe("getTask", () => {
 });
 
 describe("listTasks", () => {
-  it("gives the newest first, of every status", async () => {
+  it("lists tasks of every status, newest first", async () => {
     const { queue, ids } = await mixed();
     const listed = (await queue.listTasks()).map(({ id }) => id);
     expect(listed).toEqual(Object.values(ids).sort((a, b) => b - a));
   });
 
-  it("filters by each of its options, and by all of them together", async () => {
+  it("filters by each option, and by all of them together", async () => {
     const { queue, ids } = await mixed();
     const found = async (filter: Parameters<Queue["listTasks"]>[0]) =>
       (await queue.listTasks(filter)).map(({ id }) => id).sort((a, b) => a - b);
@@ -99,7 +99,7 @@ describe("listTasks", () => {
     expect(await found({ func: "echo", queueName: "other", requestId: "r1" })).toEqual([]);
   });
 
-  it("comes in pages of 50, or of any size up to 1,000, that go on from the last id seen", async () => {
+  it("lists pages of 50, or of any size up to 1,000, that continue after the last id", async () => {
     const queue = await temporaryQueue();
     const ids = await queue.enqueueTasks(Array.from({ length: 1_100 }, (_, i) => [echo, i] as const));
     const newest = [...ids].reverse();
@@ -117,7 +117,7 @@ describe("listTasks", () => {
     expect(seen).toEqual(newest);
   });
 
-  it("refuses filters that do not exist, and values that cannot be, by name", async () => {
+  it("refuses unknown filters and wrong values by name", async () => {
     const queue = await temporaryQueue();
     const wrong: [object, RegExp][] = [
       [{ limit: 1_001 }, /limit.*1001/],
@@ -142,7 +142,7 @@ describe("listTasks", () => {
 });
 
 describe("countTasks and listCounts", () => {
-  it("count every status, also those of which there is none", async () => {
+  it("count every status, also those without a task", async () => {
     const { queue } = await mixed();
     const one = { pending: 1, scheduled: 1, running: 0, completed: 1, failed: 1, cancelled: 1 };
     expect(await queue.countTasks()).toEqual(one);
@@ -163,7 +163,7 @@ describe("countTasks and listCounts", () => {
   });
 });
 
-it("listAttempts gives the attempts that did not end well, oldest first", async () => {
+it("listAttempts lists the attempts that were not successful, oldest first", async () => {
   const queue = await temporaryQueue();
   await startedWorker(queue);
   const failing = task(

@@ -34,8 +34,8 @@ async function exercise(db: BetterSQLite3Database): Promise<void> {
   expect((await queue.getTask(id))?.createdAt.getTime()).toBeGreaterThan(1_600_000_000_000);
 }
 
-describe("an app whose own drizzle-kit made the tables", () => {
-  it("by generated migrations: they are used as they are, and no history is written", async () => {
+describe("an app whose own drizzle-kit created the tables", () => {
+  it("with generated migrations: the tables are used as they are, and no history is written", async () => {
     const client = rawClient(join(temporaryFolder(), "app.db"));
     const [none, all] = await Promise.all([
       generateSQLiteDrizzleJson({}),
@@ -48,7 +48,7 @@ describe("an app whose own drizzle-kit made the tables", () => {
     expect(before).not.toContain("dbq_migrations");
   });
 
-  it("by push: they are used as they are, and a second push loses nothing", async () => {
+  it("with push: the tables are used as they are, and a second push loses nothing", async () => {
     const client = rawClient(join(temporaryFolder(), "app.db"));
     const db = drizzle(client);
     const push = async () => await pushSQLiteSchema(appSchema, db as never);
@@ -69,7 +69,7 @@ describe("an app whose own drizzle-kit made the tables", () => {
     await exercise(db);
   });
 
-  it("has the same tables as one that lets openQueue make them", async () => {
+  it("has the same tables as one that lets openQueue create them", async () => {
     const [own, theirs] = [rawClient(":memory:"), rawClient(":memory:")];
     await openQueue(drizzle(own));
     const [none, all] = await Promise.all([
@@ -100,7 +100,7 @@ describe("tables that this build cannot use", () => {
     return path;
   }
 
-  it("of a newer build are refused, and left alone", async () => {
+  it("of a newer build are refused, and not changed", async () => {
     const path = await changed(
       "insert into dbq_migrations (hash, created_at) values ('newer', 4102444800000)",
     );
@@ -112,7 +112,7 @@ describe("tables that this build cannot use", () => {
     expect(rawClient(path).prepare("select * from sqlite_master").all()).toEqual(before);
   });
 
-  it("that lack a column, or are not there, are refused by name", async () => {
+  it("that are missing or lack a column are refused by name", async () => {
     const lacking = await changed("alter table dbq_tasks drop column progress_note");
     await expect(openQueue(lacking)).rejects.toThrow(/dbq_.*no column progress_note/);
     await expect(openQueue(lacking)).rejects.toMatchObject({ code: "DBQ_DATABASE" });
@@ -123,7 +123,7 @@ describe("tables that this build cannot use", () => {
     expect(tablesOf(rawClient(empty))).toEqual([]);
   });
 
-  it("that have more columns than this build knows are used", async () => {
+  it("with additional columns are used", async () => {
     const path = await changed("alter table dbq_tasks add column tenant text");
     const queue = await temporaryQueue({}, path);
     await startedWorker(queue, { tasks: [add] });
@@ -131,8 +131,8 @@ describe("tables that this build cannot use", () => {
   });
 });
 
-describe("opening for the first time", () => {
-  it("works for ten processes at once", async () => {
+describe("opening a new database", () => {
+  it("works in ten processes at once", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const ids = (await inProcesses<number[]>(10, "enqueue", path, "3")).flat();
     expect(new Set(ids).size).toBe(30);
@@ -150,7 +150,7 @@ describe("opening for the first time", () => {
     expect(new Set(ids).size).toBe(20);
   });
 
-  it("keeps out of the app's own migration history", async () => {
+  it("does not touch the app's own migration history", async () => {
     const client = rawClient(":memory:");
     client.exec("create table __drizzle_migrations (id integer primary key, hash text, created_at integer)");
     client.exec("insert into __drizzle_migrations (hash, created_at) values ('theirs', 4102444800000)");

@@ -80,7 +80,7 @@ describe("cancelTask", () => {
 
 describe("retryTask", () => {
   it.each([...finished, "scheduled" as const])(
-    "makes a %s task pending now, with no retry charged",
+    "makes a %s task pending now, with retryCount 0",
     async (status) => {
       const { queue, id } = await made(status);
       const before = await queue.getTask(id);
@@ -110,7 +110,7 @@ describe("retryTask", () => {
     expect(await queue.retryTask(id)).toEqual(before);
   });
 
-  it("gives a task that had used up its retries all of them again", async () => {
+  it("restores all retries of a task that had used them up", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const failing = task(
@@ -131,21 +131,21 @@ describe("retryTask", () => {
   });
 });
 
-it("neither cancelTask nor retryTask finds a task that is not there", async () => {
+it("cancelTask and retryTask reject for an unknown id", async () => {
   const queue = await temporaryQueue();
   for (const operate of [queue.cancelTask, queue.retryTask])
     await expect(operate(4_711)).rejects.toMatchObject({ code: "DBQ_TASK_NOT_FOUND", taskId: 4_711 });
 });
 
 describe("purgeTasks", () => {
-  it.each(taskStatuses)("deletes a %s task, unless it runs", async (status) => {
+  it.each(taskStatuses)("deletes a %s task, unless it is running", async (status) => {
     const { queue, id } = await made(status);
     const running = status === "running" ? 1 : 0;
     expect(await queue.purgeTasks()).toEqual({ purged: 1 - running, running });
     expect((await queue.getTask(id))?.status).toBe(running ? "running" : undefined);
   });
 
-  it("deletes a running task when told to, and its handler hears of it", async () => {
+  it("deletes a running task with includeRunning, and aborts its handler's signal", async () => {
     const { queue, id, aborted } = await made("running");
     const { purged } = await queue.purgeTasks({ includeRunning: true });
     expect(purged).toBe(1);
@@ -153,7 +153,7 @@ describe("purgeTasks", () => {
     expect(await queue.getTask(id)).toBeUndefined();
   });
 
-  it("takes what its filters name, and the attempts with it", async () => {
+  it("deletes the tasks that match its filter, with their attempts", async () => {
     const queue = await temporaryQueue();
     const worker = await startedWorker(queue);
     const failed = await queue.enqueueTask(boom, "no");
@@ -173,7 +173,7 @@ describe("purgeTasks", () => {
     expect((await queue.listTasks()).map(({ id }) => id)).toEqual([c, a]);
   });
 
-  it("deletes thousands in small transactions, between which others write", async () => {
+  it("deletes thousands in small transactions, and other connections write in between", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await temporaryQueue(undefined, path);
     await queue.enqueueTasks(Array.from({ length: 3_000 }, (_, i) => [echo, i] as const));
@@ -186,7 +186,7 @@ describe("purgeTasks", () => {
     expect(id).toBe(3_001);
   });
 
-  it("refuses options that do not exist", async () => {
+  it("refuses unknown options", async () => {
     const queue = await temporaryQueue();
     await queue.enqueueTask(echo, 1);
     await expect(queue.purgeTasks({ status: "failed" } as object)).rejects.toThrow(/status/);

@@ -4,7 +4,7 @@ import { internalsOf } from "../../src/queue/internals.ts";
 import { temporaryQueue } from "../support/queue.ts";
 import { echo } from "./tasks.ts";
 
-test("at most 500 tasks are deleted in one transaction, and others have their turn after each", async () => {
+test("a purge deletes at most 500 tasks in one transaction, and other connections can write after each", async () => {
   const queue = await temporaryQueue();
   await queue.enqueueTasks(Array.from({ length: 1_200 }, (_, i) => [echo, i] as const));
   const { store } = internalsOf(queue);

@@ -5,7 +5,7 @@ import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue
 import { rawClient } from "./raw.ts";
 import { add, echo } from "./tasks.ts";
 
-it("several queues of one process share a file: what one enqueues another runs, and a third awaits", async () => {
+it("queues of one process share a file: one enqueues, another runs the task, and a third awaits it", async () => {
   const path = join(temporaryFolder(), "dbq.db");
   const [one, two] = [await temporaryQueue({}, path), await temporaryQueue({}, path)];
   const app = await temporaryQueue({}, drizzle(rawClient(path)));
@@ -16,7 +16,7 @@ it("several queues of one process share a file: what one enqueues another runs, 
     for (const id of ids) expect(await queue.awaitTaskResult(id, { timeout: "20s" })).toBe(3);
 });
 
-it("several queues share an app's database in memory", async () => {
+it("several queues share an app's in-memory database", async () => {
   const db = drizzle(rawClient(":memory:"));
   const [one, two] = [await temporaryQueue({}, db), await temporaryQueue({}, db)];
   await startedWorker(two, { tasks: [add] });
@@ -26,7 +26,7 @@ it("several queues share an app's database in memory", async () => {
   expect(await two.awaitTaskResult(await two.enqueueTask(add, 2, 2), { timeout: "20s" })).toBe(4);
 });
 
-it("closing one leaves the others open, with their workers and awaits", async () => {
+it("closing one of several queues leaves the others open, with their workers and awaits", async () => {
   const path = join(temporaryFolder(), "dbq.db");
   const [one, two] = [await temporaryQueue({}, path), await temporaryQueue({}, path)];
   const [first, second] = [
@@ -42,7 +42,7 @@ it("closing one leaves the others open, with their workers and awaits", async ()
   expect(await awaited).toBe(42);
 });
 
-it("workers of several queues of one process take each other for alive", async () => {
+it("workers of several queues in one process do not declare each other dead", async () => {
   const path = join(temporaryFolder(), "dbq.db");
   const [one, two] = [await temporaryQueue({}, path), await temporaryQueue({}, path)];
   const workers = [await startedWorker(one, { tasks: [echo] }), await startedWorker(two, { tasks: [echo] })];

@@ -12,7 +12,7 @@ it.each([
   `postgres:app:${password}@127.0.0.1/db`,
   `postgres:/app:${password}@127.0.0.1/db`,
   `mysql:app:${password}@127.0.0.1/db`,
-])("%s is refused without its password", async (target) => {
+])("the error for the mistyped URL %s does not show its password", async (target) => {
   const error = await openQueue(target).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Error);
   expect(inspect(error, { depth: 10 })).not.toContain(password);

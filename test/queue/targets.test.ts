@@ -30,7 +30,7 @@ async function refused(target: string | object, message: RegExp | string): Promi
 const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 describe("a target", () => {
-  it("is a path or a sqlite: URL, absolute or from the working directory", async () => {
+  it("is a path or a sqlite: URL, absolute or relative to the working directory", async () => {
     const folder = realpathSync(temporaryFolder());
     const before = process.cwd();
     process.chdir(folder);
@@ -51,7 +51,7 @@ describe("a target", () => {
     }
   });
 
-  it("in memory is a new database each time, and leaves no file", async () => {
+  it("in memory is a new database each time, without a file", async () => {
     const before = existsSync(":memory:");
     const [one, two] = [await temporaryQueue({}, ":memory:"), await temporaryQueue({}, "sqlite::memory:")];
     await one.enqueueTask(echo, 1);
@@ -59,7 +59,7 @@ describe("a target", () => {
     expect(existsSync(":memory:")).toBe(before);
   });
 
-  it("may be a link to the file", async () => {
+  it("may be a symbolic link to the file", async () => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "real"));
     const [real, link] = [join(folder, "real", "dbq.db"), join(folder, "link.db")];
@@ -69,7 +69,7 @@ describe("a target", () => {
     expect(await second.getTask(await first.enqueueTask(echo, 1))).toMatchObject({ args: [1] });
   });
 
-  it("that is none is a TypeError that names it", async () => {
+  it("of a wrong kind is a TypeError that names it", async () => {
     const wrong: [unknown, RegExp][] = [
       ["", /""/],
       ["sqlite:", /sqlite:/],
@@ -88,7 +88,7 @@ describe("a target", () => {
   });
 });
 
-describe("what cannot be a queue is refused, by name", () => {
+describe("openQueue refuses by name", () => {
   it("a file whose folder is missing", async () => {
     const path = join(temporaryFolder(), "missing", "dbq.db");
     await refused(path, /folder does not exist/);
@@ -101,7 +101,7 @@ describe("what cannot be a queue is refused, by name", () => {
     await refused(folder, /folder/);
   });
 
-  it("a file that is not a database, which stays as it was", async () => {
+  it("a file that is not a database, and does not change it", async () => {
     const path = join(temporaryFolder(), "letter.txt");
     const text = "Dear queue,\n".repeat(1_000);
     writeFileSync(path, text);
@@ -110,7 +110,7 @@ describe("what cannot be a queue is refused, by name", () => {
     expect(readFileSync(path, "utf8")).toBe(text);
   });
 
-  it("a database that is damaged", async () => {
+  it("a damaged database", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queue = await openQueue(path);
     await queue.enqueueTask(echo, 1);
@@ -122,7 +122,7 @@ describe("what cannot be a queue is refused, by name", () => {
     await refused(path, path);
   });
 
-  it("an app's connection that is read-only", async () => {
+  it("an app's read-only connection", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     await (await openQueue(path)).close();
     await refused(drizzle(rawClient(path, { readonly: true })), /read-only/);
@@ -158,17 +158,17 @@ describe("what cannot be a queue is refused, by name", () => {
       expect(told).toMatchObject({ code: "DBQ_DATABASE", message: expect.stringContaining(path) });
     });
 
-    it("because neither may even be read", async (ctx) => {
+    it("because neither can be read", async (ctx) => {
       const [told, path] = await openedWith({ file: 0o600, folder: 0o700 }, ctx);
       expect(told).toMatchObject({ code: "DBQ_DATABASE", message: expect.stringContaining(path) });
     });
 
-    it("but one who may write both may open it", async (ctx) => {
+    it("but not if both are writable", async (ctx) => {
       expect((await openedWith({ file: 0o666, folder: 0o777 }, ctx))[0]).toEqual({ opened: true });
     });
   });
 
-  it("a database on a SQLite that can lose commits", async () => {
+  it("a SQLite version that can lose commits", async () => {
     const client = rawClient(":memory:");
     client.function("sqlite_version", () => "3.51.2");
     await refused(drizzle(client), /3\.51\.2.*3\.51\.3/);
@@ -176,7 +176,7 @@ describe("what cannot be a queue is refused, by name", () => {
   });
 });
 
-it("versions are compared by their numbers", () => {
+it("SQLite versions are compared by their numbers", () => {
   const before = ["3.51.2", "3.9.99", "2.99.99", "3.51", "3", "0.0.0"];
   const since = ["3.51.3", "3.51.10", "3.52.0", "3.100.0", "4.0.0", "10.0.0", "3.51.3.1"];
   for (const version of before) expect([version, older(version, "3.51.3")]).toEqual([version, true]);
@@ -187,7 +187,7 @@ describe("a file that dbq opens", () => {
   const factsOf = async (queue: Awaited<ReturnType<typeof openQueue>>) =>
     Object.fromEntries((await queue.diagnose()).map(({ name, value }) => [name, value]));
 
-  it("is in WAL mode and keeps what is acknowledged through a power cut, unless told otherwise", async () => {
+  it("is in WAL mode with synchronous full, unless the option says otherwise", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     // The second connection gets another default than the one that made the file.
     for (const queue of [await temporaryQueue({}, path), await temporaryQueue({}, path)])
@@ -221,7 +221,7 @@ describe("a file that dbq opens", () => {
     },
   );
 
-  it("of an app keeps the app's settings on the app's connection", async () => {
+  it("of an app keeps the settings of the app's connection", async () => {
     const client = rawClient(join(temporaryFolder(), "app.db"), { timeout: 1_234 });
     client.pragma("synchronous = off");
     const settings = () =>

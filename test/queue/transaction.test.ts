@@ -40,7 +40,7 @@ const targets: [string, (path: string) => string | object][] = [
 ];
 
 describe.each(targets)("a transaction of %s", (_, target) => {
-  it("commits the app's rows and the tasks, and gives what its callback returned", async () => {
+  it("commits the app's rows and the tasks, and resolves with the callback's return value", async () => {
     const { queue, counts } = await opened(target);
     await startedWorker(queue, { tasks: [echo] });
     const id = await queue.transaction((tx: BetterSQLite3Database, q) => {
@@ -51,7 +51,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
     expect(await queue.awaitTaskResult(id)).toBe("in it");
   });
 
-  it("is undone by an error, which comes out as it is", async () => {
+  it("is rolled back by an error, with which it rejects", async () => {
     const { queue, counts } = await opened(target);
     const mistake = new RangeError("mine");
     const rejected = queue.transaction((tx: BetterSQLite3Database, q) => {
@@ -63,7 +63,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
     expect(counts()).toEqual([0, 0]);
   });
 
-  it("is undone by the database's own error", async () => {
+  it("is rolled back by an error of the database", async () => {
     const { queue, counts } = await opened(target);
     const rejected = queue.transaction((tx: BetterSQLite3Database, q) => {
       q.enqueueTask(echo, 1);
@@ -74,7 +74,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
     expect(counts()).toEqual([0, 0]);
   });
 
-  it("refuses an async function before it begins anything", async () => {
+  it("refuses an async function before it begins", async () => {
     const { queue, path, counts } = await opened(target);
     // Nobody else could begin one now: a refusal that began first would wait.
     heldLock(path);
@@ -87,7 +87,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
     expect(counts()).toEqual([0, 0]);
   });
 
-  it("is undone by a callback that returns a promise, or anything like one", async () => {
+  it("is rolled back when the callback returns a promise or another thenable", async () => {
     const { queue, counts } = await opened(target);
     // biome-ignore lint/suspicious/noThenProperty: what is like a promise, and is none, is what this is about.
     const thenable = { then: () => undefined };
@@ -108,7 +108,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
     }
   });
 
-  it("leaves the queue of a callback that goes on after it with nothing to write to", async () => {
+  it("refuses writes of a callback that goes on after it", async () => {
     const { queue, counts } = await opened(target);
     let late: unknown;
     const rejected = queue.transaction((_, q) =>
@@ -125,7 +125,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
     expect(counts()).toEqual([0, 0]);
   });
 
-  it("waits for a database that is busy, off the thread, and runs its callback once", async () => {
+  it("waits for a busy database without blocking the event loop, and calls the callback once", async () => {
     const { queue, path, counts } = await opened(target);
     const release = heldLock(path);
     let calls = 0;
@@ -155,7 +155,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
   });
 });
 
-it("a transaction of a queue in memory works too", async () => {
+it("a transaction works on a queue in memory", async () => {
   const queue = await temporaryQueue(undefined, ":memory:");
   const id = await queue.transaction((_, q) => q.enqueueTask(echo, 1));
   expect(await queue.getTask(id)).toMatchObject({ args: [1] });

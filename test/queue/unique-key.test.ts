@@ -12,7 +12,7 @@ const strict = echo.with({ uniqueKey: "k", onDuplicate: "error" });
 type Asked = { id: number } | { code: string; holder: number };
 
 describe("a unique key", () => {
-  it("is held by a pending, a scheduled and a running task: an enqueue gives its id", async () => {
+  it("is held by a pending, scheduled or running task, whose id an enqueue with the key resolves with", async () => {
     const queue = await temporaryQueue();
     const pending = await queue.enqueueTask(unique, 1);
     expect(await queue.enqueueTask(unique, 2)).toBe(pending);
@@ -32,7 +32,7 @@ describe("a unique key", () => {
     expect((await queue.listTasks()).length).toBe(3);
   });
 
-  it("is free when its task has ended, however it ended", async () => {
+  it("is free once its task has ended, with any outcome", async () => {
     const queue = await temporaryQueue();
     await startedWorker(queue);
     const completed = await queue.enqueueTask(unique, 1);
@@ -45,7 +45,7 @@ describe("a unique key", () => {
     expect(new Set([completed, failed, purged, last]).size).toBe(4);
   });
 
-  it("that is held is an error where the call says so, and the error names the holder", async () => {
+  it('that is held rejects a call with onDuplicate "error", with the holder\'s id', async () => {
     const queue = await temporaryQueue();
     const holder = await queue.enqueueTask(strict, 1);
     await expect(queue.enqueueTask(strict, 2)).rejects.toMatchObject({
@@ -57,14 +57,14 @@ describe("a unique key", () => {
     expect((await queue.countTasks()).pending).toBe(1);
   });
 
-  it("is for the whole database, whatever the queue or the function", async () => {
+  it("is unique in the whole database, across queues and functions", async () => {
     const queue = await temporaryQueue();
     const holder = await queue.enqueueTask(unique.with({ queueName: "other" }), 1);
     expect(await queue.enqueueTask(boom.with({ uniqueKey: "k" }), "x")).toBe(holder);
     expect(await queue.enqueueTask(echo.with({ uniqueKey: "K" }), 1)).not.toBe(holder);
   });
 
-  it("of many calls in one tick, and in several, is held by one", async () => {
+  it("of many calls in one or several ticks is held by one task", async () => {
     const queue = await temporaryQueue();
     const calls = Array.from({ length: 100 }, async (_, i) => {
       if (i % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -76,7 +76,7 @@ describe("a unique key", () => {
 });
 
 describe("a unique key that several processes want", () => {
-  it("is held by one task, and all are given its id", async () => {
+  it("is held by one task, and all processes get its id", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     await temporaryQueue(undefined, path);
     const asked = (await inProcesses<Asked[]>(4, "unique", path, "return", "50")).flat();
@@ -85,7 +85,7 @@ describe("a unique key that several processes want", () => {
     expect(countRows(rawClient(path))).toBe(1);
   }, 120_000);
 
-  it("is given to one call, and all the others are told whose it is", async () => {
+  it("is given to one call, and the others reject with its task's id", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     await temporaryQueue(undefined, path);
     const asked = (await inProcesses<Asked[]>(4, "unique", path, "error", "25")).flat();
@@ -98,8 +98,8 @@ describe("a unique key that several processes want", () => {
   }, 120_000);
 });
 
-describe("retryTask of a task that ended", () => {
-  it("takes its key again", async () => {
+describe("retryTask of a finished task", () => {
+  it("takes the unique key again", async () => {
     const queue = await temporaryQueue();
     const id = await queue.enqueueTask(unique, 1);
     await queue.cancelTask(id);
@@ -107,7 +107,7 @@ describe("retryTask of a task that ended", () => {
     expect(await queue.enqueueTask(unique, 2)).toBe(id);
   });
 
-  it("is refused while another task holds its key, and changes nothing", async () => {
+  it("is refused while another task holds its unique key, and changes nothing", async () => {
     const queue = await temporaryQueue();
     const ended = await queue.enqueueTask(unique, 1);
     const before = await queue.cancelTask(ended);

@@ -46,7 +46,7 @@ async function looked<T>(end: Promise<T>): Promise<{ end: Promise<T> }> {
   return { end };
 }
 
-test("what a worker of this process ended is told at once, without a poll", async () => {
+test("an await resolves at once, without a poll, when a worker of this process ends the task", async () => {
   const queue = await withoutPolls();
   const [begun, gate] = [deferred(), deferred<string>()];
   const gated = task(uniqueName(), () => {
@@ -61,7 +61,7 @@ test("what a worker of this process ended is told at once, without a poll", asyn
   expect(await told(end)).toMatchObject({ status: "completed", result: "done" });
 });
 
-test("what was cancelled in this process is told at once, without a poll", async () => {
+test("an await resolves at once, without a poll, when this process cancels the task", async () => {
   const queue = await withoutPolls();
   const id = await queue.enqueueTask(echo, 1);
   const { end } = await looked(queue.awaitTaskCompletion(id, unlimited));
@@ -69,7 +69,7 @@ test("what was cancelled in this process is told at once, without a poll", async
   expect(await told(end)).toMatchObject({ status: "cancelled" });
 });
 
-test("what was purged in this process is told at once, without a poll", async () => {
+test("an await rejects at once, without a poll, when this process purges the task", async () => {
   const queue = await withoutPolls();
   const id = await queue.enqueueTask(echo, 1);
   const { end } = await looked(queue.awaitTaskCompletion(id, unlimited));
@@ -77,7 +77,7 @@ test("what was purged in this process is told at once, without a poll", async ()
   await expect(told(end)).rejects.toMatchObject({ code: "DBQ_TASK_NOT_FOUND" });
 });
 
-test("what is enqueued in this process is begun at once, without a poll", async () => {
+test("a task that this process enqueues starts at once, without a poll", async () => {
   const queue = await withoutPolls();
   const begun = deferred<number>();
   const first = task(uniqueName(), (round: number) => begun.resolve(round));
@@ -87,7 +87,7 @@ test("what is enqueued in this process is begun at once, without a poll", async 
   expect(await told(begun.promise)).toBe(1);
 });
 
-test("what a transaction of the app enqueued is begun at once, without a poll", async () => {
+test("a task that the app's transaction enqueues starts at once, without a poll", async () => {
   const client = new Database(":memory:");
   onTestFinished(() => void client.close());
   const db = drizzle(client);
@@ -100,7 +100,7 @@ test("what a transaction of the app enqueued is begun at once, without a poll", 
   expect(await told(begun.promise)).toBe(1);
 });
 
-test("what one worker hands back another of this process begins at once, without a poll", async () => {
+test("a task that one worker hands back starts at once, without a poll, in another worker of the process", async () => {
   const queue = await withoutPolls();
   const begins: (() => void)[] = [];
   const hold = task(uniqueName(), () => {
@@ -119,14 +119,14 @@ test("what one worker hands back another of this process begins at once, without
   await second.stop({ grace: 0 });
 });
 
-test("an await of a queue that is closed ends at once, without a poll", async () => {
+test("an await rejects at once, without a poll, when its queue closes", async () => {
   const queue = await withoutPolls();
   const { end } = await looked(queue.awaitTaskCompletion(await queue.enqueueTask(echo, 1), unlimited));
   await queue.close();
   await expect(told(end)).rejects.toMatchObject({ code: "DBQ_CLOSED" });
 });
 
-test("a task that ended in time has ended in time, though its await was looked after late", async () => {
+test("an await whose timer fires late resolves with a task that ended in time", async () => {
   const queue = await withoutPolls();
   const id = await queue.enqueueTask(echo, 1);
   const over = performance.now() + 1_600;

@@ -75,7 +75,7 @@ function undone<T>(
 }
 
 describe.each(ways)("%s", (_, open) => {
-  it("writes the task with the app's own rows, or neither", async () => {
+  it("commits the task with the app's own rows, or neither", async () => {
     const { db, queue, counts } = await open();
     const id = db.transaction((tx) => {
       tx.insert(orders).values({ id: 1 }).run();
@@ -92,7 +92,7 @@ describe.each(ways)("%s", (_, open) => {
     expect(counts()).toEqual([1, 1]);
   });
 
-  it("runs what was committed, and gives its result to whoever awaits it", async () => {
+  it("runs a committed task, and an await resolves with its result", async () => {
     const { db, queue } = await open();
     await startedWorker(queue, { tasks: [add] });
     const id = db.transaction((tx) => queue.within(tx).enqueueTask(add, 20, 22), { behavior: "immediate" });
@@ -104,7 +104,7 @@ describe.each(ways)("%s", (_, open) => {
     expect((await queue.diagnose()).map(({ name }) => name)).toContain("synchronous");
   });
 
-  it("a savepoint that is undone takes its tasks with it, and no others", async () => {
+  it("a savepoint that is rolled back removes its tasks, and no others", async () => {
     const { db, queue, counts } = await open();
     db.transaction((tx) => {
       queue.within(tx).enqueueTask(echo, "outer");
@@ -122,7 +122,7 @@ describe.each(ways)("%s", (_, open) => {
     expect((await queue.listTasks()).map(({ args }) => args[0])).toEqual(["kept", "outer"]);
   });
 
-  it("takes the app's plain database, with or without a transaction begun by hand", async () => {
+  it("accepts the app's plain database, with or without a transaction begun by hand", async () => {
     const { client, db, queue, counts } = await open();
     const id = queue.within(db).enqueueTask(echo, 1);
     expect(await queue.getTask(id)).toMatchObject({ args: [1] });
@@ -132,7 +132,7 @@ describe.each(ways)("%s", (_, open) => {
     expect(counts()).toEqual([0, 1]);
   });
 
-  it("used after its transaction has ended it throws, and writes nothing", async () => {
+  it("throws after its transaction has ended, and writes nothing", async () => {
     const { db, queue, counts } = await open();
     const [bound, handle] = db.transaction((tx) => [queue.within(tx), tx] as const);
     const late = { code: "DBQ_ASYNC_TRANSACTION" };
@@ -142,7 +142,7 @@ describe.each(ways)("%s", (_, open) => {
     expect(counts()).toEqual([0, 0]);
   });
 
-  it("in an async callback writes nothing, and the process lives", async () => {
+  it("in an async callback writes nothing, and the process goes on", async () => {
     const { db, queue, counts } = await open();
     const after = deferred<unknown>();
     const callback = async (tx: Parameters<Parameters<typeof db.transaction>[0]>[0]) => {
@@ -165,7 +165,7 @@ describe("a queue inside a transaction", () => {
     return await app(file()[0], (db) => db);
   }
 
-  it("shows its task to no other connection, and no worker, before the commit", async () => {
+  it("shows its task to no other connection or worker before the commit", async () => {
     const { client, db, queue } = await opened();
     await startedWorker(queue, { tasks: [echo] });
     const other = rawClient(client.name);
@@ -179,7 +179,7 @@ describe("a queue inside a transaction", () => {
     expect((await queue.getTask(id))?.generationId).toBe(3);
   });
 
-  it("wakes a worker when it has committed", async () => {
+  it("wakes a worker after the commit", async () => {
     const { db, queue } = await opened();
     const poll = { pollInterval: "60s" } as const;
     await startedWorker(queue, { tasks: [echo], ...poll });
@@ -188,7 +188,7 @@ describe("a queue inside a transaction", () => {
     expect(await queue.awaitTaskResult(id, { timeout: "20s" })).toBe(1);
   });
 
-  it("refuses what an enqueue refuses, at once, and leaves the transaction as it was", async () => {
+  it("refuses what an enqueue refuses at once, and leaves the transaction as it was", async () => {
     const { db, queue, counts } = await opened();
     const holder = await queue.enqueueTask(echo.with({ uniqueKey: "k" }), 0);
     const strict = echo.with({ uniqueKey: "k", onDuplicate: "error" });
@@ -212,14 +212,14 @@ describe("a queue inside a transaction", () => {
     expect(counts()).toEqual([1, 1]);
   });
 
-  it("frees a unique key that was taken in a transaction that is undone", async () => {
+  it("frees a unique key when its transaction is rolled back", async () => {
     const { db, queue } = await opened();
     const unique = echo.with({ uniqueKey: "k", onDuplicate: "error" });
     undone({ db }, (tx) => queue.within(tx).enqueueTask(unique, 1));
     expect(await queue.getTask(await queue.enqueueTask(unique, 2))).toMatchObject({ args: [2] });
   });
 
-  it("of an async callback writes nothing into a transaction that came after its own", async () => {
+  it("of an async callback writes nothing into a later transaction", async () => {
     const { client, db, queue, counts } = await opened();
     const after = deferred<unknown>();
     const callback = async (tx: Parameters<Parameters<typeof db.transaction>[0]>[0]) => {
@@ -239,7 +239,7 @@ describe("a queue inside a transaction", () => {
     expect(counts()).toEqual([0, 0]);
   });
 
-  it("is the default queue's too", async () => {
+  it("also exists for the default queue", async () => {
     const { db, queue, counts } = await opened();
     setDefaultQueue(queue);
     onTestFinished(() => setDefaultQueue(undefined));
@@ -247,7 +247,7 @@ describe("a queue inside a transaction", () => {
     expect(counts()).toEqual([0, 1]);
   });
 
-  it("says which database it was when the tables are not there", async () => {
+  it("names the database when its tables are missing", async () => {
     const { queue } = await opened();
     const elsewhere = drizzle(rawClient(":memory:"));
     expect(() => elsewhere.transaction((tx) => queue.within(tx).enqueueTask(echo, 1))).toThrow(
@@ -255,7 +255,7 @@ describe("a queue inside a transaction", () => {
     );
   });
 
-  it("leaves a transaction of the app's alone that is open on its connection", async () => {
+  it("does not touch an open transaction on the app's connection", async () => {
     const client = new Database(":memory:");
     const { db, queue, counts } = await app(client, (theirs) => theirs);
     client.exec("begin");
@@ -268,7 +268,7 @@ describe("a queue inside a transaction", () => {
     expect(counts()).toEqual([0, 1]);
   });
 
-  it("takes no handle of another driver or dialect, nor anything else", async () => {
+  it("refuses a handle of another driver or dialect, and any other value", async () => {
     const { queue, counts } = await opened();
     const never = async () => {
       throw new Error("it must not be asked");

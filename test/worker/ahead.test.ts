@@ -44,8 +44,8 @@ async function quickThenSlow() {
   return { queue, gate, slow, slowStarted, claimedAhead, most: () => mostAtOnce };
 }
 
-describe.skipIf(isMissing(server))("claiming ahead", () => {
-  it("runs no more at once than there are slots, and gives to others what finds none", async () => {
+describe.skipIf(isMissing(server))("prefetch on a server", () => {
+  it("a worker runs no more tasks at once than it has slots, and hands back those that wait too long for one", async () => {
     const { queue, gate, slow, slowStarted, claimedAhead, most } = await quickThenSlow();
     const handedBack = vi.fn();
     const first = await startedWorker(queue, { concurrency });
@@ -67,7 +67,7 @@ describe.skipIf(isMissing(server))("claiming ahead", () => {
     );
   });
 
-  it("a stop hands back what has no slot at once, and waits for what runs", async () => {
+  it("a stop hands back prefetched tasks at once, and waits for running ones", async () => {
     const { queue, gate, slow, slowStarted } = await quickThenSlow();
     const worker = await startedWorker(queue, { concurrency });
     await vi.waitFor(() => expect(slowStarted.length).toBe(concurrency), 10_000);
@@ -84,7 +84,7 @@ describe.skipIf(isMissing(server))("claiming ahead", () => {
     });
   });
 
-  it("of tasks that a crash could end no more are held than there are slots", async () => {
+  it("a worker claims no more crash-sensitive tasks than it has slots", async () => {
     const queue = await openQueue(schema.url);
     onTestFinished(() => queue.close());
     const once = task(uniqueName("once"), async () => undefined, { maxRetries: 0 });
@@ -104,7 +104,7 @@ describe.skipIf(isMissing(server))("claiming ahead", () => {
     expect(Math.max(...held)).toBe(concurrency);
   });
 
-  it("those that a crash could end are claimed as soon as there are slots for them, not at the next poll", async () => {
+  it("crash-sensitive tasks are claimed as soon as slots are free, not at the next poll", async () => {
     const queue = await openQueue(schema.url);
     onTestFinished(() => queue.close());
     const once = task(uniqueName("once"), () => sleep(5), { maxRetries: 0 });
@@ -113,7 +113,7 @@ describe.skipIf(isMissing(server))("claiming ahead", () => {
     await worker.idle();
   });
 
-  it("a task that has waited for a slot begins in no other task's async context", async () => {
+  it("a prefetched task does not start in another task's async context", async () => {
     const queue = await openQueue(schema.url);
     onTestFinished(() => queue.close());
     const tenant = new AsyncLocalStorage<string>();
@@ -128,7 +128,7 @@ describe.skipIf(isMissing(server))("claiming ahead", () => {
     expect([...seen]).toEqual([undefined]);
   });
 
-  it("a task that is cancelled while it waits for a slot is never started", async () => {
+  it("a prefetched task that is cancelled is never started", async () => {
     const { queue, gate, slow, slowStarted, claimedAhead } = await quickThenSlow();
     const lost = vi.fn();
     const started = vi.fn();

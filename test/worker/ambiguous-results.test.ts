@@ -31,7 +31,7 @@ function doubting(known: readonly TaskVersion[]) {
   return { claims, handedBack, heldBy, commit: (late: TaskVersion) => held.push(late) };
 }
 
-test("after a claim that was answered there is nothing to look for", async () => {
+test("an answered claim causes no check", async () => {
   const { claims, heldBy } = doubting([]);
   claims.begin();
   claims.answered();
@@ -39,7 +39,7 @@ test("after a claim that was answered there is nothing to look for", async () =>
   expect(heldBy).not.toHaveBeenCalled();
 });
 
-test("what was claimed without an answer is handed back, and what runs is not", async () => {
+test("tasks of an unanswered claim are handed back, and running tasks are not", async () => {
   const { claims, handedBack, commit } = doubting([{ id: 1, generationId: 2 }]);
   claims.begin();
   commit({ id: 7, generationId: 4 });
@@ -47,7 +47,7 @@ test("what was claimed without an answer is handed back, and what runs is not", 
   expect(handedBack).toEqual([7]);
 });
 
-test("what is committed after the first look is found by a later one", async () => {
+test("a claim that is committed after the first check is found by a later one", async () => {
   const { claims, handedBack, heldBy, commit } = doubting([]);
   claims.begin();
   await claims.handBack();
@@ -64,7 +64,7 @@ test("what is committed after the first look is found by a later one", async () 
   expect(heldBy).toHaveBeenCalledTimes(2);
 });
 
-test("a look that fails is made again", async () => {
+test("a check that fails is repeated", async () => {
   const { claims, handedBack, heldBy, commit } = doubting([]);
   heldBy.mockRejectedValueOnce(new Error("gone"));
   claims.begin();

@@ -23,7 +23,7 @@ type Ways = [string, (here: Queue, elsewhere: () => Promise<Queue>) => Promise<Q
 test.each<Ways>([
   ["the same queue", async (here) => here],
   ["another queue on the file", async (_, elsewhere) => await elsewhere()],
-])("by %s: the handler hears of it, and the task has ended", async (_, from) => {
+])("a cancel by %s aborts the handler's signal, and the task has ended", async (_, from) => {
   const { queue, elsewhere } = await queueOnFile();
   const { wait, heard } = waiting();
   const worker = await startedWorker(queue);
@@ -44,7 +44,7 @@ test.each<Ways>([
   expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "cancelled", generationId: 2 }]);
 });
 
-test("in a worker of another process: the handler hears of it within a second", async () => {
+test("a cancel aborts the signal of a handler in another process within a second", async () => {
   const { eventLog, queue, worker } = await testHarness();
   await worker();
   const id = await queue.enqueueTask(hang);
@@ -59,7 +59,7 @@ test("in a worker of another process: the handler hears of it within a second", 
   expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
 });
 
-test("a listener of the signal runs as its task, whoever cancels it", async () => {
+test("a listener of the abort signal runs as its own task", async () => {
   const { queue } = await queueOnFile();
   const heard = deferred<number>();
   const listening = task(uniqueName(), async () => {
@@ -74,7 +74,7 @@ test("a listener of the signal runs as its task, whoever cancels it", async () =
   expect(await heard.promise).toBe(id);
 });
 
-test("a handler that throws after the cancel has not failed", async () => {
+test("a handler that throws after its cancel does not fail the task", async () => {
   const { queue } = await queueOnFile();
   const { wait } = waiting(() => {
     throw new Error("interrupted");
@@ -92,7 +92,7 @@ test("a handler that throws after the cancel has not failed", async () => {
   expect(reports).toEqual([]);
 });
 
-test("a handler that ignores the cancel loses its slot, and its late result is ignored", async () => {
+test("a handler that ignores its cancel loses its slot after a second, and its late result is ignored", async () => {
   const { queue } = await queueOnFile();
   const release = deferred();
   const over = deferred();
@@ -124,7 +124,7 @@ test("a handler that ignores the cancel loses its slot, and its late result is i
   expect(await read(queue, id)).toEqual(cancelled);
 });
 
-test("a cancel of what waits or has ended disturbs no handler", async () => {
+test("a cancel of a pending, scheduled or finished task aborts no handler", async () => {
   const { queue } = await queueOnFile();
   const ran: number[] = [];
   const note = task(uniqueName(), async (n: number) => void ran.push(n));
@@ -141,7 +141,7 @@ test("a cancel of what waits or has ended disturbs no handler", async () => {
   expect(await queue.listAttempts(pending)).toEqual([]);
 });
 
-test("a purge of running tasks reaches their handlers", async () => {
+test("a purge of running tasks aborts the signals of their handlers", async () => {
   const { queue } = await queueOnFile();
   const { wait, heard } = waiting();
   const worker = await startedWorker(queue);
@@ -153,7 +153,7 @@ test("a purge of running tasks reaches their handlers", async () => {
   expect((await heard).reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
 });
 
-test("cancelled and retried at once from elsewhere: the first handler hears of it, and only the second counts", async () => {
+test("a task that another process cancels and retries at once: the first handler's signal is aborted, and only the second outcome counts", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const heard = deferred<unknown>();
   const second = deferred();
@@ -188,7 +188,7 @@ test("cancelled and retried at once from elsewhere: the first handler hears of i
   expect(reason).toMatchObject({ code: expect.stringMatching(/^DBQ_(TASK_CANCELLED|LOST_GENERATION)$/) });
 });
 
-test("a handler that a cancel left running holds its slot, though its task runs anew", async () => {
+test("a cancelled handler that still runs keeps its slot while its task runs again", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const second = deferred();
   const finish = deferred();

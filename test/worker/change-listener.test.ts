@@ -32,7 +32,7 @@ function workFor(ms: number, worker: ChangeListener): void {
   }
 }
 
-test("it goes on listening through a short burst", () => {
+test("a worker goes on listening during a short burst", () => {
   const { told, ears: worker } = ears();
   worker.listen();
   workFor(15, worker);
@@ -41,7 +41,7 @@ test("it goes on listening through a short burst", () => {
   expect(told).toEqual({ changes: 0, watches: 1, open: 1 });
 });
 
-test("with work at hand for long it stops listening, and looks at what is put off ten times a second", () => {
+test("a worker that stays busy stops listening, and checks for due tasks ten times a second", () => {
   const { told, ears: worker } = ears();
   worker.listen();
   workFor(1_020, worker);
@@ -49,7 +49,7 @@ test("with work at hand for long it stops listening, and looks at what is put of
   expect(told.changes).toBe(10);
 });
 
-test("once it is idle it listens again, and looks once for what came meanwhile", () => {
+test("an idle worker listens again, and checks once for changes that it missed", () => {
   const { told, ears: worker } = ears();
   worker.listen();
   workFor(30, worker);
@@ -59,7 +59,7 @@ test("once it is idle it listens again, and looks once for what came meanwhile",
   expect(told).toEqual({ changes: before + 1, watches: 2, open: 1 });
 });
 
-test("closed, it never listens again", () => {
+test("a closed listener never listens again", () => {
   const { told, ears: worker } = ears();
   worker.listen();
   worker.close();

@@ -4,7 +4,7 @@ import { currentTask, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, ended, next, queueOnFile, read } from "./setup.ts";
 
-test("as many tasks run at once as concurrency says, and never one more", async () => {
+test("a worker runs as many tasks at once as its concurrency, and never more", async () => {
   const { queue } = await queueOnFile();
   const full = deferred();
   let running = 0;
@@ -26,7 +26,7 @@ test("as many tasks run at once as concurrency says, and never one more", async 
   expect(Math.max(...inflight)).toBeLessThanOrEqual(3);
 });
 
-test("higher priority first, then the older one", async () => {
+test("tasks run by priority, then by age", async () => {
   const { queue } = await queueOnFile();
   const order: string[] = [];
   const note = task(uniqueName(), async (name: string) => void order.push(name));
@@ -43,7 +43,7 @@ test("higher priority first, then the older one", async () => {
   expect(order).toEqual(["high 1", "high 2", "default 1", "default 2", "default 3", "low"]);
 });
 
-test("several queues are served as one, and others not at all", async () => {
+test("a worker of several queues runs their tasks in one order, and no tasks of other queues", async () => {
   const { queue } = await queueOnFile();
   const order: string[] = [];
   const note = task(uniqueName(), async (name: string) => void order.push(name));
@@ -61,7 +61,7 @@ test("several queues are served as one, and others not at all", async () => {
     expect(await read(queue, id)).toMatchObject({ status: "pending", generationId: 1 });
 });
 
-test("with `tasks`, only those functions are run", async () => {
+test("a worker with `tasks` runs only those functions", async () => {
   const { queue } = await queueOnFile();
   const mine = task(uniqueName("mine"), async () => "mine");
   const other = task(uniqueName("other"), async () => "other");
@@ -73,7 +73,7 @@ test("with `tasks`, only those functions are run", async () => {
   expect((await ended(queue, left)).result).toBe("other");
 });
 
-test("tasks of unknown names stay pending, uncharged, and hide no others however many there are", async () => {
+test("any number of tasks with unknown names stay pending, and do not block other tasks", async () => {
   const { queue, raw } = await queueOnFile();
   const known = task(uniqueName("known"), async () => "done");
   const insert = raw.prepare("insert into dbq_tasks (func, priority) values ('known to nobody', 100)");
@@ -88,7 +88,7 @@ test("tasks of unknown names stay pending, uncharged, and hide no others however
   expect(raw.prepare("select count(*) from dbq_attempts").pluck().get()).toBe(0);
 });
 
-test("a function that is registered after the start is run from then on", async () => {
+test("a function that is registered after the worker's start is run", async () => {
   const { queue, raw } = await queueOnFile();
   await startedWorker(queue, { pollInterval: 20 });
   const name = uniqueName("late");
@@ -98,7 +98,7 @@ test("a function that is registered after the start is run from then on", async 
   expect((await ended(queue, 1)).result).toBe(21);
 });
 
-test("a row that another program inserts is an enqueue", async () => {
+test("a row that another program inserts is run", async () => {
   const { queue, raw } = await queueOnFile();
   const resize = task(uniqueName("resize"), async (path: string, width: number) => ({ path, width }));
   await startedWorker(queue);
@@ -110,7 +110,7 @@ test("a row that another program inserts is an enqueue", async () => {
   });
 });
 
-test("workers side by side run each task once", async () => {
+test("concurrent workers run each task once", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const runs = new Map<number, number>();
   const count = task(uniqueName(), async () => {
@@ -125,7 +125,7 @@ test("workers side by side run each task once", async () => {
   expect(runs.size).toBe(300);
 });
 
-test("a freed slot is filled although another handler goes on", async () => {
+test("a free slot is filled while another handler still runs", async () => {
   const { queue } = await queueOnFile();
   const release = deferred();
   const slow = task(uniqueName("slow"), () => release.promise);

@@ -38,7 +38,7 @@ async function run(queue: Awaited<ReturnType<typeof app>>["queue"], fn: AnyFunct
   return { id, told, over };
 }
 
-test("commits with the app's rows: both are there, and the handler's return changes nothing", async () => {
+test("a task completed in the app's transaction commits with the app's rows, and the handler's return value changes nothing", async () => {
   const { queue, db, order, orders } = await app();
   const release = deferred();
   const inside: unknown[] = [];
@@ -66,7 +66,7 @@ test("commits with the app's rows: both are there, and the handler's return chan
   expect(await read(queue, id)).toEqual(completed);
 });
 
-test("queue.transaction gives a transaction that it takes as well", async () => {
+test("complete() accepts a transaction of queue.transaction", async () => {
   const { queue, orders } = await app();
   const place = task(uniqueName(), async () => {
     const current = currentTask();
@@ -81,7 +81,7 @@ test("queue.transaction gives a transaction that it takes as well", async () => 
   expect(orders()).toEqual([id]);
 });
 
-test("a rollback leaves it running, and what the handler returns then counts", async () => {
+test("after a rollback the task still runs, and the handler's return value counts", async () => {
   const { queue, db, order, orders } = await app();
   const between = deferred<unknown>();
   const place = task(uniqueName(), async () => {
@@ -105,7 +105,7 @@ test("a rollback leaves it running, and what the handler returns then counts", a
   expect(told).toEqual(["completed"]);
 });
 
-test("a rollback, then a failure: the attempt has failed like any other", async () => {
+test("a handler that fails after a rollback fails its attempt", async () => {
   const { queue, db } = await app();
   const place = task(
     uniqueName(),
@@ -122,7 +122,7 @@ test("a rollback, then a failure: the attempt has failed like any other", async 
   expect(await read(queue, id)).toMatchObject({ status: "failed", error: { message: "rolled back" } });
 });
 
-test("a task that somebody else moved throws, and takes the app's rows with it", async () => {
+test("complete() throws for a task that was lost, and the app's rows are rolled back", async () => {
   const { queue, db, order, orders, elsewhere } = await app();
   const other = await elsewhere();
   const thrown = deferred<unknown>();
@@ -147,7 +147,7 @@ test("a task that somebody else moved throws, and takes the app's rows with it",
   expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
 });
 
-test("a handler that throws after the commit has completed its task", async () => {
+test("a handler that throws after its commit has completed the task", async () => {
   const { queue, db, orders, order } = await app();
   const place = task(
     uniqueName(),
@@ -169,7 +169,7 @@ test("a handler that throws after the commit has completed its task", async () =
   expect(orders()).toEqual([id]);
 });
 
-test("a handler that throws after the commit has not failed: no hook says that it will run again", async () => {
+test("onFailure is not called for a handler that throws after its commit", async () => {
   const { queue, db } = await app();
   const statuses: string[] = [];
   const place = task(
@@ -185,7 +185,7 @@ test("a handler that throws after the commit has not failed: no hook says that i
   expect(statuses).not.toContain("scheduled");
 });
 
-test("a second completion finds the task gone", async () => {
+test("a second completion of a task throws DBQ_LOST_GENERATION", async () => {
   const { queue, db } = await app();
   const codes: unknown[] = [];
   const place = task(uniqueName(), async () => {
@@ -208,7 +208,7 @@ const refused: [string, (current: RunningTask, tx: Tx) => void, string][] = [
   ["one that is too large", (c, tx) => c.within(tx).complete("x".repeat(200)), "DBQ_PAYLOAD_TOO_LARGE"],
 ];
 
-test.each(refused)("%s is refused before any write", async (_, complete, code) => {
+test.each(refused)("complete() refuses %s before any write", async (_, complete, code) => {
   const { queue, db, orders } = await app({ maxPayload: 100 });
   const small = task(
     uniqueName(),
@@ -233,7 +233,7 @@ test.each(refused)("%s is refused before any write", async (_, complete, code) =
   expect(orders()).toEqual([7]);
 });
 
-test("a handler that goes on after its commit is not taken for lost", async () => {
+test("a handler that goes on after its commit has not lost its task", async () => {
   const { queue, db, elsewhere } = await app();
   const other = await elsewhere();
   const release = deferred();

@@ -6,7 +6,7 @@ import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns } from "./setup.ts";
 
-test("a foreign transaction that holds the write lock is waited for, and the event loop goes on", async () => {
+test("a worker waits for another connection's write lock without blocking the event loop", async () => {
   const { queue, raw } = await queueOnFile();
   const release = deferred();
   const settling = deferred();
@@ -45,7 +45,7 @@ test("a foreign transaction that holds the write lock is waited for, and the eve
 test.each([
   ["settling", "new.status = 'completed'"],
   ["claiming", "new.status = 'running'"],
-])("an error while %s is reported, and the turn is tried until it succeeds", async (_, when) => {
+])("an error while %s is reported, and the cycle is retried until it succeeds", async (_, when) => {
   const { queue, raw } = await queueOnFile();
   const runs: number[] = [];
   const count = task(uniqueName(), async (n: number) => {
@@ -83,7 +83,7 @@ test.each([
   }
 });
 
-test("an end that the database refuses holds up no other task", async () => {
+test("an outcome that the database refuses does not block other tasks", async () => {
   const { queue, raw } = await queueOnFile();
   const both = deferred();
   let running = 0;
@@ -110,7 +110,7 @@ test("an end that the database refuses holds up no other task", async () => {
   expect(await ended(queue, bad)).toMatchObject({ status: "completed", result: 1, retryCount: 0 });
 });
 
-test("what has ended is settled though the database takes no claim, which is not tried all the time", async () => {
+test("outcomes are settled while claims fail, and the claims are retried with backoff", async () => {
   const { queue, raw } = await queueOnFile();
   const release = deferred();
   let running = 0;
@@ -136,7 +136,7 @@ test("what has ended is settled though the database takes no claim, which is not
   expect(await ended(queue, refused)).toMatchObject({ result: 6, retryCount: 0 });
 });
 
-test("what was settled is told so, though the claim that came with it failed", async () => {
+test("a settled task is reported as settled when the claim in the same cycle fails", async () => {
   const { queue } = await queueOnFile();
   const count = task(uniqueName(), async (n: number) => n);
   let failures = 0;
@@ -162,7 +162,7 @@ test("what was settled is told so, though the claim that came with it failed", a
   ]);
 });
 
-test("an answer that is lost after its commit is no second outcome", async () => {
+test("a settle whose answer is lost after its commit is not reported as lost", async () => {
   const { queue } = await queueOnFile();
   let runs = 0;
   const count = task(uniqueName(), async () => {
@@ -187,7 +187,7 @@ test("an answer that is lost after its commit is no second outcome", async () =>
   expect(await queue.listAttempts(id)).toEqual([]);
 });
 
-test("a stop does not wait for ever for a database that takes nothing", async () => {
+test("a stop ends in spite of a database that refuses every write", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "done");
   raw.exec(`create trigger no before update of status on dbq_tasks when old.status = 'running'
@@ -212,7 +212,7 @@ test("a stop does not wait for ever for a database that takes nothing", async ()
   expect(await ended(queue, id)).toMatchObject({ status: "completed", retryCount: 1 });
 });
 
-test("a worker whose row somebody deleted goes on under its name", async () => {
+test("a worker whose row was deleted registers again under the same id", async () => {
   const { queue, raw } = await queueOnFile();
   const release = deferred();
   const hold = task(uniqueName("hold"), () => release.promise);
@@ -229,7 +229,7 @@ test("a worker whose row somebody deleted goes on under its name", async () => {
   expect(await ended(queue, held)).toMatchObject({ status: "completed", generationId: 3 });
 });
 
-test("a claim that has no answer, and is made after its worker has looked for it, is handed back", async () => {
+test("a claim without an answer that is committed after the first check is handed back", async () => {
   const { queue } = await queueOnFile();
   let claims = 0;
   aroundTurns(queue, (turn) => async (given) => {
@@ -247,7 +247,7 @@ test("a claim that has no answer, and is made after its worker has looked for it
   expect(await ended(queue, id)).toMatchObject({ status: "completed", result: 1, retryCount: 0 });
 });
 
-test("a note of progress that cannot be written holds up no other task's end", async () => {
+test("progress that cannot be written does not block the settling of other tasks", async () => {
   const { queue } = await queueOnFile();
   const write = deferred();
   onTestFinished(() => write.resolve());

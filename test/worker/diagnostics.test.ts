@@ -21,7 +21,7 @@ interface Enqueued {
   meta: Record<string, unknown>;
 }
 
-test("dbq:enqueue may add to meta, however a task is enqueued", async () => {
+test("a subscriber of dbq:enqueue may add to meta, for each way to enqueue", async () => {
   const { queue } = await queueOnFile();
   const fn = task(uniqueName(), async () => undefined, { queueName: "own" });
   const seen: unknown[] = [];
@@ -55,7 +55,7 @@ test("dbq:enqueue may add to meta, however a task is enqueued", async () => {
   expect(meta).toEqual({ user: 7 });
 });
 
-test("what it adds is held to the same rules", async () => {
+test("meta that a subscriber adds is validated like the caller's", async () => {
   const { queue } = await queueOnFile();
   const fn = task(uniqueName(), async () => undefined);
   listen<Enqueued>("dbq:enqueue", ({ meta }) => {
@@ -68,7 +68,7 @@ test("what it adds is held to the same rules", async () => {
   expect(await queue.listTasks()).toEqual([]);
 });
 
-test("dbq:run traces each run, and its context reaches the handler", async () => {
+test("dbq:run traces each call of a handler, and its context reaches the handler", async () => {
   const { queue } = await queueOnFile();
   const spans = new AsyncLocalStorage<unknown>();
   const error = new Error("no");
@@ -119,7 +119,7 @@ interface Settled {
   accepted: boolean;
 }
 
-test("dbq:settled tells what became of each attempt, also of one that did not count", async () => {
+test("dbq:settled reports the outcome of each attempt, lost ones included", async () => {
   const { queue } = await queueOnFile();
   const settled: unknown[] = [];
   listen<Settled>("dbq:settled", ({ task, kind, accepted }) => void settled.push([task.id, kind, accepted]));
@@ -145,7 +145,7 @@ test("dbq:settled tells what became of each attempt, also of one that did not co
   ]);
 });
 
-test("dbq:error takes the place of process warnings", async () => {
+test("errors go to dbq:error instead of process warnings", async () => {
   const { queue } = await queueOnFile();
   const error = new Error("in the hook");
   const fn = task(uniqueName(), async () => "done", { beforeRun: () => raise(error) });
@@ -156,7 +156,7 @@ test("dbq:error takes the place of process warnings", async () => {
   expect(await told.promise).toEqual({ error, where: `beforeRun of task "${func}" (${id})` });
 });
 
-test("dbq:rescued tells of a dead worker", async () => {
+test("dbq:rescued reports a dead worker and the number of its tasks", async () => {
   const { queue, raw } = await queueOnFile();
   raw
     .prepare(

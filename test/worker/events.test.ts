@@ -30,7 +30,7 @@ test.each<Ending>([
   ["retrying", () => raise(new Error("no")), 1],
   ["cancelled", () => raise(new CancelTask("no")), 1],
   ["snoozed", () => raise(new SnoozeTask("1h")), 1],
-])("%s comes after started, once, with the task as its row is", async (event, handler, maxRetries) => {
+])("%s is emitted once, after started, with the task as its row is", async (event, handler, maxRetries) => {
   const { queue } = await queueOnFile();
   const fn = task(uniqueName(), async () => handler(), { backoff: () => "1h", maxRetries });
   const worker = await startedWorker(queue);
@@ -49,7 +49,7 @@ test.each<Ending>([
   expect(updatedAt).toBeInstanceOf(Date);
 });
 
-test("lost is told of a task that somebody else moved", async () => {
+test("lost is emitted for a task that another connection changed", async () => {
   const { queue } = await queueOnFile();
   const wait = task(uniqueName(), async () => await aborted(currentTask().signal));
   const worker = await startedWorker(queue);
@@ -69,7 +69,7 @@ const badListeners: [string, (bad: Error) => unknown][] = [
 ];
 
 test.each(badListeners)(
-  "a listener that %s is reported, and the task and other listeners go on",
+  "a listener that %s is reported, and neither the task nor other listeners are affected",
   async (_, end) => {
     const { queue } = await queueOnFile();
     const fn = task(uniqueName(), async (n: number) => n);
@@ -96,7 +96,7 @@ test.each(badListeners)(
   },
 );
 
-test("an error listener that throws hurts nobody", async () => {
+test("an error listener that throws changes nothing", async () => {
   const { queue } = await queueOnFile();
   const fn = task(uniqueName(), async () => "done", { beforeRun: () => raise(new Error("in the hook")) });
   const worker = await startedWorker(queue);
@@ -106,7 +106,7 @@ test("an error listener that throws hurts nobody", async () => {
   expect(await warned).toContain("in the error listener");
 });
 
-test("without an error listener, what nobody can be told is a process warning", async () => {
+test("without an error listener, an error is a process warning", async () => {
   const { queue } = await queueOnFile();
   const fn = task(uniqueName(), async () => "done", { onSuccess: () => raise(new Error("in the hook")) });
   await startedWorker(queue);
@@ -115,7 +115,7 @@ test("without an error listener, what nobody can be told is a process warning", 
   expect(await warned).toMatch(new RegExp(`onSuccess of task "${func}" .*Error: in the hook`));
 });
 
-test("with one, it is not", async () => {
+test("with an error listener, an error is not a process warning", async () => {
   const { queue } = await queueOnFile();
   const fn = task(uniqueName(), async () => "done", { onSuccess: () => raise(new Error("in the hook")) });
   const worker = await startedWorker(queue);

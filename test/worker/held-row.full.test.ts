@@ -43,9 +43,9 @@ const servers = [
   },
 ];
 
-describe.each(servers)("a row that is held on $name", ({ missing, make, holder }) => {
+describe.each(servers)("a locked row on $name", ({ missing, make, holder }) => {
   it.skipIf(missing)(
-    "a task that has ended and cannot be settled waits apart from the others",
+    "an outcome whose row is locked does not block other tasks",
     async () => {
       const { url, drop } = await make();
       onTestFinished(drop);

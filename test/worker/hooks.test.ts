@@ -12,7 +12,7 @@ const seenOf = ({ id, status, retryCount, result, error }: Task) => ({
   error: error?.message,
 });
 
-test("around a run that returns: beforeRun, the handler, onSuccess, then the end", async () => {
+test("beforeRun, the handler and onSuccess run in this order before the task is completed", async () => {
   const { queue } = await queueOnFile();
   const order: unknown[] = [];
   const good = task(
@@ -47,7 +47,7 @@ test("around a run that returns: beforeRun, the handler, onSuccess, then the end
   ]);
 });
 
-test("onFailure is told of each failed attempt, and whether it will run again", async () => {
+test("onFailure is called for each failed attempt, with a status that tells whether it will be retried", async () => {
   const { queue } = await queueOnFile();
   const error = new Error("no");
   const order: unknown[] = [];
@@ -78,7 +78,7 @@ test("onFailure is told of each failed attempt, and whether it will run again", 
   ]);
 });
 
-test("onFailure of an error that is not worth a retry says so", async () => {
+test("onFailure gets the status failed for an error that is not worth a retry", async () => {
   const { queue } = await queueOnFile();
   const seen: string[] = [];
   const bad = task(uniqueName(), async () => raise(new Error("no")), {
@@ -103,7 +103,7 @@ const endings: Ends[] = [
 ];
 
 test.each(hooks.flatMap((hook) => endings.map(([way, end]) => ({ hook, way, end }))))(
-  "$hook that $way is reported and changes nothing",
+  "a hook $hook that $way is reported and changes nothing",
   async ({ hook, end }) => {
     const { queue } = await queueOnFile();
     const fails = hook === "onFailure";
@@ -119,28 +119,33 @@ test.each(hooks.flatMap((hook) => endings.map(([way, end]) => ({ hook, way, end 
   },
 );
 
-test.each(hooks)("%s that never settles is reported, and its task goes on", async (hook) => {
-  const { queue } = await queueOnFile();
-  const entered = deferred();
-  const fails = hook === "onFailure";
-  const hang = () => {
-    entered.resolve();
-    return new Promise(() => undefined);
-  };
-  const options: TaskOptions<string> = { maxRetries: 0, [hook]: hang };
-  const hooked = task(uniqueName(), async () => (fails ? raise(new Error("no")) : "done"), options);
-  const worker = await startedWorker(queue);
-  const reports = reportsOf(worker);
-  // Half a minute of patience with a hook is not waited for: the clock of its timer is turned on.
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-  try {
-    const id = await queue.enqueueTask(hooked);
-    await entered.promise;
-    vi.advanceTimersByTime(31_000);
-    vi.useRealTimers();
-    expect(await ended(queue, id)).toMatchObject({ status: fails ? "failed" : "completed" });
-  } finally {
-    vi.useRealTimers();
-  }
-  expect(reports).toEqual([{ error: expect.any(Error), where: expect.stringContaining(`${hook} of task`) }]);
-});
+test.each(hooks)(
+  "a hook %s that never settles is reported after 30 s, and its task goes on",
+  async (hook) => {
+    const { queue } = await queueOnFile();
+    const entered = deferred();
+    const fails = hook === "onFailure";
+    const hang = () => {
+      entered.resolve();
+      return new Promise(() => undefined);
+    };
+    const options: TaskOptions<string> = { maxRetries: 0, [hook]: hang };
+    const hooked = task(uniqueName(), async () => (fails ? raise(new Error("no")) : "done"), options);
+    const worker = await startedWorker(queue);
+    const reports = reportsOf(worker);
+    // Half a minute of patience with a hook is not waited for: the clock of its timer is turned on.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const id = await queue.enqueueTask(hooked);
+      await entered.promise;
+      vi.advanceTimersByTime(31_000);
+      vi.useRealTimers();
+      expect(await ended(queue, id)).toMatchObject({ status: fails ? "failed" : "completed" });
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(reports).toEqual([
+      { error: expect.any(Error), where: expect.stringContaining(`${hook} of task`) },
+    ]);
+  },
+);

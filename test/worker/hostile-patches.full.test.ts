@@ -33,7 +33,7 @@ async function isWell(queue: Queue, { pid }: Child, queueName: string): Promise<
 }
 
 onLinux("a handler that changes its process", () => {
-  test("in ways that do not matter: its worker goes on", patient, async () => {
+  test("a handler that replaces built-ins that dbq does not need: its worker goes on", patient, async () => {
     const all = await testHarness();
     const { queue } = all;
     const worker = await hostileWorker(all, {});
@@ -51,7 +51,7 @@ onLinux("a handler that changes its process", () => {
   const every = Object.keys(harmful);
   const names = every.slice(0, amount(1, 1, every.length));
 
-  test("in ways that do: other processes are unharmed, and do what it has not done", {
+  test("a handler that replaces built-ins that dbq needs: workers of other processes run its tasks", {
     timeout: 120_000,
   }, async () => {
     const all = await testHarness();

@@ -104,37 +104,41 @@ async function recovered(
 }
 
 onLinux("a handler that ends its process", () => {
-  test("by whatever means: what ran there runs elsewhere, charged", patient, async () => {
-    const all = await testHarness();
-    const raw = new Database(all.database, { timeout: 5_000 });
-    onTestFinished(() => {
-      raw.close();
-    });
-    raw.exec("create table effects (task integer not null)");
-    // For all of them; it is the one that fills its memory that notices.
-    vi.stubEnv("NODE_OPTIONS", "--max-old-space-size=64");
-    onTestFinished(() => {
-      vi.unstubAllEnvs();
-    });
-    const names = Object.keys(deaths);
-    const victims = await Promise.all(names.map((name) => victim(all, name, (deaths[name] as Death).task)));
-    await all.eventLog.count("start", 2 * names.length);
-    const witness = hostileWorker(all, { queueName: names, concurrency: 20 });
-    const { at } = await ready(all, witness);
-    writeFileSync(goFile(all.eventLog.path), "");
-    for (const one of victims) {
-      const { how, says = "" } = deaths[one.name] as Death;
-      expect(await one.child.ended, `${one.name}: ${one.child.output()}`).toBe(how);
-      expect(one.child.output()).toContain(says);
-      const takeover = await recovered(all, one, witness, at);
-      console.log(`${one.name}: runs elsewhere after ${takeover} ms`);
-      expect(takeover, one.name).toBeLessThanOrEqual(soon);
-    }
-    expect(raw.prepare("select count(*) from effects").pluck().get()).toBe(0);
-    expect(raw.pragma("integrity_check", { simple: true })).toBe("ok");
-    expect(all.eventLog.entries("error")).toEqual([]);
-    expect((await all.queue.listWorkers()).map(({ pid }) => pid)).toEqual([witness.pid]);
-  });
+  test(
+    "a handler that ends its process by any means: its tasks run elsewhere with a retry charged",
+    patient,
+    async () => {
+      const all = await testHarness();
+      const raw = new Database(all.database, { timeout: 5_000 });
+      onTestFinished(() => {
+        raw.close();
+      });
+      raw.exec("create table effects (task integer not null)");
+      // For all of them; it is the one that fills its memory that notices.
+      vi.stubEnv("NODE_OPTIONS", "--max-old-space-size=64");
+      onTestFinished(() => {
+        vi.unstubAllEnvs();
+      });
+      const names = Object.keys(deaths);
+      const victims = await Promise.all(names.map((name) => victim(all, name, (deaths[name] as Death).task)));
+      await all.eventLog.count("start", 2 * names.length);
+      const witness = hostileWorker(all, { queueName: names, concurrency: 20 });
+      const { at } = await ready(all, witness);
+      writeFileSync(goFile(all.eventLog.path), "");
+      for (const one of victims) {
+        const { how, says = "" } = deaths[one.name] as Death;
+        expect(await one.child.ended, `${one.name}: ${one.child.output()}`).toBe(how);
+        expect(one.child.output()).toContain(says);
+        const takeover = await recovered(all, one, witness, at);
+        console.log(`${one.name}: runs elsewhere after ${takeover} ms`);
+        expect(takeover, one.name).toBeLessThanOrEqual(soon);
+      }
+      expect(raw.prepare("select count(*) from effects").pluck().get()).toBe(0);
+      expect(raw.pragma("integrity_check", { simple: true })).toBe("ok");
+      expect(all.eventLog.entries("error")).toEqual([]);
+      expect((await all.queue.listWorkers()).map(({ pid }) => pid)).toEqual([witness.pid]);
+    },
+  );
 });
 
 /** Whether there is such a process, also one that has ended and was not asked for yet. */
@@ -162,7 +166,7 @@ const endless: [what: string, task: TaskFunction<[]>][] = [
 
 onLinux("a handler that never ends", () => {
   test.each(endless.slice(0, amount(1, 1, 2)))(
-    "%s: it is not run twice while its process lives, and runs elsewhere when that is killed",
+    "a handler that blocks its process with %s: its task runs elsewhere only after the process is killed",
     patient,
     async (name, task) => {
       const all = await testHarness();
@@ -189,7 +193,7 @@ onLinux("a handler that never ends", () => {
     },
   );
 
-  test("a child that outlives its parent holds nothing of it", patient, async () => {
+  test("a child process that outlives its worker does not keep the worker's locks", patient, async () => {
     const all = await testHarness();
     const parent = hostileWorker(all, { queueName: "parent", concurrency: 1 });
     const id = await all.queue.enqueueTask(leavesChild.with({ queueName: "parent" }));

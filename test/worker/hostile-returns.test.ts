@@ -100,14 +100,17 @@ const cyclicList = () => {
   return list;
 };
 
-test.each(unstorable)("returns %s: fails for good, and says why", async (_, value, tells) => {
-  const { status, retryCount, result, error } = await endOf(() => value());
-  expect({ status, retryCount, result }).toEqual({ status: "failed", retryCount: 0, result: undefined });
-  expect(error).toMatchObject({ name: "NotSerializableError", code: "DBQ_NOT_SERIALIZABLE" });
-  expect(error?.message).toContain(tells);
-});
+test.each(unstorable)(
+  "a handler that returns %s fails for good, with the reason",
+  async (_, value, tells) => {
+    const { status, retryCount, result, error } = await endOf(() => value());
+    expect({ status, retryCount, result }).toEqual({ status: "failed", retryCount: 0, result: undefined });
+    expect(error).toMatchObject({ name: "NotSerializableError", code: "DBQ_NOT_SERIALIZABLE" });
+    expect(error?.message).toContain(tells);
+  },
+);
 
-test("returns 10 MB: fails for good, and says how much it was", async () => {
+test("a handler that returns 10 MB fails for good, with the size", async () => {
   const { status, error } = await endOf(() => tenMegabytes);
   expect(status).toBe("failed");
   expect(error).toMatchObject({ code: "DBQ_PAYLOAD_TOO_LARGE" });
@@ -175,7 +178,7 @@ function changing() {
   return value;
 }
 
-test.each(completing)("returns %s: completes", async (_, value, result) => {
+test.each(completing)("a handler that returns %s completes", async (_, value, result) => {
   const end = await endOf(() => value());
   expect(end.error).toBeNull();
   expect(end).toMatchObject({ status: "completed", retryCount: 0 });
@@ -235,7 +238,7 @@ const throwing: [what: string, value: () => unknown, tells: string][] = [
   ],
 ];
 
-test.each(throwing)("returns %s: fails, and says why", async (_, value, tells) => {
+test.each(throwing)("a handler that returns %s fails, with the reason", async (_, value, tells) => {
   const { status, error } = await endOf(() => value());
   expect(status).toBe("failed");
   expect(error?.name).toBeTypeOf("string");
@@ -245,13 +248,13 @@ test.each(throwing)("returns %s: fails, and says why", async (_, value, tells) =
 test.each([
   ["a promise that never settles", () => new Promise(() => undefined)],
   ["a thenable that never calls back", () => thenable(() => undefined)],
-])("returns %s: its timeout ends it", async (_, value) => {
+])("a handler that returns %s ends by its timeout", async (_, value) => {
   const end = await endOf(() => value(), { timeout: 50 });
   expect(end).toMatchObject({ status: "failed", error: { name: "TimeoutError" } });
   expect(post.worker.inflight).toBe(0);
 });
 
-test("a rejection that comes after the timeout hurts nobody", async () => {
+test("a rejection after the timeout changes nothing", async () => {
   let late: ((error: Error) => void) | undefined;
   const end = await endOf(
     () =>
@@ -267,7 +270,7 @@ test("a rejection that comes after the timeout hurts nobody", async () => {
   expect(await queue.getTask(end.id)).toEqual(end);
 });
 
-test("a thenable whose then throws after a while has nobody left to hurt", async () => {
+test("a thenable that throws after it was resolved changes nothing", async () => {
   const end = await endOf(() =>
     thenable((yes) => {
       yes("given");

@@ -194,7 +194,7 @@ test.each(steered)("throws %s", async (_, value, status) => {
   expect(await ended(queue, good)).toMatchObject({ result: "unharmed" });
 });
 
-test("classes of retryOn meet a value whose prototype cannot be asked for", async () => {
+test("error classes in retryOn are compared with a value whose prototype cannot be read", async () => {
   const { queue } = post;
   const hostile = task(uniqueName(), async () => raise(trapped({})), {
     retryOn: [TypeError],
@@ -208,7 +208,7 @@ test("classes of retryOn meet a value whose prototype cannot be asked for", asyn
   expect(reports.splice(0)).toHaveLength(3);
 });
 
-test("a message of 10 MB is cut, and says so", async () => {
+test("a message of 10 MB is cut, with a note of how much is missing", async () => {
   const { queue, raw } = post;
   const loud = task(uniqueName(), async () => raise(new Error(tenMegabytes)), { maxRetries: 0 });
   const { id, error } = await ended(queue, await queue.enqueueTask(loud));

@@ -14,7 +14,7 @@ import { ended, next, queueOnFile, raise, read, rejection, reportsOf, until } fr
 
 const bystander = task("bystander", async () => "unharmed");
 
-test("hooks that throw the same, in every place at once", async () => {
+test("hooks that all throw the same hostile value change nothing", async () => {
   const { queue } = await queueOnFile();
   const anything = () => raise(trapped(new Error("x")));
   const hostile = task(uniqueName("hostile"), async () => raise(null), {
@@ -44,7 +44,7 @@ test("without an error listener, a hook that throws a trapped value is still onl
   expect(await warned).toContain("beforeRun");
 });
 
-test("a handler that closes its own queue: its task is handed back, and runs where there is another", async () => {
+test("the task of a handler that closes its own queue is handed back, and runs on another queue object", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const closing = task(uniqueName("closing"), async () => {
     if (currentTask<Queue>().context !== queue) return "done elsewhere";
@@ -68,7 +68,7 @@ test("a handler that closes its own queue: its task is handed back, and runs whe
   expect(await other.listAttempts(id)).toEqual([]);
 });
 
-test("a handler that awaits the stop of its own worker: the grace ends it, and it is handed back", async () => {
+test("the task of a handler that awaits the stop of its own worker is handed back when the grace ends", async () => {
   const { queue } = await queueOnFile();
   const stopping = task(uniqueName("stopping"), async () => {
     await currentTask<{ worker?: Worker }>().context.worker?.stop({ grace: 50 });
@@ -87,7 +87,7 @@ test("a handler that awaits the stop of its own worker: the grace ends it, and i
   expect(await ended(queue, id)).toMatchObject({ result: "done", retryCount: 0 });
 });
 
-test("a handler that never settles, without a timeout: a stop hands it back when its grace is over", async () => {
+test("a stop hands back the task of a handler that never settles when its grace ends", async () => {
   const { queue } = await queueOnFile();
   const never = task(uniqueName("never"), () => new Promise(() => undefined));
   const worker = await startedWorker(queue, { concurrency: 1 });
@@ -99,7 +99,7 @@ test("a handler that never settles, without a timeout: a stop hands it back when
   expect(await queue.listWorkers()).toEqual([]);
 });
 
-test("what a handler kept of currentTask() does nothing after its end", async () => {
+test("a kept currentTask() has no effect after its attempt has ended", async () => {
   const { queue } = await queueOnFile();
   const kept = deferred<RunningTask>();
   const late = deferred<unknown>();
@@ -143,7 +143,7 @@ const nonsense: [what: string, n: unknown, note: unknown, fails: string | undefi
   ["a note that cannot be shown", 1, hostileText, "toPrimitive"],
 ];
 
-test.each(nonsense)("progress with %s", async (_, n, note, fails) => {
+test.each(nonsense)("progress accepts or refuses %s", async (_, n, note, fails) => {
   const { queue } = await queueOnFile();
   const noting = task(
     uniqueName("noting"),
@@ -169,7 +169,7 @@ test.each(nonsense)("progress with %s", async (_, n, note, fails) => {
   expect(reports).toEqual([]);
 });
 
-test("a long note is cut between characters, not inside of one", async () => {
+test("a long progress note is cut between characters", async () => {
   const { queue } = await queueOnFile();
   const note = `${"x".repeat(999)}😀`;
   const noting = task(uniqueName("noting"), async () => currentTask().progress(1, note));
@@ -178,7 +178,7 @@ test("a long note is cut between characters, not inside of one", async () => {
   expect(note.startsWith(progressNote as string)).toBe(true);
 });
 
-test("a handler that leaves 10,000 timers and changes what it was given", async () => {
+test("a handler that leaves 10,000 timers and changes its arguments affects no other task", async () => {
   const { queue } = await queueOnFile();
   let fired = 0;
   const messy = task(

@@ -8,12 +8,12 @@ import { next, queueOnFile, read, turns } from "./setup.ts";
 
 const server = await postgresServer();
 
-test("at once where there is nothing to do", async () => {
+test("idle resolves at once in an empty queue", async () => {
   const { queue } = await queueOnFile();
   await (await startedWorker(queue)).idle();
 });
 
-test("after all that is pending, what its tasks enqueue included", async () => {
+test("idle waits for all pending tasks, and for those that they enqueue", async () => {
   const { queue } = await queueOnFile();
   const name = uniqueName("tree");
   let runs = 0;
@@ -28,7 +28,7 @@ test("after all that is pending, what its tasks enqueue included", async () => {
   expect(await queue.countTasks()).toMatchObject({ completed: 31, pending: 0, running: 0 });
 });
 
-test("it waits for another worker's running task, and not for later ones or other queues", async () => {
+test("idle waits for another worker's running task, not for scheduled tasks or other queues", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const release = deferred();
   const hold = task(uniqueName("hold"), () => release.promise);
@@ -47,7 +47,7 @@ test("it waits for another worker's running task, and not for later ones or othe
   expect(await seen).toMatchObject({ status: "completed" });
 });
 
-test("it watches all the queues that the worker serves, started or not", async () => {
+test("idle covers all queues of the worker, also before its start", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   const watcher = new Worker(queue, { queueName: ["a", "b"] });
@@ -60,7 +60,7 @@ test("it watches all the queues that the worker serves, started or not", async (
 });
 
 describe.skipIf(isMissing(server))("on Postgres", () => {
-  test("it ends with the queue that it watches", async () => {
+  test("idle rejects when its queue closes", async () => {
     const schema = await newSchema();
     onTestFinished(schema.drop);
     const queue = await openQueue(schema.url);

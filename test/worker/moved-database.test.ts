@@ -31,31 +31,34 @@ const ways: [string, (path: string) => void][] = [
   ["renamed", (path) => move(path, `${path}.old`)],
 ];
 
-test.each(ways)("the file is %s: it is told, and a new one at its place is not touched", async (_, act) => {
-  const { queue, path } = await queueOnFile();
-  const quick = task(uniqueName(), async () => "ran");
-  const worker = await startedWorker(queue);
-  const errors = errorsOf(worker);
-  await ended(queue, await queue.enqueueTask(quick));
-  act(path);
-  await vi.waitFor(async () => {
-    await expect(queue.enqueueTask(quick)).rejects.toBeInstanceOf(DatabaseMovedError);
-  });
-  const refused = await queue.getTask(1).catch((error: unknown) => error);
-  expect(refused).toBeInstanceOf(DatabaseError);
-  expect(refused).toMatchObject({ code: "DBQ_DATABASE", message: expect.stringContaining(path) });
-  await expect(queue.transaction(() => undefined)).rejects.toBe(refused);
-  await expect(queue.awaitTaskCompletion(1)).rejects.toBe(refused);
+test.each(ways)(
+  "a database file that is %s is reported, and a new file in its place is not touched",
+  async (_, act) => {
+    const { queue, path } = await queueOnFile();
+    const quick = task(uniqueName(), async () => "ran");
+    const worker = await startedWorker(queue);
+    const errors = errorsOf(worker);
+    await ended(queue, await queue.enqueueTask(quick));
+    act(path);
+    await vi.waitFor(async () => {
+      await expect(queue.enqueueTask(quick)).rejects.toBeInstanceOf(DatabaseMovedError);
+    });
+    const refused = await queue.getTask(1).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(DatabaseError);
+    expect(refused).toMatchObject({ code: "DBQ_DATABASE", message: expect.stringContaining(path) });
+    await expect(queue.transaction(() => undefined)).rejects.toBe(refused);
+    await expect(queue.awaitTaskCompletion(1)).rejects.toBe(refused);
 
-  await using other = await openQueue(path);
-  const id = await other.enqueueTask(quick);
-  await until(async () => errors.length > 0);
-  await worker.stop({ grace: 0 });
-  expect(errors).toEqual([refused]);
-  expect(await other.getTask(id)).toMatchObject({ status: "pending", generationId: 1 });
-});
+    await using other = await openQueue(path);
+    const id = await other.enqueueTask(quick);
+    await until(async () => errors.length > 0);
+    await worker.stop({ grace: 0 });
+    expect(errors).toEqual([refused]);
+    expect(await other.getTask(id)).toMatchObject({ status: "pending", generationId: 1 });
+  },
+);
 
-test("a file that comes back is gone on with, and what ended meanwhile is settled", async () => {
+test("a worker goes on with a database file that comes back, and settles the outcomes of the meantime", async () => {
   const { queue, path } = await queueOnFile();
   let runs = 0;
   const away = task(uniqueName(), async () => {

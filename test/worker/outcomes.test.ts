@@ -4,7 +4,7 @@ import { CancelTask, currentTask, SnoozeTask, task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, next, queueOnFile, raise, read, rejection } from "./setup.ts";
 
-test("CancelTask ends the task as cancelled, with its reason, and no retry", async () => {
+test("CancelTask ends the task as cancelled, with its reason and without a retry", async () => {
   const { queue } = await queueOnFile();
   const hooks: string[] = [];
   const giveUp = task(uniqueName(), async (): Promise<number> => raise(new CancelTask("no such user")), {
@@ -30,7 +30,7 @@ test("CancelTask ends the task as cancelled, with its reason, and no retry", asy
   });
 });
 
-test("SnoozeTask sends the task away for a while, uncharged", async () => {
+test("SnoozeTask schedules the task again without a retry charged", async () => {
   const { queue } = await queueOnFile();
   const later = task(uniqueName(), async (): Promise<void> => raise(new SnoozeTask("5m")));
   const worker = await startedWorker(queue);
@@ -43,7 +43,7 @@ test("SnoozeTask sends the task away for a while, uncharged", async () => {
   expect(await queue.listAttempts(id)).toEqual([]);
 });
 
-test("a task may snooze more often than it may be retried", async () => {
+test("a task may snooze more often than its maxRetries", async () => {
   const { queue } = await queueOnFile();
   let runs = 0;
   const later = task(
@@ -62,7 +62,7 @@ test("a task may snooze more often than it may be retried", async () => {
   });
 });
 
-test("the longest snooze ends at a moment that a Date can hold", async () => {
+test("the longest snooze ends at a valid Date", async () => {
   const { queue } = await queueOnFile();
   const later = task(uniqueName(), async (): Promise<void> => raise(new SnoozeTask(8.64e15)), {
     maxRetries: 0,
@@ -100,7 +100,7 @@ test.each(unstorable)("a result with %s fails the task for good", async (_, resu
   expect(statuses).toEqual(["failed"]);
 });
 
-test("a result may take maxPayload bytes of UTF-8, and not one more", async () => {
+test("a result may take maxPayload bytes of UTF-8, and no more", async () => {
   const { queue } = await queueOnFile({ maxPayload: 100 });
   const text = task(uniqueName(), async (length: number) => "é".repeat(length));
   await startedWorker(queue);
@@ -129,7 +129,7 @@ const corrupt: [column: "args" | "kwargs", text: string | Buffer][] = [
   ["kwargs", "{,}"],
 ];
 
-test.each(corrupt)("%s that are %j fail that task alone", async (column, text) => {
+test.each(corrupt)("corrupt %s (%j) fail that task and no other", async (column, text) => {
   const { queue, raw } = await queueOnFile();
   const ran: unknown[] = [];
   const echo = task(uniqueName(), async (...args: unknown[]) => void ran.push(args));

@@ -21,7 +21,7 @@ function attempts(count: number, handedBack: number[]): RunningAttempt[] {
   );
 }
 
-test("they go in the order of their claim", () => {
+test("prefetched tasks start in the order of their claim", () => {
   const waiting = new PrefetchBuffer(onLate);
   const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
   waiting.push(a);
@@ -29,7 +29,7 @@ test("they go in the order of their claim", () => {
   expect([waiting.length, waiting.shift(), waiting.shift(), waiting.shift()]).toEqual([2, a, b, undefined]);
 });
 
-test("each is handed back when its own patience has ended", () => {
+test("each prefetched task is handed back when its own wait is over", () => {
   const handedBack: number[] = [];
   const waiting = new PrefetchBuffer(onLate);
   const all = attempts(3, handedBack);
@@ -47,7 +47,7 @@ test("each is handed back when its own patience has ended", () => {
   expect(onLate).toHaveBeenCalledTimes(3);
 });
 
-test("who has got a slot is not handed back", () => {
+test("a task that has a slot is not handed back", () => {
   const handedBack: number[] = [];
   const waiting = new PrefetchBuffer(onLate);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
@@ -57,7 +57,7 @@ test("who has got a slot is not handed back", () => {
   expect(handedBack).toEqual([1]);
 });
 
-test("all at once when the worker stops, and none that are forgotten", () => {
+test("handBack hands back all tasks, and none after clear", () => {
   const handedBack: number[] = [];
   const waiting = new PrefetchBuffer(onLate);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
@@ -70,7 +70,7 @@ test("all at once when the worker stops, and none that are forgotten", () => {
   expect(handedBack).toEqual([0, 1]);
 });
 
-test("what has ended before it had a slot takes none", () => {
+test("a task that was removed takes no slot", () => {
   const handedBack: number[] = [];
   const waiting = new PrefetchBuffer(onLate);
   const [a, b, c] = attempts(3, handedBack) as [RunningAttempt, RunningAttempt, RunningAttempt];

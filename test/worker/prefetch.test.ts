@@ -34,7 +34,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("as many as there are slots at first, and more and more while handlers are quick", () => {
+test("a worker first claims as many tasks as it has slots, then more and more while its handlers are quick", () => {
   const limits = limitsOf(new PrefetchControl(false));
   expect(limits[0]).toBe(10);
   expect(limits.slice(1, 8)).toEqual([...limits.slice(1, 8)].sort((a, b) => a - b));
@@ -42,33 +42,33 @@ test("as many as there are slots at first, and more and more while handlers are 
   expect(limits.at(-1)).toBe(110);
 });
 
-test("none ahead while handlers take much longer than a turn", () => {
+test("nothing is claimed ahead while handlers take much longer than a cycle", () => {
   expect(new Set(limitsOf(new PrefetchControl(false), { pause: 1_000 }))).toEqual(new Set([10]));
 });
 
-test("none ahead where a turn blocks the handlers", () => {
+test("nothing is claimed ahead on a synchronous store", () => {
   expect(new Set(limitsOf(new PrefetchControl(true)))).toEqual(new Set([10]));
   expect(new PrefetchControl(true).begin([], 4)).toBe(0);
 });
 
-test("what was handed back is no sign of quick handlers", () => {
+test("tasks that are handed back do not count as quick handlers", () => {
   expect(new Set(limitsOf(new PrefetchControl(false), { kind: "interrupted" }))).toEqual(new Set([10]));
 });
 
-test("the larger the arguments, the fewer are held", () => {
+test("the larger the arguments are, the fewer tasks are claimed ahead", () => {
   const limits = limitsOf(new PrefetchControl(false), { args: "x".repeat(2 ** 20) });
   // 4 MiB are four tasks, of which two are claimed at once.
   expect(Math.max(...limits)).toBeLessThanOrEqual(12);
 });
 
-test("what waits already is not claimed a second time", () => {
+test("tasks that wait for a slot reduce the next claim", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
   expect(pace.begin(outcomes(110), 200)).toBe(0);
   expect(pace.begin([], 0)).toBeGreaterThan(0);
 });
 
-test("of tasks that a crash could end, no more are held than there are slots", () => {
+test("a worker owns no more crash-sensitive tasks than it has slots", () => {
   const attempt = (retryCount: number, maxRetries: number) => ({
     record: { retryCount, maxRetries } as TaskRecord,
   });
@@ -80,7 +80,7 @@ test("of tasks that a crash could end, no more are held than there are slots", (
   expect(roomForCrashSensitive(1, [retried, once], [])).toBe(0);
 });
 
-test("no more is held than starts soon, however slow the turns are", () => {
+test("with slow cycles, no more tasks are claimed ahead than start within 50 ms", () => {
   const pace = new PrefetchControl(false);
   for (let turn = 0; turn < 10; turn += 1) {
     pace.begin(outcomes(100), 0);
@@ -91,7 +91,7 @@ test("no more is held than starts soon, however slow the turns are", () => {
   expect(pace.begin(outcomes(100), 0)).toBe(2);
 });
 
-test("none for a second, after something waited too long", () => {
+test("nothing is claimed ahead for a second after a pause", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
   pace.pause();

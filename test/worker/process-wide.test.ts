@@ -25,7 +25,7 @@ const tempting = [
 
 const counts = () => Object.fromEntries(tempting.map((event) => [event, process.listenerCount(event)]));
 
-test("no listener is added to the process, while a worker runs or after", async () => {
+test("a worker adds no listener to the process", async () => {
   const before = counts();
   const queue = await temporaryQueue();
   const quick = task(uniqueName(), async () => "done");
@@ -40,20 +40,20 @@ test("no listener is added to the process, while a worker runs or after", async 
 
 const app = (what: string) => start("app.ts", join(temporaryFolder(), "dbq.db"), what);
 
-test("an un-awaited rejection in a handler ends the app as it would without dbq", async () => {
+test("an unhandled rejection in a handler ends the app as it would without dbq", async () => {
   const child = app("stray");
   expect(await child.ended).toBe(1);
   expect(child.output()).toContain("Error: stray");
 });
 
-test("an app that handles such rejections itself hears of it, and all goes on", async () => {
+test("an app's own listener receives an unhandled rejection of a handler, and the worker goes on", async () => {
   const child = app("handled");
   expect(await child.ended).toBe(0);
   expect(child.output()).toContain("the app heard: stray");
   expect(child.output()).toContain("the task completed");
 });
 
-test("after stop and close nothing keeps the process alive", async () => {
+test("the process exits after stop and close", async () => {
   const child = app("quiet");
   expect(await child.ended).toBe(0);
   expect(child.output().trim()).toBe("the task completed");

@@ -7,7 +7,7 @@ const report = (error: unknown) => {
   throw error;
 };
 
-test("a write that is under way is waited for, and what is noted meanwhile comes after it", async () => {
+test("flush waits for the write under way, and then writes what was added meanwhile", async () => {
   const first = deferred();
   const written: number[] = [];
   const store = {
@@ -31,7 +31,7 @@ test("a write that is under way is waited for, and what is noted meanwhile comes
   expect(written).toEqual([1, 2]);
 });
 
-test("half of a surrogate pair is noted as what stands for no character, on each database", async () => {
+test("an unpaired surrogate in a note is stored as U+FFFD", async () => {
   const written: unknown[] = [];
   const store = { progress: async (notes: readonly unknown[]) => void written.push(...notes) };
   const notes = new ProgressNotes(store, report);
@@ -40,7 +40,7 @@ test("half of a surrogate pair is noted as what stands for no character, on each
   expect(written).toEqual([{ id: 1, generationId: 2, progress: 1, note: "a\ufffdb\ufffdc😀" }]);
 });
 
-test("a write that cannot be made is not waited for beyond the limit", async () => {
+test("flush waits no longer than its limit", async () => {
   const write = deferred();
   const notes = new ProgressNotes({ progress: () => write.promise }, report);
   notes.add({ id: 1, generationId: 2 }, 1, null);

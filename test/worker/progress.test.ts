@@ -4,7 +4,7 @@ import { currentTask, type RunningTask, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, next, queueOnFile, read, rejection, until } from "./setup.ts";
 
-test("others see it while the task runs; of many notes, the last", async () => {
+test("another connection sees the last progress while the task runs", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const noted = deferred();
   const release = deferred();
@@ -32,7 +32,7 @@ test("others see it while the task runs; of many notes, the last", async () => {
   expect(done.progressNote).toBe("x".repeat(1_000));
 });
 
-test("a note that is no finite number is the handler's error", async () => {
+test("progress of a number that is not finite throws in the handler", async () => {
   const { queue } = await queueOnFile();
   const wrong = task(uniqueName(), async (what: string) => currentTask().progress(Number(what)), {
     maxRetries: 0,
@@ -45,7 +45,7 @@ test("a note that is no finite number is the handler's error", async () => {
   }
 });
 
-test("an attempt begins without the notes of the one before, which can add none any more", async () => {
+test("an attempt starts without the progress of the attempt before, which can no longer add any", async () => {
   const { queue } = await queueOnFile();
   const first = deferred<RunningTask>();
   const seen = deferred<unknown>();
@@ -75,7 +75,7 @@ test("an attempt begins without the notes of the one before, which can add none 
   expect(await ended(queue, id)).toMatchObject({ status: "completed", progress: null, progressNote: null });
 });
 
-test("a note that cannot be written is reported, and its task goes on", async () => {
+test("progress that cannot be written is reported, and its task goes on", async () => {
   const { queue, raw } = await queueOnFile();
   raw.exec(`create trigger no_notes before update of progress on dbq_tasks when new.progress is not null
     begin select raise(abort, 'no notes today'); end`);
@@ -92,7 +92,7 @@ test("a note that cannot be written is reported, and its task goes on", async ()
   expect(await ended(queue, id)).toMatchObject({ status: "completed", result: "done" });
 });
 
-test("progress outside of a task has nobody to tell", async () => {
+test("currentTask() outside of a task throws", async () => {
   expect(await rejection((async () => currentTask().progress(1))())).toMatchObject({
     code: "DBQ_NOT_IN_TASK",
   });

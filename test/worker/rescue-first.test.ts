@@ -16,7 +16,7 @@ async function deadPid(): Promise<number> {
   return child.pid ?? 0;
 }
 
-test("a worker that starts runs what was cut off first, then what waits", async () => {
+test("a worker that starts runs rescued tasks before the backlog", async () => {
   // In memory: no heartbeat of another thread can hold up the rescue by its lock.
   const raw = new Database(":memory:");
   onTestFinished(() => void raw.close());

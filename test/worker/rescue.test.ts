@@ -49,7 +49,7 @@ async function deadPid(): Promise<number> {
   return child.pid ?? 0;
 }
 
-test("a dead process on this host: its tasks run again at once, charged, or have failed", async () => {
+test("the tasks of a dead process on this host run again at once with a retry charged, or fail without retries left", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "again");
   insertWorker(raw, { id: "dead", pid: await deadPid(), lease: 3_600_000, silentFor: 0 });
@@ -93,7 +93,7 @@ const silent: [string, () => Omit<Row, "id">][] = [
   ["a process whose id has a new owner", () => ({ pid: process.ppid, silentFor: 0, lease: 3_600_000 })],
 ];
 
-test.each(silent)("a silent worker of %s is dead", async (_, row) => {
+test.each(silent)("a silent worker of %s is declared dead", async (_, row) => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "again");
   insertWorker(raw, { id: "silent", ...row() });
@@ -102,7 +102,7 @@ test.each(silent)("a silent worker of %s is dead", async (_, row) => {
   expect(await ended(queue, id)).toMatchObject({ status: "completed", retryCount: 1 });
 });
 
-test("a worker that cannot be seen lives as long as its heart beats, and a lease longer", async () => {
+test("a worker whose process cannot be observed is declared dead a lease after its last heartbeat", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "again");
   insertWorker(raw, { id: "beating", pidNamespace: "pid:[1]", silentFor: 0 });
@@ -121,7 +121,7 @@ test("a worker that cannot be seen lives as long as its heart beats, and a lease
   expect(await ended(queue, own)).toMatchObject({ status: "completed", retryCount: 1 });
 });
 
-test("a clock that jumps makes nobody look dead: a heart that beats counts, whatever its time", async () => {
+test("a clock that jumps makes no worker look dead while heartbeats go on", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "again");
   insertWorker(raw, { id: "late", ...elsewhere });
@@ -139,7 +139,7 @@ test("a clock that jumps makes nobody look dead: a heart that beats counts, what
   expect(await read(queue, own)).toMatchObject({ status: "running", generationId: 2 });
 });
 
-test("running tasks of a worker that nobody has heard of are freed when they are older than a lease", async () => {
+test("running tasks of an unknown worker are freed after a lease", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "again");
   const old = insertRunning(raw, quick.taskName, "nobody");
@@ -155,7 +155,7 @@ test("running tasks of a worker that nobody has heard of are freed when they are
   expect(await read(queue, young)).toMatchObject({ status: "running", generationId: 2 });
 });
 
-test("several workers that find one dead free its tasks once", async () => {
+test("several workers that find a dead one free its tasks once", async () => {
   const { queue, raw, elsewhere: other } = await queueOnFile();
   const quick = task(uniqueName(), async () => "again");
   insertWorker(raw, { id: "dead", pid: await deadPid() });

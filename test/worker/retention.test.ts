@@ -32,9 +32,15 @@ const ids = (raw: Database, table: string, column: string) =>
   raw.prepare(`select ${column} from ${table} order by ${column}`).pluck().all();
 
 test.each<[string, QueueOptions, number, number, number]>([
-  ["by default: a week, a week, thirty days", {}, days(7), days(7), days(30)],
   [
-    "as the queue says",
+    "the default retention is 7 days for completed and cancelled tasks, and 30 for failed ones",
+    {},
+    days(7),
+    days(7),
+    days(30),
+  ],
+  [
+    "the retention of the queue applies",
     { retention: { completed: "1d", cancelled: "2d", failed: 60_000 } },
     days(1),
     days(2),
@@ -55,7 +61,7 @@ test.each<[string, QueueOptions, number, number, number]>([
   expect(ids(raw, "dbq_attempts", "task_id")).toEqual(kept.slice(1));
 });
 
-test("they are pruned at the start, and every half minute from then on", async () => {
+test("finished tasks are pruned at the worker's start and every 30 s", async () => {
   const setup = await queueOnFile();
   const { queue, raw } = setup;
   const all = await endedTasks(setup);
@@ -76,7 +82,7 @@ test("they are pruned at the start, and every half minute from then on", async (
   expect(ids(raw, "dbq_tasks", "id")).toEqual(all.slice(2));
 });
 
-test("Infinity keeps them for ever, and what has not finished is never pruned", async () => {
+test("a retention of Infinity keeps tasks forever, and unfinished tasks are never pruned", async () => {
   const setup = await queueOnFile({ retention: { completed: 0, cancelled: Number.POSITIVE_INFINITY } });
   const { queue, raw } = setup;
   const all = await endedTasks(setup);
@@ -92,7 +98,7 @@ test("Infinity keeps them for ever, and what has not finished is never pruned", 
   expect(ids(raw, "dbq_tasks", "id")).toEqual([...all.slice(2), 7, 8]);
 });
 
-test("many are pruned in small transactions, one after the other, while tasks run", async () => {
+test("many finished tasks are pruned in small transactions while tasks run", async () => {
   const { queue, raw } = await queueOnFile();
   raw.exec(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 2200)
     insert into dbq_tasks (func, status, finished_at) select 'old', 'completed', 1 from n`);

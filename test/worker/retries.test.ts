@@ -19,7 +19,7 @@ async function scheduledAfter(error: unknown, options: TaskOptions<never>) {
   return { task: await read(queue, id), reports };
 }
 
-test("a task is tried again until it completes; each failed attempt is kept", async () => {
+test("a task is retried until it completes, and each failed attempt is stored", async () => {
   const { queue } = await queueOnFile();
   const retryCounts: number[] = [];
   const flaky = task(
@@ -48,7 +48,7 @@ test("a task is tried again until it completes; each failed attempt is kept", as
   expect(attempts.map(({ generationId }) => generationId)).toEqual([2, 5]);
 });
 
-test.each([0, 1, 4])("maxRetries %i allows so many attempts more than one", async (maxRetries) => {
+test.each([0, 1, 4])("maxRetries %i allows that many retries after the first attempt", async (maxRetries) => {
   const { queue } = await queueOnFile();
   let runs = 0;
   const failing = task(
@@ -72,7 +72,7 @@ test.each([0, 1, 4])("maxRetries %i allows so many attempts more than one", asyn
   expect(await queue.listAttempts(failed.id)).toHaveLength(maxRetries + 1);
 });
 
-test("backoff is asked with the retry's number, from 1, and the error", async () => {
+test("backoff is called with the number of the retry, from 1, and the error", async () => {
   const { queue } = await queueOnFile();
   const asked: unknown[] = [];
   const errors = [new Error("first"), new Error("second")];
@@ -105,26 +105,26 @@ test("backoff is asked with the retry's number, from 1, and the error", async ()
 test.each<[Duration, number]>([
   ["1h", 3_600_000],
   [90_000, 90_000],
-])("backoff may be the duration %j", async (duration, ms) => {
+])("backoff may return the duration %j", async (duration, ms) => {
   const { task: waiting } = await scheduledAfter(new Error("no"), { backoff: () => duration });
   expect(waiting).toMatchObject({ status: "scheduled", retryCount: 1, error: { message: "no" } });
   expect(waits(waiting)).toBe(ms);
 });
 
-test("backoff may be a moment", async () => {
+test("backoff may return a Date", async () => {
   const moment = new Date(Date.now() + 3_600_000);
   const { task: waiting } = await scheduledAfter(new Error("no"), { backoff: () => moment });
   // It is kept as a delay from the database's now, which is a little after the moment was compared with ours.
   expect(Math.abs(Number(waiting.waitUntil) - Number(moment))).toBeLessThan(10_000);
 });
 
-test("the last moment that a Date can hold is still one", async () => {
+test("backoff may return the last valid Date", async () => {
   const { task: waiting } = await scheduledAfter(new Error("no"), { backoff: () => new Date(8.64e15) });
   expect(waiting.status).toBe("scheduled");
   expect(Number(waiting.waitUntil)).toBeGreaterThan(Date.now());
 });
 
-test("a moment that has passed means now", async () => {
+test("a Date in the past means a retry now", async () => {
   const { queue } = await queueOnFile();
   let runs = 0;
   const flaky = task(
@@ -151,18 +151,21 @@ const badBackoffs: [string, () => unknown][] = [
   ["an error that it throws", () => raise(new RangeError("in backoff"))],
 ];
 
-test.each(badBackoffs)("backoff gives %s: it is reported, and the default counts", async (_, backoff) => {
-  const options = { backoff: backoff as () => Duration };
-  const { task: waiting, reports } = await scheduledAfter(new Error("no"), options);
-  expect(waiting).toMatchObject({ status: "scheduled", retryCount: 1 });
-  expect(waits(waiting)).toBeGreaterThanOrEqual(750);
-  expect(waits(waiting)).toBeLessThanOrEqual(1_000);
-  expect(reports).toHaveLength(1);
-  expect(reports[0]?.where).toBe(`backoff of task "${waiting.func}"`);
-  expect(reports[0]?.error).toBeInstanceOf(Error);
-});
+test.each(badBackoffs)(
+  "a backoff that returns %s is reported, and the default applies",
+  async (_, backoff) => {
+    const options = { backoff: backoff as () => Duration };
+    const { task: waiting, reports } = await scheduledAfter(new Error("no"), options);
+    expect(waiting).toMatchObject({ status: "scheduled", retryCount: 1 });
+    expect(waits(waiting)).toBeGreaterThanOrEqual(750);
+    expect(waits(waiting)).toBeLessThanOrEqual(1_000);
+    expect(reports).toHaveLength(1);
+    expect(reports[0]?.where).toBe(`backoff of task "${waiting.func}"`);
+    expect(reports[0]?.error).toBeInstanceOf(Error);
+  },
+);
 
-test("without a backoff function the first retry waits a second, less up to a quarter", async () => {
+test("without a backoff function the first retry waits 0.75 to 1 s", async () => {
   const { task: waiting } = await scheduledAfter(new Error("no"), {});
   expect(waits(waiting)).toBeGreaterThanOrEqual(750);
   expect(waits(waiting)).toBeLessThanOrEqual(1_000);
@@ -182,13 +185,13 @@ const choices: [string, TaskOptions<never>["retryOn"] & {}, unknown, "scheduled"
   ["what it does not want", (error) => (error as Error).message === "y", new Error("x"), "failed"],
 ];
 
-test.each(choices)("retryOn and %s", async (_, retryOn, error, status) => {
+test.each(choices)("retryOn with %s", async (_, retryOn, error, status) => {
   const { task: after, reports } = await scheduledAfter(error, { retryOn, backoff: () => "1h" });
   expect(after).toMatchObject({ status, retryCount: status === "scheduled" ? 1 : 0 });
   expect(reports).toEqual([]);
 });
 
-test("a retryOn that throws is reported, and the error counts as worth a retry", async () => {
+test("a retryOn that throws is reported, and the error is retried", async () => {
   const bad = new Error("in retryOn");
   const options = { retryOn: (): boolean => raise(bad), backoff: () => "1h" };
   const { task: after, reports } = await scheduledAfter(new Error("x"), options);
@@ -196,7 +199,7 @@ test("a retryOn that throws is reported, and the error counts as worth a retry",
   expect(reports).toEqual([{ error: bad, where: `retryOn of task "${after.func}"` }]);
 });
 
-test("retryTask gives a failed task all its retries again", async () => {
+test("retryTask restores all retries of a failed task", async () => {
   const { queue } = await queueOnFile();
   let runs = 0;
   const failing = task(

@@ -6,7 +6,7 @@ import { allEnded, ended, queueOnFile, read, rejection } from "./setup.ts";
 
 type Options = { deep: { list: number[] } };
 
-test("arguments come as they were given, and kwargs as one trailing object", async () => {
+test("a handler gets its arguments as they were given, and kwargs as one trailing object", async () => {
   const { queue } = await queueOnFile();
   const echo = task(uniqueName(), async (...args: [text: string, n: number, options?: Options]) => args);
   await startedWorker(queue);
@@ -24,7 +24,7 @@ test("arguments come as they were given, and kwargs as one trailing object", asy
   ]);
 });
 
-test("a synchronous function, and one that was left unwrapped, run as well", async () => {
+test("a synchronous function and an unwrapped function run as tasks", async () => {
   const { queue } = await queueOnFile();
   const plain = (a: number, b: number) => a + b;
   registerTasks({ [uniqueName("plain")]: plain });
@@ -32,7 +32,7 @@ test("a synchronous function, and one that was left unwrapped, run as well", asy
   expect(await queue.awaitTaskResult(await queue.enqueueTask(plain, 2, 3))).toBe(5);
 });
 
-test("currentTask tells a handler who it is", async () => {
+test("currentTask() has the id, generation and retry count of the task", async () => {
   const { queue } = await queueOnFile();
   const context = { pool: Symbol("pool") };
   const seen = deferred<Record<string, unknown>>();
@@ -51,7 +51,7 @@ test("currentTask tells a handler who it is", async () => {
   expect(row).toMatchObject({ status: "running", generationId: current.generationId });
 });
 
-test("tasks that run at once each have their own currentTask", async () => {
+test("concurrent tasks each have their own currentTask()", async () => {
   const { queue } = await queueOnFile();
   const all = deferred();
   let running = 0;
@@ -68,13 +68,13 @@ test("tasks that run at once each have their own currentTask", async () => {
   expect(results).toEqual(ids.map((id) => [id, id]));
 });
 
-test("outside of a worker's run there is no current task", async () => {
+test("currentTask() throws outside of a worker's task", async () => {
   const who = task(uniqueName(), async () => currentTask().id);
   expect(() => currentTask()).toThrow(NotInTaskError);
   expect(await rejection(who())).toMatchObject({ code: "DBQ_NOT_IN_TASK" });
 });
 
-test("what a task enqueues from inside is a task like any other, and not itself", async () => {
+test("a task that a handler enqueues is a task of its own", async () => {
   const { queue } = await queueOnFile();
   const child = task(uniqueName("child"), async () => currentTask().id);
   const parent = task(uniqueName("parent"), async () => {
@@ -86,7 +86,7 @@ test("what a task enqueues from inside is a task like any other, and not itself"
   expect(result?.ran).toBe(result?.id);
 });
 
-test("no result, null and a value are told apart", async () => {
+test("no result, null and a value are different results", async () => {
   const { queue, raw } = await queueOnFile();
   const nothing = task(uniqueName(), async () => undefined);
   const nil = task(uniqueName(), async () => null);
@@ -106,7 +106,7 @@ test("no result, null and a value are told apart", async () => {
   ]);
 });
 
-test("a completed row says who ran it and when", async () => {
+test("a completed row has its worker and its times", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => 1);
   const worker = await startedWorker(queue);

@@ -5,7 +5,7 @@ import { internalsOf } from "../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { allEnded, ended, next, queueOnFile, read } from "./setup.ts";
 
-test("a delay and a moment: run when due, and not before", async () => {
+test("tasks with a delay or waitUntil run when they are due, and not before", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   await startedWorker(queue);
@@ -24,7 +24,7 @@ test("a delay and a moment: run when due, and not before", async () => {
   expect(Number(done[0]?.waitUntil) - Number(done[0]?.createdAt)).toBe(400);
 });
 
-test("what is not due is left alone, whoever inserted it", async () => {
+test("a task that is not due is not run, also when another program inserted it", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   const far = await queue.enqueueTask(quick.with({ delay: "300 days" }));
@@ -39,7 +39,7 @@ test("what is not due is left alone, whoever inserted it", async () => {
   expect(await read(queue, farthest + 1)).toMatchObject({ status: "pending", generationId: 1 });
 });
 
-test("a row inserted for later by another program runs when it is due", async () => {
+test("a scheduled row that another program inserted runs when it is due", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "done");
   await startedWorker(queue, { pollInterval: 20 });
@@ -49,7 +49,7 @@ test("a row inserted for later by another program runs when it is due", async ()
   expect(Number(done.startedAt)).toBeGreaterThanOrEqual(Number(done.waitUntil));
 });
 
-test("a moment that has passed is now", async () => {
+test("a task whose waitUntil has passed runs at once", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   const ids = [
@@ -61,7 +61,7 @@ test("a moment that has passed is now", async () => {
   await allEnded(queue, ids);
 });
 
-test("a task that is due sooner than all others runs in time, also when another process enqueued it", async () => {
+test("a task that is due before all others runs in time, also when another process enqueued it", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const quick = task(uniqueName(), async () => "done");
   await queue.enqueueTask(quick.with({ delay: "1h" }));
@@ -86,7 +86,7 @@ const places = [
   ],
 ] as const;
 
-test.each(places)("in %s, a retry and a snooze run when they are due", async (_, open) => {
+test.each(places)("a retry and a snooze in %s run when they are due", async (_, open) => {
   const queue = await open();
   let snoozes = 0;
   const flaky = task(
@@ -116,7 +116,7 @@ test("retryTask runs a scheduled task now", async () => {
   expect(await completed).toMatchObject({ id, result: "done" });
 });
 
-test("many that are due at once all run", async () => {
+test("many tasks that are due at once all run", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   const ids = await queue.enqueueTasks(

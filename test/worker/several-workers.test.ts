@@ -10,7 +10,7 @@ import { allEnded, ended, next, queueOnFile } from "./setup.ts";
 
 const silent = { pollInterval: "1m", lease: "1h" } as const;
 
-test("what one promotes, the other runs", async () => {
+test("a task that one worker promotes, another runs at once", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   for (const queueName of ["a", "b"]) await startedWorker(queue, { ...silent, queueName });
@@ -21,7 +21,7 @@ test("what one promotes, the other runs", async () => {
   }
 });
 
-test("what the app's own SQL enqueues in a transaction of the queue is run", async () => {
+test("a task that the app's own SQL inserts in queue.transaction runs at once", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);
   const worker = await startedWorker(queue, silent);
@@ -33,7 +33,7 @@ test("what the app's own SQL enqueues in a transaction of the queue is run", asy
   expect(await queue.purgeTasks()).toEqual({ purged: 1, running: 0 });
 });
 
-test("what one hands back, the other runs", async () => {
+test("a task that one worker hands back, another runs at once", async () => {
   const { queue } = await queueOnFile();
   const hold = task(uniqueName("hold"), () => new Promise<void>(() => undefined));
   const first = await startedWorker(queue, { ...silent, concurrency: 1 });

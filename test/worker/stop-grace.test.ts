@@ -4,7 +4,7 @@ import { task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { queueOnFile, read } from "./setup.ts";
 
-test("a stop with a longer grace does not prolong the one before", async () => {
+test("a second stop with a longer grace does not prolong the first", async () => {
   const { queue } = await queueOnFile();
   const begun = deferred();
   const hold = task(uniqueName(), () => {

@@ -27,7 +27,7 @@ async function busyWorker() {
   return { ...setup, ...task, worker, running: ids[0], waiting: ids[1] };
 }
 
-test("within its grace what runs may finish, and nothing more is begun", async () => {
+test("during the grace of a stop running tasks may finish, and no task is started", async () => {
   const { queue, worker, running, waiting, release, reasons } = await busyWorker();
   const stopped = worker.stop({ grace: "1h" });
   release.resolve();
@@ -39,7 +39,7 @@ test("within its grace what runs may finish, and nothing more is begun", async (
   expect(await queue.listWorkers()).toEqual([]);
 });
 
-test("after its grace what still runs is handed back, uncharged, and another worker runs it", async () => {
+test("after the grace of a stop running tasks are handed back without a retry charged, and another worker runs them", async () => {
   const { queue, worker, running, waiting, release, reasons } = await busyWorker();
   const interrupted = next(worker, "interrupted");
   await worker.stop({ grace: 20 });
@@ -60,7 +60,7 @@ test("after its grace what still runs is handed back, uncharged, and another wor
   expect(await ended(queue, waiting)).toMatchObject({ status: "completed", result: 2 });
 });
 
-test("a second stop with a shorter grace counts, one with a longer does not", async () => {
+test("a second stop may shorten the grace, not prolong it", async () => {
   const { queue, worker, running } = await busyWorker();
   const order: string[] = [];
   const first = worker.stop({ grace: "1h" }).then(() => order.push("first"));
@@ -71,7 +71,7 @@ test("a second stop with a shorter grace counts, one with a longer does not", as
   expect(await read(queue, running)).toMatchObject({ status: "pending", retryCount: 0, generationId: 3 });
 });
 
-test("a stop before the start, or after the stop, is done at once", async () => {
+test("a stop of a worker that is not running resolves at once", async () => {
   const { queue } = await queueOnFile();
   const worker = new Worker(queue);
   await worker.stop();
@@ -82,7 +82,7 @@ test("a stop before the start, or after the stop, is done at once", async () => 
 });
 
 // A point is so many steps of promises; 0 is the same tick.
-test("a stop at any point of the start leaves nothing behind", async () => {
+test("a stop at any point of the start unregisters the worker", async () => {
   const { queue } = await queueOnFile();
   const { hold } = held();
   const ids = await queue.enqueueTasks([[hold], [hold]]);
@@ -105,7 +105,7 @@ test("a stop at any point of the start leaves nothing behind", async () => {
   for (const id of ids) expect(await read(queue, id)).toMatchObject({ status: "pending", retryCount: 0 });
 });
 
-test("a close at any point of the start leaves nothing behind", async () => {
+test("a close of the queue at any point of the start unregisters the worker", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
   onTestFinished(() => {
     vi.useRealTimers();
@@ -128,7 +128,7 @@ test("a close at any point of the start leaves nothing behind", async () => {
   }
 });
 
-test("a start that failed leaves nothing behind, and may be tried again", async () => {
+test("a failed start leaves no worker registered, and may be repeated", async () => {
   const { queue, raw } = await queueOnFile();
   const quick = task(uniqueName(), async () => "done");
   raw.exec(`create trigger no before insert on dbq_workers begin select raise(abort, 'full house'); end`);
@@ -145,7 +145,7 @@ test("a start that failed leaves nothing behind, and may be tried again", async 
   await worker.stop();
 });
 
-test("starts and stops happen in the order of their calls", async () => {
+test("starts and stops run in the order of their calls", async () => {
   const { queue } = await queueOnFile();
   const worker = new Worker(queue);
   await Promise.all([worker.start(), worker.stop(), worker.start(), worker.stop(), worker.start()]);
@@ -154,7 +154,7 @@ test("starts and stops happen in the order of their calls", async () => {
   expect(await queue.listWorkers()).toEqual([]);
 });
 
-test("two starts are one", async () => {
+test("two calls of start start the worker once", async () => {
   const { queue } = await queueOnFile();
   const worker = new Worker(queue);
   await Promise.all([worker.start(), worker.start()]);
@@ -163,7 +163,7 @@ test("two starts are one", async () => {
   await worker.stop();
 });
 
-test("a worker that was stopped can be started again, under a new name", async () => {
+test("a stopped worker can be started again, with a new id", async () => {
   const { queue, worker, running, release } = await busyWorker();
   const first = worker.id;
   await worker.stop({ grace: 0 });
@@ -173,7 +173,7 @@ test("a worker that was stopped can be started again, under a new name", async (
   expect(await ended(queue, running)).toMatchObject({ status: "completed", workerId: worker.id });
 });
 
-test("a start at any point of the stop counts", async () => {
+test("a start at any point of a stop starts the worker again", async () => {
   const { queue } = await queueOnFile();
   const worker = await startedWorker(queue);
   for (let point = 0; point <= 25; point += 1) {
@@ -187,7 +187,7 @@ test("a start at any point of the stop counts", async () => {
   }
 });
 
-test("what a claim under way brings is handed back", async () => {
+test("tasks of a claim that is under way at the stop are handed back", async () => {
   const { queue } = await queueOnFile();
   let runs = 0;
   const count = task(uniqueName(), async () => {
@@ -215,7 +215,7 @@ test("what a claim under way brings is handed back", async () => {
     expect(await read(queue, id)).toMatchObject({ status: "pending", retryCount: 0, generationId: 3 });
 });
 
-test("closing the queue stops its workers, and what ran is handed back", async () => {
+test("closing the queue stops its workers, and running tasks are handed back", async () => {
   const { queue, running, elsewhere } = await busyWorker();
   const other = await elsewhere();
   await queue.close();
@@ -224,7 +224,7 @@ test("closing the queue stops its workers, and what ran is handed back", async (
 });
 
 test.each(["beforeRun", "onSuccess"] as const)(
-  "%s that hangs does not hold up a stop without grace",
+  "a hook %s that hangs does not block a stop without grace",
   async (hook) => {
     const { queue } = await queueOnFile();
     const entered = deferred();
@@ -244,7 +244,7 @@ test.each(["beforeRun", "onSuccess"] as const)(
   },
 );
 
-test("a handler that enqueues while its worker stops is served by the next one", async () => {
+test("a task that a handler enqueues while its worker stops is run by the next worker", async () => {
   const { queue } = await queueOnFile();
   const entered = deferred();
   const release = deferred();

@@ -5,7 +5,7 @@ import { currentTask, type RunningTask, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { aborted, ended, next, queueOnFile, read, rejection } from "./setup.ts";
 
-test("the signal is aborted with a TimeoutError, and the attempt has failed", async () => {
+test("a timeout aborts the signal with a TimeoutError and fails the attempt", async () => {
   const { queue } = await queueOnFile();
   const reasons: unknown[] = [];
   const statuses: string[] = [];
@@ -32,7 +32,7 @@ test("the signal is aborted with a TimeoutError, and the attempt has failed", as
   expect(statuses).toEqual(["scheduled", "failed"]);
 });
 
-test("a handler that returns after the abort has failed all the same", async () => {
+test("a handler that returns after its timeout has failed", async () => {
   const { queue } = await queueOnFile();
   const successes: unknown[] = [];
   const late = task(
@@ -49,7 +49,7 @@ test("a handler that returns after the abort has failed all the same", async () 
   expect(successes).toEqual([]);
 });
 
-test("a handler that ignores it loses its slot a second later, and what it does then is fenced off", async () => {
+test("a handler that ignores its timeout loses its slot a second later, and its later writes are fenced off", async () => {
   const { queue, raw } = await queueOnFile();
   const release = deferred();
   const told = deferred<RunningTask>();
@@ -93,7 +93,7 @@ test("a handler that ignores it loses its slot a second later, and what it does 
   expect(await queue.listAttempts(left)).toHaveLength(1);
 });
 
-test("an attempt that was left behind does not disturb the next one of its task", async () => {
+test("an abandoned attempt does not affect the next attempt of its task", async () => {
   const { queue } = await queueOnFile();
   const release = deferred();
   const secondSignal = deferred<AbortSignal>();
@@ -117,7 +117,7 @@ test("an attempt that was left behind does not disturb the next one of its task"
   expect(signal.aborted).toBe(false);
 });
 
-test("the call's timeout comes before the function's, which holds for rows of other programs too", async () => {
+test("the timeout of the call overrides that of the function, which also applies to rows of other programs", async () => {
   const { queue, raw } = await queueOnFile();
   const limited = task(uniqueName(), async () => await aborted(currentTask().signal), {
     timeout: 40,
@@ -130,7 +130,7 @@ test("the call's timeout comes before the function's, which holds for rows of ot
   expect((await ended(queue, own + 1)).error?.message).toContain("40 ms");
 });
 
-test("a handler that was in time never hears of it", async () => {
+test("the signal of a handler that ends in time is not aborted", async () => {
   const { queue } = await queueOnFile();
   const signals: AbortSignal[] = [];
   const quick = task(uniqueName("quick"), async () => void signals.push(currentTask().signal));
@@ -142,7 +142,7 @@ test("a handler that was in time never hears of it", async () => {
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });
 
-test("a signal that is first asked for after the abort is aborted already", async () => {
+test("a signal that is first read after the timeout is aborted", async () => {
   const { queue } = await queueOnFile();
   const seen = deferred<AbortSignal>();
   const late = task(
@@ -160,7 +160,7 @@ test("a signal that is first asked for after the abort is aborted already", asyn
   expect(await rejection(aborted(await seen.promise))).toMatchObject({ name: "TimeoutError" });
 });
 
-test("a handler that was in time has succeeded, however long its onSuccess takes", async () => {
+test("onSuccess does not count towards the timeout", async () => {
   const { queue } = await queueOnFile();
   const outlast = () => new Promise<void>((resolve) => setTimeout(resolve, 150));
   const hooked = task(uniqueName(), async () => "in time", {

@@ -44,13 +44,13 @@ describe("durations", () => {
     [["30s"], "an array of 1"],
     [new Date(0), "the Date 1970-01-01T00:00:00.000Z"],
     [function later() {}, "function (later)"],
-  ])("%s is refused, with the option and the value", (given, shown) => {
+  ])("%s is refused with the name of the option and the value", (given, shown) => {
     expect(() => milliseconds(given, "owner: timeout")).toThrow(TypeError);
     expect(() => milliseconds(given, "owner: timeout")).toThrow("owner: timeout: expected a duration");
     expect(() => milliseconds(given, "owner: timeout")).toThrow(`got ${shown}`);
   });
 
-  it("limits are kept, and the message names the one that was passed", () => {
+  it("limits apply, and the message names the exceeded one", () => {
     const limits = { min: 1_000, max: 60_000 };
     expect(milliseconds("1s", "lease", limits)).toBe(1_000);
     expect(milliseconds("1m", "lease", limits)).toBe(60_000);
@@ -62,8 +62,8 @@ describe("durations", () => {
   });
 });
 
-describe("moments", () => {
-  it("a Date, or milliseconds since 1970, up to the last that a Date can hold", () => {
+describe("points in time", () => {
+  it("may be a Date or milliseconds since 1970, up to the last valid Date", () => {
     expect(moment(new Date(1_234), "waitUntil")).toBe(1_234);
     expect(moment(new Date(-8.64e15), "waitUntil")).toBe(-8.64e15);
     expect(moment(8.64e15, "waitUntil")).toBe(8.64e15);
@@ -82,7 +82,7 @@ describe("moments", () => {
   });
 });
 
-describe("values in messages", () => {
+describe("values in error messages", () => {
   it("are short and on one line", () => {
     expect(show("x".repeat(1_000))).toHaveLength(63);
     expect(show("a\nb")).toBe('"a\\nb"');
@@ -92,7 +92,7 @@ describe("values in messages", () => {
     expect(kindOf({ constructor: { name: "y".repeat(1_000) } })).toHaveLength(60);
   });
 
-  it("call no code of the value's own", () => {
+  it("call no code of the value", () => {
     const boom = () => {
       throw new Error("called");
     };
@@ -115,7 +115,7 @@ describe("after", () => {
 
   // setTimeout takes at most 2^31 - 1 ms, and fires at once beyond that.
   it.each([1, 59_999, 60_000, 60_001, 120_000, 3_600_000, 2 ** 31 - 1, 2 ** 31, 2 ** 31 + 12_345])(
-    "%i ms: not before, then once",
+    "fires once after %i ms, not before",
     (delay) => {
       const fn = vi.fn();
       callAfter(delay, fn);
@@ -146,7 +146,7 @@ describe("after", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("a cleared one never fires, in its first step or a later one", () => {
+  it("a cleared timer never fires, in its first step or a later one", () => {
     const fn = vi.fn();
     callAfter(30_000, fn).clear();
     const later = callAfter(10 * 60_000, fn);
@@ -158,7 +158,7 @@ describe("after", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("a wall clock that jumps makes it neither early nor late", () => {
+  it("a jump of the wall clock makes it neither early nor late", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
     const fn = vi.fn();
     callAfter(300_000, fn);

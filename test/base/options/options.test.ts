@@ -35,7 +35,7 @@ async function refusal(taker: string, options: unknown): Promise<Error> {
   throw new Error(`${taker} took it`);
 }
 
-describe("an option that does not exist", () => {
+describe("an unknown option", () => {
   it.each<[taker: string, options: object, owner: string, name: string, others: string]>([
     [
       "openQueue",
@@ -60,7 +60,7 @@ describe("an option that does not exist", () => {
     ["list", { queue: "x" }, "listTasks", "queue", "status, func, queueName, requestId, meta, limit, after"],
     ["count", { limit: 1 }, "countTasks", "limit", "status, func, queueName, requestId, meta"],
     ["purge", { status: "failed" }, "purgeTasks", "status", "func, queueName, includeRunning"],
-  ])("of %s: %j is named, beside those that exist", async (taker, options, owner, name, others) => {
+  ])("of %s, %j, is named with the existing ones", async (taker, options, owner, name, others) => {
     const { message } = await refusal(taker, options);
     expect(message).toContain(owner);
     expect(message).toContain(`: there is no option "${name}"; there are `);
@@ -68,7 +68,7 @@ describe("an option that does not exist", () => {
   });
 
   it.each(Object.keys(takers))(
-    "of %s: inherited names are none, and undefined does not hide it",
+    "of %s is refused with an inherited name, and with the value undefined",
     async (taker) => {
       for (const name of ["constructor", "toString", "__proto__", "typo"]) {
         const options = Object.fromEntries([[name, undefined]]);
@@ -77,13 +77,13 @@ describe("an option that does not exist", () => {
     },
   );
 
-  it.each(Object.keys(takers))("%s takes options as an object alone", async (taker) => {
+  it.each(Object.keys(takers))("%s accepts options only as an object", async (taker) => {
     for (const given of [null, 5, "x", [], () => 1, true])
       expect((await refusal(taker, given)).message).toContain("expected an object of options, got");
   });
 });
 
-describe("a value that cannot be", () => {
+describe("a wrong value", () => {
   const both = { delay: 1, waitUntil: new Date() };
   it.each<[taker: string, options: object, says: string]>([
     // Numbers and their ranges, at both ends.
@@ -184,14 +184,14 @@ describe("a value that cannot be", () => {
     await expect(openQueue(wrong(target))).rejects.toThrow(TypeError);
   });
 
-  it.each(["1", 1.5, Number.NaN, null, undefined, 10n, {}])("an id of %s is none", async (id) => {
+  it.each(["1", 1.5, Number.NaN, null, undefined, 10n, {}])("an id may not be %s", async (id) => {
     const queue = await memory();
     for (const use of [queue.getTask, queue.cancelTask, queue.retryTask, queue.awaitTaskCompletion])
       await expect(use(wrong(id))).rejects.toThrow(TypeError);
   });
 });
 
-describe("what can be, is taken", () => {
+describe("a valid value is accepted", () => {
   it("at both ends of each range", async () => {
     const queue = await memory();
     const fn = task(uniqueName(), () => 1);
@@ -214,7 +214,7 @@ describe("what can be, is taken", () => {
     );
   });
 
-  it("undefined is as good as absent", async () => {
+  it("undefined means absent", async () => {
     const queue = await memory();
     const fn = task(
       uniqueName(),
@@ -239,7 +239,7 @@ describe("retryOn", () => {
     return read;
   };
 
-  it("takes error classes and what extends them, or one predicate", () => {
+  it("accepts error classes, or one predicate", () => {
     expect([new TypeError(), new RangeError(), "text"].map(retries(TypeError))).toEqual([true, false, false]);
     expect([new TypeError(), new RangeError(), new Error()].map(retries([TypeError, RangeError]))).toEqual([
       true,
@@ -252,7 +252,7 @@ describe("retryOn", () => {
     expect(["again", "never"].map((error) => retries(predicate)(error))).toEqual([true, false]);
   });
 
-  it("a class that is no error class is told apart from a predicate", () => {
+  it("distinguishes a class that is not an error class from a predicate", () => {
     class HttpFailure {
       status = 500;
     }

@@ -47,7 +47,7 @@ async function named(pid: number, program: string): Promise<void> {
 }
 
 describe("this process", () => {
-  it("tells who it is, and is not dead", () => {
+  it("has an identity, and is not dead", () => {
     expect(livenessOf(here)).not.toBe("dead");
     expect(here.pid).toBe(process.pid);
     expect(here.host).not.toBe("");
@@ -63,7 +63,7 @@ describe.skipIf(process.platform !== "linux")("another process (skipped where th
     expect(here.processStart).toMatch(/^\d+$/);
   });
 
-  it("that runs is not dead, whatever its name looks like in /proc", async () => {
+  it("that runs is not dead, with any name in /proc", async () => {
     for (const title of ["sleeper", ") Z 1 2", "x) X (y)"]) {
       const { pid } = await sleeper(title);
       expect(livenessOf(other(pid))).toBe("unknown");
@@ -71,7 +71,7 @@ describe.skipIf(process.platform !== "linux")("another process (skipped where th
     }
   });
 
-  it("that was killed is dead as soon as it is gone", async () => {
+  it("that was killed is dead once it is gone", async () => {
     const { child, pid } = await sleeper();
     const identity = other(pid);
     child.kill("SIGKILL");
@@ -79,14 +79,14 @@ describe.skipIf(process.platform !== "linux")("another process (skipped where th
     expect(livenessOf(identity)).toBe("dead");
   });
 
-  it("whose pid was given to another process is dead", async () => {
+  it("whose pid belongs to another process now is dead", async () => {
     const { pid } = await sleeper();
     const identity = { ...other(pid), processStart: String(Number(other(pid).processStart) - 1) };
     expect(livenessOf(identity)).toBe("dead");
     expect(livenessOf({ ...here, processStart: "1" })).toBe("dead");
   });
 
-  it("that is a zombie is dead: only its parent has not asked yet", async () => {
+  it("that is a zombie is dead", async () => {
     // The shell becomes a sleep, which never waits for the child that the shell had started.
     const { pid: parent, line } = await started("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
     const zombie = Number(line);
@@ -96,14 +96,14 @@ describe.skipIf(process.platform !== "linux")("another process (skipped where th
     expect(livenessOf(other(zombie))).toBe("dead");
   });
 
-  it("that is stopped is not dead: its heartbeat decides", async () => {
+  it("that is stopped is not dead, so that its heartbeat decides", async () => {
     const { child, pid } = await sleeper();
     child.kill("SIGSTOP");
     await inState(pid, "T");
     expect(livenessOf(other(pid))).toBe("unknown");
   });
 
-  it("that cannot be seen from here is unknown, even with a pid that nobody has", async () => {
+  it("that cannot be observed from here is unknown, even with a pid that does not exist", async () => {
     const { child, pid } = await sleeper();
     const identity = other(pid);
     child.kill("SIGKILL");

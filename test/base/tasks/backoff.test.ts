@@ -6,13 +6,13 @@ import { defaultBackoff } from "../../../src/base/tasks/backoff.ts";
 const hour = 3_600_000;
 
 describe("defaultBackoff", () => {
-  it("doubles from 1 s to an hour when nothing is taken off", () => {
+  it("doubles from 1 s to an hour without jitter", () => {
     const waits = Array.from({ length: 15 }, (_, i) => defaultBackoff(i + 1, 0));
     const doubled = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048].map((s) => s * 1_000);
     expect(waits).toEqual([...doubled, hour, hour, hour]);
   });
 
-  it("jitter takes off up to a quarter", () => {
+  it("is shortened by up to a quarter", () => {
     expect(defaultBackoff(1, 0.5)).toBe(875);
     expect(defaultBackoff(1, 1 - Number.EPSILON)).toBe(750);
     expect(defaultBackoff(50, 1 - Number.EPSILON)).toBe(0.75 * hour);
@@ -25,11 +25,11 @@ describe("defaultBackoff", () => {
     },
   );
 
-  it("a count below 1 waits as the first retry does", () => {
+  it("treats a count below 1 as the first retry", () => {
     for (const count of [0, -1, Number.NEGATIVE_INFINITY]) expect(defaultBackoff(count, 0)).toBe(1_000);
   });
 
-  it("any count, any chance: whole milliseconds between three quarters of the doubled wait and all of it", () => {
+  it("is a whole number of milliseconds, at least three quarters of the doubled wait, for any count and jitter", () => {
     const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 31 }), chance, (count, random) => {
@@ -42,7 +42,7 @@ describe("defaultBackoff", () => {
     );
   });
 
-  it("tasks that failed together do not come back together", () => {
+  it("differs between tasks that failed together", () => {
     const waits = new Set(Array.from({ length: 100 }, () => defaultBackoff(10)));
     expect(waits.size).toBeGreaterThan(50);
   });

@@ -30,7 +30,7 @@ it.each([
     ["a.png", "nothing", { quality: 80 }],
   ],
   ["empty kwargs", plain.with({ kwargs: {} as never }), ["a.png"], ["a.png", "nothing"]],
-])("with %s", async (_, fn, args, expected) => {
+])("kwargs are the last argument with %s", async (_, fn, args, expected) => {
   const queue = await temporaryQueue({}, ":memory:");
   await startedWorker(queue);
   const id = await queue.enqueueTask(fn as (...args: unknown[]) => unknown[], ...args);

@@ -18,7 +18,7 @@ const written = (fn: unknown, ...args: unknown[]) => prepare(fn, args, 1_000_000
 const wrong = (value: unknown) => value as never;
 
 describe("task", () => {
-  it("runs here and now, with its arguments, result and errors, synchronous or not", async () => {
+  it("returns a function that runs at once, with its arguments, result and errors, synchronous or not", async () => {
     const add = task(uniqueName(), (a: number, b: number) => a + b);
     expect(add(1, 2)).toBe(3);
     const later = task(uniqueName(), async (text: string) => text.length);
@@ -30,7 +30,7 @@ describe("task", () => {
     expect(() => broken()).toThrow(error);
   });
 
-  it("has its name, and is listed", () => {
+  it("returns a function that has its name and is listed", () => {
     const name = uniqueName("named");
     const fn = task(name, () => 1);
     expect(fn.taskName).toBe(name);
@@ -40,7 +40,7 @@ describe("task", () => {
     expect(definitionNamed("toString")).toBeUndefined();
   });
 
-  it("takes an anonymous function, and any name that a row can hold", () => {
+  it("accepts an anonymous function, and any name that a row can store", () => {
     for (const name of ["__proto__", "constructor", "größe.ändern/v2 😀", "x".repeat(255)]) {
       const fn = task(name, () => 1);
       expect(written(fn)).toMatchObject({ func: name });
@@ -74,7 +74,7 @@ describe("task", () => {
     expect(registeredNames()).not.toContain(name);
   });
 
-  it("refuses a name that another function has, and keeps that one", () => {
+  it("refuses the name of another function, which stays registered", () => {
     const name = uniqueName();
     const first = task(name, () => "first");
     expect(() => task(name, () => "second")).toThrow(TypeError);
@@ -83,7 +83,7 @@ describe("task", () => {
     expect(first()).toBe("first");
   });
 
-  it("takes the same function under its name once more, as a module that is loaded again does", () => {
+  it("accepts the same function under its name again, as when a module is loaded twice", () => {
     const name = uniqueName();
     const fn = () => 1;
     task(name, fn);
@@ -91,7 +91,7 @@ describe("task", () => {
     expect(definitionNamed(name)?.call).toEqual({ priority: 7 });
   });
 
-  it("a wrong option registers nothing", () => {
+  it("registers nothing with a wrong option", () => {
     const name = uniqueName();
     expect(() => task(name, () => 1, wrong({ retries: 5 }))).toThrow(TypeError);
     expect(registeredNames()).not.toContain(name);
@@ -102,7 +102,7 @@ describe("with", () => {
   const base = () =>
     task(uniqueName("with"), (...words: string[]) => words.join(" "), { priority: 7, queueName: "a" });
 
-  it("sets what one call is written with, over the task's own options, and leaves the task as it was", () => {
+  it("sets the options of one call in place of the task's, and does not change the task", () => {
     const fn = base();
     const urgent = fn.with({ priority: 9, requestId: "r" });
     expect(written(urgent)).toMatchObject({ func: fn.taskName, priority: 9, queueName: "a", requestId: "r" });
@@ -111,7 +111,7 @@ describe("with", () => {
     expect(urgent("still", "callable")).toBe("still callable");
   });
 
-  it("chains: the later word counts, the rest stays, undefined says nothing", () => {
+  it("chains: later options replace earlier ones, and undefined is ignored", () => {
     const fn = base().with({ priority: 1, uniqueKey: "k", meta: { a: 1 } });
     const again = fn.with({ priority: 2, meta: { b: 2 } });
     expect(written(again)).toMatchObject({ priority: 2, uniqueKey: "k", meta: '{"b":2}' });
@@ -119,7 +119,7 @@ describe("with", () => {
     expect(written(fn)).toMatchObject({ priority: 1, meta: '{"a":1}' });
   });
 
-  it("of delay and waitUntil, the later word counts too, against the task's own as well", () => {
+  it("a later delay removes an earlier waitUntil and vice versa, also the task's own", () => {
     const moment = new Date(1_234);
     const fn = task(uniqueName(), () => 1, { delay: "1m" });
     expect(written(fn)).toMatchObject({ delay: 60_000, waitUntil: null });
@@ -136,13 +136,13 @@ describe("with", () => {
       (path: string, options: { width: number }) => `${path} ${options?.width}`,
     );
 
-    it("are written beside the other arguments", () => {
+    it("are stored beside the other arguments", () => {
       const wide = resize.with({ kwargs: { width: 320 } });
       expect(written(wide, "a.png")).toMatchObject({ args: '["a.png"]', kwargs: '{"width":320}' });
       expect(written(resize, "a.png", { width: 1 })).toMatchObject({ kwargs: "{}" });
     });
 
-    it("stand for the last parameter here and now, too", () => {
+    it("are the last argument of a direct call, too", () => {
       expect(resize.with({ kwargs: { width: 320 } })("a.png")).toBe("a.png 320");
     });
   });
@@ -159,7 +159,7 @@ describe("registerTasks and withOptions", () => {
     expect(withOptions(send, {})("here and now")).toBe("here and now");
   });
 
-  it("refuse what is no function, a name that is taken, and a generator function", () => {
+  it("refuse a value that is not a function, a name that is taken, and a generator function", () => {
     const name = uniqueName();
     task(name, () => 1);
     expect(() => registerTasks({ [name]: () => 2 })).toThrow(`task "${name}" is already registered`);
@@ -167,7 +167,7 @@ describe("registerTasks and withOptions", () => {
     expect(() => registerTasks(wrong({ [uniqueName()]: function* () {} }))).toThrow("generator");
   });
 
-  it("a function that is a task already stays that task", () => {
+  it("enqueue a function that is a task already under its first name", () => {
     const [name, alias] = [uniqueName(), uniqueName("alias")];
     const fn = task(name, () => 1, { priority: 9 });
     try {
@@ -179,7 +179,7 @@ describe("registerTasks and withOptions", () => {
   });
 });
 
-describe("a function that is not registered", () => {
+describe("an unregistered function", () => {
   it.each<[what: string, fn: unknown, says: string]>([
     ["by its name", function resize() {}, "function resize is not registered"],
     [
@@ -199,20 +199,20 @@ describe("a function that is not registered", () => {
     }
   });
 
-  it("is the function that a task wraps: only the task is registered", () => {
+  it("is also the function that a task wraps, since only the task is registered", () => {
     const inner = () => 1;
     task(uniqueName(), inner);
     expect(() => written(inner)).toThrow('wrap it as task("name", fn)');
   });
 
-  it.each([undefined, null, "resize", 5, {}])("%j is no function at all", (fn) => {
+  it.each([undefined, null, "resize", 5, {}])("%j is refused as not being a function", (fn) => {
     expect(() => written(fn)).toThrow(TypeError);
     expect(() => written(fn)).toThrow("expected a registered function, got");
   });
 });
 
 describe("remoteTask", () => {
-  it("is enqueued by its name, and cannot run here", () => {
+  it("can be enqueued by its name, and cannot run here", () => {
     const name = uniqueName("remote");
     const resize = remoteTask<(path: string) => Promise<void>>(name, { queueName: "python" });
     expect(written(resize, "a.png")).toMatchObject({ func: name, queueName: "python", args: '["a.png"]' });
@@ -224,7 +224,7 @@ describe("remoteTask", () => {
     expect(registeredNames()).not.toContain(name);
   });
 
-  it("refuses options that only a run would heed", () => {
+  it("refuses options that only apply to a run", () => {
     expect(() => remoteTask(uniqueName(), wrong({ onSuccess: () => 1 }))).toThrow("onSuccess");
   });
 });

@@ -19,7 +19,7 @@ const boom = () => {
 };
 
 describe("retryDelay", () => {
-  it("is what the task's backoff says, which is given the count and the error", () => {
+  it("is the return value of the task's backoff, which gets the count and the error", () => {
     const calls: unknown[] = [];
     const backoff = (...args: unknown[]) => {
       calls.push(args);
@@ -32,7 +32,7 @@ describe("retryDelay", () => {
     expect(reports).toEqual([]);
   });
 
-  it("may be a moment; one that has passed means at once", () => {
+  it("may be a Date; one in the past means at once", () => {
     const soon = defined({ backoff: () => new Date(Date.now() + 3_600_000) });
     const delay = retryDelay(soon.definition, 1, undefined, soon.report);
     expect(delay).toBeGreaterThan(3_500_000);
@@ -52,7 +52,7 @@ describe("retryDelay", () => {
     ["says more than a Date can hold", () => 8.64e15],
     ["says an invalid Date", () => new Date(Number.NaN)],
     ["is async", async () => 5],
-  ])("one that %s is reported, and the default counts", (_, backoff) => {
+  ])("with a backoff that %s is the default, and the error is reported", (_, backoff) => {
     const { definition, report, reports, name } = defined({ backoff });
     const delay = retryDelay(definition, 3, undefined, report);
     expect(delay).toBeGreaterThanOrEqual(3_000);
@@ -60,7 +60,7 @@ describe("retryDelay", () => {
     expect(reports).toEqual([{ error: expect.any(Error), where: `backoff of task "${name}"` }]);
   });
 
-  it("without one, the default counts", () => {
+  it("without a backoff is the default", () => {
     const { definition, report } = defined({});
     expect(retryDelay(definition, 100, undefined, report)).toBeLessThanOrEqual(3_600_000);
     expect(retryDelay(definition, 1, undefined, report)).toBeGreaterThanOrEqual(750);
@@ -68,7 +68,7 @@ describe("retryDelay", () => {
 });
 
 describe("isWorthRetry", () => {
-  it("every error is, without retryOn; with it, what it says", () => {
+  it("is true without retryOn, else what retryOn decides", () => {
     const every = defined({});
     expect(isWorthRetry(every.definition, undefined, every.report)).toBe(true);
     const some = defined({ retryOn: [TypeError, RangeError] });
@@ -83,13 +83,13 @@ describe("isWorthRetry", () => {
     expect(some.reports).toEqual([]);
   });
 
-  it("a predicate that throws is reported, and the error is retried", () => {
+  it("is true for a predicate that throws, which is reported", () => {
     const { definition, report, reports, name } = defined({ retryOn: boom });
     expect(isWorthRetry(definition, new Error("x"), report)).toBe(true);
     expect(reports).toEqual([{ error: new Error("boom"), where: `retryOn of task "${name}"` }]);
   });
 
-  it("a thrown value that fights being looked at is retried", () => {
+  it("is true for a thrown value that throws when it is read", () => {
     const { definition, report } = defined({ retryOn: TypeError });
     const hostile = new Proxy({}, { getPrototypeOf: boom });
     expect(isWorthRetry(definition, hostile, report)).toBe(true);

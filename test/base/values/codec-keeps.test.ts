@@ -15,7 +15,7 @@ import { PayloadTooLargeError, TaskCorruptError } from "../../../src/errors.ts";
 
 const there = (value: unknown) => decode(encode(value, "value") as string, "value");
 
-describe("kept exactly", () => {
+describe("a value that is kept exactly", () => {
   it.each<[what: string, value: unknown]>([
     ["null", null],
     ["-0", -0],
@@ -75,7 +75,7 @@ describe("kept exactly", () => {
   });
 });
 
-describe("left out", () => {
+describe("omitted values", () => {
   it("undefined as a property", () => {
     expect(encode({ a: undefined, b: 1, c: undefined }, "x")).toBe('{"b":1}');
     expect(encode({ a: undefined }, "x")).toBe("{}");
@@ -88,13 +88,13 @@ describe("left out", () => {
     expect(encodeArgs([1, null, undefined])).toBe("[1,null]");
   });
 
-  it("the result undefined", () => {
+  it("a result of undefined", () => {
     expect(encode(undefined, "result")).toBeUndefined();
     expect(encode(null, "result")).toBe("null");
   });
 });
 
-it("a getter is read once, so that what was checked is what is written", () => {
+it("a getter is read once, so that the checked value is the written one", () => {
   let reads = 0;
   const shifty = {
     get value(): unknown {
@@ -110,7 +110,7 @@ it("a getter is read once, so that what was checked is what is written", () => {
   expect(items).toBe(1);
 });
 
-it("an error that a getter throws reaches the caller as it is", () => {
+it("an error that a getter throws reaches the caller unchanged", () => {
   const error = new Error("mine");
   const broken = {
     get value(): unknown {
@@ -133,7 +133,7 @@ describe("size, in bytes of UTF-8", () => {
     expect(() => checkSize("it", size - 1, text)).toThrow(PayloadTooLargeError);
   });
 
-  it("several texts count together, and the error tells how much too large they are", () => {
+  it("the sizes of several texts are added, and the error has the sum and the limit", () => {
     expect(() => checkSize("it", 9, "aaa", "€", "bbb")).not.toThrow();
     try {
       checkSize("the payload of resize", 8, "aaa", "€", "bbb");
@@ -148,7 +148,7 @@ describe("size, in bytes of UTF-8", () => {
   });
 });
 
-describe("text that somebody else corrupted", () => {
+describe("corrupt text in a column", () => {
   it.each<[what: string, read: () => unknown, column: string]>([
     ["no JSON", () => decode("{oops", "result"), "result"],
     ["an empty text", () => decode("", "result"), "result"],
@@ -161,7 +161,7 @@ describe("text that somebody else corrupted", () => {
     expect(read).toThrow(`column ${column}: `);
   });
 
-  it("what is decoded is new each time", () => {
+  it("each decoding returns a new value", () => {
     decodeArgs("[]").push(1);
     expect(decodeArgs("[]")).toEqual([]);
     Object.assign(decodeObject("{}", "meta"), { a: 1 });

@@ -101,7 +101,7 @@ describe("a value that JSON cannot carry", () => {
     expect(refusal(() => encodeArgs([value])).path).toBe(path);
   });
 
-  it("a cycle is found through arrays and objects alike; the same object twice is no cycle", () => {
+  it("a cycle is found through arrays and objects; the same object twice is not a cycle", () => {
     const list: unknown[] = [];
     list.push({ back: list });
     expect(refusal(() => encode(list, "result")).path).toBe("result[0].back");
@@ -109,7 +109,7 @@ describe("a value that JSON cannot carry", () => {
     expect(encodeArgs([shared, [shared, shared]])).toBe('[{"a":1},[{"a":1},{"a":1}]]');
   });
 
-  it("more than 100 levels, at the level that is one too many", () => {
+  it("more than 100 levels are refused, with the path of level 101", () => {
     expect(JSON.parse(encode(levels(100), "result") as string)).toEqual(levels(100));
     expect(refusal(() => encode(levels(101), "result")).path).toBe(`result${"[0]".repeat(100)}`);
     expect(refusal(() => encodeArgs([levels(1_000_000)])).message).toContain("100 levels");
@@ -123,7 +123,7 @@ describe("a value that JSON cannot carry", () => {
     expect(encodeObject(undefined, "meta")).toBe("{}");
   });
 
-  it("the first of several is named, and a property that is undefined beside it is not", () => {
+  it("the first of several refused values is named, and an undefined property before it is not", () => {
     expect(refusal(() => encodeArgs([{ a: undefined, b: 1n, c: Number.NaN }])).path).toBe("args[0].b");
   });
 });
@@ -132,7 +132,7 @@ const boom = (): never => {
   throw new Error("boom");
 };
 
-describe("a hostile value is refused with its path, too", () => {
+describe("a hostile value is refused with its path", () => {
   it.each<[what: string, value: () => unknown]>([
     ["a class whose name throws", () => Object.defineProperty(class {}, "name", { get: boom })],
     ["a class whose name is a symbol", () => Object.defineProperty(class {}, "name", { value: Symbol("x") })],
@@ -148,7 +148,7 @@ describe("a hostile value is refused with its path, too", () => {
     expect(refusal(() => encodeArgs([{ a: value() }])).path).toBe("args[0].a");
   });
 
-  it("a huge BigInt does not make a huge message", () => {
+  it("a huge BigInt has a short message", () => {
     expect(refusal(() => encodeArgs([10n ** 5_000n])).message.length).toBeLessThan(500);
   });
 });

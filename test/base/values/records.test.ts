@@ -31,8 +31,8 @@ const record: TaskRecord = {
   progressNote: "half",
 };
 
-describe("taskOf", () => {
-  it("decodes JSON, turns times into dates, and keeps the rest", () => {
+describe("toTask", () => {
+  it("decodes JSON, converts times to Date, and keeps the other columns", () => {
     expect(toTask(record)).toStrictEqual({
       ...record,
       args: ["a.png", -0],
@@ -48,7 +48,7 @@ describe("taskOf", () => {
     });
   });
 
-  it("no result is undefined, a result of null is null, no error and no time are null", () => {
+  it("returns undefined for no result, and null for a null result, no error and no time", () => {
     const none = { result: null, error: null, waitUntil: null, startedAt: null, finishedAt: null };
     const task = toTask({ ...record, ...none });
     expect(task.result).toBeUndefined();
@@ -65,15 +65,18 @@ describe("taskOf", () => {
     ["meta", "oops"],
     ["result", "{"],
     ["result", ""],
-  ])("a corrupt %s reads as its raw text %j, and the other columns as ever", (column, text) => {
+  ])("returns a corrupt %s as its raw text %j, and the other columns decoded", (column, text) => {
     expect(toTask({ ...record, [column]: text })).toStrictEqual({ ...toTask(record), [column]: text });
   });
 
-  it.each(["plain text", '"a JSON string"', "[1]", ""])("an error column of %j is its message", (error) => {
-    expect(toTask({ ...record, error }).error).toEqual({ name: "Error", message: error });
-  });
+  it.each(["plain text", '"a JSON string"', "[1]", ""])(
+    "uses an error column of %j as the error's message",
+    (error) => {
+      expect(toTask({ ...record, error }).error).toEqual({ name: "Error", message: error });
+    },
+  );
 
-  it("two tasks share nothing", () => {
+  it("returns tasks that share no objects", () => {
     const [a, b] = [toTask({ ...record, meta: "{}" }), toTask({ ...record, meta: "{}" })];
     a.meta.changed = true;
     a.args.push(1);
@@ -82,7 +85,7 @@ describe("taskOf", () => {
   });
 });
 
-describe("attemptOf", () => {
+describe("toAttempt", () => {
   const stored: StoredAttempt = {
     taskId: 7,
     generationId: 2,
@@ -95,7 +98,7 @@ describe("attemptOf", () => {
     errorStack: "at …",
   };
 
-  it("has its error as one object, and dates", () => {
+  it("returns the error as one object, and times as Date", () => {
     expect(toAttempt(stored)).toStrictEqual({
       taskId: 7,
       generationId: 2,
@@ -107,7 +110,7 @@ describe("attemptOf", () => {
     });
   });
 
-  it("what was not written is left out, or has a name to be read by", () => {
+  it("omits a missing stack, and names an error without a name", () => {
     const nothing = { errorName: null, errorMessage: null, errorStack: null };
     expect(toAttempt({ ...stored, ...nothing, startedAt: null })).toMatchObject({
       error: null,

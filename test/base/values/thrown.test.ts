@@ -195,7 +195,7 @@ describe("describeThrown", () => {
     expect(JSON.stringify(described).length).toBeLessThan(200_000);
   });
 
-  it("keeps a stack and a code that are strings, and leaves others out", () => {
+  it("keeps a stack and a code that are strings, and omits others", () => {
     const error = Object.assign(new Error("x"), { code: "E_X" });
     expect(describeThrown(error)).toStrictEqual({
       name: "Error",
@@ -207,7 +207,7 @@ describe("describeThrown", () => {
     expect(describeThrown(Object.assign(bare, { code: 7 }))).toStrictEqual({ name: "Error", message: "x" });
   });
 
-  it("says how much was cut", () => {
+  it("says how many characters were cut", () => {
     const { message, stack } = describeThrown(new Error(megabytes));
     expect(message).toBe(`${"x".repeat(10_000)}… (4990000 more characters)`);
     expect(stack).toMatch(/… \(\d+ more characters\)$/);
@@ -215,7 +215,7 @@ describe("describeThrown", () => {
     expect(describeThrown(new Error("y".repeat(10_000))).message).toBe("y".repeat(10_000));
   });
 
-  it("calls nothing that a value which is no error brings with it", () => {
+  it("calls no code of a thrown value that is not an error", () => {
     const called: string[] = [];
     const note = (what: string) => () => {
       called.push(what);
