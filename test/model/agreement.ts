@@ -1,14 +1,14 @@
-/** The test of a store against its reference, the same for each database. */
+/** Compares a store with the reference queue; the same test for each database. */
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { seedOf } from "../support/random.ts";
 import { Model } from "./commands.ts";
-import { Call, Happening, happenings } from "./happenings.ts";
 import type { Fault, RealStore } from "./real-store.ts";
+import { Call, ScenarioStep, scenarioSteps } from "./scenario-steps.ts";
 
 const start = Date.UTC(2026, 0, 1);
 
-/** `runs`: how many sequences of commands. */
+/** `runs`: the number of sequences of commands. */
 export function agreement(
   name: string,
   open: () => Promise<RealStore>,
@@ -18,9 +18,10 @@ export function agreement(
   let real: RealStore;
 
   beforeAll(async () => {
-    // By the real time: the name of what is made on a server says when that was, and others remove what is old.
+    // By the real time: names on a server contain their time of creation, and other runs remove old ones.
     real = await open();
-    // What a store remembers for a second, by a clock that is not stepped, it remembers for all of a sequence.
+    // A store keeps some things for a second. By the faked clock, which stands still, it would keep them for the whole
+    // sequence.
     vi.useFakeTimers({ toFake: ["Date", "performance"], now: start });
   });
   afterAll(async () => {
@@ -29,7 +30,7 @@ export function agreement(
   });
   beforeEach(() => vi.setSystemTime(start));
 
-  /** Runs commands on a new model and an empty store. */
+  /** Runs commands on a new reference and an empty store. */
   async function agree(commands: Iterable<fc.AsyncCommand<Model, RealStore>>): Promise<void> {
     await real.wipe();
     vi.setSystemTime(start);
@@ -38,17 +39,17 @@ export function agreement(
     await fc.asyncModelRun(setup, commands);
   }
 
-  test("whatever is called, the store answers as the reference does and holds the same rows", async () => {
+  test("a store answers every call as the reference does, and holds the same rows", async () => {
     const sequences = fc.asyncProperty(
-      fc.commands<Model, RealStore, false>(happenings(faults), { maxCommands: 60, size: "max" }),
+      fc.commands<Model, RealStore, false>(scenarioSteps(faults), { maxCommands: 60, size: "max" }),
       agree,
     );
     await fc.assert(sequences, { seed: seedOf(name), numRuns: runs });
   }, 600_000);
 
-  test("a difference would be found", async () => {
+  test("a difference between store and reference is found", async () => {
     const claims = new Call("settleAndClaim", () => [{ outcomes: [], claim: undefined }], undefined);
-    const onlyHere = new (class extends Happening {
+    const onlyHere = new (class extends ScenarioStep {
       protected async happen(): Promise<void> {
         await real.put({ func: "resize" });
       }

@@ -1,10 +1,10 @@
-/** What a store answers, and how it is compared with what the reference answers. */
+/** The answers of a store, and how they are compared with those of the reference. */
 import assert from "node:assert/strict";
 import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
 import type { Inserted, SettleAndClaim, SettleAndClaimResult, Store } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { Model } from "./commands.ts";
-import type { Deeds } from "./following.ts";
+import type { Effects } from "./following.ts";
 import type { RealStore, Rows } from "./real-store.ts";
 import type { Method } from "./reference.ts";
 
@@ -24,7 +24,7 @@ export async function answerOf(call: () => unknown): Promise<Answer> {
   }
 }
 
-/** Rows in the order of their ids, where the interface promises no order. */
+/** Sorts rows by id where the interface promises no order. */
 function inOrder(method: string, answer: unknown): unknown {
   if (method === "findEnded") {
     const { tasks, gone } = answer as Awaited<ReturnType<Store["findEnded"]>>;
@@ -39,15 +39,15 @@ export function sameAnswer(method: Method, got: Answer, expected: Answer): void 
   assert.deepStrictEqual(ordered(got), ordered(expected));
 }
 
-/** The same, but for which of several duplicates is named. */
+/** Equal, except for which of several duplicates is named. */
 export function sameKind(got: Answer, expected: Answer): void {
   if ("threw" in got && "threw" in expected) assert.equal(got.threw, expected.threw);
   else assert.deepStrictEqual(got, expected);
 }
 
 /**
- * A turn that begins where the last one ended may say that there is more when there is not, never the other way round; but
- * for one that settles nothing and claims nothing: that one has looked at all.
+ * A call that scans from the claim cursor may report more tasks when there are none, but never the other way round. A
+ * call that neither settles nor claims anything has scanned everything, and must be right.
  */
 export function sameMore(
   model: Model,
@@ -58,28 +58,29 @@ export function sameMore(
   if (!("gave" in got) || !("gave" in expected) || !claim) return;
   const [gave, wanted] = [got.gave as SettleAndClaimResult, expected.gave as SettleAndClaimResult];
   if (gave.claimed.length === 0 && outcomes.length === 0) return;
-  assert.ok(gave.more || model.reference.left(claim) === 0, "it says that there is no more, and there is");
+  assert.ok(
+    gave.more || model.reference.left(claim) === 0,
+    "the store reports no more tasks, and there are some",
+  );
   wanted.more = gave.more;
 }
 
-/** What the reference is to follow. */
-export function deedsOf(method: Method | "steps", answers: readonly Answer[], rows: Rows): Deeds {
+/** What the reference takes over from the store's answers. */
+export function effectsOf(method: Method | "steps", answers: readonly Answer[], rows: Rows): Effects {
   const gave = answers.flatMap((answer) => ("gave" in answer ? [answer.gave] : []));
   const inserted = gave
     .filter((one): one is Inserted[] => method !== "settleAndClaim" && isInserted(one))
     .flat();
   const turns = method === "settleAndClaim" ? (gave as SettleAndClaimResult[]) : [];
-  const passedOver = turns.some(
-    ({ claimed, more, registered }) => claimed.length === 0 && more && registered,
-  );
-  return { inserted, claimed: turns.flatMap(({ claimed }) => claimed), passedOver, rows: rows.tasks };
+  const skipped = turns.some(({ claimed, more, registered }) => claimed.length === 0 && more && registered);
+  return { inserted, claimed: turns.flatMap(({ claimed }) => claimed), skipped, rows: rows.tasks };
 }
 
 const isInserted = (answer: unknown) =>
   Array.isArray(answer) &&
   answer.every((one) => one !== null && typeof one === "object" && "duplicate" in one);
 
-/** Attempts of one task are in order; those of several tasks that were freed together are in no order. */
+/** The attempts of one task are in order; those of several tasks that were freed together have no order. */
 function byTask<A extends { taskId?: unknown }>(attempts: readonly A[]): A[] {
   return [...attempts].sort((a, b) => Number(a.taskId) - Number(b.taskId));
 }
@@ -94,8 +95,8 @@ export async function sameRows(model: Model, real: RealStore): Promise<void> {
 }
 
 /**
- * Of what failed nothing has happened, but for what came before a look that only follows: `promote` looks for what is due
- * next after it has promoted.
+ * A failed call must have changed nothing, except for what preceded a mere read: `promote` asks for the next due time
+ * after it has promoted.
  */
 export async function stayedWhole(
   { reference }: Model,
@@ -114,7 +115,7 @@ function inColumnsOf(rows: Rows["tasks"], tasks: readonly TaskRecord[]): string 
   return JSON.stringify(tasks.map((task) => Object.fromEntries(names.map((name) => [name, task[name]]))));
 }
 
-/** The first beat of a worker is any number. */
+/** A worker's first heartbeat counter is a random number. */
 export async function sameBeats(model: Model, real: RealStore): Promise<void> {
-  for (const { id, beat } of (await real.rows()).workers) model.reference.sawBeat(String(id), Number(beat));
+  for (const { id, beat } of (await real.rows()).workers) model.reference.setBeat(String(id), Number(beat));
 }

@@ -1,4 +1,4 @@
-/** The commands of the model's test: calls of a store, drawn by chance, about rows that are there when they are made. */
+/** The commands of the model test: random calls of a store, about rows that exist when they are made. */
 import * as fc from "fast-check";
 import type { ClaimRequest, NewTask, NewWorker, Outcome, OutcomeKind, Store } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
@@ -8,38 +8,38 @@ import type { Method } from "./reference.ts";
 
 type Claimed = Pick<TaskRecord, "id" | "generationId" | "workerId" | "startedAt">;
 
-/** The reference, and what those who use it remember: the ids that they saw, and the claims that they were given. */
+/** The reference, and what callers remember: the ids that they have seen, and their claims. */
 export class Model {
   readonly reference: Following;
   readonly ids = new Set<number>();
   readonly #claims: Claimed[] = [];
 
-  constructor({ freedom, heads }: Pick<RealStore, "freedom" | "heads">) {
-    this.reference = new Following(() => Date.now(), freedom, heads);
+  constructor({ freedom, cursors }: Pick<RealStore, "freedom" | "cursors">) {
+    this.reference = new Following(() => Date.now(), freedom, cursors);
   }
 
   remember(claimed: readonly TaskRecord[]): void {
-    this.reference.noteHeads(claimed);
+    this.reference.moveCursors(claimed);
     for (const { id, generationId, workerId, startedAt } of claimed)
       this.#claims.push({ id, generationId, workerId, startedAt });
   }
 
-  /** One of the ids that there ever were, or one that there never was. */
+  /** An id that exists or existed, or one that never did. */
   id(n: number): number {
     return [...this.ids, 12_345][n % (this.ids.size + 1)] as number;
   }
 
-  /** One of the claims ever given, the latest first; before the first, one of nobody's. */
+  /** A claim that was given, the latest first; before the first one, an invented one. */
   claim(n: number): Claimed {
     const nobodys = { id: 12_345, generationId: 2, workerId: "w1", startedAt: 0 };
     return this.#claims.at(-1 - (n % Math.max(1, this.#claims.length))) ?? nobodys;
   }
 }
 
-/** What chance has drawn, turned into a call's arguments when the call is made. */
+/** Random choices, which become a call's arguments when the call is made. */
 export type Drawn<M extends Method = Method> = (model: Model) => Parameters<Store[M]>;
 
-// ---- the parts -------------------------------------------------------------------------------
+// ---- parts of the arguments ----------------------------------------------------------------------
 
 const queueNames = ["default", "mail"] as const;
 const funcs = ["resize", "send", "nobodys"] as const;
@@ -48,7 +48,7 @@ const uniqueKeys = ["a", "b"] as const;
 
 const rarely = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { freq: 4, nil: null });
 const error = JSON.stringify({ name: "Error", message: "no luck" });
-/** Milliseconds from now; the past too. */
+/** Milliseconds from now, also negative. */
 const offset = fc.constantFrom(-3_600_000, -1, 0, 1, 500, 60_000);
 
 const newTask: fc.Arbitrary<() => NewTask> = fc
@@ -71,7 +71,7 @@ const newTask: fc.Arbitrary<() => NewTask> = fc
     delay: when?.delay ? Math.max(0, when.offset) : null,
   }));
 
-/** Past the store: anything that the columns take, and nothing but `func` that has to be there. */
+/** A row inserted with SQL: any values that the columns take; only `func` is required. */
 const rawTask: fc.Arbitrary<() => Partial<TaskRecord> & { func: string }> = fc
   .record(
     {
@@ -113,8 +113,8 @@ const claimRequest: fc.Arbitrary<ClaimRequest> = fc.record({
 const kinds: readonly OutcomeKind[] = ["completed", "failed", "retry", "cancelled", "snoozed", "interrupted"];
 
 /**
- * Mostly of a claim as it was given, now and then of another generation, or of a task that is not there. Never of a
- * generation that a waiting task has: only a claim gives one to settle.
+ * Mostly of a claim as it was given; sometimes of another generation or of a missing task. Never of the generation of a
+ * waiting task, since only a claim returns a generation to settle.
  */
 const outcome: fc.Arbitrary<(model: Model) => Outcome> = fc
   .record({
@@ -137,7 +137,7 @@ const outcome: fc.Arbitrary<(model: Model) => Outcome> = fc
 
 const outcomes = fc.array(outcome, { maxLength: 4 });
 
-/** Several tasks, and what is to become of duplicates: `null` reports them. */
+/** Several tasks, and how duplicates are handled: `null` reports them. */
 const insertion = fc
   .record({
     tasks: fc.array(newTask, { minLength: 1, maxLength: 4 }),
@@ -151,7 +151,7 @@ const insertion = fc
     ];
   });
 
-// ---- the calls -------------------------------------------------------------------------------
+// ---- the calls ------------------------------------------------------------------------------------
 
 const of = <T, M extends Method>(
   arbitrary: fc.Arbitrary<T>,
@@ -219,7 +219,7 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
   rescueOrphans: of(fc.constantFrom(0, 1_000), (age) => [age]),
 };
 
-/** How often each is called, where once is not often enough. */
+/** How often each method is called, where once is not enough. */
 export const frequent: Partial<Record<Method, number>> = {
   insert: 6,
   settleAndClaim: 12,
@@ -232,7 +232,7 @@ export const frequent: Partial<Record<Method, number>> = {
   unregister: 2,
 };
 
-/** What an app does in a transaction of its own. */
+/** A step of an app's own transaction. */
 export type Step = { insert: Parameters<Store["insert"]> } | { settle: Outcome };
 
 export const steps: fc.Arbitrary<(model: Model) => Step[]> = fc
@@ -247,5 +247,5 @@ export const steps: fc.Arbitrary<(model: Model) => Step[]> = fc
 
 export const raw = rawTask;
 
-/** Milliseconds that the host's clock is stepped by. */
+/** Milliseconds by which the host's clock is stepped. */
 export const clockStep = fc.constantFrom(1, 400, 500, 1_001, 60_000, 3_600_000, -1, -1_000, -3_600_000);

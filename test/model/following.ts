@@ -1,70 +1,70 @@
 /**
- * The reference for a store on a server, where the interface leaves it free: which id a row gets, which of several that are
- * due at once come within a limit, and, where a look for work begins behind what was claimed last, what it passes over.
- * There the reference does as the store did. In all else it knows what has to happen.
+ * A reference for servers, where the interface leaves choices: the id of a row, which of several tasks due at the same
+ * time come within a limit, and which tasks a scan from the claim cursor skips. In these it follows the store;
+ * everything else it decides itself.
  */
 import type { ClaimRequest, Inserted, Outcome } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { Reference } from "./reference.ts";
 
-/** Where a store is free. */
+/** The choices of a store. */
 export interface Freedom {
-  /** Its ids have gaps, and those of equal moments are in no order. */
+  /** Ids may have gaps, and equal times have no order. */
   readonly ids: boolean;
-  /** A look for work may begin behind what was claimed last of each function. */
-  readonly heads: boolean;
-  /** It asks for no worker when it sees nothing, though it has settled something. */
+  /** A scan may begin at the claim cursor of each function. */
+  readonly cursors: boolean;
+  /** A call that finds no task does not read the worker's row, even if it has settled something. */
   readonly seesFirst: boolean;
 }
 
-export const noFreedom: Freedom = { ids: false, heads: false, seesFirst: false };
+export const noFreedom: Freedom = { ids: false, cursors: false, seesFirst: false };
 
 type Claimed = Pick<TaskRecord, "id" | "queueName" | "func" | "priority">;
 
 const groupOf = ({ queueName, func, priority }: Claimed) => JSON.stringify([queueName, func, priority]);
 
 /** What a store has done. */
-export interface Deeds {
+export interface Effects {
   inserted: readonly Inserted[];
   claimed: readonly Claimed[];
-  /** A turn has seen nothing, and says that there may be more: it has not looked at all. */
-  passedOver: boolean;
-  /** Its rows after it. */
+  /** A call found nothing and reports that there may be more: it has not scanned everything. */
+  skipped: boolean;
+  /** Its rows afterwards. */
   rows: readonly { id?: unknown; generationId?: unknown }[];
 }
 
-/** Of all that a store ever claimed, the last id of each function, queue and priority. */
-export type Heads = Map<string, number>;
+/** For each function, queue and priority, the last id that the store claimed. */
+export type ClaimCursors = Map<string, number>;
 
 export class Following extends Reference {
   readonly #freedom: Freedom;
-  readonly #heads: Heads;
+  readonly #cursors: ClaimCursors;
   #newIds: number[] = [];
   #moved: ReadonlySet<number> = new Set();
   #claimed: ReadonlySet<number> = new Set();
-  #passedOver = false;
+  #skipped = false;
 
-  constructor(now: () => number, freedom: Freedom, heads: Heads) {
+  constructor(now: () => number, freedom: Freedom, cursors: ClaimCursors) {
     super(now);
     this.#freedom = freedom;
-    this.#heads = heads;
+    this.#cursors = cursors;
   }
 
-  /** What comes next, the store has done already. */
-  follow({ inserted, claimed, passedOver, rows }: Deeds): void {
+  /** The next call is one that the store has already done. */
+  follow({ inserted, claimed, skipped, rows }: Effects): void {
     if (!this.#freedom.ids) return;
     this.#newIds = inserted.filter(({ duplicate }) => !duplicate).map(({ id }) => id);
     const found = new Map(rows.map(({ id, generationId }) => [Number(id), generationId]));
     this.#moved = new Set(this.ids().filter((id) => found.get(id) !== this.tasks.get(id)?.generationId));
     this.#claimed = new Set(claimed.map(({ id }) => id));
-    this.#passedOver = passedOver;
+    this.#skipped = skipped;
   }
 
-  /** What was claimed counts for the next look. */
-  noteHeads(claimed: readonly Claimed[]): void {
+  /** Moves the cursors behind the claimed tasks. */
+  moveCursors(claimed: readonly Claimed[]): void {
     for (const task of claimed) {
       const group = groupOf(task);
-      this.#heads.set(group, Math.max(task.id, this.#heads.get(group) ?? task.id));
+      this.#cursors.set(group, Math.max(task.id, this.#cursors.get(group) ?? task.id));
     }
   }
 
@@ -72,7 +72,7 @@ export class Following extends Reference {
     return [...this.tasks.keys()];
   }
 
-  /** How many there are to claim. */
+  /** How many tasks there are to claim. */
   left(claim: ClaimRequest): number {
     return super.claimable({ ...claim, limit: Number.POSITIVE_INFINITY }).length;
   }
@@ -89,16 +89,19 @@ export class Following extends Reference {
     return this.#freedom.seesFirst ? found.length > 0 : super.asksForWorker(outcomes, found);
   }
 
-  /** A look that finds nothing has looked at all, unless it says otherwise; another one may have passed over what is behind the heads. */
+  /**
+   * A scan that finds nothing has scanned everything unless it says otherwise; any other may have skipped tasks in
+   * front of its cursors.
+   */
   protected override claimable(claim: ClaimRequest): TaskRecord[] {
-    const looksBehind = this.#claimed.size === 0 && !this.#passedOver;
-    if (!this.#freedom.heads || looksBehind) return super.claimable(claim);
+    const looksBehind = this.#claimed.size === 0 && !this.#skipped;
+    if (!this.#freedom.cursors || looksBehind) return super.claimable(claim);
     const all = super.claimable({ ...claim, limit: Number.POSITIVE_INFINITY });
     return all.filter((task) => this.#claimed.has(task.id) || !this.#isBehind(task)).slice(0, claim.limit);
   }
 
   #isBehind(task: TaskRecord): boolean {
-    // What was claimed last itself too, should it be pending again.
-    return task.id <= (this.#heads.get(groupOf(task)) ?? Number.NEGATIVE_INFINITY);
+    // The cursor's own task may be pending again.
+    return task.id <= (this.#cursors.get(groupOf(task)) ?? Number.NEGATIVE_INFINITY);
   }
 }

@@ -1,31 +1,30 @@
-/**
- * Invariant: what a simulation has found once, in the smallest schedule that shows it, does not come back.
- */
+/** Invariant: faults that a simulation once found, each in the smallest schedule that shows it, do not come back. */
 import { expect, test } from "vitest";
 import { Reference } from "./reference.ts";
 import { runSchedule, type Simulation } from "./simulator.ts";
 import type { Plot } from "./simulator-plot.ts";
 import { isClaim, newBeat, over, overReference } from "./simulator-stores.ts";
 import { planned } from "./simulator-tasks.ts";
-import type { Weather } from "./simulator-wire.ts";
+import type { Conditions } from "./simulator-wire.ts";
 
-const fair = { refused: 0, lost: 0, slow: 0, latency: 1, told: 0 } as const;
+const fair = { refused: 0, lost: 0, slow: 0, latency: 1, notified: 0 } as const;
 
-/** Only what a test writes happens, in this weather. */
-function inWeather(weather: Partial<Weather>, write: (plot: Plot, simulation: Simulation) => void) {
+/** Under these conditions, only what the test writes happens. */
+function under(conditions: Partial<Conditions>, write: (plot: Plot, simulation: Simulation) => void) {
   return (plot: Plot, simulation: Simulation): void => {
-    simulation.setWeather({ ...fair, ...weather });
+    simulation.setConditions({ ...fair, ...conditions });
     write(plot, simulation);
   };
 }
 
-// The worker has never heard of the task that it holds, and it beats: nobody hands it back, and nobody frees it.
-test("a claim whose answer is lost holds no task for ever", async () => {
+// The worker does not know the task that it holds, and sends heartbeats: neither is the task handed back, nor is it
+// rescued.
+test("a claim whose answer is lost does not hold a task for ever", async () => {
   const reference = new Reference(() => Date.now(), newBeat);
   let lost = 0;
   const { verdicts } = await runSchedule(1, {
     open: () => over(reference),
-    write: inWeather({ lost: 1 }, (plot, { plans }) => {
+    write: under({ lost: 1 }, (plot, { plans }) => {
       const home = plot.crew.newHome(0);
       plot.crew.at(100, () => plot.crew.enqueue(home, planned(plans, { acts: ["return"], takes: 0 })));
       plot.crew.at(3_000, () => plot.calmDown());
@@ -40,14 +39,14 @@ test("a claim whose answer is lost holds no task for ever", async () => {
   expect(verdicts).toEqual([]);
 });
 
-// A beat that was seen to come looks old by a clock that was stepped since: half a lease, less than from one beat to the
-// next and what may come between, is then enough to be taken for dead. Only where the lease is shorter than 1.2 s.
-test("a clock that is stepped forwards takes no worker that beats for dead", async () => {
+// After a step of the clock, a recent heartbeat looks old. Half a lease, less than the time between two heartbeats,
+// would then be enough to declare the worker dead. Only with leases below 1.2 s.
+test("a clock that is stepped forwards does not get a live worker rescued", async () => {
   const verdicts: string[] = [];
   for (let offset = 0; offset < 400; offset += 10) {
     const schedule = await runSchedule(7, {
       open: overReference,
-      write: inWeather({}, (plot, simulation) => {
+      write: under({}, (plot, simulation) => {
         const { clock } = simulation;
         plot.crew.newHome(0);
         plot.crew.newHome(offset);
@@ -63,18 +62,18 @@ test("a clock that is stepped forwards takes no worker that beats for dead", asy
   expect(verdicts).toEqual([]);
 });
 
-/** Ten schedules of what a test writes, in fair weather. @returns what is wrong with them */
+/** Runs ten schedules of the test's own steps, without faults. @returns the broken promises */
 async function verdictsOn(write: (plot: Plot, simulation: Simulation) => void): Promise<string[]> {
   const verdicts: string[] = [];
   for (let seed = 1; seed <= 10; seed += 1) {
-    const schedule = await runSchedule(seed, { open: overReference, write: inWeather({}, write) });
+    const schedule = await runSchedule(seed, { open: overReference, write: under({}, write) });
     verdicts.push(...schedule.verdicts);
   }
   return verdicts;
 }
 
-// The worker has given up on its tasks, and still waits for a note of progress to be written, without a limit.
-test("a store that is out of reach holds up no stop, though a handler goes on noting its progress", async () => {
+// The worker has given up its tasks, and still waits without a limit for a progress write.
+test("a store that is out of reach does not delay a stop, while a handler goes on noting progress", async () => {
   const verdicts = await verdictsOn((plot, { plans }) => {
     const { crew } = plot;
     const home = crew.newHome(0);
@@ -88,8 +87,8 @@ test("a store that is out of reach holds up no stop, though a handler goes on no
   expect(verdicts).toEqual([]);
 });
 
-// It has nothing left to give up: what it held was lost before.
-test("nor does it hold up who has lost his task, and whose handler goes on noting its progress", async () => {
+// It has no task left to give up: its task was lost before.
+test("a store that is out of reach does not delay a stop after the task was lost, while its handler goes on noting progress", async () => {
   const verdicts = await verdictsOn((plot, { plans }) => {
     const { crew } = plot;
     const home = crew.newHome(0);

@@ -6,7 +6,7 @@ import { RealServer, type Server } from "./real-server.ts";
 import type { Row } from "./real-store.ts";
 import { type Client, type Failing, Wire } from "./wire.ts";
 
-/** Above those that rows of the commands bring themselves. */
+/** Above the explicit ids in rows of the commands. */
 const firstId = 20_000;
 
 const failing: Failing = {
@@ -18,7 +18,7 @@ const failing: Failing = {
   },
 };
 
-/** A session's clock. Half a millisecond more: the server's seconds are no exact decimals. */
+/** Sets the session's clock. Half a millisecond is added because the server's seconds are not exact decimals. */
 const clockText = () => `set timestamp = ${((Date.now() + 0.5) / 1_000).toFixed(4)}`;
 
 export async function openRealMysql(strategy: "skip-locked" | "optimistic"): Promise<RealServer> {
@@ -51,7 +51,7 @@ export async function openRealMysql(strategy: "skip-locked" | "optimistic"): Pro
   };
   return new RealServer(store, server, wire, {
     ids: true,
-    heads: false,
+    cursors: false,
     seesFirst: strategy === "optimistic",
   });
 }

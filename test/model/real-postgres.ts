@@ -6,17 +6,17 @@ import { RealServer, type Server } from "./real-server.ts";
 import type { Row } from "./real-store.ts";
 import { type Client as Asked, type Failing, Wire } from "./wire.ts";
 
-/** Ids that no row of the commands has which brings its own: Postgres would give them a second time. */
+/** Above the explicit ids in rows of the commands: Postgres would use those a second time. */
 const firstId = 20_000;
 
-/** Before the server's own, for whoever has this schema before `pg_catalog` in its path. */
+/** Replaces the server's clock functions for connections with this schema before `pg_catalog` in their path. */
 const clock = `
   create table dbq_test_clock (at timestamptz not null);
   insert into dbq_test_clock values (now());
   create function statement_timestamp() returns timestamptz stable language sql return (select at from dbq_test_clock);
   create function clock_timestamp() returns timestamptz stable language sql return (select at from dbq_test_clock)`;
 
-/** A row that points nowhere: the transaction that holds it cannot be committed. */
+/** A row with a dangling reference: its transaction cannot be committed. */
 const neverCommitted = `
   create table dbq_test_targets (id integer primary key);
   create table dbq_test_pointers (target integer references dbq_test_targets (id) deferrable initially deferred)`;
@@ -59,7 +59,7 @@ export async function openRealPostgres(strategy: "skip-locked" | "optimistic"): 
   };
   return new RealServer(store, server, wire, {
     ids: true,
-    heads: strategy === "skip-locked",
+    cursors: strategy === "skip-locked",
     seesFirst: true,
   });
 }

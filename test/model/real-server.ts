@@ -1,21 +1,21 @@
-/** The real store on a server: the server's own clock shows what `Date` does, and its statements can be made to fail. */
+/** The real store on a server: the server's clock follows `Date`, and its statements can be made to fail. */
 import type { Store } from "../../src/store.ts";
 import { columnsOf, kindOf, type Table } from "../../src/stores/sql/columns.ts";
 import type { TaskRecord } from "../../src/task.ts";
-import type { Freedom, Heads } from "./following.ts";
+import type { ClaimCursors, Freedom } from "./following.ts";
 import { type RealStore, type Row, rowsOf, snakeCase } from "./real-store.ts";
 import type { Wire } from "./wire.ts";
 
-/** How a server is asked, past the store. */
+/** Access to a server outside of the store. */
 export interface Server {
-  /** Runs statements at once; the rows of each. */
+  /** Runs several statements; returns the rows of each. */
   ask(text: string): Promise<Row[][]>;
-  /** Inserts a row of such values, each written as such; its id. */
+  /** Inserts a row, with an SQL expression for each value; returns its id. */
   insert(columns: readonly string[], written: readonly string[], values: readonly unknown[]): Promise<number>;
-  /** A time in milliseconds, and the other way round. */
+  /** A column's time in milliseconds, and the reverse. */
   millis(column: string): string;
   time(parameter: string): string;
-  /** Anything as the text that it is. */
+  /** Any column as text. */
   text(column: string): string;
   parameter(index: number): string;
   setClock(): Promise<void>;
@@ -29,7 +29,7 @@ const isTime = (table: Table, column: string) => kindOf(table, column) === "time
 export class RealServer implements RealStore {
   readonly store: Store;
   readonly freedom: Freedom;
-  readonly heads: Heads = new Map();
+  readonly cursors: ClaimCursors = new Map();
   readonly failing: Wire["failing"];
   readonly #server: Server;
   readonly #wire: Wire;
@@ -89,7 +89,7 @@ export class RealServer implements RealStore {
   }
 }
 
-/** As text they would be in the order of text. */
+/** Ids as text would be sorted as text. */
 const byId = (rows: Row[]) => rows.sort((a, b) => Number(a.id) - Number(b.id));
 
 function decoded(table: Table, row: Row): Row {

@@ -1,11 +1,11 @@
-/** What the model's test needs of a real store, whatever database it is on. */
+/** What the model test needs from a real store on any database. */
 import type { MaybePromise, Store } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
-import type { Freedom, Heads } from "./following.ts";
+import type { ClaimCursors, Freedom } from "./following.ts";
 
 /**
- * Which statement fails, counted from 0, and how: it throws, or the commit of its transaction does, or it fails in a way
- * that passes, which nobody may notice.
+ * Which statement fails, counted from 0, and how: it throws, the commit of its transaction throws, or it fails for a
+ * moment, which must have no effect.
  */
 export interface Fault {
   statement: number;
@@ -14,7 +14,7 @@ export interface Fault {
 
 export type Row = Record<string, unknown>;
 
-/** Everything that is in its tables, each in the order of its ids. */
+/** The content of its tables, sorted by id. */
 export interface Rows {
   tasks: Row[];
   attempts: Row[];
@@ -24,25 +24,25 @@ export interface Rows {
 export interface RealStore {
   readonly store: Store;
   readonly freedom: Freedom;
-  /** What it has claimed, from the first sequence of commands to the last: it remembers it too. */
-  readonly heads: Heads;
+  /** What it has claimed since the first sequence of commands: the store keeps its claim cursors too. */
+  readonly cursors: ClaimCursors;
   /** Whether it has left a transaction open. */
   readonly inTransaction: boolean;
   rows(): MaybePromise<Rows>;
-  /** A plain INSERT, as any program may write one; its id. */
+  /** A plain INSERT, as any program may write it; returns the id. */
   put(row: Partial<TaskRecord>): MaybePromise<number>;
-  /** As new, but for its ids where it is free to choose them. */
+  /** Empties the tables; ids restart unless the store chooses them. */
   wipe(): MaybePromise<void>;
-  /** What the database's clock shows from now on: what `Date` does. */
+  /** Sets the database's clock to `Date`. */
   setClock(): MaybePromise<void>;
-  /** Calls with a statement that fails; `fired`: whether it came to that. */
+  /** Makes a call during which a statement fails; `fired`: whether it came to that. */
   failing<T>(fault: Fault, call: () => Promise<T>): Promise<{ answer: T; fired: boolean }>;
   close(): MaybePromise<void>;
 }
 
 export const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** By the names of columns: thousands of rows are read. */
+/** Cached, since thousands of rows are read. */
 const names = new Map<string, string>();
 
 function nameOf(column: string): string {
@@ -57,7 +57,7 @@ export function inCamelCase(row: Row): Row {
   return renamed;
 }
 
-/** The rows of the tables as a reference has them. */
+/** The rows of the tables in the form of the reference. */
 export function rowsOf(tasks: readonly Row[], attempts: readonly Row[], workers: readonly Row[]): Rows {
   return {
     tasks: tasks.map(inCamelCase),

@@ -1,13 +1,13 @@
-/** The real store on SQLite in memory, whose rows can be read as they are and whose statements can be made to fail. */
+/** The real store on SQLite in memory: its rows can be read directly, and its statements can be made to fail. */
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
 import { openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
-import { type Heads, noFreedom } from "./following.ts";
+import { type ClaimCursors, noFreedom } from "./following.ts";
 import { type Fault, type RealStore, type Row, type Rows, rowsOf, snakeCase } from "./real-store.ts";
 
-/** A row that points nowhere: the transaction that holds it cannot be committed. */
+/** A row with a dangling reference: its transaction cannot be committed. */
 const neverCommitted = `
   create table dbq_test_targets (id integer primary key);
   create table dbq_test_pointers (target integer references dbq_test_targets (id) deferrable initially deferred);`;
@@ -16,13 +16,13 @@ export class Real implements RealStore {
   readonly client: Database.Database;
   readonly store: Store;
   readonly freedom = noFreedom;
-  readonly heads: Heads = new Map();
+  readonly cursors: ClaimCursors = new Map();
   readonly #faults: Faults;
   readonly #tables: Record<"tasks" | "attempts" | "workers", Database.Statement<[], Row>>;
 
   static async open(): Promise<Real> {
     const client = new Database(":memory:");
-    // SQLite's own clock, in the columns' defaults, is stepped together with the host's.
+    // SQLite's clock in the columns' defaults is stepped together with the host's.
     client.function("unixepoch", { varargs: true }, () => Date.now() / 1_000);
     client.exec(neverCommitted);
     const prepare = client.prepare.bind(client);
@@ -71,7 +71,7 @@ export class Real implements RealStore {
     );
   }
 
-  /** Its functions ask the host. */
+  /** SQLite's time functions ask the host. */
   setClock(): void {}
 
   async failing<T>(fault: Fault, call: () => Promise<T>): Promise<{ answer: T; fired: boolean }> {
@@ -89,7 +89,7 @@ export class Real implements RealStore {
   }
 }
 
-/** Stands around the statements of a client; without a fault to come it does nothing. */
+/** Intercepts the statements of a client; does nothing while no fault is set. */
 class Faults {
   next: Fault | undefined;
   readonly #client: Database.Database;

@@ -1,11 +1,11 @@
-/** The rows of the reference queue, and the few ways in which they change. */
+/** The rows of the reference queue, and the operations that change them. */
 import type { AttemptRecord, StoredAttempt, TaskState, TaskVersion, WorkerRecord } from "../../src/store.ts";
 import { type FinishedStatus, isFinished, type TaskRecord } from "../../src/task.ts";
 
-/** `session`: nobody beats in a session of its own here, whose end could be seen. */
+/** `session`: no worker here has a session whose end could be observed. */
 type StoredWorker = Omit<WorkerRecord, "heartbeatAge" | "sessionLives"> & { session: null };
 
-/** A row as `insert into dbq_tasks (func) values (…)` makes it, at the moment `now`. */
+/** The row that `insert into dbq_tasks (func) values (…)` makes at the time `now`. */
 export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
   return {
     args: "[]",
@@ -37,7 +37,7 @@ export const byId = (a: { id: number }, b: { id: number }) => a.id - b.id;
 
 export class ReferenceRows {
   protected readonly now: () => number;
-  /** Rows are replaced, never changed: whoever holds one holds it as it was. */
+  /** Rows are replaced and never changed, so a reader keeps a row as it was. */
   protected tasks = new Map<number, TaskRecord>();
   protected attemptRows: readonly StoredAttempt[] = [];
   protected workerRows = new Map<string, StoredWorker>();
@@ -55,7 +55,7 @@ export class ReferenceRows {
     };
   }
 
-  /** Remembers everything as it is; what is returned brings it back. */
+  /** Saves all rows; the returned function restores them. */
   save(): () => void {
     const [tasks, attempts, lastId] = [new Map(this.tasks), this.attemptRows, this.#lastId];
     const workers = new Map(this.workerRows);
@@ -71,12 +71,12 @@ export class ReferenceRows {
     return this.#lastId + 1;
   }
 
-  /** Which of two rows that are the same to a limit is within it. */
+  /** Decides which of two equal rows comes within a limit. */
   protected between(a: TaskRecord, b: TaskRecord): number {
     return byId(a, b);
   }
 
-  /** What anybody may write past the store; without an id it gets the next one, and no id is given twice. */
+  /** Inserts a row as any program may; without an id it gets the next one. No id is used twice. */
   put(row: Partial<TaskRecord> & { func: string }): number {
     const { id = this.newId() } = row;
     this.#lastId = Math.max(this.#lastId, id);
@@ -84,7 +84,7 @@ export class ReferenceRows {
     return id;
   }
 
-  /** One more generation of a row. */
+  /** Moves a row to its next generation. */
   protected move(task: TaskRecord, changes: Partial<TaskRecord>): TaskRecord {
     const moved = { ...task, updatedAt: this.now(), ...changes, generationId: task.generationId + 1 };
     this.tasks.set(task.id, moved);
@@ -129,7 +129,7 @@ export class ReferenceRows {
     return tasks.length;
   }
 
-  // ---- look ----------------------------------------------------------------------------------
+  // ---- read ----------------------------------------------------------------------------------
 
   get(ids: readonly number[]): TaskRecord[] {
     return this.where(({ id }) => ids.includes(id));

@@ -1,4 +1,4 @@
-/** The reference as a `Store`: what stands beneath the simulated workers where a database would only be slower. */
+/** The reference as a `Store`, for simulated workers where a database would only be slower. */
 import { AsyncTransactionError } from "../../src/errors.ts";
 import type { Store, TaskCount } from "../../src/store.ts";
 import type { Method, Reference } from "./reference.ts";
@@ -26,7 +26,7 @@ const methods: readonly Method[] = [
   "rescueOrphans",
 ];
 
-/** Each method as a promise of what the reference answers. */
+/** Each method, with the reference's answer as a promise. */
 function promised(reference: Reference): Pick<Store, Method> {
   const entries = methods.map((method) => {
     const ask = reference[method].bind(reference) as (...args: unknown[]) => unknown;
@@ -35,7 +35,7 @@ function promised(reference: Reference): Pick<Store, Method> {
   return Object.fromEntries(entries) as Pick<Store, Method>;
 }
 
-/** Its transactions are synchronous, as those of SQLite are. */
+/** Its transactions are synchronous, as on SQLite. */
 export function referenceStore(reference: Reference): Store {
   let open: object | undefined;
   const checked = <A extends unknown[], T>(tx: unknown, act: (...args: A) => T) => {
@@ -85,6 +85,6 @@ export function referenceStore(reference: Reference): Store {
 
 function missing(what: string): () => never {
   return () => {
-    throw new Error(`the reference has no ${what}: nothing that is simulated asks for it`);
+    throw new Error(`the reference has no ${what}: the simulation does not use it`);
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The queue as a reader of `src/store.ts` believes it to be: a Map of rows, and what each method does to them. It knows
- * no SQL, no transaction and no waiting: a method happens at once, and whole. Where it differs from a store, one of the
+ * The queue as `src/store.ts` describes it: a Map of rows, and what each method does to them. It has no SQL, no
+ * transactions and no waiting: each method happens at once and as a whole. Where it differs from a store, one of the
  * two is wrong.
  */
 import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
@@ -24,7 +24,7 @@ import type {
 import { isFinished, type TaskRecord } from "../../src/task.ts";
 import { byId, defaultRow, ReferenceRows } from "./reference-rows.ts";
 
-/** The methods of a store that read or change rows, by their names. */
+/** The names of a store's methods that read or change rows. */
 export type Method = Exclude<
   keyof Store,
   | "synchronous"
@@ -39,19 +39,19 @@ export type Method = Exclude<
   | "transfer"
 >;
 
-/** What an outcome does to its task. */
+/** How an outcome changes its task. */
 function changeBy({ kind }: Outcome): "complete" | "finish" | "release" {
   if (kind === "completed") return "complete";
   return kind === "failed" || kind === "cancelled" ? "finish" : "release";
 }
 
-/** The same methods, with their answers at once. */
+/** The same methods with synchronous answers. */
 type Answering = { [M in Method]: (...args: Parameters<Store[M]>) => Awaited<ReturnType<Store[M]>> };
 
 export class Reference extends ReferenceRows implements Answering {
   readonly #newBeat: () => number;
 
-  /** `newBeat`: the first beat of a worker, which is any number. */
+  /** `newBeat`: the first heartbeat counter of a worker, a random number. */
   constructor(now: () => number, newBeat: () => number = () => 1) {
     super(now);
     this.#newBeat = newBeat;
@@ -95,7 +95,10 @@ export class Reference extends ReferenceRows implements Answering {
     return { ...nothing, claimed, more: claimed.length > 0 && claimed.length === claim.limit };
   }
 
-  /** Those that make the same change together: of two outcomes of one generation in one turn, that decides which one counts. */
+  /**
+   * Outcomes are applied in groups of the same change, which decides between two outcomes of one generation in one
+   * call.
+   */
   #settleAll(outcomes: readonly Outcome[]): boolean[] {
     const settled = new Map<number, boolean>();
     for (const change of new Set(outcomes.map(changeBy)))
@@ -104,7 +107,7 @@ export class Reference extends ReferenceRows implements Answering {
     return outcomes.map((_, i) => settled.get(i) === true);
   }
 
-  /** One outcome, as a transaction of the app's settles it. */
+  /** Settles one outcome, as an app's transaction does. */
   settle(outcome: Outcome): boolean {
     const task = this.held(outcome);
     if (!task) return false;
@@ -126,7 +129,7 @@ export class Reference extends ReferenceRows implements Answering {
     this.move(task, { status: "scheduled", waitUntil: this.now() + delay, ...changes });
   }
 
-  /** Whoever neither settles nor finds anything asks for nothing that its row would be needed for. */
+  /** A call that neither settles nor finds anything does not read the worker's row. */
   protected asksForWorker(outcomes: readonly Outcome[], found: readonly TaskRecord[]): boolean {
     return outcomes.length > 0 || found.length > 0;
   }
@@ -195,9 +198,9 @@ export class Reference extends ReferenceRows implements Answering {
     return { purged: this.remove(named), last: seen.length < limit ? undefined : seen.at(-1)?.id };
   }
 
-  // ---- upkeep --------------------------------------------------------------------------------
+  // ---- maintenance ---------------------------------------------------------------------------
 
-  /** The longest due first; those without a moment to wait for are due, and come last. */
+  /** The longest due first. Scheduled tasks without a time are due, and come last. */
   promote(limit: number) {
     const now = this.now();
     const moment = ({ waitUntil }: TaskRecord) => waitUntil ?? Number.POSITIVE_INFINITY;
@@ -237,8 +240,8 @@ export class Reference extends ReferenceRows implements Answering {
     return true;
   }
 
-  /** A worker's beat, where another than the reference has drawn it. */
-  sawBeat(id: string, beat: number): void {
+  /** Takes over a heartbeat counter that the store has drawn. */
+  setBeat(id: string, beat: number): void {
     const worker = this.workerRows.get(id);
     if (worker) this.workerRows.set(id, { ...worker, beat });
   }
@@ -283,7 +286,7 @@ export class Reference extends ReferenceRows implements Answering {
     return this.#chargeCrashes(orphans);
   }
 
-  /** A crash is a failed attempt; its retry waits for nothing. */
+  /** A crash is a failed attempt, retried without a delay. */
   #chargeCrashes(tasks: readonly TaskRecord[]): number {
     for (const task of tasks) {
       const name = "WorkerCrashed";

@@ -1,8 +1,8 @@
 /**
- * Invariant: nothing is lost and nothing counts twice, whatever happens to whom and when. Several processes work on one
- * store; their calls are delayed, refused, or done without an answer; they are killed, stopped and blocked; clocks jump.
- * When nothing fails any more, every task that was acknowledged ends, its attempts are accounted for, and a start, a
- * cancel and a rescue are quick.
+ * Invariant: no task is lost and none counts twice, whatever faults occur. Several processes work on one store. Their
+ * calls are delayed, refused, or done without an answer; they are killed, stopped and blocked; clocks jump. When the
+ * faults end, every acknowledged task ends, its attempts are accounted for, and a start, a cancel and a rescue are
+ * quick.
  */
 import { expect, test } from "vitest";
 import type { TaskVersion } from "../../src/store.ts";
@@ -20,7 +20,7 @@ function described({ seed, verdicts, trace }: Outcome): string {
   );
 }
 
-/** Runs so many schedules, up to the first one that goes wrong. */
+/** Runs this many schedules, up to the first that breaks a promise. */
 async function simulate(name: string, schedules: number, options: ScheduleOptions): Promise<void> {
   const seed = seedOf(name);
   const begun = performance.now();
@@ -38,7 +38,7 @@ async function simulate(name: string, schedules: number, options: ScheduleOption
 const long = 1_800_000;
 
 test(
-  "whatever happens to the workers, every acknowledged task ends, and no generation counts twice",
+  "every acknowledged task ends and no generation counts twice, whatever faults occur, over the reference",
   async () => {
     const options = { open: overReference };
     await simulate("simulation over the reference", amount(60, 200, 10_000), options);
@@ -47,7 +47,7 @@ test(
 );
 
 test(
-  "the same over SQLite",
+  "every acknowledged task ends and no generation counts twice, whatever faults occur, over SQLite",
   async () => {
     const real = await Real.open();
     try {
@@ -69,12 +69,12 @@ test("the same seed gives the same schedule", async () => {
   expect(withoutNames(first)).toEqual(withoutNames(second));
 });
 
-/** Workers name themselves at random. */
+/** Removes the random parts of workers' names. */
 function withoutNames({ trace }: Outcome): string[] {
   return trace.map((line) => line.replace(/[^\s"]+:\d+:[0-9a-f]{8}/g, "worker"));
 }
 
-/** Whether one of the first schedules finds that this store is not what it should be. */
+/** Whether one of the first schedules finds the fault in this store. */
 async function isFound(broken: () => Reference): Promise<boolean> {
   for (let seed = 1; seed <= 200; seed += 1) {
     const { verdicts } = await runSchedule(seed, { open: () => over(broken()) });
@@ -83,7 +83,7 @@ async function isFound(broken: () => Reference): Promise<boolean> {
   return false;
 }
 
-test("a store that settles whatever generation is named is found", async () => {
+test("the simulation finds a store that settles any generation", async () => {
   class Unfenced extends Reference {
     protected override held({ id }: TaskVersion): TaskRecord | undefined {
       return this.tasks.get(id);
@@ -92,7 +92,7 @@ test("a store that settles whatever generation is named is found", async () => {
   expect(await isFound(() => new Unfenced(() => Date.now(), newBeat))).toBe(true);
 });
 
-test("a store that takes the tasks of a worker and leaves its row is found", async () => {
+test("the simulation finds a store that frees a worker's tasks and leaves its row", async () => {
   class Halfway extends Reference {
     override rescue(workerId: string, beat: number): number {
       const worker = this.workerRows.get(workerId);

@@ -1,16 +1,16 @@
 /**
- * The clock and the scheduler of a simulation. They stand in for the timers of Node, `Date.now()`, `performance.now()`
- * and `Math.random()` while it runs: time passes only from one event to the next, and chance comes from a seed.
+ * The clock and scheduler of a simulation. While it runs, they replace Node's timers, `Date.now()`, `performance.now()`
+ * and `Math.random()`: time passes only from one event to the next, and random choices come from a seed.
  *
- * Each event belongs to a thread of a simulated process: the one in whose event it was asked for. So a process can be
- * killed (none of its events happens any more) or stopped (they happen later), and nobody has to tell it.
+ * Each event belongs to a thread of a simulated process, the one in whose event it was created. So a process can be
+ * killed (its events no longer happen) or stopped (they happen later) without any support from its code.
  */
 
-/** What runs events, one after the other. */
+/** Runs events one after the other. */
 export interface Thread {
   readonly name: string;
   alive: boolean;
-  /** Its events wait for this moment. */
+  /** Its events wait until this time. */
   heldUntil: number;
 }
 
@@ -21,7 +21,7 @@ interface Entry {
   run: (() => void) | undefined;
 }
 
-/** What timers give: as much of Node's `Timeout` as is used. */
+/** The result of a timer function: the used part of Node's `Timeout`. */
 interface Handle {
   entry: Entry;
   unref(): Handle;
@@ -35,19 +35,19 @@ export const newThread = (name: string): Thread => ({ name, alive: true, heldUnt
 /** 2026-01-01, in milliseconds since 1970. */
 const start = Date.UTC(2026, 0, 1);
 
-/** When all microtasks are done. */
+/** After all microtasks. */
 const afterMicrotasks = process.nextTick;
-/** When Node has looked around too, which takes longer: only then does it tell of rejections that nobody handles. */
+/** After a turn of Node's event loop, which takes longer: only then does Node report unhandled rejections. */
 const turnOfTheEventLoop = setImmediate;
-/** Events between such looks. */
+/** Events between two such turns. */
 const lookEvery = 50;
 
 export class Clock {
   /** Milliseconds since the beginning. */
   now = 0;
-  /** By how much the clock on the wall has been stepped. */
+  /** How far the time of day has been stepped. */
   stepped = 0;
-  /** Whose event is happening. */
+  /** The thread of the current event. */
   current: Thread;
   readonly random: () => number;
   readonly #outside = newThread("outside");
@@ -64,13 +64,13 @@ export class Clock {
     return Math.floor(start + this.now + this.stepped);
   }
 
-  // ---- chance --------------------------------------------------------------------------------
+  // ---- random choices ------------------------------------------------------------------------
 
   chance(probability: number): boolean {
     return this.random() < probability;
   }
 
-  /** From `from` up to `to`. */
+  /** A number from `from` up to `to`. */
   between(from: number, to: number): number {
     return from + this.random() * (to - from);
   }
@@ -81,7 +81,7 @@ export class Clock {
 
   // ---- what happened -------------------------------------------------------------------------
 
-  /** `text`: made only when somebody reads the trace. */
+  /** `text`: a function runs only when the trace is read. */
   note(text: string | (() => string), who: string = this.current.name): void {
     this.#trace.push([this.now, who, text]);
   }
@@ -101,7 +101,7 @@ export class Clock {
     return entry;
   }
 
-  /** Lets events happen until `done`, or until this many milliseconds have passed; whether it came to be `done`. */
+  /** Runs events until `done`, or until this many milliseconds have passed. @returns whether it is `done` */
   async runUntil(done: () => boolean, limit: number): Promise<boolean> {
     const end = this.now + limit;
     while (!done()) {
@@ -121,13 +121,13 @@ export class Clock {
     if (!run || !thread.alive) return;
     this.now = Math.max(this.now, entry.at);
     if (thread.heldUntil > this.now) {
-      // In the order in which they were due.
+      // In the order in which the events were due.
       this.#push({ ...entry, at: thread.heldUntil });
       return;
     }
     this.current = thread;
     run();
-    // Whatever follows from it without time passing is part of it: microtasks.
+    // Microtasks that follow without time passing belong to this event.
     const passOn = entry.order % lookEvery === 0 ? turnOfTheEventLoop : afterMicrotasks;
     await new Promise<void>((resolve) => passOn(resolve));
     this.current = this.#outside;
@@ -163,15 +163,15 @@ export class Clock {
     return first;
   }
 
-  // ---- in place of Node's --------------------------------------------------------------------
+  // ---- replacements of Node's functions ------------------------------------------------------
 
-  /** Takes the place of the host's clock, timers and chance; returns what gives it back. */
+  /** Replaces the host's clock, timers and random numbers; returns a function that restores them. */
   install(): () => void {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
     const { now: dateNow } = Date;
     const { random } = Math;
     const { stackTraceLimit } = Error;
-    // Thousands of errors are thrown on purpose, and a stack takes longer to write than all else that they lead to.
+    // Thousands of errors are thrown on purpose, and creating their stacks would take most of the time.
     Error.stackTraceLimit = 0;
     const clear = (handle: Handle | undefined) => {
       if (handle) handle.entry.run = undefined;
@@ -195,7 +195,7 @@ export class Clock {
       Date.now = dateNow;
       Math.random = random;
       Error.stackTraceLimit = stackTraceLimit;
-      // Its own, over the one that it inherits.
+      // Its own property, which hides the inherited one.
       Reflect.deleteProperty(performance, "now");
     };
   }

@@ -1,39 +1,42 @@
-/** The processes of a schedule: what is started, stopped, killed and enqueued in them, and what they still owe. */
+/**
+ * The processes of a schedule: starts, stops, kills and uses them, and tracks the promises that they still have to
+ * settle.
+ */
 import { AwaitTimeoutError, Worker } from "../../src/index.ts";
-import type { Home, Simulation } from "./simulator.ts";
+import type { SimulatedProcess, Simulation } from "./simulator.ts";
 import { newThread, type Thread } from "./simulator-clock.ts";
 import { type DrawnPlan, drawnPlan, job } from "./simulator-tasks.ts";
 
-/** Milliseconds; all workers have the same, the shortest that there is. */
+/** Milliseconds; the shortest lease allowed, for all workers. */
 export const lease = 1_000;
 
 /** Milliseconds that a stop may take beyond its grace while calls fail: seven steps of five seconds each. */
 const longestStop = 35_000;
 
-/** Milliseconds after which an await must have heard of an end, whatever hints it missed. */
+/** Milliseconds within which an await must notice an end, whichever notifications it missed. */
 const missedAfter = 1_000;
 
-/** Milliseconds that a handler has whose task was taken away; a stop waits for it too. */
+/** Milliseconds that a handler has after its task was taken away; a stop waits for it too. */
 const lostHandler = 1_000;
 
-/** Calls that a stop makes one after the other at most; each takes a way there and a way back. */
+/** The number of consecutive calls of a stop, at most; each takes time in both directions. */
 const callsOfStop = 20;
 
 interface Running {
-  home: Home;
+  home: SimulatedProcess;
   worker: Worker;
   concurrency: number;
   stopping: boolean;
-  /** When it was running. */
+  /** Since when it has been running. */
   since: number;
 }
 
-/** Promises that must have been settled in the end, by what they are. */
+/** Promises that must be settled at the end, by description. */
 class Owed {
-  readonly #open = new Map<number, { what: string; home: Home }>();
+  readonly #open = new Map<number, { what: string; home: SimulatedProcess }>();
   #last = 0;
 
-  add(home: Home, what: string, promise: Promise<unknown>): void {
+  add(home: SimulatedProcess, what: string, promise: Promise<unknown>): void {
     this.#last += 1;
     const n = this.#last;
     this.#open.set(n, { what, home });
@@ -41,7 +44,7 @@ class Owed {
     promise.then(settled, settled);
   }
 
-  /** The dead owe nothing. */
+  /** A killed process has nothing to settle. */
   open(): string[] {
     return [...this.#open.values()].filter(({ home }) => home.loop.alive).map(({ what }) => what);
   }
@@ -52,14 +55,14 @@ const outside = newThread("outside");
 export class Crew {
   readonly simulation: Simulation;
   readonly owed = new Owed();
-  /** Of the tasks that were acknowledged. */
+  /** The ids of acknowledged tasks. */
   readonly ids: number[] = [];
-  readonly #homes: Home[] = [];
+  readonly #homes: SimulatedProcess[] = [];
   readonly #workers = new Set<Running>();
   #ending = false;
-  /** Until when a process was stopped while others went on. */
-  readonly #silentUntil = new Map<Home, number>();
-  /** The last moment until which something is stopped or blocked. */
+  /** Until when a process was stopped while others ran. */
+  readonly #silentUntil = new Map<SimulatedProcess, number>();
+  /** The latest time until which any process is stopped or blocked. */
   #heldUntil = 0;
 
   constructor(simulation: Simulation) {
@@ -67,54 +70,54 @@ export class Crew {
     simulation.judge.beats = (workerId) => this.#beats(workerId);
   }
 
-  /** Nothing keeps it from beating, and has not for some time. */
+  /** Whether a worker sends heartbeats now, and has done so for some time. */
   #beats(workerId: string): boolean {
     const { mayFail, clock } = this.simulation;
     const running = [...this.#workers].find(({ worker }) => worker.id === workerId);
     if (mayFail || !running) return false;
-    // The first beat is not made before it runs, and that may be long after its row was written.
+    // Its first heartbeat comes when it runs, which may be long after its row was written.
     const since = Math.max(running.since, this.#silentUntil.get(running.home) ?? 0);
     return since + 2 * lease < clock.now;
   }
 
-  /** As part of a process, or of none. */
-  at(delay: number, run: () => void, home?: Home): void {
+  /** Schedules a step, as part of a process or of none. */
+  at(delay: number, run: () => void, home?: SimulatedProcess): void {
     this.simulation.clock.after(delay, home?.loop ?? outside, run);
   }
 
-  // ---- who is there --------------------------------------------------------------------------
+  // ---- queries -------------------------------------------------------------------------------
 
-  /** Until when something is stopped, blocked, or cut off. */
+  /** Until when any process is stopped, blocked or cut off. */
   get troubledUntil(): number {
     const cuts = this.#homes.filter(({ loop }) => loop.alive).map(({ cutUntil }) => cutUntil);
     return Math.max(this.#heldUntil, ...cuts);
   }
 
-  /** One of the living; a new one when there is none. */
-  living(): Home {
+  /** A random live process; a new one when there is none. */
+  living(): SimulatedProcess {
     const living = this.#homes.filter(({ loop }) => loop.alive);
     return this.simulation.clock.oneOf(living.length > 0 ? living : [this.newHome(0)]);
   }
 
-  /** Those with a worker that runs and is not being stopped. */
-  serving(): Home[] {
+  /** The live processes with a running worker that is not being stopped. */
+  serving(): SimulatedProcess[] {
     return [...new Set([...this.#workers].filter(({ stopping }) => !stopping).map(({ home }) => home))];
   }
 
-  /** How many tasks the workers of these can run at once. */
-  slotsOf(homes: readonly Home[]): number {
+  /** The total concurrency of the workers of these processes. */
+  slotsOf(homes: readonly SimulatedProcess[]): number {
     const running = [...this.#workers].filter(({ home }) => homes.includes(home));
     return running.reduce((slots, { concurrency }) => slots + concurrency, 0);
   }
 
   /** The ids of the workers of a process. */
-  workersOf(home: Home): string[] {
+  workersOf(home: SimulatedProcess): string[] {
     return [...this.#workers].filter((running) => running.home === home).map(({ worker }) => worker.id ?? "");
   }
 
   // ---- processes and their workers -----------------------------------------------------------
 
-  newHome(delay: number): Home {
+  newHome(delay: number): SimulatedProcess {
     const { clock } = this.simulation;
     const home = this.simulation.newProcess(`P${this.#homes.length + 1}`);
     this.#homes.push(home);
@@ -123,7 +126,7 @@ export class Crew {
     return home;
   }
 
-  startWorker(home: Home): void {
+  startWorker(home: SimulatedProcess): void {
     const { judge, plans, starts, clock } = this.simulation;
     const { queue } = home;
     const concurrency = clock.oneOf([1, 2, 5]);
@@ -139,7 +142,7 @@ export class Crew {
     this.#tryToStart({ home, worker, concurrency, stopping: false, since: 0 });
   }
 
-  /** As an app would: again, until it runs. */
+  /** Retries, as an app would, until it runs. */
   #tryToStart(running: Running): void {
     const { home, worker } = running;
     const { clock } = this.simulation;
@@ -158,7 +161,7 @@ export class Crew {
     this.owed.add(home, `a start in ${home.name}`, started);
   }
 
-  stopWorkers(home: Home, grace: number): void {
+  stopWorkers(home: SimulatedProcess, grace: number): void {
     for (const running of this.#workers) if (running.home === home) this.#stop(running, grace);
   }
 
@@ -166,11 +169,11 @@ export class Crew {
     const { home, worker } = running;
     if (running.stopping) return;
     running.stopping = true;
-    const { clock, judge, weather, mayFail } = this.simulation;
+    const { clock, judge, conditions, mayFail } = this.simulation;
     clock.note(`stops ${worker.id} with a grace of ${grace} ms`, home.name);
     judge.stopping.add(worker.id ?? "");
     const begun = clock.now;
-    const margin = mayFail ? longestStop : lostHandler + 2 * callsOfStop * Math.max(weather.latency, 5);
+    const margin = mayFail ? longestStop : lostHandler + 2 * callsOfStop * Math.max(conditions.latency, 5);
     const stopped = worker.stop({ grace }).then(() => {
       this.#workers.delete(running);
       const held = Math.max(0, this.#heldUntil - begun);
@@ -183,7 +186,7 @@ export class Crew {
     this.owed.add(home, `a stop in ${home.name}`, stopped);
   }
 
-  /** Stops everybody: nothing is left to do. */
+  /** Stops all processes at the end. */
   end(): void {
     if (this.#ending) return;
     this.#ending = true;
@@ -196,25 +199,25 @@ export class Crew {
     return this.#ending && this.#workers.size === 0;
   }
 
-  /** Whether a row in `dbq_workers` is of one that lives. */
+  /** Whether a row in `dbq_workers` belongs to a live worker. */
   isAtWork(workerId: string): boolean {
     return [...this.#workers].some(({ worker }) => worker.id === workerId);
   }
 
-  // ---- what befalls them ---------------------------------------------------------------------
+  // ---- faults --------------------------------------------------------------------------------
 
-  kill(home: Home): void {
+  kill(home: SimulatedProcess): void {
     this.simulation.clock.note("IS KILLED", home.name);
     for (const thread of home.threads) thread.alive = false;
     for (const running of this.#workers) if (running.home === home) this.#workers.delete(running);
   }
 
-  /** The machine sleeps, with all that run on it: when it wakes, all of them have been silent. */
+  /** The machine sleeps with all processes: after waking, all of them have been silent. */
   sleep(): void {
     const { clock } = this.simulation;
     const ms = clock.between(lease / 2, 5 * lease);
     clock.note(`the machine sleeps for ${ms.toFixed(0)} ms`, "host");
-    // Who was just silent for another reason, or has just begun to beat, may be a suspect already.
+    // A worker that was just silent for another reason, or has just begun, may already be suspected.
     const begun = Array.from(this.#workers, ({ home, since }) => [home, since] as const);
     for (const [home, until] of [...this.#silentUntil, ...begun])
       if (until + 2 * lease > clock.now) this.#silentUntil.set(home, clock.now + ms);
@@ -222,8 +225,8 @@ export class Crew {
     this.#heldUntil = Math.max(this.#heldUntil, clock.now);
   }
 
-  /** The store is out of a process's reach for so long. */
-  cut(home: Home, ms: number): void {
+  /** Cuts a process off from the store for a while. */
+  cut(home: SimulatedProcess, ms: number): void {
     const { simulation } = this;
     const until = simulation.clock.now + ms;
     simulation.clock.note(`cannot reach the store until ${until.toFixed(0)}`, home.name);
@@ -231,7 +234,7 @@ export class Crew {
     home.cutUntil = until;
   }
 
-  hold(home: Home, threads: readonly Thread[], what: string): void {
+  hold(home: SimulatedProcess, threads: readonly Thread[], what: string): void {
     const { clock } = this.simulation;
     const until = clock.now + clock.between(lease / 2, 3 * lease);
     clock.note(`${what} until ${until.toFixed(0)}`, home.name);
@@ -242,8 +245,8 @@ export class Crew {
 
   // ---- enqueuers -----------------------------------------------------------------------------
 
-  /** One task, by a plan of chance unless one is given; `onId` hears of its id when it is acknowledged. */
-  enqueue(home: Home, given?: DrawnPlan, onId?: (id: number) => void): void {
+  /** Enqueues a task, with a random plan unless one is given; `onId` gets its id when it is acknowledged. */
+  enqueue(home: SimulatedProcess, given?: DrawnPlan, onId?: (id: number) => void): void {
     const run = () => {
       const { n, call, text } = given ?? drawnPlan(this.simulation.clock, this.simulation.plans);
       this.simulation.clock.note(`enqueues ${text}`);
@@ -257,7 +260,7 @@ export class Crew {
     this.at(0, run, home);
   }
 
-  enqueueMany(home: Home): void {
+  enqueueMany(home: SimulatedProcess): void {
     const { clock, plans } = this.simulation;
     const run = () => {
       const drawn = Array.from({ length: 3 }, () => drawnPlan(clock, plans));
@@ -267,7 +270,7 @@ export class Crew {
     this.at(0, run, home);
   }
 
-  #acknowledge(home: Home, enqueued: Promise<readonly number[]>): void {
+  #acknowledge(home: SimulatedProcess, enqueued: Promise<readonly number[]>): void {
     const { clock, judge } = this.simulation;
     const done = enqueued.then((ids) => {
       for (const id of ids) judge.acknowledged.add(id);
@@ -278,7 +281,7 @@ export class Crew {
     this.owed.add(home, `an enqueue in ${home.name}`, done);
   }
 
-  #await(home: Home, id: number): void {
+  #await(home: SimulatedProcess, id: number): void {
     const { clock, judge } = this.simulation;
     const timeout = clock.oneOf([500, 10_000]);
     const ended = home.queue.awaitTaskCompletion(id, { timeout }).catch((error: unknown) => {

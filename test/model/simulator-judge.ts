@@ -1,23 +1,23 @@
-/** Watches what happens in a simulation, and says what must not have happened. */
+/** Watches a simulation, and records each broken promise. */
 import type { Outcome, SettleAndClaim, SettleAndClaimResult, StoredAttempt } from "../../src/store.ts";
 import { isCrashSensitive, isFinished, type TaskRecord } from "../../src/task.ts";
 import type { Clock } from "./simulator-clock.ts";
 import type { Process, Settled, Witness } from "./simulator-wire.ts";
 
-/** The rows as they are now. */
+/** The current rows. */
 export interface Tables {
   tasks: readonly TaskRecord[];
   attempts: readonly StoredAttempt[];
   workers: readonly { id: string; concurrency: number }[];
 }
 
-/** A claim of one generation, and what has become of it. */
+/** A claim of one generation, and what happened to it. */
 interface Run {
   task: TaskRecord;
   started: boolean;
-  /** Whether the handler does nothing but wait for its signal. */
+  /** Whether the handler only waits for its signal. */
   waits: boolean;
-  /** How the handler ended, as far as it did. */
+  /** How the handler ended, if it has. */
   ended?: "returned" | "threw" | "snoozed" | "cancelled";
   accepted: Outcome["kind"][];
 }
@@ -25,21 +25,21 @@ interface Run {
 const keyOf = ({ id, generationId }: { id: number; generationId: number }) => `${id}:${generationId}`;
 
 export class Judge implements Witness {
-  /** What went against a promise, in words. */
+  /** The broken promises, in words. */
   readonly verdicts: string[] = [];
-  /** Tasks whose enqueueing was acknowledged. */
+  /** The acknowledged tasks. */
   readonly acknowledged = new Set<number>();
-  /** Tasks that an operator has asked to cancel. */
+  /** The tasks that an operator has asked to cancel. */
   readonly cancelled = new Set<number>();
-  /** Tasks whose handlers have seen their signal aborted. */
+  /** The tasks whose handlers have seen the abort signal. */
   readonly aborted = new Set<number>();
-  /** Workers that have been asked to stop. */
+  /** The workers that have been asked to stop. */
   readonly stopping = new Set<string>();
   /** Whether tasks of the queue "aside" may be deleted. */
   purged = false;
-  /** Whether a worker beats, so that nobody may take it for dead. */
+  /** Whether a worker sends heartbeats, so that it must not be rescued. */
   beats: (workerId: string) => boolean = () => false;
-  /** How many rows are not finished. */
+  /** The number of unfinished rows. */
   unfinished = 0;
   readonly #clock: Clock;
   readonly #read: () => Tables;
@@ -54,19 +54,19 @@ export class Judge implements Witness {
     this.#read = read;
   }
 
-  /** What must hold, or a verdict. */
+  /** Records a broken promise unless the condition holds. */
   must(holds: boolean, verdict: () => string): void {
     if (holds) return;
     const text = verdict();
     this.verdicts.push(text);
-    this.#clock.note(`AGAINST A PROMISE: ${text}`, "judge");
+    this.#clock.note(`BROKEN PROMISE: ${text}`, "judge");
   }
 
-  // ---- what takes effect ---------------------------------------------------------------------
+  // ---- calls that take effect ----------------------------------------------------------------
 
   tookEffect(process: Process, method: string, args: readonly unknown[], answer: unknown): void {
     if (isNothing(method, answer)) return;
-    this.#clock.note(() => `  ${method} ${told(method, args, answer)}`, process.name);
+    this.#clock.note(() => `  ${method} ${callText(method, args, answer)}`, process.name);
     if (method === "settleAndClaim") this.#turned(args[0] as SettleAndClaim, answer as SettleAndClaimResult);
     if (method === "transaction")
       for (const { outcome, accepted } of args as Settled[]) if (accepted) this.#accepted(outcome);
@@ -76,7 +76,10 @@ export class Judge implements Witness {
 
   #rescued(workerId: string): void {
     const removed = !this.registered().includes(workerId);
-    this.must(!removed || !this.beats(workerId), () => `worker ${workerId} beats, and was taken for dead`);
+    this.must(
+      !removed || !this.beats(workerId),
+      () => `worker ${workerId} sends heartbeats, and was rescued`,
+    );
   }
 
   #turned({ outcomes }: SettleAndClaim, { settled, claimed }: SettleAndClaimResult): void {
@@ -99,19 +102,19 @@ export class Judge implements Witness {
     if (run) this.must(isEarned(run, outcome), () => `generation ${key} is ${outcome.kind}: ${run.ended}`);
   }
 
-  // ---- what handlers do ----------------------------------------------------------------------
+  // ---- handlers ------------------------------------------------------------------------------
 
   started(held: { id: number; generationId: number }, waits: boolean): void {
     const key = keyOf(held);
     const run = this.#runs.get(key);
-    this.must(run !== undefined, () => `generation ${key} runs, and nobody has claimed it`);
-    this.must(run?.started !== true, () => `generation ${key} was started twice`);
+    this.must(run !== undefined, () => `generation ${key} runs without a claim`);
+    this.must(run?.started !== true, () => `generation ${key} started twice`);
     if (!run) return;
     run.started = true;
     run.waits = waits;
     this.must(
       !this.stopping.has(run.task.workerId ?? ""),
-      () => `generation ${key} was begun by a worker that is stopping`,
+      () => `generation ${key} was started by a stopping worker`,
     );
   }
 
@@ -136,7 +139,7 @@ export class Judge implements Witness {
       const crashSensitive = held.filter(isCrashSensitive).length;
       this.must(
         crashSensitive <= concurrency,
-        () => `worker ${id} holds ${crashSensitive} tasks that a crash could end`,
+        () => `worker ${id} holds ${crashSensitive} crash-sensitive tasks, more than it has slots`,
       );
     }
     const charges = charged(attempts);
@@ -162,7 +165,7 @@ export class Judge implements Witness {
     const same = grown === 0 && task.status === before.status;
     this.must(grown > 0 || same, () => `task ${task.id} went from ${stateOf(before)} to ${stateOf(task)}`);
     if (method === "retry") return;
-    // The last failure of all is an attempt, and no retry.
+    // The last failure of a task is an attempt, but not a retry.
     const last = task.status === "failed" && before.status !== "failed" ? 1 : 0;
     const retries = task.retryCount - before.retryCount;
     this.must(
@@ -171,7 +174,7 @@ export class Judge implements Witness {
     );
   }
 
-  /** For how many milliseconds a task has been finished; negative when it is not. */
+  /** How many milliseconds ago a task ended; negative when it has not. */
   endedFor(id: number): number {
     return this.#clock.now - (this.#endedAt.get(id) ?? Number.POSITIVE_INFINITY);
   }
@@ -182,10 +185,10 @@ export class Judge implements Witness {
     const { id, retryCount, maxRetries, status, workerId } = task;
     this.must(retryCount <= maxRetries, () => `task ${id} has ${retryCount} of ${maxRetries} retries`);
     this.must(status !== "failed" || retryCount === maxRetries, () => `task ${id} failed with retries left`);
-    this.must(status !== "running" || workerId !== null, () => `task ${id} is run by nobody`);
+    this.must(status !== "running" || workerId !== null, () => `task ${id} is running without a worker`);
     this.must(
       status !== "cancelled" || this.#wasCancelled(task),
-      () => `task ${id} is cancelled, and nobody has cancelled it`,
+      () => `task ${id} is cancelled without a request`,
     );
   }
 
@@ -195,22 +198,22 @@ export class Judge implements Witness {
   }
 
   #deleted({ id, queueName }: TaskRecord): void {
-    this.must(this.purged && queueName === "aside", () => `task ${id} is gone, and nobody has deleted it`);
+    this.must(this.purged && queueName === "aside", () => `task ${id} was deleted without a request`);
   }
 
-  /** What runs under these workers. */
+  /** The running tasks of these workers. */
   heldBy(workerIds: readonly string[]): readonly TaskRecord[] {
     const isHeld = ({ status, workerId }: TaskRecord) =>
       status === "running" && workerIds.includes(workerId ?? "");
     return this.#read().tasks.filter(isHeld);
   }
 
-  /** Which workers have a row. */
+  /** The workers that have a row. */
   registered(): string[] {
     return this.#read().workers.map(({ id }) => id);
   }
 
-  /** When all is over: nothing that was acknowledged is missing or not finished, and nobody is left behind. */
+  /** At the end: every acknowledged task exists and has ended, and no worker is left. */
   conclude(): void {
     this.#look("the end");
     const { tasks, workers } = this.#read();
@@ -218,7 +221,7 @@ export class Judge implements Witness {
       this.must(isFinished(task.status), () => `task ${task.id} has never ended: ${stateOf(task)}`);
     const there = new Set(tasks.map(({ id }) => id));
     for (const id of this.acknowledged)
-      this.must(this.purged || there.has(id), () => `task ${id} was acknowledged, and is not there`);
+      this.must(this.purged || there.has(id), () => `task ${id} was acknowledged, and does not exist`);
     this.must(
       workers.length === 0,
       () => `workers are left behind: ${workers.map(({ id }) => id).join(", ")}`,
@@ -226,7 +229,7 @@ export class Judge implements Witness {
   }
 }
 
-/** Whether the handler did what the outcome says. One that leaves when its time is over need not have ended. */
+/** Whether the handler ended as the outcome says. A handler that timed out need not have ended. */
 function isEarned({ ended, waits, task }: Run, outcome: Outcome): boolean {
   switch (outcome.kind) {
     case "completed":
@@ -241,7 +244,7 @@ function isEarned({ ended, waits, task }: Run, outcome: Outcome): boolean {
   }
 }
 
-/** How many attempts each task was charged. */
+/** The number of charged attempts of each task. */
 function charged(attempts: readonly StoredAttempt[]): Map<number, number> {
   const charges = new Map<number, number>();
   for (const { taskId, outcome } of attempts)
@@ -253,7 +256,7 @@ function stateOf({ status, generationId, workerId, retryCount }: TaskRecord): st
   return `${status} (generation ${generationId}, worker ${workerId}, ${retryCount} retries)`;
 }
 
-/** Most calls look, and find nothing to do. */
+/** Most calls find nothing to do. */
 function isNothing(method: string, answer: unknown): boolean {
   if (method === "promote") return (answer as { promoted: number }).promoted === 0;
   if (method !== "settleAndClaim") return (answer === 0 && method !== "rescue") || looks.includes(method);
@@ -273,8 +276,8 @@ const looks = [
   "count",
 ];
 
-/** A call in a line of the trace. */
-function told(method: string, args: readonly unknown[], answer: unknown): string {
+/** A call as a line of the trace. */
+function callText(method: string, args: readonly unknown[], answer: unknown): string {
   if (method !== "settleAndClaim")
     return `${JSON.stringify(args)} -> ${JSON.stringify(answer)}`.slice(0, 300);
   const { outcomes, claim } = args[0] as SettleAndClaim;

@@ -1,20 +1,20 @@
-/** The plot of a schedule: at first anything may happen, then nothing fails any more, and at last all is at rest. */
+/** The course of a schedule: first random faults, then none, and finally probes when everything is at rest. */
 import type { Queue } from "../../src/index.ts";
-import type { Home, Simulation } from "./simulator.ts";
+import type { SimulatedProcess, Simulation } from "./simulator.ts";
 import { Crew } from "./simulator-crew.ts";
 import { Probes } from "./simulator-probes.ts";
 
-/** Milliseconds that a call takes one way at most, and some more. */
+/** Milliseconds that a call takes in one direction, at most, with a margin. */
 const longestCall = 1_200;
 
-/** Milliseconds that a worker may wait after failures before it tries again, and some more. */
+/** Milliseconds that a worker waits after failures before it tries again, at most, with a margin. */
 const longestBackoff = 5_500;
 
 export class Plot {
   readonly crew: Crew;
   readonly #simulation: Simulation;
   #calm = false;
-  /** When no call of the dead is on its way any more, and nobody waits for the next try. */
+  /** When no call of a killed process is in flight any more, and no worker waits for its next try. */
   #quietAt = 0;
   #steppedMost = 0;
   #probes: Probes | undefined;
@@ -24,7 +24,7 @@ export class Plot {
     this.crew = new Crew(simulation);
   }
 
-  /** Whatever chance brings, for some seconds. */
+  /** Schedules random steps and faults for some seconds. */
   write(): void {
     const { clock } = this.#simulation;
     const chaos = clock.between(500, 4_000);
@@ -55,12 +55,12 @@ export class Plot {
     this.#simulation.clock.oneOf(acts)();
   }
 
-  #cut(home: Home): void {
+  #cut(home: SimulatedProcess): void {
     const { clock, mayFail } = this.#simulation;
     if (mayFail) this.crew.cut(home, clock.between(100, 6_000));
   }
 
-  #restart(home: Home): void {
+  #restart(home: SimulatedProcess): void {
     const { clock } = this.#simulation;
     const grace = clock.oneOf([0, 100, 1_500]);
     this.crew.at(0, () => this.crew.stopWorkers(home, grace), home);
@@ -75,7 +75,7 @@ export class Plot {
     clock.note(`the clock is stepped by ${step} ms`, "host");
   }
 
-  #operate(home: Home): void {
+  #operate(home: SimulatedProcess): void {
     const { clock, judge } = this.#simulation;
     const { ids, owed } = this.crew;
     const id = ids.length > 0 ? clock.oneOf(ids) : 12_345;
@@ -93,27 +93,27 @@ export class Plot {
 
   // ---- the end -------------------------------------------------------------------------------
 
-  /** Nothing fails any more. */
+  /** Ends all faults. */
   calmDown(): void {
     const { clock } = this.#simulation;
     this.#calm = true;
     const { mayFail } = this.#simulation;
     this.#quietAt = Math.max(clock.now, this.crew.troubledUntil) + (mayFail ? longestBackoff : longestCall);
     this.#simulation.calmDown();
-    // What waits for a moment of a clock that was stepped back would wait for an hour.
+    // After a step back, a scheduled task would have to wait for an hour.
     if (clock.stepped !== this.#steppedMost) clock.stepped = this.#steppedMost;
     clock.note("NOTHING FAILS ANY MORE", "world");
     this.#keepServing();
   }
 
-  /** Somebody has to be there for what is left; whoever was stopped before may stop its workers now. */
+  /** Keeps a worker alive for the remaining tasks; processes that were stopped before may stop their workers now. */
   #keepServing(): void {
     if (this.crew.ended) return;
     if (this.crew.serving().length === 0) this.crew.newHome(0);
     this.crew.at(1_000, () => this.#keepServing());
   }
 
-  /** Asked after every event: when all has come to rest it is probed, and then what still runs is stopped. */
+  /** Called after every event: when everything is at rest, runs the probes and then stops the workers. */
   isOver(): boolean {
     const { crew } = this;
     if (crew.ended) return this.#simulation.judge.registered().length === 0;
@@ -123,7 +123,7 @@ export class Plot {
     return false;
   }
 
-  /** Rows of the dead have to be gone too: with the last worker, whoever would remove them is gone. */
+  /** Rows of dead workers must be gone too, since only a live worker removes them. */
   #isAtRest(): boolean {
     const { clock, judge } = this.#simulation;
     if (!this.#calm || clock.now < this.#quietAt) return false;
@@ -131,7 +131,7 @@ export class Plot {
     return this.crew.serving().length > 0 && judge.registered().every((id) => this.crew.isAtWork(id));
   }
 
-  /** Why it is not over. */
+  /** Why the schedule is not over. */
   unfinished(): string {
     const { judge } = this.#simulation;
     const rows = `${judge.unfinished} tasks are not finished, ${judge.registered().length} workers have a row`;

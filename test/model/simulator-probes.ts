@@ -1,47 +1,47 @@
-/** What has to be quick when nothing fails: a start after an enqueue, a cancel, and the rescue of a dead worker's tasks. */
-import type { Home } from "./simulator.ts";
+/** Measures what must be quick without faults: a start after an enqueue, a stop, a cancel, and a rescue. */
+import type { SimulatedProcess } from "./simulator.ts";
 import { type Crew, lease } from "./simulator-crew.ts";
 import { type Act, backoff, type DrawnPlan, planned } from "./simulator-tasks.ts";
 
-/** Milliseconds from the acknowledgement of a few short tasks to the start of the last; a poll comes later. */
+/** Milliseconds from the acknowledgement of some short tasks to the start of the last; a poll comes later. */
 const startsWithin = 400;
 
-/** Milliseconds from a cancel to the signal of the handler. */
+/** Milliseconds from a cancel to the handler's signal. */
 const hearsWithin = 1_100;
 
 /** Milliseconds, longer than any stop may take. */
 const outage = 60_000;
 
-/** A dead worker's tasks are freed within its lease and this. */
+/** A dead worker's tasks are freed within its lease plus this. */
 const rescueMargin = 1_000;
 
 export class Probes {
   readonly #crew: Crew;
-  /** How many are under way. */
+  /** The number of running probes. */
   #open = 0;
-  readonly #left: ((home: Home) => void)[];
+  readonly #left: ((home: SimulatedProcess) => void)[];
 
   constructor(crew: Crew) {
     this.#crew = crew;
     const { clock } = crew.simulation;
-    const cancels = clock.chance(0.3) ? [(home: Home) => this.#cancel(home)] : [];
-    const kills = clock.chance(0.4) ? [(home: Home) => this.#kill(home)] : [];
+    const cancels = clock.chance(0.3) ? [(home: SimulatedProcess) => this.#cancel(home)] : [];
+    const kills = clock.chance(0.4) ? [(home: SimulatedProcess) => this.#kill(home)] : [];
     const stops = clock.chance(0.3) ? [clock.oneOf([1_500, 100, 0])] : [];
-    const outages = clock.chance(0.06) ? [(home: Home) => this.#stopInOutage(home)] : [];
-    const later = clock.chance(0.3) ? [(home: Home) => this.#startsLater(home)] : [];
-    const again = clock.chance(0.3) ? [(home: Home) => this.#startsAgain(home)] : [];
+    const outages = clock.chance(0.06) ? [(home: SimulatedProcess) => this.#stopInOutage(home)] : [];
+    const later = clock.chance(0.3) ? [(home: SimulatedProcess) => this.#startsLater(home)] : [];
+    const again = clock.chance(0.3) ? [(home: SimulatedProcess) => this.#startsAgain(home)] : [];
     this.#left = [
       (home) => this.#starts(home),
       ...later,
       ...again,
-      ...stops.map((grace) => (home: Home) => this.#stop(home, grace)),
+      ...stops.map((grace) => (home: SimulatedProcess) => this.#stop(home, grace)),
       ...cancels,
       ...kills,
       ...outages,
     ];
   }
 
-  /** Begins the next one, if there is one; called when all is at rest. Whether there is nothing more to wait for. */
+  /** Starts the next probe, if there is one, when everything is at rest. @returns whether all are over */
   areOver(): boolean {
     if (this.#open > 0) return false;
     const [home] = this.#crew.serving();
@@ -51,7 +51,7 @@ export class Probes {
     return false;
   }
 
-  /** Calls `run` after `delay`; the probe is under way until then. */
+  /** Calls `run` after `delay`; the probe is running until then. */
   #after(delay: number, run: () => void): void {
     this.#open += 1;
     this.#crew.at(delay, () => {
@@ -60,7 +60,7 @@ export class Probes {
     });
   }
 
-  #enqueue(home: Home, drawn: DrawnPlan, onId: (id: number) => void = () => undefined): void {
+  #enqueue(home: SimulatedProcess, drawn: DrawnPlan, onId: (id: number) => void = () => undefined): void {
     this.#open += 1;
     this.#crew.enqueue(home, drawn, (id) => {
       this.#open -= 1;
@@ -74,24 +74,24 @@ export class Probes {
 
   // ---- a start after an enqueue --------------------------------------------------------------
 
-  #starts(home: Home): void {
-    const { clock, weather } = this.#crew.simulation;
+  #starts(home: SimulatedProcess): void {
+    const { clock, conditions } = this.#crew.simulation;
     for (let n = 0; n < 4; n += 1) {
-      // Elsewhere too, where others are told.
-      const by = weather.told === 1 ? this.#crew.living() : home;
+      // Also from another process, where change notifications arrive.
+      const by = conditions.notified === 1 ? this.#crew.living() : home;
       this.#after(clock.between(0, 40), () =>
         this.#enqueue(by, this.#plan("return"), (id) => this.#demandStarts(id, 1, startsWithin)),
       );
     }
   }
 
-  #startsLater(home: Home): void {
+  #startsLater(home: SimulatedProcess): void {
     const { call, ...plan } = this.#plan("return");
     const demand = (id: number) => this.#demandStarts(id, 1, 100 + startsWithin);
     this.#enqueue(home, { ...plan, call: call.with({ delay: 100 }) }, demand);
   }
 
-  #startsAgain(home: Home): void {
+  #startsAgain(home: SimulatedProcess): void {
     const { plans } = this.#crew.simulation;
     const plan = planned(plans, { acts: ["throw", "return"], takes: 0 });
     this.#enqueue(home, plan, (id) => this.#demandStarts(id, 2, backoff + startsWithin));
@@ -102,15 +102,15 @@ export class Probes {
     this.#after(limit, () =>
       judge.must(
         starts.get(id) === count,
-        () => `task ${id} was begun ${starts.get(id) ?? 0} times, not ${count}, in ${limit} ms`,
+        () => `task ${id} was started ${starts.get(id) ?? 0} times, not ${count}, in ${limit} ms`,
       ),
     );
   }
 
   // ---- a stop --------------------------------------------------------------------------------
 
-  /** Who stops lets its tasks finish while its grace lasts, and hands them back, uncharged, when it ends. */
-  #stop(home: Home, grace: number): void {
+  /** A stopping worker lets its tasks finish within its grace, and then hands them back uncharged. */
+  #stop(home: SimulatedProcess, grace: number): void {
     const { simulation } = this.#crew;
     const lasts = grace > startsWithin;
     const plan = lasts ? this.#plan("return", 2 * startsWithin) : this.#plan("take longer than the lease");
@@ -130,11 +130,12 @@ export class Probes {
     const runs = judge.heldBy(ids).some((task) => task.id === id);
     judge.must(!runs, () => `task ${id} is still held by a worker that has stopped`);
     const begun = starts.get(id);
-    if (finished) judge.must(begun === 1, () => `task ${id} was to finish, and was begun ${begun} times`);
+    if (finished)
+      judge.must(begun === 1, () => `task ${id} should have finished, and was started ${begun} times`);
   }
 
-  /** A store that is out of reach holds up nobody's stop for long; that it is not, the crew looks after. */
-  #stopInOutage(home: Home): void {
+  /** A store that is out of reach must not delay a stop for long; the crew checks the time. */
+  #stopInOutage(home: SimulatedProcess): void {
     if (this.#crew.serving().length < 2) return;
     this.#enqueue(home, this.#plan("take longer than the lease"), () =>
       this.#after(startsWithin, () => {
@@ -146,11 +147,11 @@ export class Probes {
 
   // ---- a cancel ------------------------------------------------------------------------------
 
-  #cancel(home: Home): void {
+  #cancel(home: SimulatedProcess): void {
     const { judge, starts } = this.#crew.simulation;
     this.#enqueue(home, this.#plan("hang until the signal"), (id) => {
       this.#after(startsWithin, () => {
-        judge.must(starts.has(id), () => `task ${id} has not begun ${startsWithin} ms after its enqueueing`);
+        judge.must(starts.has(id), () => `task ${id} has not started ${startsWithin} ms after its enqueue`);
         this.#cancelNow(id);
       });
     });
@@ -164,21 +165,21 @@ export class Probes {
     this.#after(hearsWithin, () =>
       judge.must(
         judge.aborted.has(id),
-        () => `${hearsWithin} ms after its cancel, task ${id} has not heard of it`,
+        () => `task ${id} has not got its abort signal ${hearsWithin} ms after its cancel`,
       ),
     );
   }
 
   // ---- a death -------------------------------------------------------------------------------
 
-  #kill(home: Home): void {
+  #kill(home: SimulatedProcess): void {
     if (this.#crew.serving().length < 2) return;
     for (let n = 0; n < 3; n += 1) this.#enqueue(home, this.#plan("take longer than the lease"));
     this.#after(startsWithin, () => this.#killNow(home));
   }
 
-  /** What it ran is free in time, and runs again where there is a slot for it. */
-  #killNow(home: Home): void {
+  /** Its tasks are freed in time, and run again where there is a free slot. */
+  #killNow(home: SimulatedProcess): void {
     const crew = this.#crew;
     const { judge, starts } = crew.simulation;
     const ids = crew.workersOf(home);
@@ -196,7 +197,7 @@ export class Probes {
       for (const { id } of held)
         judge.must(
           starts.get(id) !== before.get(id),
-          () => `task ${id} was run by a dead worker, and has not begun again`,
+          () => `task ${id} was run by a dead worker, and has not started again`,
         );
     });
   }

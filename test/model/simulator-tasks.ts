@@ -1,4 +1,4 @@
-/** The tasks of a simulation: what their handlers do in each attempt is drawn before, and written down in a plan. */
+/** The tasks of a simulation. A plan, drawn in advance, says what the handler does in each attempt. */
 import { CancelTask, currentTask, type Queue, SnoozeTask, task } from "../../src/index.ts";
 import type { Clock } from "./simulator-clock.ts";
 import type { Judge } from "./simulator-judge.ts";
@@ -17,13 +17,13 @@ export type Act =
   | "ignore the signal";
 
 export interface Plan {
-  /** One for each attempt; the last is for all that follow. */
+  /** One act for each attempt; the last one is for all that follow. */
   acts: readonly Act[];
-  /** Milliseconds that it takes. */
+  /** Milliseconds that an attempt takes. */
   takes: number;
 }
 
-/** What a handler knows of its simulation: the context that its worker was given. */
+/** The context that a worker passes to its handlers. */
 export interface Place {
   clock: Clock;
   judge: Judge;
@@ -33,7 +33,7 @@ export interface Place {
   starts: Map<number, number>;
 }
 
-/** Longer than any lease of the simulation. */
+/** Longer than any lease in the simulation. */
 const long = 2_500;
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -41,7 +41,7 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 /** Milliseconds from a failure to the next attempt. */
 export const backoff = 50;
 
-/** Its argument is the number of its plan. */
+/** The argument is the number of its plan. */
 export const job = task("simulated job", runJob, { backoff: () => backoff });
 
 async function runJob(n: number): Promise<string> {
@@ -85,7 +85,7 @@ async function perform(act: Act): Promise<void> {
     case "ignore the signal":
       return await workFor(4 * long);
     case "complete within":
-      // It counts from the commit on, whatever is heard of it.
+      // Counts from the commit on, whether or not its answer arrives.
       judge.ended(here, "returned");
       await queue.transaction((tx) => here.within(tx).complete("done within"));
       return;
@@ -102,7 +102,7 @@ async function perform(act: Act): Promise<void> {
   }
 }
 
-/** Notes its progress all the time. */
+/** Notes progress all the time. */
 async function workFor(ms: number): Promise<void> {
   const here = currentTask<Place>();
   for (let done = 0; done < ms; done += 50) {
@@ -140,7 +140,7 @@ export interface DrawnPlan {
   text: string;
 }
 
-/** A plan of the caller's own, for a task without options. */
+/** The caller's own plan, for a task without options. */
 export function planned(plans: Plan[], plan: Plan): DrawnPlan {
   return { n: plans.push(plan) - 1, call: job, text: plan.acts.join(", ") };
 }

@@ -1,6 +1,6 @@
 /**
- * The wire between a simulated process and the store: every call takes its time there and back, in which others come
- * between. It may get lost before it takes effect, or its answer may; a process that is killed hears nothing more.
+ * The wire between a simulated process and the store. Every call takes time in both directions, in which other calls
+ * take effect. A call or its answer may get lost, and a killed process gets no answer.
  */
 
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
@@ -14,35 +14,35 @@ import type {
 } from "../../src/store.ts";
 import { type Clock, newThread, type Thread } from "./simulator-clock.ts";
 
-/** How the calls of a simulation fare. */
-export interface Weather {
-  /** How many of the calls fail before they take effect, from 0 to 1. */
+/** The conditions for calls in a simulation. */
+export interface Conditions {
+  /** The part of calls that fail before they take effect, from 0 to 1. */
   refused: number;
-  /** How many fail after they took effect. */
+  /** The part of calls that fail after they took effect. */
   lost: number;
-  /** Milliseconds that a call takes one way, at most. */
+  /** Milliseconds that a call takes in one direction, at most. */
   latency: number;
-  /** How many of the calls take up to a second more. */
+  /** The part of calls that take up to a second longer. */
   slow: number;
-  /** How many of the changes others are told of. */
-  told: number;
-  /** Whether the death of a process can be seen by others. */
-  deathsAreSeen: boolean;
+  /** The part of changes that other processes are notified of. */
+  notified: number;
+  /** Whether other processes can observe the death of a process. */
+  deathsAreVisible: boolean;
 }
 
 export const calm = { refused: 0, lost: 0, slow: 0 } as const;
 
-/** A process of the simulation: what it runs stops with it. */
+/** A simulated process: its threads end with it. */
 export interface Process {
   readonly name: string;
   readonly loop: Thread;
-  /** Beats, whatever the event loop does. */
+  /** The heartbeat's thread, which does not depend on the event loop. */
   readonly heart: Thread;
-  /** Until then the store is out of its reach. */
+  /** Until then it cannot reach the store. */
   cutUntil: number;
 }
 
-/** What sees each call as it takes effect. */
+/** Sees each call as it takes effect. */
 export interface Witness {
   tookEffect(process: Process, method: string, args: readonly unknown[], answer: unknown): void;
 }
@@ -50,18 +50,18 @@ export interface Witness {
 interface Shared {
   clock: Clock;
   beneath: Store;
-  weather: Weather;
+  conditions: Conditions;
   witness: Witness;
-  /** Those who listen for what others write. */
+  /** The listeners for changes of other processes. */
   listeners: Map<() => void, Process>;
-  /** Which process registered a worker. */
+  /** The process that registered each worker. */
   homes: Map<string, Process>;
 }
 
 const database = newThread("database");
 
-/** Whether a call has changed something that somebody else may be waiting for. */
-function isWorthTelling(method: string, answer: unknown): boolean {
+/** Whether a call has changed something that another process may be waiting for. */
+function isWorthNotifying(method: string, answer: unknown): boolean {
   switch (method) {
     case "settleAndClaim":
       return (answer as SettleAndClaimResult).settled.includes(true);
@@ -76,20 +76,20 @@ function isWorthTelling(method: string, answer: unknown): boolean {
   }
 }
 
-/** What was settled in a transaction of the app's. */
+/** What an app's transaction settled. */
 export interface Settled {
   outcome: Outcome;
   accepted: boolean;
 }
 
-/** Which calls may get lost, when not all of them may. */
+/** Which calls may get lost, when not all may. */
 export type MayLose = (method: string, args: readonly unknown[]) => boolean;
 
 export class Wire {
   readonly #shared: Shared;
   readonly #process: Process;
   readonly #mayLose: MayLose;
-  /** By the transaction that is open. */
+  /** Settled in the open transaction. */
   #settled: Settled[] = [];
 
   constructor(shared: Shared, process: Process, mayLose: MayLose) {
@@ -133,11 +133,11 @@ export class Wire {
     });
   }
 
-  /** As a worker of a process that has died looks on the same host: no process has this id. */
+  /** How a worker of a killed process appears on the same host: no process has its pid. */
   #seen(worker: WorkerRecord): WorkerRecord {
-    const { weather, homes } = this.#shared;
+    const { conditions, homes } = this.#shared;
     const died = homes.get(worker.id)?.loop.alive === false;
-    return died && weather.deathsAreSeen ? { ...worker, ...thisProcess(), pid: 4_194_305 } : worker;
+    return died && conditions.deathsAreVisible ? { ...worker, ...thisProcess(), pid: 4_194_305 } : worker;
   }
 
   // ---- calls ---------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ export class Wire {
     return this.#carry(thread, database, method, args, () => act(...args));
   }
 
-  /** The callback is the app's own: it runs in its process. What it settles counts when it is committed. */
+  /** The callback is the app's code and runs in its process. Its settles count at the commit. */
   #transaction(fn: Parameters<Store["transaction"]>[0]): Promise<unknown> {
     const { loop } = this.#process;
     const settled: Settled[] = [];
@@ -168,7 +168,7 @@ export class Wire {
     return { insert: inside.insert.bind(inside), settle };
   }
 
-  /** `on`: the thread that the call takes effect on. */
+  /** `on`: the thread on which the call takes effect. */
   #carry(
     thread: Thread,
     on: Thread,
@@ -176,7 +176,7 @@ export class Wire {
     args: unknown[],
     act: () => Promise<unknown>,
   ): Promise<unknown> {
-    const { clock, weather } = this.#shared;
+    const { clock, conditions } = this.#shared;
     const answer = (run: () => void) => void clock.after(this.#delay(), thread, run);
     return new Promise((resolve, reject) => {
       const fail = (why: string) => {
@@ -184,10 +184,10 @@ export class Wire {
         answer(() => reject(new DatabaseError(`${method}: ${why}`)));
       };
       if (clock.now < this.#process.cutUntil) return this.#outOfReach(thread, () => fail("out of reach"));
-      if (clock.chance(weather.refused)) return fail("refused");
-      const lost = clock.chance(weather.lost) && this.#mayLose(method, args);
+      if (clock.chance(conditions.refused)) return fail("refused");
+      const lost = clock.chance(conditions.lost) && this.#mayLose(method, args);
       clock.after(this.#delay(), on, () => {
-        // What a process had sent when it was killed may not have left its host.
+        // A call sent right before a kill may not have left its host.
         if (!thread.alive && clock.chance(0.5)) return;
         const succeed = (value: unknown) => {
           this.#tookEffect(method, args, value);
@@ -199,28 +199,28 @@ export class Wire {
     });
   }
 
-  /** Some calls fail at once, others when the store is back. */
+  /** Some calls fail at once, others when the store can be reached again. */
   #outOfReach(thread: Thread, fail: () => void): void {
     const { clock } = this.#shared;
     clock.after(clock.chance(0.5) ? 10 : this.#process.cutUntil - clock.now, thread, fail);
   }
 
   #delay(): number {
-    const { clock, weather } = this.#shared;
-    const slow = clock.chance(weather.slow) ? clock.between(0, 1_000) : 0;
-    return clock.random() * weather.latency + slow;
+    const { clock, conditions } = this.#shared;
+    const slow = clock.chance(conditions.slow) ? clock.between(0, 1_000) : 0;
+    return clock.random() * conditions.latency + slow;
   }
 
   #tookEffect(method: string, args: unknown[], answer: unknown): void {
     const { witness } = this.#shared;
     witness.tookEffect(this.#process, method, args, answer);
-    if (isWorthTelling(method, answer)) this.#tell();
+    if (isWorthNotifying(method, answer)) this.#tell();
   }
 
   #tell(): void {
-    const { clock, weather, listeners } = this.#shared;
+    const { clock, conditions, listeners } = this.#shared;
     for (const [listener, process] of listeners) {
-      if (process === this.#process || !clock.chance(weather.told)) continue;
+      if (process === this.#process || !clock.chance(conditions.notified)) continue;
       clock.after(this.#delay(), process.loop, () => listeners.has(listener) && listener());
     }
   }

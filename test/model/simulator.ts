@@ -1,6 +1,6 @@
 /**
- * One schedule: several processes with workers over one store, the faults that befall them, and a judge. All of it
- * follows from a seed, so that what went wrong once goes wrong again.
+ * One schedule: several processes with workers on one store, faults, and a judge. Everything follows from a seed, so
+ * that a failure can be repeated.
  */
 import { promisify } from "node:util";
 import { readQueueOptions } from "../../src/base/options/options.ts";
@@ -12,20 +12,20 @@ import { Clock, newThread, type Thread } from "./simulator-clock.ts";
 import { Judge, type Tables } from "./simulator-judge.ts";
 import { Plot } from "./simulator-plot.ts";
 import type { Plan } from "./simulator-tasks.ts";
-import { calm, type MayLose, type Process, type Weather, Wire } from "./simulator-wire.ts";
+import { type Conditions, calm, type MayLose, type Process, Wire } from "./simulator-wire.ts";
 
-/** A store for one schedule, and a way to its rows past it. */
-export interface Beneath {
+/** A store for one schedule, with direct access to its rows. */
+export interface StoreUnderTest {
   store: Store;
   rows(): Tables;
 }
 
 export interface ScheduleOptions {
-  /** Called when the clock and the chance of the schedule are in place. */
-  open(): Beneath;
+  /** Called when the schedule's clock and random numbers are in place. */
+  open(): StoreUnderTest;
   /** Which answers may get lost. @default all */
   mayLose?: MayLose;
-  /** What happens. @default what chance brings */
+  /** The steps of the schedule. @default random ones */
   write?: (plot: Plot, simulation: Simulation) => void;
 }
 
@@ -33,20 +33,20 @@ export interface Outcome {
   seed: number;
   verdicts: string[];
   trace: string[];
-  /** Milliseconds that passed in it. */
+  /** Milliseconds of simulated time. */
   took: number;
 }
 
-/** A process of the schedule with its queue, which no other one shares. */
-export interface Home extends Process {
+/** A process of the schedule with its own queue. */
+export interface SimulatedProcess extends Process {
   queue: Queue;
-  /** Until when it is stopped, or blocked. */
+  /** Its threads, which stop and block together. */
   readonly threads: readonly Thread[];
 }
 
 const turnOfTheEventLoop = promisify(setImmediate);
 
-/** No schedule needs this long when nothing fails any more, in milliseconds of its own time. */
+/** Milliseconds of simulated time in which every schedule ends after its faults. */
 const longest = 120_000;
 
 export class Simulation {
@@ -54,45 +54,45 @@ export class Simulation {
   readonly judge: Judge;
   readonly plans: Plan[] = [];
   readonly starts = new Map<number, number>();
-  readonly weather: Weather;
-  /** Whether calls ever fail, or are slow. */
+  readonly conditions: Conditions;
+  /** Whether calls ever fail or are slow. */
   mayFail: boolean;
   readonly #wires: ConstructorParameters<typeof Wire>[0];
   readonly #mayLose: MayLose;
 
-  constructor(clock: Clock, { store, rows }: Beneath, mayLose: MayLose) {
+  constructor(clock: Clock, { store, rows }: StoreUnderTest, mayLose: MayLose) {
     this.clock = clock;
     this.judge = new Judge(clock, rows);
-    this.weather = drawnWeather(clock);
-    this.mayFail = isRough(this.weather);
+    this.conditions = drawnWeather(clock);
+    this.mayFail = isRough(this.conditions);
     this.#mayLose = mayLose;
-    const { judge: witness, weather } = this;
-    this.#wires = { clock, beneath: store, weather, witness, listeners: new Map(), homes: new Map() };
+    const { judge: witness, conditions } = this;
+    this.#wires = { clock, beneath: store, conditions, witness, listeners: new Map(), homes: new Map() };
   }
 
-  newProcess(name: string): Home {
+  newProcess(name: string): SimulatedProcess {
     const process = { name, loop: newThread(name), heart: newThread(`${name} heart`), cutUntil: 0 };
     const store = new Wire(this.#wires, process, this.#mayLose).store();
     const queue = new Queue(store, readQueueOptions(undefined));
     return Object.assign(process, { queue, threads: [process.loop, process.heart] });
   }
 
-  /** Before anything happens. */
-  setWeather(weather: Partial<Weather>): void {
-    Object.assign(this.weather, weather);
-    this.mayFail = isRough(this.weather);
+  /** Called before the first event. */
+  setConditions(conditions: Partial<Conditions>): void {
+    Object.assign(this.conditions, conditions);
+    this.mayFail = isRough(this.conditions);
   }
 
-  /** From now on nothing fails. */
+  /** Ends all faults. */
   calmDown(): void {
-    Object.assign(this.weather, calm, { latency: 5 });
+    Object.assign(this.conditions, calm, { latency: 5 });
   }
 }
 
-const isRough = ({ refused, lost, slow }: Weather) => refused + lost + slow > 0;
+const isRough = ({ refused, lost, slow }: Conditions) => refused + lost + slow > 0;
 
-function drawnWeather(clock: Clock): Weather {
-  // In fair weather more can be asked: nobody who beats is taken for dead.
+function drawnWeather(clock: Clock): Conditions {
+  // Without faults, more can be required: no worker that sends heartbeats is rescued.
   const fair = clock.chance(0.4);
   const rate = () => (fair ? 0 : clock.oneOf([0, 0, 0.02, 0.1, 0.3]));
   return {
@@ -100,12 +100,12 @@ function drawnWeather(clock: Clock): Weather {
     lost: rate(),
     latency: clock.oneOf([0, 2, 20, 100]),
     slow: fair ? 0 : clock.oneOf([0, 0, 0.05]),
-    told: clock.oneOf([0, 0.5, 1, 1]),
-    deathsAreSeen: clock.chance(0.5),
+    notified: clock.oneOf([0, 0.5, 1, 1]),
+    deathsAreVisible: clock.chance(0.5),
   };
 }
 
-/** Runs the schedule that follows from `seed`. */
+/** Runs the schedule of `seed`. */
 export async function runSchedule(
   seed: number,
   { open, mayLose = () => true, write = (plot) => plot.write() }: ScheduleOptions,
@@ -133,8 +133,8 @@ export async function runSchedule(
 }
 
 /**
- * The workers of a thread know each other to be alive (`src/worker/maintenance.ts`). Here one thread plays several processes: each
- * of them knows only its own.
+ * Workers of one thread know each other to be alive (`src/worker/maintenance.ts`). Here one thread simulates several
+ * processes, each of which must know only its own workers.
  */
 function separateLives(clock: Clock): () => void {
   const living = processGlobal("living", () => new Set<string>());

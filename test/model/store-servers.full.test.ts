@@ -1,6 +1,6 @@
 /**
- * Invariant: the store on a server is the queue that its interface describes, whichever way its claims are kept apart. What
- * is called, steps of the server's clock and statements that fail, for good or for a moment, are drawn as for SQLite.
+ * Invariant: a store on a server is the queue that its interface describes, with either strategy that keeps claims
+ * apart. Calls, steps of the server's clock, and statements that fail for good or for a moment are drawn as for SQLite.
  */
 import { describe } from "vitest";
 import { amount } from "../support/amount.ts";

@@ -1,7 +1,6 @@
 /**
- * Invariant: the store on SQLite is the queue that its interface describes. Whatever calls are made, in whatever order,
- * with claims that are stale, clocks that jump and statements that fail: it answers as the reference does, and holds
- * the same rows.
+ * Invariant: the store on SQLite is the queue that its interface describes. For any calls in any order, with stale
+ * claims, clocks that jump and statements that fail, it answers as the reference does and holds the same rows.
  */
 import { amount } from "../support/amount.ts";
 import { agreement } from "./agreement.ts";

@@ -1,33 +1,33 @@
 /**
- * Stands between a store and its server, in the driver's own class of connections: a statement is made to fail there, by an
- * error of the server's own. Without a fault to come it only sees where transactions begin and end.
+ * Intercepts the statements of a store in the driver's class of connections, and makes one fail with an error of the
+ * server itself. While no fault is set, it only tracks where transactions begin and end.
  */
 import type { Fault } from "./real-store.ts";
 
 type Query = (...args: unknown[]) => Promise<unknown>;
 
-/** A connection of the driver's, as its class has it. */
+/** A connection, as the driver's class has it. */
 export interface Client {
   query: Query;
 }
 
-/** How a server is made to fail. Each is asked of the connection on which a statement is to fail. */
+/** How to make a server fail, on the connection of the statement that should fail. */
 export interface Failing {
-  /** Rejects, and it would the next time. */
+  /** Rejects, and would reject again. */
   throws(query: Query): Promise<unknown>;
-  /** Rejects, with what the server says of a deadlock. */
+  /** Rejects with the server's error for a deadlock. */
   passes(query: Query): Promise<unknown>;
-  /** In place of a commit: rejects, and the transaction is undone. */
+  /** In place of a commit: rejects, and the transaction is rolled back. */
   commits(query: Query): Promise<unknown>;
 }
 
 export class Wire {
   next: Fault | undefined;
   readonly #failing: Failing;
-  /** The connections that are in a transaction; of some of them it is known that it will not be committed. */
+  /** The connections with an open transaction, and whether it is known to be rolled back. */
   readonly #open = new Set<object>();
   readonly #spoilt = new Set<object>();
-  /** Asked of each connection of the store's before each of its statements. */
+  /** Called before each statement of a store's connection. */
   readonly #before: (client: object, query: Query) => Promise<unknown>;
   #undo: () => void = () => undefined;
 
@@ -40,7 +40,7 @@ export class Wire {
     return this.#open.size > 0;
   }
 
-  /** Stands before all connections of a class, but for those that `isOurs` says are none of a store's. */
+  /** Intercepts all connections of a class, except those that `isOurs` recognises as the test's own. */
   standBefore(prototype: Client, isOurs: (client: object) => boolean): void {
     const { query } = prototype;
     const wire = this;
@@ -57,7 +57,7 @@ export class Wire {
     this.#undo();
   }
 
-  /** Calls with a statement that fails; `fired`: whether it came to that. */
+  /** Makes a call during which a statement fails; `fired`: whether it came to that. */
   async failing<T>(fault: Fault, call: () => Promise<T>): Promise<{ answer: T; fired: boolean }> {
     this.next = fault;
     try {
@@ -92,10 +92,10 @@ export class Wire {
   }
 }
 
-/** A rollback has no other end than to be undone, and nobody waits for a hint. */
+/** A rollback cannot fail in another way, and no caller waits for a notification. */
 const mayFail = (text: string) => text !== "rollback" && !/\b(notify|pg_notify)\b/.test(text);
 
-/** As the drivers are given it. */
+/** The statement's text, in any form that the drivers accept. */
 function textOf(query: unknown): string {
   const { text, sql } = query as { text?: unknown; sql?: unknown };
   return String(typeof query === "string" ? query : (text ?? sql))

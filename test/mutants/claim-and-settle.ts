@@ -268,7 +268,7 @@ export const claimAndSettle: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/model/found.test.ts",
-      test: "a claim whose answer is lost holds no task for ever",
+      test: "a claim whose answer is lost does not hold a task for ever",
     },
   },
 ];

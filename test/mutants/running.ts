@@ -326,7 +326,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "!written",
     caughtBy: {
       file: "test/model/found.test.ts",
-      test: "nor does it hold up who has lost his task, and whose handler goes on noting its progress",
+      test: "a store that is out of reach does not delay a stop after the task was lost, while its handler goes on noting progress",
     },
   },
   {

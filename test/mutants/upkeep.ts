@@ -289,7 +289,7 @@ export const upkeepFaults: readonly Mutant[] = [
     replace: "const old = worker.heartbeatAge >= worker.lease;",
     caughtBy: {
       file: "test/model/found.test.ts",
-      test: "a clock that is stepped forwards takes no worker that beats for dead",
+      test: "a clock that is stepped forwards does not get a live worker rescued",
     },
   },
   {

@@ -1,4 +1,7 @@
-/** What the model's test does to a store and to its reference: calls, transactions, rows of other programs, steps of the clock. */
+/**
+ * The steps of the model test: calls, transactions, rows of other programs, and steps of the clock, done on a store and
+ * on its reference.
+ */
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { vi } from "vitest";
@@ -13,7 +16,7 @@ import type { TaskRecord } from "../../src/task.ts";
 import {
   type Answer,
   answerOf,
-  deedsOf,
+  effectsOf,
   sameAnswer,
   sameBeats,
   sameKind,
@@ -26,8 +29,8 @@ import { clockStep, type Drawn, drawn, frequent, type Model, raw, type Step, ste
 import type { Fault, RealStore } from "./real-store.ts";
 import type { Method, Reference } from "./reference.ts";
 
-/** One thing that happens to both; `text` is what it was when it happened. */
-export abstract class Happening implements fc.AsyncCommand<Model, RealStore> {
+/** A step on both; `text` describes it as it was done. */
+export abstract class ScenarioStep implements fc.AsyncCommand<Model, RealStore> {
   protected text = "(not reached)";
 
   check(): boolean {
@@ -47,7 +50,7 @@ export abstract class Happening implements fc.AsyncCommand<Model, RealStore> {
   protected abstract happen(model: Model, real: RealStore): Promise<void>;
 }
 
-export class Call<M extends Method> extends Happening {
+export class Call<M extends Method> extends ScenarioStep {
   readonly #method: M;
   readonly #drawn: Drawn<M>;
   readonly #fault: Fault | undefined;
@@ -66,24 +69,24 @@ export class Call<M extends Method> extends Happening {
     this.text = `${method}(${args.map((arg) => JSON.stringify(arg)).join(", ")}${fault ?? ""})`;
     const undo = model.reference.save();
     const { answer: got, fired } = await this.#ask(real, args);
-    model.reference.follow(deedsOf(method, [got], await real.rows()));
+    model.reference.follow(effectsOf(method, [got], await real.rows()));
     const expected = await answerOf(() => ask(model.reference, method, args));
     const failed = fired && this.#fault?.how !== "passes";
     if (failed && "threw" in got && got.threw === "DatabaseError")
       return await stayedWhole(model, real, method, undo);
     if (failed && "gave" in got && (got.gave as SettleAndClaimResult).failure !== undefined) {
-      // Settled in a transaction, and not claimed in the next.
+      // A settle in a transaction does not count for the next claim.
       undo();
       model.reference.settleAndClaim({ outcomes: (args[0] as SettleAndClaim).outcomes, claim: undefined });
       return;
     }
-    if (method === "settleAndClaim" && real.freedom.heads)
+    if (method === "settleAndClaim" && real.freedom.cursors)
       sameMore(model, args[0] as SettleAndClaim, got, expected);
-    // Done again, an insert takes its tasks by their keys: of several duplicates it may name another one.
+    // A repeated insert finds its tasks by their keys, and may name another one of several duplicates.
     if (fired && !failed && method === "insert") sameKind(got, expected);
     else sameAnswer(method, got, expected);
-    // A transaction that cannot be committed is no matter when it is rolled back anyway.
-    assert.ok(!failed || "threw" in got, "a statement failed, and the caller was not told");
+    // A failed commit does not matter for a transaction that is rolled back anyway.
+    assert.ok(!failed || "threw" in got, "a statement failed, and the caller got no error");
     if (method === "register") await sameBeats(model, real);
     if (method === "settleAndClaim" && "gave" in got)
       model.remember((got.gave as SettleAndClaimResult).claimed);
@@ -100,7 +103,7 @@ function ask<M extends Method>(of: Pick<Store, M> | Reference, method: M, args: 
   return (of[method] as (...given: unknown[]) => unknown)(...args);
 }
 
-class Transaction extends Happening {
+class Transaction extends ScenarioStep {
   readonly #drawn: (model: Model) => Step[];
   readonly #end: "commit" | "rollback";
 
@@ -127,7 +130,7 @@ class Transaction extends Happening {
     if (this.#end === "rollback") await assert.rejects(done, /rolled back/);
     else await done;
     const undo = model.reference.save();
-    model.reference.follow(deedsOf("steps", got, await real.rows()));
+    model.reference.follow(effectsOf("steps", got, await real.rows()));
     const expected: Answer[] = [];
     takenAtOnce(all, model.reference, expected);
     if (this.#end === "rollback") undo();
@@ -138,7 +141,7 @@ class Transaction extends Happening {
 const taken = (step: Step, inside: StoreTransaction | Reference): MaybePromise<unknown> =>
   "insert" in step ? inside.insert(...step.insert) : inside.settle(step.settle);
 
-/** A step that is refused leaves the transaction as it was, which may go on. */
+/** A refused call leaves the transaction unchanged, and it may go on. */
 function takenAtOnce(all: readonly Step[], inside: StoreTransaction | Reference, got: Answer[]): void {
   for (const step of all) {
     try {
@@ -153,7 +156,7 @@ async function takenInTurn(all: readonly Step[], inside: StoreTransaction, got: 
   for (const step of all) got.push(await answerOf(() => taken(step, inside)));
 }
 
-class RawInsert extends Happening {
+class RawInsert extends ScenarioStep {
   readonly #drawn: () => Partial<TaskRecord> & { func: string };
 
   constructor(row: () => Partial<TaskRecord> & { func: string }) {
@@ -170,14 +173,14 @@ class RawInsert extends Happening {
     model.reference.follow({
       inserted: [{ id, duplicate: false }],
       claimed: [],
-      passedOver: false,
+      skipped: false,
       rows: tasks,
     });
     assert.equal(id, model.reference.put(row));
   }
 }
 
-class ClockStep extends Happening {
+class ClockStep extends ScenarioStep {
   readonly #by: number;
 
   constructor(by: number) {
@@ -192,15 +195,15 @@ class ClockStep extends Happening {
   }
 }
 
-/** Whatever may happen to a store whose statements fail in these ways. */
-export function happenings(faults: readonly Fault["how"][]): fc.Arbitrary<Happening>[] {
+/** All steps for a store whose statements fail in these ways. */
+export function scenarioSteps(faults: readonly Fault["how"][]): fc.Arbitrary<ScenarioStep>[] {
   const fault = fc.option(fc.record({ statement: fc.nat(7), how: fc.constantFrom(...faults) }), {
     nil: undefined,
     freq: 8,
   });
-  const calls = <M extends Method>(method: M): fc.Arbitrary<Happening>[] => {
+  const calls = <M extends Method>(method: M): fc.Arbitrary<ScenarioStep>[] => {
     const call = fc.tuple(drawn[method], fault).map(([args, failing]) => new Call(method, args, failing));
-    return new Array<fc.Arbitrary<Happening>>(frequent[method] ?? 1).fill(call);
+    return new Array<fc.Arbitrary<ScenarioStep>>(frequent[method] ?? 1).fill(call);
   };
   return [
     ...(Object.keys(drawn) as Method[]).flatMap(calls),
