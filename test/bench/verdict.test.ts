@@ -1,4 +1,4 @@
-/** What the benchmarks make of their rounds: medians, ratios, and whether a goal is reached. */
+/** What the benchmarks compute from their rounds: medians, ratios, and whether a goal is reached. */
 import { describe, expect, it } from "vitest";
 import { type Contender, type Figures, type Goal, plain, type Variant } from "../../bench/benchmark.ts";
 import type { Setup } from "../../bench/plan.ts";
@@ -39,7 +39,7 @@ function lineOf(lines: readonly Line[], contender: string): Line {
 }
 
 describe("median", () => {
-  it("is the one in the middle, by size and not by digits", () => {
+  it("is the middle value, by size and not by digits", () => {
     expect(median([100, 9, 20])).toBe(20);
   });
 
@@ -47,11 +47,11 @@ describe("median", () => {
     expect(median([4, 1, 3, 2])).toBe(2.5);
   });
 
-  it("is none of none", () => {
+  it("is undefined without values", () => {
     expect(median([])).toBeUndefined();
   });
 
-  it("leaves the values in their order: they are shown round by round", () => {
+  it("does not reorder the values, which are shown round by round", () => {
     const values = [3, 1, 2];
     median(values);
     expect(values).toEqual([3, 1, 2]);
@@ -65,16 +65,16 @@ describe("a line", () => {
     expect(lineOf(lines, "floor")).toMatchObject({ values: [50, 40, 1], median: 40, ratio: 0.5 });
   });
 
-  it("is left out for whoever did not measure the figure", () => {
+  it("is left out for a contender that did not measure the figure", () => {
     expect(judged({}, { dbq: [1] }).map(({ contender }) => contender)).toEqual(["dbq"]);
   });
 
-  it("has no ratio without dbq, nor by a median of 0", () => {
+  it("has no ratio without dbq, or by a median of 0", () => {
     expect(lineOf(judged({}, { floor: [1] }), "floor").ratio).toBeUndefined();
     expect(lineOf(judged({}, { dbq: [1], floor: [0] }), "floor").ratio).toBeUndefined();
   });
 
-  it("stands in the order of the contenders, whoever was measured first", () => {
+  it("stands in the order of the contenders, whichever was measured first", () => {
     const lines = judged({ contenders: ["dbq", "floor", "peer"] }, { peer: [1], floor: [1], dbq: [1] });
     expect(lines.map(({ contender }) => contender)).toEqual(["dbq", "floor", "peer"]);
   });
@@ -94,7 +94,7 @@ describe("a goal that is a ratio", () => {
     expect(goalOf(ours)).toEqual({ per: "floor", must: 0.5, aim: 0.75, value: ours / 100, reached });
   });
 
-  it("stands with the one that it is about, and with no other", () => {
+  it("stands in the line of its contender only", () => {
     const lines = judged(
       { goals, contenders: ["dbq", "floor", "peer"] },
       { dbq: [1], floor: [1], peer: [1] },
@@ -121,7 +121,7 @@ describe("a goal of dbq's own", () => {
     expect(goalOf(ours)).toMatchObject({ value: ours, reached });
   });
 
-  it("stands with dbq alone, whatever the others measured", () => {
+  it("stands in dbq's line only, whatever the others measured", () => {
     const lines = judged({ better: "lower", goals }, { dbq: [9], floor: [0.1] });
     expect(lineOf(lines, "floor").goal).toBeUndefined();
     expect(lineOf(lines, "dbq").goal).toMatchObject({ value: 9, reached: "short" });
@@ -129,7 +129,7 @@ describe("a goal of dbq's own", () => {
 });
 
 describe("a goal is not judged", () => {
-  it("in a variant that the goals are not about", () => {
+  it("in a variant that the goals do not cover", () => {
     const lines = judged(
       { goals: [{ must: 1, aim: 1 }], variant: { name: "v", goals: false } },
       { dbq: [1] },

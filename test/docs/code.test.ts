@@ -27,11 +27,11 @@ beforeAll(async () => {
   return () => installation.remove();
 });
 
-/** Runs a compiled program of the scratch folder, in a folder of its own. */
+/** Runs a compiled program of the scratch folder, in a new folder. */
 const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
   run([join(folder, path)], temporaryFolder(), env);
 
-/** It speaks of a server. */
+/** The page about servers. */
 const onServers = "docs/databases.md";
 
 test("every block of TypeScript compiles under strict", () => {
@@ -39,7 +39,7 @@ test("every block of TypeScript compiles under strict", () => {
   expect(compiled).toEqual({ code: 0, output: "" });
 });
 
-describe("the TypeScript of a page runs, from its first block to its last", () => {
+describe("the TypeScript of a page runs from its first block to its last", () => {
   const withCode = pages.filter(({ path }) => typescript.some((block) => block.page === path));
   for (const page of withCode.filter(({ path }) => path !== onServers))
     test(page.path, async () => await expectToRun(page));
@@ -51,7 +51,7 @@ async function expectToRun(page: Page, env?: Readonly<Record<string, string>>): 
   for (const line of promisedOutput(page.path)) expect(output.split("\n")).toContain(line);
 }
 
-/** `console.log(…); // => 3`: what the page says that its code prints. */
+/** `console.log(…); // => 3`: the output that the page promises for its code. */
 function promisedOutput(page: string): string[] {
   const promised = /^\s*console\.log\(.*\); \/\/ => (.+)$/gm;
   const code = typescript.filter((block) => block.page === page);
@@ -59,12 +59,12 @@ function promisedOutput(page: string): string[] {
 }
 
 describe("the quickstart", () => {
-  test("has at most 25 lines, and comes first", () => {
+  test("has at most 25 lines, and is the first block", () => {
     expect(quickstart).toBe(typescript[0]);
     expect(quickstart?.text.trimEnd().split("\n").length).toBeLessThanOrEqual(25);
   });
 
-  test("prints what the README says, and ends", async () => {
+  test("prints what the README says, and exits", async () => {
     const promised = /It prints `([^`]+)`/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1];
     expect(await runProgram(compiledOf("pages/README.md/quickstart.mts"))).toEqual({
       code: 0,
@@ -81,7 +81,8 @@ describe("SQL", () => {
     for (const { page, line, text } of sql) {
       expect(() => client.exec(text), `${page}:${line}`).not.toThrow();
     }
-    // What the page says of them: two plain tasks, one for later, one of two with the same key; the first cancelled.
+    // What the page says about them: two plain tasks, one delayed, one of two with the same key; the first is
+    // cancelled.
     const rows = client.prepare("select func, status, generation_id as g from dbq_tasks order by id").all();
     expect(rows).toEqual([
       { func: "resize", status: "cancelled", g: 2 },
@@ -92,7 +93,7 @@ describe("SQL", () => {
     client.close();
   });
 
-  test("the tables of the page have the columns and indices that are there", async () => {
+  test("the tables of the page list all columns and indices", async () => {
     const client = await migrated();
     const page = pages.find(({ path }) => path === "docs/schema-and-raw-sql.md") as Page;
     const named = namesIn(page, "dbq_tasks").filter((name) => !ofMysqlAlone.includes(name));
@@ -112,7 +113,7 @@ async function migrated(): Promise<Database.Database> {
   return new Database(path);
 }
 
-/** What an app's own drizzle-kit makes of a schema in the scratch folder. */
+/** What an app's own drizzle-kit generates from a schema in the scratch folder. */
 async function generated(dialect: "sqlite" | "postgresql" | "mysql", schema: string): Promise<string[]> {
   const drizzleKit = join(root, "node_modules/drizzle-kit/bin.cjs");
   const out = `generated-${dialect}`;
@@ -121,7 +122,7 @@ async function generated(dialect: "sqlite" | "postgresql" | "mysql", schema: str
   const files = readdirSync(join(folder, out)).filter((name) => name.endsWith(".sql"));
   expect(files).not.toEqual([]);
   const texts = files.map((name) => readFileSync(join(folder, out, name), "utf8"));
-  // Where one statement ends, a comment to SQLite and Postgres.
+  // The end of a statement, which is a comment to SQLite and Postgres.
   return texts.map((text) => text.replaceAll("--> statement-breakpoint", ""));
 }
 
@@ -129,7 +130,7 @@ interface Column {
   table: string;
 }
 
-/** Columns, and the definitions of indices: an ALTER TABLE leaves another text than a CREATE TABLE. */
+/** Columns, and the definitions of indices: after an ALTER TABLE the text differs from that of a CREATE TABLE. */
 function tablesOf(client: Database.Database): Column[] {
   const text = `select m.name as "table", c.name, c.type, c."notnull", c.dflt_value, c.pk, null as definition
       from sqlite_master m join pragma_table_info(m.name) c where m.type = 'table' and m.name not like 'sqlite_%'
@@ -148,7 +149,7 @@ test("an app's own drizzle-kit generates tables on which a queue opens and chang
   expect(tables).toContainEqual(expect.objectContaining({ table: "invoices" }));
   await (await openQueue(path)).close();
   expect(tablesOf(client)).toEqual(tables);
-  // The same as dbq would have made them.
+  // The same tables that dbq would create.
   const own = await migrated();
   const isHistory = ({ table }: Column) => table.startsWith("dbq_migrations");
   expect(tables).toEqual(expect.arrayContaining(tablesOf(own).filter((column) => !isHistory(column))));
@@ -182,7 +183,7 @@ describe.skipIf(isMissing(await postgresServer()))(`${onServers} on Postgres`, (
 });
 
 describe.skipIf(isMissing(await mysqlServer()))(`${onServers} on MySQL`, () => {
-  test("the same for MySQL makes the tables that dbq would make", async () => {
+  test("the schema for MySQL makes the tables that dbq would make", async () => {
     const [theirs, own] = [await newDatabase(), await newDatabase()];
     for (const { drop } of [theirs, own]) onTestFinished(drop);
     const exported = `export { dbqAttempts, dbqTasks, dbqWorkers } from "dbq-ts/schema/mysql";`;
@@ -209,7 +210,7 @@ const isNoHistory = (row: string) => !row.includes("dbq_migrations");
 describe("shell", () => {
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   for (const { page, line, text } of codeIn(pages, "sh").filter((block) => block.page !== "docs/cli.md")) {
-    test(`${page}:${line} names scripts and files that there are`, () => {
+    test(`${page}:${line} names existing scripts and files`, () => {
       const scripts = Array.from(text.matchAll(/npm (?:run )?(\w+)/g), ([, name]) => name);
       for (const name of scripts)
         if (name !== "install" && name !== "ci") expect(manifest.scripts).toHaveProperty(String(name));

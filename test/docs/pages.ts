@@ -1,4 +1,4 @@
-/** The pages that users read, and what is in them: code, links, headings. */
+/** The pages that users read: their code, links and headings. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("../../", import.meta.url));
 
 export interface Page {
-  /** From the root of the repository, such as `docs/guarantees.md`. */
+  /** Relative to the root of the repository, such as `docs/guarantees.md`. */
   path: string;
   lines: readonly string[];
   code: readonly Code[];
@@ -15,9 +15,9 @@ export interface Page {
 /** A fenced block of code. */
 export interface Code {
   page: string;
-  /** Of its first line of code, counted from 1. */
+  /** The number of its first line of code, from 1. */
   line: number;
-  /** What follows the fence: `ts`, `sql`, `sh`, … */
+  /** The language after the fence: `ts`, `sql`, `sh`, … */
   language: string;
   text: string;
 }
@@ -49,17 +49,17 @@ export function codeIn(pages: readonly Page[], language: string): Code[] {
   return pages.flatMap(({ code }) => code).filter((block) => block.language === language);
 }
 
-/** What is said first in a block of SQL that not every database understands. */
+/** The first words of a block of SQL that only some databases understand. */
 export type SqlDialect = "SQLite" | "Postgres" | "MySQL";
 
-/** Of a page, the SQL that this database understands: blocks that begin with its name, or with none. */
+/** A page's SQL for this database: blocks that begin with its name, or with none. */
 export function sqlOf(pages: readonly Page[], path: string, dialect: SqlDialect): Code[] {
   return codeIn(pages, "sql")
     .filter(({ page }) => page === path)
     .filter(({ text }) => (/^-- (SQLite|Postgres|MySQL)\n/.exec(text)?.[1] ?? dialect) === dialect);
 }
 
-/** Columns of `dbq_tasks` that the other databases need not have. */
+/** Columns of `dbq_tasks` that only MySQL needs. */
 export const ofMysqlAlone: readonly string[] = ["claim_rank", "held_key"];
 
 /** The names in the first column of the tables of a section. */
@@ -72,7 +72,7 @@ export function namesIn(page: Page, section: string): string[] {
   return cells.flatMap((cell) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, name]) => name as string));
 }
 
-/** The targets of a page's links, with the line that each is on. Code is no text: it has none. */
+/** The targets of a page's links, with their lines; code has none. */
 export function linksOf({ lines, code }: Page): { line: number; target: string }[] {
   const inCode = new Set(
     code.flatMap((block) => Array.from(block.text.split("\n"), (_, i) => block.line + i)),
@@ -84,7 +84,7 @@ export function linksOf({ lines, code }: Page): { line: number; target: string }
   });
 }
 
-/** The anchors of a page's headings, as GitHub makes them: lower case, punctuation left out, hyphens for spaces. */
+/** The anchors of a page's headings, as GitHub makes them: lower case, without punctuation, with hyphens for spaces. */
 export function anchorsOf({ lines }: Page): Set<string> {
   const headings = lines.filter((line) => /^#{1,6} /.test(line)).map((line) => line.replace(/^#+ /, ""));
   return new Set(

@@ -1,9 +1,9 @@
-/** The TypeScript of the pages, written out as programs: what a page takes for granted is here. */
+/** Writes the TypeScript of the pages as programs, with what the pages assume. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Code, Page } from "./pages.ts";
 
-/** `strict` and no more, beside what makes Node's own resolution the compiler's: a page must not need other settings. */
+/** `strict` and Node's own resolution, and no other option: a page must not need more. */
 const tsconfig = {
   compilerOptions: {
     strict: true,
@@ -20,7 +20,7 @@ const tsconfig = {
   include: ["pages"],
 };
 
-/** What every page but the README says that it has: see its first lines. */
+/** What the first lines of every page except the README assume. */
 const givens = `
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -57,7 +57,7 @@ Object.assign(globalThis, {
 });
 `;
 
-/** Writes the programs. Compiled, they are in `out/`: `programOf` names the one that runs a page. */
+/** Writes the programs. They are compiled to `out/`; `programOf` names the program of a page. */
 export function writePrograms(folder: string, pages: readonly Page[], code: readonly Code[]): void {
   write(folder, "package.json", JSON.stringify({ type: "module" }));
   write(folder, "tsconfig.json", JSON.stringify(tsconfig));
@@ -69,7 +69,7 @@ export function writePrograms(folder: string, pages: readonly Page[], code: read
   }
 }
 
-/** A block that begins with the name of a file is that file; others on its page may import it. */
+/** A block that begins with a file name becomes that file, and others on its page may import it. */
 export function fileOf({ page, line, text }: Code): string {
   const named = /^\/\/ ([\w-]+\.m?ts)\n/.exec(text)?.[1];
   return `${folderOf(page)}/${named ?? `line-${line}.ts`}`;
@@ -79,7 +79,7 @@ export function programOf(page: Page): string {
   return compiledOf(`${folderOf(page.path)}/run-all.ts`);
 }
 
-/** Where the compiler puts a file of the pages. */
+/** Where the compiler writes a file of the pages. */
 export function compiledOf(path: string): string {
   return path.replace(/^pages/, "out").replace(/ts$/, "js");
 }
@@ -88,7 +88,7 @@ function folderOf(page: string): string {
   return `pages/${page.replaceAll("/", "-")}`;
 }
 
-/** The blocks of a page one after the other, in one process: the last name printed is the one that failed. */
+/** Runs the blocks of a page in order in one process: the last name printed is the one that failed. */
 function runnerOf(code: readonly Code[]): string {
   const blocks = code.map((block) => {
     const place = JSON.stringify(`${block.page}:${block.line}`);

@@ -1,4 +1,4 @@
-/** A folder in which the package is installed as it would be from the registry, for programs that know nothing else. */
+/** A folder with the package installed as from the registry, for programs that know nothing else. */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { Installation } from "../package/project.ts";
@@ -9,7 +9,7 @@ export interface Ran {
   output: string;
 }
 
-/** The package, packed from the sources as they are, the drivers of servers, and what its pages use beside it. */
+/** The package, packed from the current sources, with the servers' drivers and what the pages use beside it. */
 export function installed(): Installation {
   const installation = new Installation();
   installation.install([
@@ -24,7 +24,7 @@ export function tsc(args: readonly string[], cwd: string): Promise<Ran> {
   return run([join(root, "node_modules/typescript/bin/tsc"), ...args], cwd);
 }
 
-/** Runs Node until it ends; both streams in one text. */
+/** Runs Node until it exits; returns both streams as one text. */
 export function run(
   args: readonly string[],
   cwd: string,

@@ -1,4 +1,4 @@
-/** What the pages say of Postgres, MySQL and MariaDB: their SQL runs there, and the grants are enough. */
+/** What the pages say about Postgres, MySQL and MariaDB: their SQL runs there, and the grants are enough. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openQueue, task } from "../../src/index.ts";
 import { mysqlServer, newDatabase } from "../support/mysql.ts";
@@ -11,8 +11,8 @@ const pages = readPages();
 const schemaPage = pages.find(({ path }) => path === "docs/schema-and-raw-sql.md") as Page;
 const password = "s3cret";
 
-/** A place without tables, and what a user there sees by SQL. */
-interface Home {
+/** A database without tables, and what a user of it sees by SQL. */
+interface TestDatabase {
   url: string;
   rows(text: string): Promise<unknown[][]>;
   run(text: string): Promise<unknown>;
@@ -27,14 +27,14 @@ const columnsAndIndices = {
     where table_schema = database() and table_name = 'dbq_tasks' and index_name <> 'PRIMARY'`,
 };
 
-async function postgresHome(): Promise<Home> {
+async function postgresHome(): Promise<TestDatabase> {
   const { client, drop, url } = await newSchema();
   onTestFinished(drop);
   const rows = async (text: string) => (await client.query<unknown[]>({ text, rowMode: "array" })).rows;
   return { url, rows, run: (text) => client.query(text) };
 }
 
-async function mysqlHome(): Promise<Home & { database: string }> {
+async function mysqlHome(): Promise<TestDatabase & { database: string }> {
   const { client, drop, name, url } = await newDatabase();
   onTestFinished(drop);
   const rows = async (sql: string) => (await client.query({ sql, rowsAsArray: true }))[0] as unknown[][];
@@ -64,7 +64,7 @@ for (const { dialect, server, newHome } of servers) {
       ]);
     });
 
-    test("a worker takes what the page inserts", async () => {
+    test("a worker runs the tasks that the page inserts", async () => {
       const { url, run } = await newHome();
       const queue = await temporaryQueue({}, url);
       const sync = task(newName(), async (name: string) => `hello ${name}`);
@@ -78,7 +78,7 @@ for (const { dialect, server, newHome } of servers) {
       expect(await queue.awaitTaskResult(inserted?.id ?? 0, { timeout: "20s" })).toBe("hello b.png");
     });
 
-    test("the tables of the page have the columns and indices that are there", async () => {
+    test("the tables of the page list all columns and indices", async () => {
       const { url, rows } = await newHome();
       await temporaryQueue({}, url);
       const there = (await rows(columnsAndIndices[dialect])).map(([name]) => String(name));
@@ -90,7 +90,7 @@ for (const { dialect, server, newHome } of servers) {
   });
 }
 
-/** The grants of the page, under names of this test: those before the tables are there, and those after. */
+/** The grants of the page with this test's names: those before the tables exist, and those after. */
 function grants(dialect: "Postgres" | "MySQL", names: Readonly<Record<string, string>>): [string, string] {
   const [text = ""] = sqlOf(pages, "docs/databases.md", dialect).map(({ text }) => text);
   const renamed = Object.entries(names).reduce((sql, [name, own]) => sql.replaceAll(name, own), text);
@@ -99,7 +99,7 @@ function grants(dialect: "Postgres" | "MySQL", names: Readonly<Record<string, st
   return [before, after];
 }
 
-/** All that an app and its worker do. */
+/** Everything that an app and its worker do. */
 async function workOut(url: string): Promise<void> {
   for (const migrate of [true, false]) {
     const queue = await temporaryQueue({ migrate }, url);
@@ -171,7 +171,7 @@ describe.skipIf(isMissing(await mysqlServer()))("the grants of docs/databases.md
   });
 });
 
-test("there is a block for each database where there is one for any", () => {
+test("the page has as many blocks of SQL for each database", () => {
   const counts = (["SQLite", "Postgres", "MySQL"] as const).map(
     (dialect) => sqlOf(pages, schemaPage.path, dialect).length,
   );

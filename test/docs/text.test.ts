@@ -1,4 +1,6 @@
-/** What pages say of each other and of the repository is so: links lead somewhere, files exist, sizes are kept. */
+/**
+ * What the pages say about each other and the repository is true: links lead somewhere, files exist, sizes are kept.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -7,7 +9,7 @@ import { anchorsOf, linksOf, type Page, readPage, readPages, root } from "./page
 const pages = readPages();
 
 describe("relative links", () => {
-  test.each(pages)("of $path lead to files and headings that there are", (page) => {
+  test.each(pages)("of $path lead to existing files and headings", (page) => {
     const broken = linksOf(page).filter(({ target }) => !leadsSomewhere(page, target));
     expect(broken).toEqual([]);
   });
@@ -35,7 +37,7 @@ test.each(pages)("files that $path names exist", ({ lines }) => {
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
-/** A path, and the title of a test in it: `test/queue/await.test.ts` ("gives what had ended before"). */
+/** A path with the title of a test in it: `test/queue/await.test.ts` ("gives what had ended before"). */
 const namedTest = /`(test\/[\w./-]+)`\s+\("([^"]+)"\)/g;
 
 test("tests that pages name by their titles exist", () => {
@@ -61,7 +63,7 @@ test("the README leads to every page of docs/", () => {
   for (const { path } of pages) if (path.startsWith("docs/")) expect(linked).toContain(path);
 });
 
-test("the servers of compose.yaml are those that the pages and the tests look for", () => {
+test("the servers of compose.yaml are those that the pages and the tests use", () => {
   const compose = readFileSync(join(root, "compose.yaml"), "utf8");
   const [, postgres = "", mariadb = ""] = compose.split(/^ {2}(?:postgres|mariadb):$/m);
   expect(postgres).toMatch(/POSTGRES_PASSWORD: postgres\n[\s\S]*"127\.0\.0\.1:\$\{\w+:-5432\}:5432"/);

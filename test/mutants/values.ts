@@ -77,7 +77,7 @@ export const valueFaults: readonly Mutant[] = [
     replace: 'text !== "" && hasInternalSlots(object)',
     caughtBy: {
       file: "test/property/values-refused.test.ts",
-      test: "what looks plain and is not > a Date whose prototype was replaced is refused",
+      test: "a value that looks plain and is not > a Date whose prototype was replaced is refused",
     },
   },
   {
@@ -88,7 +88,7 @@ export const valueFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: {
       file: "test/property/raw-json.test.ts",
-      test: "numbers that JavaScript does not have > 2^53 + 1 is not given as another number",
+      test: "a number that JavaScript does not have > 2^53 + 1 does not become another number",
     },
   },
   {

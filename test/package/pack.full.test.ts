@@ -1,6 +1,6 @@
 /**
- * What users get: the packed package in projects of their own, compiled and run as they would.
- * Nothing is fetched; peers and tools are those of the repository.
+ * What users get: the packed package in new projects, compiled and run as users would. Nothing is fetched; peers and
+ * tools are those of the repository.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ beforeAll(() => {
 });
 afterAll(() => installation.remove());
 
-/** How a project may be set up; `compilerOptions` beside `strict`. */
+/** The setups of a project; `compilerOptions` beside `strict`. */
 const resolutions = {
   nodenext: { module: "nodenext" },
   bundler: { module: "esnext", moduleResolution: "bundler" },
@@ -49,7 +49,7 @@ function tsconfig(compilerOptions: object): string {
   return JSON.stringify({ compilerOptions: { ...common, ...compilerOptions }, include: ["*.ts", "*.mts"] });
 }
 
-test("holds the build, the migrations and the documents, and nothing else", () => {
+test("the package holds the build, the migrations and the documents, and nothing else", () => {
   const files = readdirSync(installation.package, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installation.package.length + 1));
@@ -82,7 +82,7 @@ test("holds the build, the migrations and the documents, and nothing else", () =
 });
 
 test.for(Object.entries(resolutions))(
-  "compiles under strict with the resolution of %s, and runs",
+  "an app compiles under strict with the resolution of %s, and runs",
   ([name, options]) => {
     const project = installation.project(
       `esm-${name}`,
@@ -95,7 +95,7 @@ test.for(Object.entries(resolutions))(
   },
 );
 
-/** What the compiler says of `app`, of dbq's declarations, and of a file with an error, which it has to find. */
+/** The compiler's errors in `app`, in dbq's declarations, and in a file with an error, which it must find. */
 function errorsOfDeclarations(installed: Installation): string[] {
   const options = { module: "nodenext", skipLibCheck: false, noEmit: true };
   const files = { "app.ts": app, "broken.ts": "export const n: number = '';", "tasks.ts": tasks };
@@ -105,15 +105,15 @@ function errorsOfDeclarations(installed: Installation): string[] {
     { ...files, "tsconfig.json": tsconfig(options) },
   );
   const { output } = project.try(join(installed.folder, "node_modules/typescript/bin/tsc"), "-p", ".");
-  // Drizzle's declarations do not pass without the drivers of all its databases.
+  // Drizzle's declarations do not compile without the drivers of all its databases.
   return output.split("\n").filter((line) => /error TS/.test(line) && !/drizzle-orm/.test(line));
 }
 
-test("its declarations have no errors of their own", () => {
+test("the package's declarations have no errors", () => {
   expect(errorsOfDeclarations(installation)).toEqual([expect.stringMatching(/^broken\.ts/)]);
 });
 
-test("compiles and runs in a CommonJS project, whose require() loads the ES modules", () => {
+test("an app compiles and runs in a CommonJS project, whose require() loads the ES modules", () => {
   const project = installation.project(
     "cjs",
     { type: "commonjs" },
@@ -128,13 +128,13 @@ test("compiles and runs in a CommonJS project, whose require() loads the ES modu
   expect(JSON.parse(project.node("out/app.js"))).toEqual(appPrints);
 });
 
-test.for(["module", "commonjs"])("runs under tsx in a project of type %s", (type) => {
+test.for(["module", "commonjs"])("an app runs under tsx in a project of type %s", (type) => {
   const project = installation.project(`tsx-${type}`, { type }, { "tasks.ts": tasks, "app.ts": app });
   expect(JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts"))).toEqual(appPrints);
 });
 
-// tsx makes CommonJS of what such a project requires, dbq included, while an ES module beside it imports dbq as it is:
-// there are two copies of dbq in the process then, and they have to act as one.
+// tsx converts what such a project requires to CommonJS, dbq included, while an ES module beside it imports dbq as it
+// is. Then two copies of dbq are in the process, and must work as one.
 test("an ES module runs the tasks of a CommonJS project under tsx, as dbq worker does", () => {
   const project = installation.project(
     "mixed",
@@ -199,7 +199,7 @@ describe("without the drivers of servers", () => {
     },
   );
 
-  test("they are what is missing: with them a server is asked", () => {
+  test("a project with the drivers reaches the server", () => {
     for (const name of ["pg", "mysql2"]) installation.add(name);
     const project = installation.project("drivers", { type: "module" }, { "app.ts": opener });
     const outcomes = JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts", ...targets));
@@ -239,22 +239,22 @@ describe("with the driver of Postgres alone", () => {
   });
 });
 
-test("an import opens nothing, loads no driver and listens to nothing of the process", () => {
+test("an import of dbq opens nothing, loads no driver and adds no listener to the process", () => {
   const project = installation.project("probe", { type: "module" }, {});
   const log = join(installation.folder, "loads.log");
   writeFileSync(log, "");
   writeFileSync(join(installation.folder, "probe.mjs"), probe);
   writeFileSync(join(installation.folder, "loads.mjs"), loads);
   const { before, after, opened } = JSON.parse(project.node("../probe.mjs", log));
-  // The duration strings' parser is all that comes with it.
+  // Only the parser of duration strings comes with it.
   expect(after).toEqual({ ...before, packages: ["dbq-ts", "ms"] });
-  // The probe sees a driver once there is one.
+  // The probe reports a driver once one is loaded.
   expect(opened.packages).toEqual(expect.arrayContaining(["better-sqlite3", "drizzle-orm"]));
   expect(opened.addons).toBe(before.addons + 1);
   expect(opened.files).toEqual(expect.arrayContaining(["probe.db"]));
 });
 
-test("its command is there and runs", () => {
+test("the package's command exists and runs", () => {
   const file = join(installation.package, installation.manifest().bin.dbq ?? "");
   expect(existsSync(file), "the package has no command: there is no src/entries/cli/main.ts").toBe(true);
   if (process.platform !== "win32") expect(statSync(file).mode & 0o111).toBe(0o111);

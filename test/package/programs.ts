@@ -1,4 +1,4 @@
-/** What the empty projects are made of: programs as users write them, and one that looks at what an import does. */
+/** The content of the projects: programs as users write them, and one that observes what an import does. */
 
 export const tasks = `
 import { task } from "dbq-ts";
@@ -55,7 +55,7 @@ main().catch((error: unknown) => {
 /** What \`app\` prints. */
 export const appPrints = { status: "completed", bytes: 3200, isDatabaseError: true };
 
-/** Tasks that lean on what dbq tells a running task, and on the outcomes that it knows by their classes. */
+/** Tasks that use the current task's properties, and outcomes that dbq recognises by their classes. */
 export const steering = `
 import { CancelTask, currentTask, task } from "dbq-ts";
 
@@ -84,7 +84,7 @@ console.log(JSON.stringify({
 }));
 `;
 
-/** An app whose tables are made by its own drizzle-kit, and that enqueues in its own transaction. */
+/** An app whose own drizzle-kit makes its tables, and that enqueues in its own transaction. */
 export const ownDatabase = `
 import Database from "better-sqlite3";
 import { eq } from "drizzle-orm";
@@ -131,7 +131,7 @@ import { defineConfig } from "drizzle-kit";
 export default defineConfig({ dialect: "sqlite", schema: "./schema.ts", out: "./migrations" });
 `;
 
-/** Prints what was there before an import of dbq, after it, and once a queue has been opened. */
+/** Prints what is loaded before an import of dbq, after it, and after a queue was opened. */
 export const probe = `
 import { readdirSync, readFileSync } from "node:fs";
 import { register } from "node:module";
@@ -160,7 +160,7 @@ await queue.close();
 console.log(JSON.stringify({ before, after, opened }));
 `;
 
-/** Notes the URL of each module that is loaded. */
+/** Logs the URL of each loaded module. */
 export const loads = `
 import { appendFileSync } from "node:fs";
 let log;
@@ -171,7 +171,7 @@ export const load = (url, context, next) => {
 };
 `;
 
-/** An app that has dbq's tables in its own schema: the compiler sees their types, its own drizzle-orm takes them as its own. */
+/** An app with dbq's tables in its own schema: the compiler sees their types, and its own drizzle-orm accepts them. */
 export const serverSchema = `
 import { getTableName, is } from "drizzle-orm";
 import { MySqlTable } from "drizzle-orm/mysql-core";
@@ -190,7 +190,7 @@ console.log(JSON.stringify({
 }));
 `;
 
-/** Opens each target that it is given (`drizzle`: a Drizzle database on SQLite), and prints the outcome. */
+/** Opens each target that it gets (`drizzle`: a Drizzle database on SQLite), and prints the outcome. */
 export const opener = `
 import { drizzle } from "drizzle-orm/sqlite-proxy";
 import { openQueue } from "dbq-ts";

@@ -1,4 +1,7 @@
-/** The package as `npm pack` makes it, unpacked into empty projects: no network, and no file of the repository but what is installed. */
+/**
+ * The package as `npm pack` makes it, unpacked into empty projects: no network, and no other file of the repository
+ * than what is installed.
+ */
 import {
   execFileSync,
   type SpawnSyncOptionsWithStringEncoding,
@@ -19,7 +22,7 @@ export interface Manifest {
   peerDependenciesMeta: Record<string, { optional?: boolean }>;
 }
 
-/** A folder that has the package, its dependencies and the peers that it cannot do without in `node_modules`. */
+/** A folder with the package, its dependencies and its required peers in `node_modules`. */
 export class Installation {
   readonly folder = mkdtempSync(join(tmpdir(), "dbq-package-"));
   readonly package = join(this.folder, "node_modules/dbq-ts");
@@ -31,7 +34,7 @@ export class Installation {
     this.#link(tools);
   }
 
-  /** The same package in a folder of its own, with these packages instead. */
+  /** The same package in another folder, with these packages instead. */
   copy(tools: readonly string[]): Installation {
     const copy = new Installation();
     cpSync(this.package, copy.package, { recursive: true });
@@ -45,7 +48,7 @@ export class Installation {
     for (const name of [...Object.keys(dependencies), ...peers, ...tools]) this.add(name);
   }
 
-  /** Links an installed package of the repository: packages that it needs are found where it is. */
+  /** Links an installed package of the repository, which finds its own dependencies where it is. */
   add(name: string): void {
     const path = join(this.folder, "node_modules", name);
     mkdirSync(dirname(path), { recursive: true });
@@ -56,7 +59,7 @@ export class Installation {
     return JSON.parse(readFileSync(join(this.package, "package.json"), "utf8"));
   }
 
-  /** A copy of the tree is packed: the build of the tree itself may be in use. @returns the tarball's path */
+  /** Packs a copy of the tree, since the build of the tree may be in use. @returns the tarball's path */
   #pack(): string {
     const copy = join(this.folder, "packed");
     const left = new Set(["node_modules", ".git", "dist", "site", "coverage"]);
@@ -68,7 +71,7 @@ export class Installation {
         shell: process.platform === "win32",
       }),
     );
-    // npm puts what the build says before the JSON.
+    // npm prints the build's output before the JSON.
     const [{ filename }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)));
     rmSync(copy, { recursive: true, force: true });
     return join(this.folder, filename);
@@ -101,18 +104,18 @@ export class Project {
     }
   }
 
-  /** Runs Node here, without input; what it printed is in the error if it fails. @returns its output */
+  /** Runs Node here, without input. A failure contains the output. @returns the output */
   node(...args: string[]): string {
     return expectSuccess(spawnSync(process.execPath, args, settings(this.folder))).stdout;
   }
 
-  /** As `node`, for what may fail. */
+  /** As `node`, for runs that may fail. */
   try(...args: string[]): { status: number | null; output: string } {
     const { status, stdout, stderr } = spawnSync(process.execPath, args, settings(this.folder));
     return { status, output: stdout + stderr };
   }
 
-  /** Runs the file of a package's command that its manifest names. */
+  /** Runs the file of a command that the package's manifest names. */
   command(packageName: string, file: string, ...args: string[]): string {
     return this.node(join(this.folder, "../node_modules", packageName, file), ...args);
   }
@@ -125,7 +128,7 @@ function expectSuccess(run: SpawnSyncReturns<string>): SpawnSyncReturns<string> 
   );
 }
 
-/** As in a shell: nothing that npm, vitest or a debugger has put into the environment of this test. */
+/** The environment of a shell, without what npm, vitest or a debugger has added to this test's. */
 function settings(cwd: string): SpawnSyncOptionsWithStringEncoding {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(

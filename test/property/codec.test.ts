@@ -1,6 +1,6 @@
 /**
- * Invariant: a value either comes back from its text deeply equal, or is refused with the path of what is wrong. There
- * is no third way. A failure prints its seed and the smallest value that shows it.
+ * Invariant: a value comes back from its text deeply equal, or is refused with the path of what is wrong. A failure
+ * prints its seed and the smallest value that shows it.
  */
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
@@ -11,7 +11,7 @@ import { allowed, anything, at, json, notJson, places, planted } from "./json.ts
 
 const runs = { numRuns: 1_000 };
 
-it("whatever JSON can say comes back deeply equal", () => {
+it("every JSON value comes back deeply equal", () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(isDeepStrictEqual(decode(encode(value, "value") as string, "value"), value)).toBe(true);
@@ -20,7 +20,7 @@ it("whatever JSON can say comes back deeply equal", () => {
   );
 });
 
-it("so do arguments, without their trailing undefined", () => {
+it("arguments come back deeply equal, without trailing undefined", () => {
   const args = fc.tuple(fc.array(json, { maxLength: 5 }), fc.nat(3));
   fc.assert(
     fc.property(args, ([given, more]) => {
@@ -31,7 +31,7 @@ it("so do arguments, without their trailing undefined", () => {
   );
 });
 
-it("the text is what JSON.stringify makes of it, but for -0", () => {
+it("the text is that of JSON.stringify, except for -0", () => {
   fc.assert(
     fc.property(json, (value) => {
       const read = JSON.parse(encode(value, "value") as string, (_, item) =>
@@ -44,7 +44,7 @@ it("the text is what JSON.stringify makes of it, but for -0", () => {
   );
 });
 
-it("any value at all is refused, or comes back deeply equal", () => {
+it("every value is refused, or comes back deeply equal", () => {
   const seen = { refused: 0, kept: 0 };
   fc.assert(
     fc.property(anything, (value) => {
@@ -62,11 +62,11 @@ it("any value at all is refused, or comes back deeply equal", () => {
     }),
     runs,
   );
-  // Both must have been tried, else this has shown nothing.
+  // Both must have occurred, or the test shows nothing.
   expect(Math.min(seen.refused, seen.kept)).toBeGreaterThan(50);
 });
 
-it("what JSON cannot say is refused wherever it is, with a path that leads to it", () => {
+it("a value that JSON cannot express is refused at any place, with a path that leads to it", () => {
   fc.assert(
     fc.property(fc.array(json, { maxLength: 3 }), notJson, places, (given, make, choices) => {
       const bad = make();
@@ -78,7 +78,7 @@ it("what JSON cannot say is refused wherever it is, with a path that leads to it
         refused = error;
       }
       expect(refused).toBeInstanceOf(NotSerializableError);
-      // The path is JavaScript: read as such, it is the value.
+      // The path is JavaScript: evaluated, it gives the value.
       const { path } = refused as NotSerializableError;
       expect(at(path, args)).toBe(bad);
     }),

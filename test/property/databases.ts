@@ -1,4 +1,4 @@
-/** The databases that values travel through: a new one for each test file, and what tells that something was inserted there. */
+/** The databases that values travel through: a new one for each test file, with a counter of inserts. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,24 +9,24 @@ import { newSchema, postgresServer } from "../support/postgres.ts";
 import { isMissing } from "../support/server.ts";
 import { wellFormed } from "./json.ts";
 
-/** A new and empty one. */
-export interface Home {
-  /** What a queue is opened on. */
+/** A new, empty database. */
+export interface TestDatabase {
+  /** The target for `openQueue`. */
   readonly target: string;
-  /** Moves with each insert, and nothing moves it back; another connection's than the queue's. */
+  /** Grows with each insert and never shrinks. Read on another connection than the queue's. */
   inserted(): Promise<unknown>;
-  /** What a text of a column that is no JSON comes back as. */
+  /** What a text column gives back for text that is not JSON. */
   plain(text: string): string;
-  /** A plain INSERT, as any program may write one; its id. */
+  /** A plain INSERT, as any program may write it; returns the id. */
   put(columns: Readonly<Record<string, string | number>>): Promise<number>;
   remove(): Promise<void>;
 }
 
 export interface DatabaseKind {
   readonly name: string;
-  /** Whether there is none here; the reason is printed. */
+  /** Whether there is no such server here; the reason is printed. */
   missing(): Promise<boolean>;
-  newHome(): Promise<Home>;
+  newDatabase(): Promise<TestDatabase>;
 }
 
 function insertOf(columns: object, parameter: (index: number) => string): string {
@@ -34,11 +34,11 @@ function insertOf(columns: object, parameter: (index: number) => string): string
   return `insert into dbq_tasks (${names.join(", ")}) values (${names.map((_, i) => parameter(i)).join(", ")})`;
 }
 
-/** Its driver makes UTF-8 of a text, which has no halves of surrogate pairs. */
+/** Its driver encodes text as UTF-8, which has no lone surrogates. */
 const sqlite: DatabaseKind = {
   name: "SQLite",
   missing: async () => false,
-  newHome: async () => {
+  newDatabase: async () => {
     const folder = mkdtempSync(join(tmpdir(), "dbq-values-"));
     const target = join(folder, "dbq.db");
     const client = new Database(target, { timeout: 20_000 });
@@ -62,7 +62,7 @@ const withoutNul = (text: string) => wellFormed(text).replaceAll("\0", "\ufffd")
 const postgres: DatabaseKind = {
   name: "Postgres",
   missing: async () => isMissing(await postgresServer()),
-  newHome: async () => {
+  newDatabase: async () => {
     const { url, client, drop } = await newSchema();
     return {
       target: url,
@@ -82,7 +82,7 @@ const postgres: DatabaseKind = {
 const mysql: DatabaseKind = {
   name: "MySQL",
   missing: async () => isMissing(await mysqlServer()),
-  newHome: async () => {
+  newDatabase: async () => {
     const { url, client, drop } = await newDatabase();
     return {
       target: url,

@@ -1,7 +1,7 @@
 /**
- * Invariant: a value that travels through a queue and a worker on a server, as an argument, a keyword argument, meta, a result
- * or an error, comes back equal, whoever reads it; or it is refused before anything is written, with a path that leads to it.
- * None is silently changed. A failure prints its seed and the smallest letters that show it.
+ * Invariant: a value that travels through a queue and a worker on a server, as an argument, a keyword argument, meta, a
+ * result or an error, comes back equal for every reader, or is refused before anything is written, with a path that
+ * leads to it. None changes silently. A failure prints its seed and the smallest value fixtures that show it.
  */
 import { describe, test } from "vitest";
 import { amount } from "../support/amount.ts";
@@ -9,7 +9,7 @@ import { databases } from "./databases.ts";
 import { fidelity } from "./fidelity.ts";
 
 const { postgres, mysql } = databases;
-/** A hundred to a run. */
+/** Counted in hundreds. */
 const servers = [
   {
     name: postgres.name,

@@ -1,6 +1,6 @@
 /**
- * What travels through a queue and a worker, and what has to become of it: the property of fidelity, the same for each
- * database.
+ * The property of fidelity, the same for each database: what must happen to values that travel through a queue and a
+ * worker.
  */
 import fc from "fast-check";
 import { expect, onTestFinished } from "vitest";
@@ -11,36 +11,38 @@ import { allEnded, reportsOf } from "../worker/setup.ts";
 import type { DatabaseKind } from "./databases.ts";
 import { allowed, at, same } from "./json.ts";
 import {
-  type Letter,
-  letter,
-  type Parcel,
+  fixture,
+  type Part,
   type Place,
   placesOfPayload,
   queueNames,
+  type ValueFixture,
   valuesOf,
-} from "./letters.ts";
+} from "./value-fixtures.ts";
 
-const lettersInRun = 25;
+const fixturesInRun = 25;
 
-interface Sent extends Letter {
+interface Sent extends ValueFixture {
   number: number;
 }
 
-/** What is on its way, for the handler to compare with what it gets. */
+/** The fixtures whose tasks are under way, for the handler to compare with its arguments. */
 const onTheWay = new Map<number, Sent>();
 const arrived = new Map<number, boolean>();
 
-/** What the handler must get: trailing `undefined` is left out, and kwargs come last unless they are empty. */
-function expectedArguments({ number, parcels, keys }: Sent): unknown[] {
-  const { args, kwargs } = parcels;
+/**
+ * The arguments that the handler must get: without trailing `undefined`, and with kwargs last unless they are empty.
+ */
+function expectedArguments({ number, parts, keys }: Sent): unknown[] {
+  const { args, kwargs } = parts;
   const given = args.value === undefined ? [number] : [number, allowed(args.value)];
   return kwargs.value === undefined ? given : [...given, { ...under(keys.kwargs, allowed(kwargs.value)) }];
 }
 
-/** An own property of any key. */
+/** An object with one own property of any key. */
 const under = (key: string, value: unknown): Record<string, unknown> => Object.fromEntries([[key, value]]);
 
-function errorOf({ thrown }: Letter): Error {
+function errorOf({ thrown }: ValueFixture): Error {
   const error = new Error(thrown.message);
   for (const [key, value] of Object.entries(thrown)) Object.defineProperty(error, key, { value });
   return error;
@@ -61,47 +63,50 @@ const post = task(
   { maxRetries: 0 },
 );
 
-/** No two letters have the same key. */
+/** Makes the unique keys of all fixtures distinct. */
 const namesOf = ({ number, names }: Pick<Sent, "number" | "names">) => ({
   ...names,
   uniqueKey: `${number} ${names.uniqueKey}`,
 });
 
-/** The call of a letter, for each way of enqueueing. */
-const callOf = ({ number, parcels, keys, names }: Sent) =>
+/** The call that enqueues a fixture, the same for each way of enqueueing. */
+const callOf = ({ number, parts, keys, names }: Sent) =>
   [
     post.with({
       ...namesOf({ number, names }),
-      kwargs: under(keys.kwargs, parcels.kwargs.value),
-      meta: under(keys.meta, parcels.meta.value),
+      kwargs: under(keys.kwargs, parts.kwargs.value),
+      meta: under(keys.meta, parts.meta.value),
     }),
     number,
-    parcels.args.value,
+    parts.args.value,
   ] as const;
 
-/** Whether the path at the beginning of a refusal leads to what was planted; of any other value, that it leads somewhere. */
-function leads(path: string, scope: unknown, parcel: Parcel): boolean {
+/**
+ * Whether the path at the beginning of a refusal leads to the planted value, or, for any other value, to an existing
+ * place.
+ */
+function leads(path: string, scope: unknown, part: Part): boolean {
   const found = at(path, scope);
-  return parcel.fate === "either" || (parcel.fate === "refused" && Object.is(found, parcel.bad));
+  return part.fate === "either" || (part.fate === "refused" && Object.is(found, part.bad));
 }
 
-/** Which parcel of the letter a refusal is about. It has to be one that may be refused, and the path has to lead to it. */
+/** The part of the fixture that was refused. It must be one that may be refused, and the path must lead to it. */
 function refusedPlace(sent: Sent, error: unknown): Place {
   expect(error).toBeInstanceOf(NotSerializableError);
   const { path } = error as NotSerializableError;
   const place = placesOfPayload.find((name) => path.startsWith(name)) as Place;
-  const parcel = sent.parcels[place];
-  const scope = place === "args" ? [sent.number, parcel.value] : under(sent.keys[place], parcel.value);
-  expect(leads(path, scope, parcel), `the path ${path}`).toBe(true);
+  const part = sent.parts[place];
+  const scope = place === "args" ? [sent.number, part.value] : under(sent.keys[place], part.value);
+  expect(leads(path, scope, part), `the path ${path}`).toBe(true);
   return place;
 }
 
-/** A path ends where its message goes on with ": ", which may also be part of a key. */
-function resultPathLeads(message: string, parcel: Parcel): boolean {
+/** The path ends where the message continues with ": ", which may also be part of a key. */
+function resultPathLeads(message: string, part: Part): boolean {
   const ends = [...message.matchAll(/: /g)].map(({ index }) => message.slice(0, index));
   return ends.some((path) => {
     try {
-      return leads(path, parcel.value, parcel);
+      return leads(path, part.value, part);
     } catch {
       return false;
     }
@@ -112,11 +117,11 @@ function namesKept(sent: Sent, { queueName, requestId, uniqueKey }: Task): boole
   return same({ queueName, requestId, uniqueKey }, namesOf(sent));
 }
 
-/** Sends so many values. */
-export async function fidelity({ name, newHome }: DatabaseKind, values: number): Promise<void> {
-  const home = await newHome();
-  onTestFinished(() => home.remove());
-  const open = () => temporaryQueue({ synchronous: "normal" }, home.target);
+/** Sends this many values. */
+export async function fidelity({ name, newDatabase }: DatabaseKind, values: number): Promise<void> {
+  const database = await newDatabase();
+  onTestFinished(() => database.remove());
+  const open = () => temporaryQueue({ synchronous: "normal" }, database.target);
   const queue = await open();
   const worker = await startedWorker(queue, { context: queue, concurrency: 25, queueName: queueNames });
   const reports = reportsOf(worker);
@@ -124,33 +129,33 @@ export async function fidelity({ name, newHome }: DatabaseKind, values: number):
   const tally = { values: 0, kept: 0, refused: 0, changed: 0 };
   let lastNumber = 0;
 
-  /** Enqueues a letter by itself; each parcel that is refused is replaced by null, and the letter tried again. */
+  /** Enqueues one fixture; replaces each refused part by null and tries again. */
   async function enqueueAlone(sent: Sent): Promise<number> {
     for (;;) {
-      const before = await home.inserted();
+      const before = await database.inserted();
       try {
-        // Either way of writing a single one.
+        // Both ways of enqueueing a single task.
         if (sent.number % 2 === 0) return await queue.enqueueTask(...callOf(sent));
         return await queue.transaction((_, q) => q.enqueueTask(...callOf(sent)));
       } catch (error) {
         const place = refusedPlace(sent, error);
-        expect(await home.inserted()).toEqual(before);
+        expect(await database.inserted()).toEqual(before);
         tally.refused += 1;
-        sent.parcels[place] = { fate: "kept", value: null };
+        sent.parts[place] = { fate: "kept", value: null };
         tally.kept -= 1;
       }
     }
   }
 
-  const isSure = ({ parcels }: Letter) => placesOfPayload.every((place) => parcels[place].fate === "kept");
-  const isBad = ({ parcels }: Letter) => placesOfPayload.some((place) => parcels[place].fate === "refused");
+  const isSure = ({ parts }: ValueFixture) => placesOfPayload.every((place) => parts[place].fate === "kept");
+  const isBad = ({ parts }: ValueFixture) => placesOfPayload.some((place) => parts[place].fate === "refused");
 
-  /** All in one call, when all must be kept; when one must not be, none is written. */
+  /** Enqueues all in one call when all must be kept; when one must be refused, nothing may be written. */
   async function enqueueAll(sent: readonly Sent[]): Promise<number[]> {
     if (sent.some(isBad)) {
-      const before = await home.inserted();
+      const before = await database.inserted();
       await expect(queue.enqueueTasks(sent.map(callOf))).rejects.toThrow(NotSerializableError);
-      expect(await home.inserted()).toEqual(before);
+      expect(await database.inserted()).toEqual(before);
     }
     const ids = new Map<Sent, number>();
     const sure = sent.filter(isSure);
@@ -161,9 +166,9 @@ export async function fidelity({ name, newHome }: DatabaseKind, values: number):
     return sent.map((one) => ids.get(one) as number);
   }
 
-  /** The row as it ended holds what was sent, and ended as the result's fate says. */
+  /** The finished row holds what was sent, and ended as expected of the result. */
   async function check(sent: Sent, ended: Task): Promise<boolean> {
-    const { args, kwargs, meta } = sent.parcels;
+    const { args, kwargs, meta } = sent.parts;
     const payload = [
       [ended.args, args.value === undefined ? [sent.number] : [sent.number, allowed(args.value)]],
       [ended.kwargs, kwargs.value === undefined ? {} : under(sent.keys.kwargs, allowed(kwargs.value))],
@@ -180,13 +185,16 @@ export async function fidelity({ name, newHome }: DatabaseKind, values: number):
     return refused && sent.result.fate !== "kept" && resultPathLeads(ended.error?.message ?? "", sent.result);
   }
 
-  /** What completes by itself ends at once: what was noted a moment before is no more of interest. */
+  /** A completion inside the handler ends the task at once, without a progress noted just before. */
   function noteKept({ note, ending }: Sent, { progress, progressNote }: Task): boolean {
     if (progress === null && ending === "completes") return progressNote === null;
-    return progress === note.progress && progressNote === home.plain(note.text);
+    return progress === note.progress && progressNote === database.plain(note.text);
   }
 
-  /** The task keeps each text as it was; the attempt, whose columns are plain text, marks what such a column cannot hold. */
+  /**
+   * The task keeps each text as it was. The attempt's columns are plain text and replace what such a column cannot
+   * hold.
+   */
   async function checkThrown({ thrown }: Sent, { id, status, error }: Task): Promise<boolean> {
     const plain = (value: string) => value.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
     const { name, message, stack } = thrown;
@@ -203,16 +211,16 @@ export async function fidelity({ name, newHome }: DatabaseKind, values: number):
   }
 
   const property = fc.asyncProperty(
-    fc.array(letter, { minLength: lettersInRun, maxLength: lettersInRun }),
-    async (letters) => {
-      const sent = letters.map((one) => {
+    fc.array(fixture, { minLength: fixturesInRun, maxLength: fixturesInRun }),
+    async (fixtures) => {
+      const sent = fixtures.map((one) => {
         lastNumber += 1;
-        return { ...one, parcels: { ...one.parcels }, number: lastNumber };
+        return { ...one, parts: { ...one.parts }, number: lastNumber };
       });
       for (const one of sent) onTheWay.set(one.number, one);
       const ids = await enqueueAll(sent);
       const ended = await allEnded(queue, ids);
-      const listed = await other.listTasks({ limit: lettersInRun });
+      const listed = await other.listTasks({ limit: fixturesInRun });
       const inOrder = (tasks: readonly Task[]) => [...tasks].sort((a, b) => a.id - b.id);
       expect(inOrder(listed)).toEqual(inOrder(ended));
       const changed: { sent: Sent; ended: Task }[] = [];
@@ -230,13 +238,13 @@ export async function fidelity({ name, newHome }: DatabaseKind, values: number):
     },
   );
   await fc.assert(property, {
-    numRuns: values / (lettersInRun * valuesOf),
+    numRuns: values / (fixturesInRun * valuesOf),
     seed: seedOf(`fidelity on ${name}`),
   });
 
   const { kept, refused, changed } = tally;
   console.log(`${name}: ${tally.values} values: ${kept} kept, ${refused} refused, ${changed} changed`);
   expect(kept + refused).toBe(values);
-  // Both must have been tried, else this has shown nothing.
+  // Both must have occurred, or the test shows nothing.
   expect(Math.min(kept, refused)).toBeGreaterThan(values / 20);
 }

@@ -1,8 +1,8 @@
-/** Values for the properties: what JSON can say, what it cannot, and what becomes of either. */
+/** Values for the properties: JSON values, values that JSON cannot express, and what should happen to both. */
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 
-/** What a reader in a hurry takes for something else, and what columns for names cut off. */
+/** Text that a careless reader takes for something else, and that columns for names may cut off. */
 const misread = fc.constantFrom(
   ...[
     "2026-01-01",
@@ -31,7 +31,7 @@ const misread = fc.constantFrom(
   ],
 );
 
-/** Strings of any UTF-16 units, lone surrogates and NUL among them, and of any characters, those beyond 16 bits too. */
+/** Strings of any UTF-16 units, with lone surrogates and NUL, and of any characters, also beyond 16 bits. */
 export const text = fc.oneof(
   {
     weight: 6,
@@ -48,7 +48,7 @@ export const text = fc.oneof(
   { weight: 1, arbitrary: misread },
 );
 
-/** As every encoding of characters keeps it. */
+/** The text as every encoding of characters keeps it. */
 export const wellFormed = (any: string) => any.replace(/\p{Surrogate}/gu, "\ufffd");
 
 export const key = fc.oneof(
@@ -74,7 +74,7 @@ export const number = fc.oneof(
   ),
 );
 
-/** Whatever JSON can say. `fromEntries` makes own properties of all keys, `__proto__` too. */
+/** Any JSON value. `fromEntries` makes own properties of all keys, also of `__proto__`. */
 export const { value: json } = fc.letrec<{ value: unknown; array: unknown[]; object: object }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 6 },
@@ -91,7 +91,7 @@ export const { value: json } = fc.letrec<{ value: unknown; array: unknown[]; obj
     .map((entries) => Object.fromEntries(entries)),
 }));
 
-/** What JSON cannot say, made anew for each use. */
+/** Values that JSON cannot express, created for each use. */
 export const notJson = fc.constantFrom<() => unknown>(
   () => Number.NaN,
   () => Number.NEGATIVE_INFINITY,
@@ -110,7 +110,7 @@ export const notJson = fc.constantFrom<() => unknown>(
   () => new (class extends Array {})(),
 );
 
-/** Any value at all, of any class that the language has. */
+/** Any value of any class of the language. */
 export const anything = fc.anything({
   withBigInt: true,
   withBoxedValues: true,
@@ -124,7 +124,7 @@ export const anything = fc.anything({
   maxDepth: 4,
 });
 
-/** The one change that is allowed: undefined properties left out, null-prototype objects made plain. */
+/** The only allowed changes: undefined properties are left out, null-prototype objects become plain. */
 export function allowed(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(allowed);
@@ -134,12 +134,12 @@ export function allowed(value: unknown): unknown {
   return Object.fromEntries(kept.map(([name, item]) => [name, allowed(item)]));
 }
 
-/** Equal in every value (-0 is not 0) and prototype, and in the order of keys, which `isDeepStrictEqual` does not see. */
+/** Equal in all values (-0 differs from 0), prototypes, and the order of keys, which `isDeepStrictEqual` ignores. */
 export function same(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(one, other) && JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** `value` with `bad` put somewhere inside of it, as the choices say; in an array when there is no room. */
+/** `value` with `bad` somewhere inside, as the choices say; in an array when it has no inside. */
 export function planted(value: unknown, bad: unknown, choices: readonly number[]): unknown {
   const [choice = 0, ...rest] = choices;
   if (Array.isArray(value)) {
@@ -153,10 +153,10 @@ export function planted(value: unknown, bad: unknown, choices: readonly number[]
   return Object.fromEntries(at === entries.length ? [...changed, [`new ${choice}`, bad]] : changed);
 }
 
-/** Where `planted` puts something, and what was to be found there. */
+/** The choices of where `planted` puts the value. */
 export const places = fc.array(fc.nat(1_000), { maxLength: 6 });
 
-/** What a path leads to: it is JavaScript, and is read as such. `scope` is what its first name stands for. */
+/** Evaluates a path, which is JavaScript. `scope` is the value of its first name. */
 export function at(path: string, scope: unknown): unknown {
   const [name] = path.match(/^\w+/) ?? ["nothing"];
   return new Function(name, `return ${path}`)(scope);

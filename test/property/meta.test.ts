@@ -1,4 +1,4 @@
-/** Invariant: a filter by meta finds the tasks that have this value at this key, to the letter and of this type, and no other. */
+/** Invariant: a meta filter finds exactly the tasks that have this value, of this type, at this key. */
 import { describe, expect, onTestFinished, test } from "vitest";
 import { remoteTask } from "../../src/index.ts";
 import { amount } from "../support/amount.ts";
@@ -11,7 +11,7 @@ const timeout = 300_000;
 
 test("on SQLite", { timeout }, () => metaFilters(sqlite, amount(30, 100, 3_000)));
 
-test("on SQLite, a whole number beyond 2^53 is the one that JavaScript reads", async () => {
+test("on SQLite, an integer beyond 2^53 is compared as JavaScript reads it", async () => {
   const queue = await temporaryQueue();
   const noted = remoteTask("noted");
   for (const k of [48630930268748810, 1]) await queue.enqueueTask(noted.with({ meta: { k } }));
@@ -28,8 +28,8 @@ describe.skipIf(await mysql.missing())("on a server", () => {
   test("on MySQL and MariaDB", { timeout }, () => metaFilters(mysql, amount(10, 30, 600)));
 });
 
-// Postgres refuses to look into JSON that has an escape of half of a surrogate pair. Other programs write 😀 as two such
-// escapes, as Python's json.dumps does.
+// Postgres refuses to look into JSON that has an escape of a lone surrogate. Other programs, such as Python's
+// json.dumps, write 😀 as two such escapes.
 describe.skipIf(await postgres.missing())(
   "on Postgres, meta with an escape in it is found by its other keys",
   () => {
@@ -37,7 +37,7 @@ describe.skipIf(await postgres.missing())(
       ["an escaped pair", '"\\ud83d\\ude00"'],
       ["a backslash before u0000", '"C:\\\\u0000"'],
     ])("%s", async (_, value) => {
-      const { target, put, remove } = await postgres.newHome();
+      const { target, put, remove } = await postgres.newDatabase();
       onTestFinished(remove);
       const queue = await temporaryQueue({}, target);
       await put({ func: "f", meta: `{"tenant":"acme","note":${value}}` });

@@ -1,4 +1,4 @@
-/** What a filter by meta finds: the tasks whose meta has that value at that key, and no other. The same for each database. */
+/** Which tasks a meta filter must find: those whose meta has this value at this key. The same for each database. */
 import fc from "fast-check";
 import { expect, onTestFinished } from "vitest";
 import { type Queue, type Task, task } from "../../src/index.ts";
@@ -12,7 +12,7 @@ const noted = task("noted", () => undefined);
 type Scalar = string | number | boolean | null;
 type Entry = [name: string, value: Scalar];
 
-/** Values of which one may be taken for the other. */
+/** Values that are easily confused. */
 const lookalikes = fc.constantFrom<Scalar[]>(
   ...[
     ["1", 1],
@@ -45,19 +45,19 @@ const values = fc
 
 const names = fc.oneof(key, fc.constantFrom("k", "K", "k ", "$", "$.k", '"', "'", "*", "[0]", "\u{1f600}"));
 
-/** A backslash before a `u` is what Postgres takes for the escape of such a character: see meta.test.ts. */
+/** Postgres takes a backslash before a `u` for an escape: see meta.test.ts. */
 const plain = (any: string) => wellFormed(any).replaceAll("\0", "").replaceAll("\\u", "u");
 
 /**
- * What servers can compare: no NUL, no half of a surrogate pair. MariaDB finds no key that begins with a hyphen (it knows no
- * `$."-a"`), and none with some characters of control (it writes them as \u000E, where we write \u000e).
+ * Text that servers can compare: no NUL, no lone surrogate. MariaDB finds no key that begins with a hyphen (it rejects
+ * `$."-a"`), and none with some control characters (it writes them as \u000E, dbq as \u000e).
  */
 const comparable = ([name, value]: Entry): Entry => [
   plain(name).replace(/\p{Cc}|^-+/gu, ""),
   typeof value === "string" ? plain(value) : value,
 ];
 
-/** Metas of a few keys and values, so that the same ones come again, each in its own place. */
+/** Metas of few keys and values, so that the same ones occur again in other places. */
 const metasOf = (change: (entry: Entry) => Entry) =>
   fc
     .tuple(fc.array(names, { minLength: 1, maxLength: 2 }), values)
@@ -83,10 +83,10 @@ async function findsExactly(
   expect(shown(found), JSON.stringify(filter)).toEqual(shown(expected));
 }
 
-/** Tries so many lists of metas. */
-export async function metaFilters({ name, newHome }: DatabaseKind, runs: number): Promise<void> {
+/** Tries this many lists of metas. */
+export async function metaFilters({ name, newDatabase }: DatabaseKind, runs: number): Promise<void> {
   const metas = metasOf(name === "SQLite" ? (entry) => entry : comparable);
-  const home = await newHome();
+  const home = await newDatabase();
   onTestFinished(() => home.remove());
   const queue = await temporaryQueue({ synchronous: "normal" }, home.target);
   const property = fc.asyncProperty(metas, async ([entries, each]) => {

@@ -1,6 +1,6 @@
 /**
- * Invariant: names that differ by case, accents, spaces or anything else are different, as keys, requests, queues, functions
- * and in meta: each finds, holds, runs and purges its own task and no other.
+ * Invariant: names that differ by case, accents, spaces or anything else are different, as unique keys, request ids,
+ * queues, functions and in meta: each finds, holds, runs and purges its own task only.
  */
 import { describe, test } from "vitest";
 import { amount } from "../support/amount.ts";

@@ -1,6 +1,6 @@
 /**
- * Names that are not the same to the letter are different names, whatever the database's collation makes of them: as a key,
- * a request, a queue, a function and in meta. The property, the same for each database.
+ * The property of names, the same for each database: names that are not identical are different names, whatever the
+ * database's collation says, as unique keys, request ids, queues, functions and in meta.
  */
 import fc from "fast-check";
 import { expect, onTestFinished } from "vitest";
@@ -9,9 +9,9 @@ import { temporaryQueue } from "../support/queue.ts";
 import { seedOf } from "../support/random.ts";
 import { allEnded } from "../worker/setup.ts";
 import type { DatabaseKind } from "./databases.ts";
-import { label } from "./letters.ts";
+import { label } from "./value-fixtures.ts";
 
-/** What differs from a name by what somebody may overlook. */
+/** Names that look like the given one. */
 const lookalikes = (name: string): string[] => [
   name,
   ...[
@@ -25,7 +25,7 @@ const lookalikes = (name: string): string[] => [
   ...[`${name}%`, `${name}_`, `${name}\\`, `'${name}`, `"${name}"`, `${name}\u0001`, `${name}\u{1f600}`],
 ];
 
-/** Of one family, in any order; most of them begin with letters that have two cases and accents. */
+/** Similar names in any order; most begin with fixtures that have two cases and accents. */
 const family: fc.Arbitrary<string[]> = fc
   .tuple(
     fc.oneof(
@@ -62,7 +62,7 @@ const callOf = (name: string, onDuplicate: "return" | "error" = "return") => {
 
 const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => Number(id));
 
-/** Each name finds its own task, and no other. */
+/** Each name finds its own task only. */
 async function foundByName(queue: Queue, names: readonly string[], ids: readonly TaskId[]): Promise<void> {
   for (const [i, name] of names.entries()) {
     const filters = [...[{ func: name }, { queueName: name }, { requestId: name }], { meta: { is: name } }];
@@ -76,7 +76,7 @@ async function foundByName(queue: Queue, names: readonly string[], ids: readonly
   );
 }
 
-/** A key that is held is found by its holder's name alone. */
+/** Only the holder's name finds a held key. */
 async function heldByName(queue: Queue, names: readonly string[], ids: readonly TaskId[]): Promise<void> {
   expect(await queue.enqueueTasks(names.map((name) => callOf(name)))).toEqual(ids);
   expect(await Promise.all(names.map((name) => queue.enqueueTask(...callOf(name))))).toEqual(ids);
@@ -85,7 +85,7 @@ async function heldByName(queue: Queue, names: readonly string[], ids: readonly 
   await expect(refusal).rejects.toMatchObject({ code: "DBQ_DUPLICATE", taskId: ids[0] });
 }
 
-/** A worker runs what is of its queues and of its functions, to the letter. */
+/** A worker runs the tasks of its own queues and functions only. */
 async function runByName(
   queue: Queue,
   names: readonly string[],
@@ -117,9 +117,9 @@ async function purgedByName(queue: Queue, names: readonly string[], ids: readonl
   }
 }
 
-/** Tries so many families of names. */
-export async function differentNames({ name, newHome }: DatabaseKind, runs: number): Promise<void> {
-  const home = await newHome();
+/** Tries this many families of names. */
+export async function differentNames({ name, newDatabase }: DatabaseKind, runs: number): Promise<void> {
+  const home = await newDatabase();
   onTestFinished(() => home.remove());
   const queue = await temporaryQueue({ synchronous: "normal" }, home.target);
   const names = family.chain((all) =>

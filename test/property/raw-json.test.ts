@@ -1,22 +1,22 @@
 /**
- * Invariant: a row that another program wrote is given to its function as JSON reads it, or fails by itself with an error that
- * names the column; it never hurts its neighbours, nor whoever looks at it.
+ * Invariant: a row that another program wrote reaches its function as JSON reads it, or fails alone with an error that
+ * names the column. It never affects its neighbours or readers.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TaskId, task } from "../../src/index.ts";
 import { ended, read } from "../worker/setup.ts";
 import { databases } from "./databases.ts";
-import { echo, type Post, postOffice, postOfficeOn } from "./post-office.ts";
+import { echo, type SharedQueue, sharedQueue, sharedQueueOn } from "./shared-queue.ts";
 
-let post: Post;
+let post: SharedQueue;
 beforeAll(async () => {
-  post = await postOffice();
+  post = await sharedQueue();
 });
 afterAll(() => post.close());
 
 const levels = 10_000;
 
-/** How deep the arrays in each other are, without recursion. */
+/** The depth of nested arrays, without recursion. */
 const depthOf = task("depthOf", (value: unknown) => {
   let depth = 0;
   for (let inside = value; Array.isArray(inside); inside = inside[0]) depth += 1;
@@ -25,7 +25,7 @@ const depthOf = task("depthOf", (value: unknown) => {
 
 type Columns = Record<string, string | number | Buffer>;
 
-/** Inserts a row as it is, between two good ones that are younger and older; these end well, whatever becomes of it. */
+/** Inserts a row between a younger and an older good one, which must complete whatever happens to it. */
 async function inserted(columns: Columns): Promise<TaskId> {
   const { raw, queue } = post;
   const insert = (given: Columns): TaskId => {
@@ -81,19 +81,19 @@ const given: [what: string, columns: Columns, result: unknown][] = [
   ["more than maxPayload", { func: depthOf.taskName, args: JSON.stringify([["x".repeat(400_000)]]) }, 1],
 ];
 
-describe("given as JSON reads it", () => {
+describe("a row of another program reaches its function as JSON reads it", () => {
   test.each(given)("%s", async (_, columns, result) => {
     const done = await ended(post.queue, await inserted(columns));
     expect(done.error).toBeNull();
     expect(done.result).toStrictEqual(result);
-    // A comparison of 10,000 levels is more than a stack holds.
+    // A deep comparison of 10,000 levels overflows the stack.
     const { args, ...rest } = await read(post.other, done.id);
     expect(done).toMatchObject(rest);
     if (columns.func === undefined) expect(done.args).toStrictEqual(args);
   });
 });
 
-/** JSON.parse rounds them without a word: another language's 64-bit id would be another id. */
+/** JSON.parse rounds these silently: another language's 64-bit id would become another id. */
 const bentNumbers: [what: string, args: string][] = [
   ["2^53 + 1", "[9007199254740993]"],
   ["an id of 64 bits", "[1234567890123456789]"],
@@ -101,31 +101,34 @@ const bentNumbers: [what: string, args: string][] = [
   ["1e400", "[1e400]"],
 ];
 
-/** A server takes bytes for text, and Postgres no JSON that is none. */
+/** A server takes bytes for text, and Postgres accepts only valid JSON. */
 const onServers = given.filter(
   ([what]) => !["bytes instead of text", "meta that is no JSON, which no function sees"].includes(what),
 );
 
 for (const kind of [databases.postgres, databases.mysql])
-  describe.skipIf(await kind.missing())(`given as JSON reads it, on ${kind.name}`, () => {
-    let server: Awaited<ReturnType<typeof postOfficeOn>>;
-    beforeAll(async () => {
-      server = await postOfficeOn(kind);
-    });
-    afterAll(() => server.close());
+  describe.skipIf(await kind.missing())(
+    `a row of another program reaches its function as JSON reads it, on ${kind.name}`,
+    () => {
+      let server: Awaited<ReturnType<typeof sharedQueueOn>>;
+      beforeAll(async () => {
+        server = await sharedQueueOn(kind);
+      });
+      afterAll(() => server.close());
 
-    test.each(onServers)("%s", async (_, columns, result) => {
-      const row = { func: echo.taskName, max_retries: 0, ...columns } as Record<string, string | number>;
-      const done = await ended(server.queue, await server.put(row));
-      expect(done.error).toBeNull();
-      expect(done.result).toStrictEqual(result);
-    });
+      test.each(onServers)("%s", async (_, columns, result) => {
+        const row = { func: echo.taskName, max_retries: 0, ...columns } as Record<string, string | number>;
+        const done = await ended(server.queue, await server.put(row));
+        expect(done.error).toBeNull();
+        expect(done.result).toStrictEqual(result);
+      });
 
-    test.each(bentNumbers)("%s is not given as another number", async (_, args) => {
-      const failed = await ended(server.queue, await server.put({ func: echo.taskName, args }));
-      expect(failed).toMatchObject({ status: "failed", error: { code: "DBQ_TASK_CORRUPT" } });
-    });
-  });
+      test.each(bentNumbers)("%s does not become another number", async (_, args) => {
+        const failed = await ended(server.queue, await server.put({ func: echo.taskName, args }));
+        expect(failed).toMatchObject({ status: "failed", error: { code: "DBQ_TASK_CORRUPT" } });
+      });
+    },
+  );
 
 const failing: [what: string, columns: Columns, column: string][] = [
   ["no JSON", { args: "[oops" }, "args"],
@@ -147,27 +150,29 @@ const failing: [what: string, columns: Columns, column: string][] = [
   ["kwargs that are no JSON", { kwargs: "a=1" }, "kwargs"],
 ];
 
-describe("fails by itself, with the name of the column", () => {
+describe("a row of another program fails alone, with the name of the column", () => {
   test.each(failing)("%s", async (_, columns, column) => {
     const id = await inserted({ ...columns, max_retries: 3 });
     const failed = await ended(post.queue, id);
     expect(failed).toMatchObject({ status: "failed", retryCount: 0, error: { code: "DBQ_TASK_CORRUPT" } });
     expect(failed.error?.message).toMatch(new RegExp(`^column ${column}: .`));
-    // Running it again would not change it, and whoever looks sees what is there.
+    // Running it again would not help, and readers see the reason.
     expect(await post.other.listAttempts(id)).toHaveLength(1);
     const [listed] = await post.other.listTasks({ after: id + 1, limit: 1 });
     expect(listed).toEqual(failed);
   });
 });
 
-describe("numbers that JavaScript does not have", () => {
-  test.each(bentNumbers)("%s is not given as another number", async (_, args) => {
+describe("a number that JavaScript does not have", () => {
+  test.each(bentNumbers)("%s does not become another number", async (_, args) => {
     const failed = await ended(post.queue, await inserted({ args }));
     expect(failed).toMatchObject({ status: "failed", error: { code: "DBQ_TASK_CORRUPT" } });
   });
 });
 
-/** Text where a number belongs: SQLite takes it. What it means is nobody's guess, so its neighbours are what counts. */
+/**
+ * Text in a column for numbers, which SQLite accepts. Its meaning is undefined; its neighbours must not be affected.
+ */
 const bent: [what: string, columns: Columns, fate: string][] = [
   ["max_retries", { max_retries: "many", args: "oops" }, "failed"],
   ["priority", { priority: "high" }, "completed"],
@@ -176,7 +181,7 @@ const bent: [what: string, columns: Columns, fate: string][] = [
   ["created_at", { created_at: "yesterday" }, "completed"],
 ];
 
-describe("no number in a column for numbers", () => {
+describe("text in a column for numbers", () => {
   test.each(bent)("%s", async (_, columns, fate) => {
     const { status } = await ended(post.queue, await inserted(columns));
     expect(status).toBe(fate);

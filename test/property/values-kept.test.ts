@@ -1,15 +1,15 @@
-/** Invariant: the values that queues are known to bend come back equal, one by one, from each place where a value may be. */
+/** Invariant: values that queues are known to change come back equal from each place where a value may be. */
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Task } from "../../src/index.ts";
 import { allEnded } from "../worker/setup.ts";
 import { databases } from "./databases.ts";
 import { same } from "./json.ts";
-import { complete, echo, make, numberFor, type Post, postOfficeOn } from "./post-office.ts";
+import { complete, echo, make, numberFor, type SharedQueue, sharedQueueOn } from "./shared-queue.ts";
 
-/** The value, made anew for each place, as it came back from each. */
+/** The value, created for each place, as it came back from each. */
 async function everywhere(
-  { queue, other }: Pick<Post, "queue" | "other">,
+  { queue, other }: Pick<SharedQueue, "queue" | "other">,
   value: () => unknown,
 ): Promise<unknown[]> {
   const ids = await queue.enqueueTasks([
@@ -84,7 +84,7 @@ const kept: [what: string, value: () => unknown, back?: () => unknown][] = [
     () => ["10.5", "1e400", "-0", "2026-01-01", "2026-01-01T00:00:00.000Z", "null"],
   ],
   ["no text, and nothing", () => ({ text: "", nothing: null, none: [], plain: {} })],
-  ["keys that are not the same to the letter", () => ({ a: 1, A: 2, "a ": 3, á: 4, "a\u0301": 5, "": 6 })],
+  ["keys that are not the same to the fixture", () => ({ a: 1, A: 2, "a ": 3, á: 4, "a\u0301": 5, "": 6 })],
   ["keys in an order of their own", () => ({ b: 1, a: { d: 1, c: 2 }, aa: 3 })],
   ["characters of four bytes", () => ({ "😀": "𝒳𐍈" })],
   ["70,000 of them", () => "😀".repeat(70_000)],
@@ -117,9 +117,9 @@ const kept: [what: string, value: () => unknown, back?: () => unknown][] = [
 
 for (const kind of Object.values(databases))
   describe.skipIf(await kind.missing())(`on ${kind.name}`, () => {
-    let post: Awaited<ReturnType<typeof postOfficeOn>>;
+    let post: Awaited<ReturnType<typeof sharedQueueOn>>;
     beforeAll(async () => {
-      post = await postOfficeOn(kind);
+      post = await sharedQueueOn(kind);
     });
     afterAll(() => post.close());
 

@@ -1,15 +1,15 @@
 /**
- * Invariant: what JSON cannot carry is refused wherever it is, with the path that leads to it and before anything is written;
- * of levels and bytes the last one fits, and one more does not.
+ * Invariant: what JSON cannot express is refused at each place, with the path that leads to it, before anything is
+ * written. The deepest allowed level and the last allowed byte are accepted, one more is not.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NotSerializableError, PayloadTooLargeError } from "../../src/index.ts";
 import { allEnded, ended } from "../worker/setup.ts";
-import { complete, echo, make, numberFor, type Post, postOffice } from "./post-office.ts";
+import { complete, echo, make, numberFor, type SharedQueue, sharedQueue } from "./shared-queue.ts";
 
-let post: Post;
+let post: SharedQueue;
 beforeAll(async () => {
-  post = await postOffice();
+  post = await sharedQueue();
 });
 afterAll(() => post.close());
 
@@ -28,7 +28,7 @@ const revoked = () => {
   return proxy;
 };
 
-/** With the rest of the path that leads to it. */
+/** With the rest of the path to the value. */
 const refused: [what: string, value: () => unknown, path?: string][] = [
   ["NaN", () => Number.NaN],
   ["Infinity", () => Number.POSITIVE_INFINITY],
@@ -73,7 +73,7 @@ const refused: [what: string, value: () => unknown, path?: string][] = [
   ["an array that says it has 2^32 - 1 items", () => new Array(2 ** 32 - 1), "[0]"],
 ];
 
-describe("refused, with its path and before any write", () => {
+describe("a value that JSON cannot express is refused with its path, before any write", () => {
   test.each(refused)("%s", async (_, value, path = "") => {
     const { queue, inserted } = post;
     const before = inserted();
@@ -96,7 +96,7 @@ describe("refused, with its path and before any write", () => {
     for (const [place, enqueue] of ways) {
       const error = await enqueue().catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(NotSerializableError);
-      // The object that kwargs are is itself a level.
+      // The object of kwargs is itself a level.
       if (deep) expect((place + path).startsWith((error as NotSerializableError).path)).toBe(true);
       else expect((error as NotSerializableError).path).toBe(place + path);
     }
@@ -122,7 +122,7 @@ describe("refused, with its path and before any write", () => {
       }),
     ],
     ["a proxy whose traps throw", () => new Proxy({}, { ownKeys: raised })],
-  ])("%s: with its own error", async (_, value) => {
+  ])("%s is refused with its own error", async (_, value) => {
     const { queue, inserted } = post;
     const before = inserted();
     await expect(queue.enqueueTask(echo, value())).rejects.toBe(own);
@@ -145,7 +145,7 @@ function raised(): never {
 
 const disguised = (value: object, as: object | null): unknown => Object.setPrototypeOf(value, as);
 
-describe("what looks plain and is not", () => {
+describe("a value that looks plain and is not", () => {
   test.each([
     [
       "an instance of a class that extends null",
@@ -163,8 +163,8 @@ describe("what looks plain and is not", () => {
   });
 });
 
-describe("levels and bytes, to the last one", () => {
-  test("100 levels below args, which counts for none; 99 below kwargs, meta", async () => {
+describe("limits of levels and bytes", () => {
+  test("100 levels are accepted below args, which does not count as one; 99 below kwargs and meta", async () => {
     const { queue, inserted } = post;
     const ids = await queue.enqueueTasks([
       [echo, nested(100, "bottom")],
@@ -183,11 +183,11 @@ describe("levels and bytes, to the last one", () => {
   });
 
   // As JSON: 2 bytes, 4 bytes, 6 characters of an escape, and 1 byte.
-  test.each(["é", "😀", "\ud800", "a"])("maxPayload, filled with %j", async (character) => {
+  test.each(["é", "😀", "\ud800", "a"])("maxPayload is exact when filled with %j", async (character) => {
     const { queue, inserted, maxPayload } = post;
     const bytes = Buffer.byteLength(JSON.stringify(character)) - 2;
     const fill = (room: number) => character.repeat(Math.floor(room / bytes)) + "x".repeat(room % bytes);
-    // [""] and {"k":""} twice: what is around the text.
+    // The bytes around the text: [""] and {"k":""} twice.
     const about = 4 + 8 + 8;
     const call = (room: number) =>
       [

@@ -1,7 +1,7 @@
 /**
  * Arguments are checked, and results have the function's type, from the enqueue to the await.
  *
- * These files are compiled, never run. The compiler itself complains of a `@ts-expect-error` whose next line has none.
+ * These files are compiled and never run. The compiler reports a `@ts-expect-error` whose next line has no error.
  */
 import {
   awaitTaskCompletion,
@@ -63,7 +63,7 @@ export async function results(): Promise<void> {
   same<Awaited<ReturnType<typeof queue.retryTask<Size>>>, Task<Size>>(true);
   const cancelled = await queue.cancelTask(id);
   same<typeof cancelled, Task<Size>>(true);
-  // An id that was only a number says nothing of a result.
+  // A plain number as an id says nothing about the result.
   const unknown = await queue.awaitTaskCompletion(7);
   same<typeof unknown, Task<unknown>>(true);
   const { enqueueTask: destructured } = queue;
@@ -118,15 +118,15 @@ export async function wrongArguments(): Promise<void> {
   await enqueueTask(log, "line", "warn");
   // @ts-expect-error: one of the rest is no string
   await enqueueTask(join, ",", "a", 1);
-  // @ts-expect-error: neither does an unwrapped function take a number
+  // @ts-expect-error: an unwrapped function does not take a number either
   await enqueueTask(plain, 1);
-  // @ts-expect-error: nor one that another program runs
+  // @ts-expect-error: nor does a function that another program runs
   await queue.enqueueTask(remoteTask<(path: string) => void>("remote"), 1);
   // @ts-expect-error: a name is no function
   await enqueueTask("resize", "a.png", 320);
-  // @ts-expect-error: nor is a promise of one
+  // @ts-expect-error: a promise of a function is not a function
   await enqueueTask(Promise.resolve(now));
-  // @ts-expect-error: here and now it takes the same arguments
+  // @ts-expect-error: a direct call takes the same arguments
   await resize("a.png");
 }
 

@@ -1,4 +1,4 @@
-/** Exact equality of types: what is assignable but not the same (`any`, a wider union, a missing readonly) is not equal. */
+/** Exact equality of types: assignable types that differ (`any`, a wider union, a missing readonly) are not equal. */
 export type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 
 /** `same<A, B>(true)` compiles when the types are equal, `same<A, B>(false)` when they are not. Never called. */

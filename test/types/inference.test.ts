@@ -1,6 +1,6 @@
 /**
- * The files of this folder, compiled with their `@ts-expect-error` taken away: each must then show its error, for a
- * reason that is about types, and nothing else may show one.
+ * Compiles the files of this folder without their `@ts-expect-error` comments: each marked line must show an error
+ * about types, and no other line may show one.
  */
 import { execFile } from "node:child_process";
 import {
@@ -23,14 +23,14 @@ const root = join(here, "../..");
 const files = readdirSync(here).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
 const expectation = /^\s*\/\/ @ts-expect-error: (.+)$/;
 
-/** What may be wrong with a type: not a name that is missing, a module that is not found, or syntax. */
+/** Errors about types, not about missing names, missing modules or syntax. */
 const mismatches = new Set([
   ...["TS2322", "TS2345", "TS2375", "TS2740", "TS2769"], // not assignable
   ...["TS2353", "TS2561", "TS2339", "TS2551"], // no such property
   ...["TS2554", "TS2540", "TS2571", "TS18048"], // a missing argument, readonly, an unknown or undefined object
 ]);
 
-/** What an app may well write, and what must compile. */
+/** Valid programs that must compile. */
 const programs: Readonly<Record<string, string>> = {
   "kwargs for a remote task without a type":
     'await queue.enqueueTask(remoteTask("resize").with({ kwargs: { width: 320 } }), "a.png");',
@@ -55,7 +55,7 @@ interface Diagnostic {
 let folder: string;
 let diagnostics: Diagnostic[];
 
-/** Runs the compiler over the folder; what it says of these files, without what may be wrong elsewhere. */
+/** Runs the compiler on the folder; returns its errors in these files only. */
 async function compile(): Promise<Diagnostic[]> {
   const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
   const output = await new Promise<string>((resolve) => {
@@ -96,7 +96,7 @@ describe.each(files.filter((name) => name !== "equal.ts"))("%s", (name) => {
     return why === undefined ? [] : [{ why, line: i + 2 }];
   });
 
-  it("says of each expected error what it is, and has some", () => {
+  it("gives a reason for each expected error, and has some", () => {
     expect(expected.length).toBeGreaterThan(5);
     expect(lines.filter((line) => line.includes("// @ts-expect-error"))).toHaveLength(expected.length);
   });
@@ -107,7 +107,7 @@ describe.each(files.filter((name) => name !== "equal.ts"))("%s", (name) => {
     for (const { code } of found) expect(mismatches).toContain(code);
   });
 
-  it("has no other error", () => {
+  it("has no error that is not expected", () => {
     const wanted = new Set(expected.map(({ line }) => line));
     expect(diagnostics.filter(({ file, line }) => file === name && !wanted.has(line))).toEqual([]);
   });

@@ -42,7 +42,7 @@ export async function keywordArguments(): Promise<void> {
   same<Parameters<typeof once>, [_to: string, _options: { copies: number }]>(true);
 }
 
-/** A generic call in an argument is inferred from what is given to it, not from what takes it. */
+/** A generic call in an argument is inferred from its own arguments, not from the parameter that it is passed to. */
 export async function whereItIsEnqueued(): Promise<void> {
   const id = await queue.enqueueTask(withOptions(send, { kwargs: { copies: 2 }, uniqueKey: "k" }), "a@b");
   same<typeof id, TaskId<boolean>>(true);
@@ -53,9 +53,9 @@ export async function whereItIsEnqueued(): Promise<void> {
   same<typeof length, TaskId<number>>(true);
   const far = await queue.enqueueTask(remoteTask("resize"), "a.png", 320);
   same<typeof far, TaskId<unknown>>(true);
-  // @ts-expect-error: the copies are no number
+  // @ts-expect-error: the number of copies is not a number
   await queue.enqueueTask(withOptions(send, { uniqueKey: "k" }), "a@b", { copies: "1" });
-  // @ts-expect-error: the copies are missing
+  // @ts-expect-error: the number of copies is missing
   await queue.enqueueTask(withOptions(send, { uniqueKey: "k" }), "a@b");
   await queue.enqueueTask(
     task("length", async (text: string) => text.length),
@@ -65,7 +65,7 @@ export async function whereItIsEnqueued(): Promise<void> {
   // @ts-expect-error: the path is no string
   await queue.enqueueTask(remoteTask<(path: string) => void>("resize"), 1);
   await queue.enqueueTasks([
-    // @ts-expect-error: among many, too
+    // @ts-expect-error: the same in a list
     [withOptions(send, { kwargs: { copies: 2 } }), 1],
   ]);
 }
@@ -81,13 +81,13 @@ export async function wrongKeywordArguments(): Promise<void> {
   convert.with({ kwargs: { quality: 80, format: "gif" } });
   // @ts-expect-error: a function without parameters takes none
   now.with({ kwargs: { quality: 80 } });
-  // @ts-expect-error: nor does one whose last parameter is no object
+  // @ts-expect-error: nor does one whose last parameter is not an object
   task("wide", (width: number) => width).with({ kwargs: { width: 1 } });
   // @ts-expect-error: the shape is checked for unwrapped functions, too
   withOptions(send, { kwargs: { copies: "2" } });
-  // @ts-expect-error: what kwargs stand for is not given again
+  // @ts-expect-error: arguments in kwargs are not passed again
   await queue.enqueueTask(convert.with({ kwargs: { quality: 80 } }), "a.png", { quality: 80 });
-  // @ts-expect-error: and without them it is
+  // @ts-expect-error: without kwargs they are required
   await queue.enqueueTask(convert.with({ priority: 1 }), "a.png");
 }
 
@@ -115,9 +115,9 @@ export function hooks(): void {
 export function wrongHooks(): void {
   // @ts-expect-error: the result is a number
   task("a", async () => 1, { onSuccess: (_task, _result: string) => {} });
-  // @ts-expect-error: so is the task's
+  // @ts-expect-error: the task's result is a number
   task("b", async () => 1, { onSuccess: (_task: Task<string>) => {} });
-  // @ts-expect-error: nobody knows what was thrown
+  // @ts-expect-error: the type of a thrown value is unknown
   task("c", () => 1, { onFailure: (_task, _error: TypeError) => {} });
   // @ts-expect-error: true is no duration
   task("d", () => 1, { backoff: () => true });
@@ -132,48 +132,48 @@ export function wrongHooks(): void {
 }
 
 export async function unknownOptions(): Promise<void> {
-  // @ts-expect-error: of a task
+  // @ts-expect-error: a task has no such option
   task("h", () => 1, { retries: 3 });
-  // @ts-expect-error: of a call
+  // @ts-expect-error: a call has no such option
   now.with({ prio: 3 });
-  // @ts-expect-error: of a call, though a task has it
+  // @ts-expect-error: a call has no such option, though a task has it
   now.with({ onSuccess: () => {} });
-  // @ts-expect-error: of a task that another program runs
+  // @ts-expect-error: a task that another program runs has no such option
   remoteTask("i", { backoff: () => 1 });
-  // @ts-expect-error: of a queue
+  // @ts-expect-error: a queue has no such option
   await openQueue(":memory:", { maxPayLoad: 1 });
-  // @ts-expect-error: of a queue, one level down
+  // @ts-expect-error: a queue's retention has no such status
   await openQueue(":memory:", { retention: { complete: "7d" } });
-  // @ts-expect-error: of an await
+  // @ts-expect-error: an await has no such option
   await queue.awaitTaskCompletion(1, { time: 1 });
-  // @ts-expect-error: of a list
+  // @ts-expect-error: a list has no such filter
   await queue.listTasks({ queue: "default" });
-  // @ts-expect-error: of a count
+  // @ts-expect-error: a count has no such option
   await queue.countTasks({ limit: 1 });
-  // @ts-expect-error: of a purge
+  // @ts-expect-error: a purge has no such filter
   await queue.purgeTasks({ status: "failed" });
-  // @ts-expect-error: of a worker
+  // @ts-expect-error: a worker has no such option
   const worker = new Worker(queue, { concurency: 1 });
-  // @ts-expect-error: of a stop
+  // @ts-expect-error: a stop has no such option
   await worker.stop({ timeout: 1 });
 }
 
 export async function wrongValues(): Promise<void> {
   // @ts-expect-error: a priority is a number
   now.with({ priority: "high" });
-  // @ts-expect-error: a moment is a Date
+  // @ts-expect-error: a time is a Date
   now.with({ waitUntil: "tomorrow" });
-  // @ts-expect-error: there are two ways to meet a duplicate
+  // @ts-expect-error: there are two ways to handle a duplicate
   now.with({ onDuplicate: "ignore" });
   // @ts-expect-error: there is no such status
   await queue.listTasks({ status: "done" });
   // @ts-expect-error: meta is filtered by plain values
   await queue.listTasks({ meta: { tenant: { id: 1 } } });
-  // @ts-expect-error: there are two ways to write
+  // @ts-expect-error: there are two settings
   await openQueue(":memory:", { synchronous: "off" });
   // @ts-expect-error: a worker needs an open queue
   new Worker(openQueue(":memory:"));
-  // @ts-expect-error: names are no functions
+  // @ts-expect-error: names are not functions
   new Worker(queue, { tasks: ["now"] });
 }
 

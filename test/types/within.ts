@@ -1,4 +1,7 @@
-/** Inside a transaction: at once where the driver is synchronous, a promise elsewhere. The types of a driver tell which. */
+/**
+ * Calls inside a transaction are synchronous where the driver is, and return promises elsewhere. The driver's types
+ * decide.
+ */
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { MySqlDatabase, MySqlTransaction } from "drizzle-orm/mysql-core";
 import type { PgDatabase, PgTransaction } from "drizzle-orm/pg-core";
@@ -12,7 +15,7 @@ const now = task("now", () => "now");
 
 type Id = TaskId<{ bytes: number }>;
 type Schema = Record<string, never>;
-/** What Drizzle gives to the callback of a transaction. */
+/** What Drizzle passes to the callback of a transaction. */
 type Sqlite = Parameters<Parameters<BetterSQLite3Database["transaction"]>[0]>[0];
 
 export function synchronous(db: BetterSQLite3Database, tx: Sqlite, app: BetterSQLite3Database<Schema>): void {
@@ -61,7 +64,7 @@ export async function transactions(): Promise<void> {
     return inside;
   });
   same<typeof id, Id>(true);
-  // What it gives when nobody says which transaction it is.
+  // The result when the type of the transaction is not given.
   const told = await queue.transaction((_, q) => q.enqueueTask(now));
   same<typeof told, TaskId<string>>(true);
   const text = await queue.transaction(() => "text");
@@ -69,17 +72,17 @@ export async function transactions(): Promise<void> {
 }
 
 export function wrong(tx: Sqlite, pgTransaction: PgTransaction<never, Schema, never>): void {
-  // @ts-expect-error: arguments are checked inside, too
+  // @ts-expect-error: arguments are checked inside a transaction, too
   queue.within(tx).enqueueTask(resize, "a.png", "320");
-  // @ts-expect-error: missing ones as well
+  // @ts-expect-error: missing arguments as well
   queue.within(pgTransaction).enqueueTask(resize, "a.png");
   // @ts-expect-error: and each of many
   queue.within(tx).enqueueTasks([[now], [resize, "a.png"], [now]]);
-  // @ts-expect-error: it is there at once: nothing to wait for
+  // @ts-expect-error: the id is there at once, not a promise
   queue.within(tx).enqueueTask(now).then();
-  // @ts-expect-error: here it is a promise
+  // @ts-expect-error: on Postgres it is a promise
   const id: TaskId<string> = queue.within(pgTransaction).enqueueTask(now);
-  // @ts-expect-error: so it is inside of the queue's own
+  // @ts-expect-error: the same inside the queue's own transaction
   void queue.transaction((inner: Sqlite, q) => q.enqueueTask(resize, inner, 320));
   same<typeof id, never>(false);
 }

@@ -13,15 +13,15 @@ import {
   trap,
   trapped,
 } from "../fixtures/hostile-values.ts";
-import { type Post, postOffice } from "../property/post-office.ts";
+import { type SharedQueue, sharedQueue } from "../property/shared-queue.ts";
 import { uniqueName } from "../support/queue.ts";
 import { ended, type Report, raise, reportsOf } from "./setup.ts";
 
 // One worker for all of them, which goes on to the last.
-let post: Post;
+let post: SharedQueue;
 let reports: Report[];
 beforeAll(async () => {
-  post = await postOffice();
+  post = await sharedQueue();
   reports = reportsOf(post.worker);
 });
 afterAll(() => post.close());

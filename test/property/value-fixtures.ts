@@ -1,14 +1,14 @@
-/** Letters: generated tasks whose every part is a value of which it is known what must become of it. */
+/** Value fixtures: generated tasks. For each part of one it is known whether it must be kept or refused. */
 import fc from "fast-check";
 import { anything, json, key, notJson, number, places, planted, text, wellFormed } from "./json.ts";
 
-/** A value, and whether it must be kept, must be refused because of what is planted in it, or may be either. */
-export type Parcel =
+/** A value, and whether it must be kept, must be refused because of the value planted in it, or may be either. */
+export type Part =
   | { fate: "kept"; value: unknown }
   | { fate: "refused"; value: unknown; bad: unknown }
   | { fate: "either"; value: unknown };
 
-const parcel: fc.Arbitrary<Parcel> = fc.oneof(
+const part: fc.Arbitrary<Part> = fc.oneof(
   { weight: 8, arbitrary: json.map((value) => ({ fate: "kept" as const, value })) },
   {
     weight: 1,
@@ -20,7 +20,7 @@ const parcel: fc.Arbitrary<Parcel> = fc.oneof(
   { weight: 1, arbitrary: anything.map((value) => ({ fate: "either" as const, value })) },
 );
 
-/** What a handler throws: each of its texts is to come back. */
+/** What a handler throws; each of its texts must come back. */
 export interface Thrown {
   name: string;
   message: string;
@@ -33,12 +33,12 @@ const thrown: fc.Arbitrary<Thrown> = fc.record(
   { noNullPrototype: true },
 );
 
-/** What a name may be: no NUL, no half of a surrogate pair, not empty. */
+/** A valid name: no NUL, no lone surrogate, not empty. */
 export const label: fc.Arbitrary<string> = text
   .map((any) => wellFormed(any).replaceAll("\0", "\u0001"))
   .filter((any) => any !== "");
 
-/** Queues whose names a collation may take for one. */
+/** Queue names that a collation may treat as equal. */
 export const queueNames = [
   "mail",
   "Mail",
@@ -53,30 +53,30 @@ export const queueNames = [
 export const placesOfPayload = ["args", "kwargs", "meta"] as const;
 export type Place = (typeof placesOfPayload)[number];
 
-/** What a handler makes of a letter: it returns the result, completes with it in a transaction of its own, or throws. */
+/** How a handler ends: it returns the result, completes with it in its own transaction, or throws. */
 export type Ending = "returns" | "completes" | "throws";
 
-export interface Letter {
-  /** The keys that two of the parcels are under. */
+export interface ValueFixture {
+  /** The keys of two of the parts. */
   keys: Record<"kwargs" | "meta", string>;
-  parcels: Record<Place, Parcel>;
-  result: Parcel;
+  parts: Record<Place, Part>;
+  result: Part;
   thrown: Thrown;
   ending: Ending;
-  /** What its handler notes of its progress. */
+  /** The progress that its handler notes. */
   note: { progress: number; text: string };
   names: { queueName: string; requestId: string; uniqueKey: string };
 }
 
-export const letter: fc.Arbitrary<Letter> = fc.record({
+export const fixture: fc.Arbitrary<ValueFixture> = fc.record({
   keys: fc.record({ kwargs: key, meta: key }),
-  parcels: fc.record({ args: parcel, kwargs: parcel, meta: parcel }),
-  result: parcel,
+  parts: fc.record({ args: part, kwargs: part, meta: part }),
+  result: part,
   thrown,
   note: fc.record({ progress: number, text }),
   names: fc.record({ queueName: fc.constantFrom(...queueNames), requestId: label, uniqueKey: label }),
   ending: fc.constantFrom("returns" as const, "returns" as const, "completes" as const, "throws" as const),
 });
 
-/** How many values a letter carries. */
+/** The number of values in a fixture. */
 export const valuesOf = 4;

@@ -1,28 +1,28 @@
-/** One queue, worker and second queue for all tests of a file, and what the worker runs: they are about values, not queues. */
+/** One queue, one worker and a second queue for all tests of a file, since these test values and not queues. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { currentTask, openQueue, type Queue, task, Worker } from "../../src/index.ts";
-import type { DatabaseKind, Home } from "./databases.ts";
+import type { DatabaseKind, TestDatabase } from "./databases.ts";
 
-export interface Post {
+export interface SharedQueue {
   queue: Queue;
   /** The same file as another process sees it. */
   other: Queue;
-  /** A connection of nobody's, as another program would have one. */
+  /** A connection that does not belong to a queue, as another program has it. */
   raw: Database.Database;
-  /** Runs every function that is registered, from the first test to the last. */
+  /** Runs all registered functions during all tests. */
   worker: Worker<Queue>;
   maxPayload: number;
-  /** How many rows were ever inserted. */
+  /** The number of rows that were ever inserted. */
   inserted(): number;
   close(): Promise<void>;
 }
 
 const results = new Map<number, () => unknown>();
 
-/** A number by which `make` and `complete` know the value that they are to give. */
+/** A number by which `make` and `complete` find the value that they should return. */
 export function numberFor(value: () => unknown): number {
   results.set(results.size, value);
   return results.size - 1;
@@ -30,13 +30,13 @@ export function numberFor(value: () => unknown): number {
 
 const resultOf = (number: number): unknown => results.get(number)?.();
 
-/** Returns what it got. */
+/** Returns its arguments. */
 export const echo = task("echo", async (...args: unknown[]) => args, { maxRetries: 0 });
 
 /** Returns the value of this number. */
 export const make = task("make", async (number: number) => resultOf(number), { maxRetries: 0 });
 
-/** Completes with the value of this number, in a transaction of its own. */
+/** Completes with the value of this number, in its own transaction. */
 export const complete = task(
   "complete",
   async (number: number) => {
@@ -46,15 +46,15 @@ export const complete = task(
   { maxRetries: 0 },
 );
 
-type Opened = Omit<Post, "raw" | "inserted">;
+type Opened = Omit<SharedQueue, "raw" | "inserted">;
 
 const maxPayload = 300_000;
 
-/** Opens it on a database that is there. */
+/** Opens them on an existing database. */
 async function openedOn(target: string): Promise<Opened> {
   const options = { synchronous: "normal", maxPayload } as const;
   const [queue, other] = [await openQueue(target, options), await openQueue(target, options)];
-  // MySQL tells nobody of a row that another program wrote.
+  // MySQL sends no notification of rows that another program writes.
   const worker = new Worker<Queue>(queue, { context: queue, pollInterval: 20 });
   await worker.start();
   const close = async () => {
@@ -64,9 +64,11 @@ async function openedOn(target: string): Promise<Opened> {
   return { queue, other, worker, maxPayload, close };
 }
 
-/** Opens it on a new database. */
-export async function postOfficeOn({ newHome }: DatabaseKind): Promise<Opened & Pick<Home, "put">> {
-  const home = await newHome();
+/** Opens them on a new database. */
+export async function sharedQueueOn({
+  newDatabase,
+}: DatabaseKind): Promise<Opened & Pick<TestDatabase, "put">> {
+  const home = await newDatabase();
   const post = await openedOn(home.target);
   const close = async () => {
     await post.close();
@@ -75,8 +77,8 @@ export async function postOfficeOn({ newHome }: DatabaseKind): Promise<Opened & 
   return { ...post, put: home.put, close };
 }
 
-/** Opens it on a new file. */
-export async function postOffice(): Promise<Post> {
+/** Opens them on a new file. */
+export async function sharedQueue(): Promise<SharedQueue> {
   const folder = mkdtempSync(join(tmpdir(), "dbq-post-"));
   const path = join(folder, "dbq.db");
   const post = await openedOn(path);
