@@ -208,6 +208,17 @@ export const valueFaults: readonly Mutant[] = [
     hangs: true,
   },
   {
+    name: "doctor-ignores-the-failure-detector",
+    why: "`dbq doctor` shows a worker as alive whose process is a zombie, or whose pid another process has.",
+    in: "checkWorkers",
+    find: 'dead?.includes(worker) ?? livenessOf(worker) === "dead"',
+    replace: "false",
+    caughtBy: inCli(
+      "doctor-processes",
+      "doctor looks at a worker's process in /proc > doctor reports a worker as dead when its process is a zombie",
+    ),
+  },
+  {
     name: "purge-without-asking",
     why: "`dbq purge` deletes without --yes.",
     in: "purge",

@@ -14,7 +14,7 @@ function workerRow({ id, queueNames, concurrency, heartbeatAge, liveness }: Work
   return [shortened(id, 80), queues, concurrency, `${span(heartbeatAge)} ago`, alive];
 }
 
-/** What is wrong with a worker, if anything. */
+/** The problem with a worker; `undefined` for a worker that is alive. */
 export function workerProblem({
   id,
   liveness,

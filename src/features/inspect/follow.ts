@@ -144,7 +144,7 @@ function completeAbove(newest: readonly Task[]): number {
 /** A task as it was inserted. */
 const inserted: KnownState = { generationId: 0, status: "pending", startedAt: null, retryCount: 0 };
 
-/** What has happened to a task since it was last read, as far as its row shows. */
+/** The changes of a task since it was last read, as far as its row shows them. */
 function changesBetween(before: KnownState | undefined, task: Task, isNew: boolean): TaskChange[] {
   if (before?.generationId === task.generationId) return [];
   // An old task that was not remembered: when it changed is unknown. But its running has not been reported yet.

@@ -1,6 +1,6 @@
 /**
- * What `doctor`, `stats`, metrics and the dashboard ask about a queue: facts about its database, its workers, and the tasks
- * that no worker takes. Reads the database and changes nothing.
+ * The health of a queue, for `doctor`, `stats`, metrics and the dashboard: facts about its database, its workers, and the
+ * tasks that no worker takes. Reads the database and changes nothing.
  */
 import { readOptions, wrong } from "../../base/options/validators.ts";
 import { internalsOf } from "../../queue/internals.ts";
@@ -29,7 +29,7 @@ export interface QueueHealth {
 }
 
 /**
- * Tells how a queue is: its database, its workers, and the tasks that no worker takes.
+ * Inspects a queue: its database, its workers, and the tasks that no worker takes.
  * @throws DatabaseError; TypeError for wrong options
  */
 export async function inspectQueue(queue: Queue, options?: InspectOptions): Promise<QueueHealth> {

@@ -18,7 +18,7 @@ export interface RejectedRow {
   problem: string;
 }
 
-/** What a round over a table has done. */
+/** The result of a round over a table. */
 export interface RoundResult {
   /** Rows that were written to the new database. */
   written: number;

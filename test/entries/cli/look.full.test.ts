@@ -102,7 +102,7 @@ test("stats prints counts, workers, and functions that no module registers", asy
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder);
   const done = await queue.enqueueTask(add, 1, 2);
-  await queue.enqueueTasks([[remoteTask("nobody")], [remoteTask("nobody").with({ delay: "1h" })]] as const);
+  await queue.enqueueTasks([[remoteTask("unknown")], [remoteTask("unknown").with({ delay: "1h" })]] as const);
   await worker.out(isEvent("completed", done));
   const stats = await dbqJson<Stats>(folder, ["stats", tasks]);
   expect(stats.tasks).toMatchObject({ pending: 1, scheduled: 1, completed: 1, failed: 0 });
@@ -110,13 +110,13 @@ test("stats prints counts, workers, and functions that no module registers", asy
   expect(stats.workers).toMatchObject([{ liveness: "alive", concurrency: 10, queueNames: ["default"] }]);
   const reason = "none of the given modules registers it";
   expect(stats.untaken).toMatchObject([
-    { func: "nobody", tasks: 1, reason },
-    { func: "nobody", tasks: 1, reason },
+    { func: "unknown", tasks: 1, reason },
+    { func: "unknown", tasks: 1, reason },
   ]);
   const { out, code } = await dbq(folder, ["stats"]);
   expect(code).toBe(0);
-  const row = out.split("\n").find((each) => each.includes("nobody"));
-  expect(row?.trim().split(/\s+/)).toEqual(["default", "nobody", "1", "1", "0", "0", "0", "0"]);
+  const row = out.split("\n").find((each) => each.includes("unknown"));
+  expect(row?.trim().split(/\s+/)).toEqual(["default", "unknown", "1", "1", "0", "0", "0", "0"]);
 });
 
 interface Findings {

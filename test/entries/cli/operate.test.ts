@@ -51,7 +51,7 @@ test("enqueue --wait prints the result, or the error with exit code 1", async ()
   expect(asJson.code).toBe(1);
   expect(JSON.parse(asJson.out)).toMatchObject({ status: "failed", error: { message: "no luck" } });
   expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: "DBQ_TASK_FAILED" } });
-  const late = await dbq(folder, ["enqueue", "nobody", "--wait", "20ms"]);
+  const late = await dbq(folder, ["enqueue", "unknown", "--wait", "20ms"]);
   expect(late.code).toBe(1);
   expect(late.err).toMatch(/did not end within 20 ms/);
 });

@@ -1,22 +1,22 @@
-/** Tables on servers for the command line's tests, and URLs by which they are reached well, badly or not at all. */
+/** Databases on servers for the tests of the command line, with URLs of users with all, few or no rights. */
 import { mysqlServer, newDatabase, type OwnDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { newName, type Server } from "../../support/server.ts";
 
-/** Must be nowhere in what is printed. */
+/** No output may show it. */
 export const password = "s3cret-Passw0rd";
 
 export interface ServerPlace {
-  /** Its user may do everything with the tables of this place, which are not made yet. */
+  /** Its user has all rights to the tables, which do not exist yet. */
   readonly url: string;
-  /** Its user may only look. */
+  /** Its user may only read. */
   readonly readOnly: string;
-  /** Its user is not let in, though the server answers. */
+  /** The server refuses its user. */
   readonly refused: string;
   readonly noSuchDatabase: string;
-  /** Runs SQL on a connection that stays the same. */
+  /** Runs SQL, always on the same connection. */
   sql(text: string): Promise<unknown>;
-  /** To be called when there are tables. */
+  /** Gives the read-only user its rights: call it when the tables exist. */
   allowReading(): Promise<void>;
   remove(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { dbq, eventsOf, folderWithQueue, inPairs, isEvent, startDbq, startWorker
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 const fail = remoteTask<(message: string) => Promise<void>>("fail");
 const untilAborted = remoteTask<() => Promise<void>>("untilAborted");
-const untilTold = remoteTask<() => Promise<string>>("untilTold");
+const untilInput = remoteTask<() => Promise<string>>("untilInput");
 
 test("a worker runs tasks, prints their events, and exits with 0 after SIGTERM", async () => {
   const { folder, queue } = await folderWithQueue();
@@ -40,7 +40,7 @@ test("a worker runs tasks, prints their events, and exits with 0 after SIGTERM",
 test("after SIGTERM running tasks finish, and no more are claimed", async () => {
   const { folder, queue } = await folderWithQueue();
   const worker = await startWorker(folder, "--concurrency", "1");
-  const running = await queue.enqueueTask(untilTold);
+  const running = await queue.enqueueTask(untilInput);
   const waiting = await queue.enqueueTask(add, 1, 2);
   await worker.out(isEvent("started", running));
   worker.child.kill("SIGTERM");
@@ -51,10 +51,10 @@ test("after SIGTERM running tasks finish, and no more are claimed", async () => 
     running: 1,
     grace: 30_000,
   });
-  worker.child.stdin?.write("go on\n");
+  worker.child.stdin?.write("input\n");
   const ended = await worker.ended;
   expect(ended.code).toBe(0);
-  expect(await queue.getTask(running)).toMatchObject({ status: "completed", result: "told" });
+  expect(await queue.getTask(running)).toMatchObject({ status: "completed", result: "done" });
   expect(await queue.getTask(waiting)).toMatchObject({ status: "pending", generationId: 1 });
 });
 
@@ -105,12 +105,12 @@ test("unhandled rejections are logged with their task, and all tasks continue", 
 
 test("after an uncaught exception other tasks finish, the worker exits with 1, and a rescue charges the task that has thrown", async () => {
   const { folder, queue } = await folderWithQueue();
-  const other = await queue.enqueueTask(untilTold);
+  const other = await queue.enqueueTask(untilInput);
   const bomb = await queue.enqueueTask(remoteTask("bomb"));
   const worker = startDbq(folder, ["worker", tasks]);
   await worker.err((line) => line.includes("uncaught exception"));
   const late = await queue.enqueueTask(add, 1, 2);
-  worker.child.stdin?.write("go on\n");
+  worker.child.stdin?.write("input\n");
   const ended = await worker.ended;
   expect(ended.code).toBe(1);
   expect(ended.err).toContain(`uncaught exception in task ${bomb}: Error: bomb`);
