@@ -1,4 +1,4 @@
-/** An await ends at its time, whatever the database does meanwhile. */
+/** An await times out on time, even if the database does not answer. */
 import { expect, it } from "vitest";
 import { AwaitTimeoutError, remoteTask } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";

@@ -9,7 +9,7 @@ import { inProcess } from "./processes.ts";
 import { nextTick } from "./raw.ts";
 import { add, boom, echo, untilAborted } from "./tasks.ts";
 
-/** A task that ends when the test says so, and says when it has begun. */
+/** A task that the test ends, and whose start it can await. */
 function gated() {
   const [begun, gate] = [deferred(), deferred<string>()];
   const fn = task(uniqueName("gated"), async () => {
@@ -166,7 +166,7 @@ describe("awaitTaskCompletion", () => {
 });
 
 describe("thousands of awaits", () => {
-  /** A queue in memory, and how often it has looked where tasks stand. */
+  /** A queue in memory, and the number of its queries for ended tasks. */
   async function counted(): Promise<{ queue: Queue; looks: () => number }> {
     let looks = 0;
     const verbose = (text?: unknown) => {
@@ -186,7 +186,7 @@ describe("thousands of awaits", () => {
     expect(before).toBeLessThan(30);
     await startedWorker(queue, { tasks: [echo], concurrency: 100 });
     expect(await Promise.all(awaited)).toEqual(ids.flatMap((_, i) => [i, i]));
-    // The worker's own looks are among these; a poll for each await would be thousands.
+    // This includes the worker's own queries; a poll for each await would make thousands.
     expect(looks() - before).toBeLessThan(1_000);
   });
 

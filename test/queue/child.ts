@@ -1,4 +1,4 @@
-/** One process of a test: does what its first argument says, when it is told to go. */
+/** A process of a test: runs the command in its first argument after the start signal. */
 import { inspect } from "node:util";
 import { DbqError, enqueueTask, openQueue, Worker } from "../../src/index.ts";
 import type { Answer } from "./processes.ts";
@@ -10,18 +10,18 @@ const path = (value: string | undefined): string => {
 };
 
 const commands = {
-  /** Opens, enqueues so many, closes; the ids. */
+  /** Opens, enqueues this many tasks, and closes; returns the ids. */
   async enqueue(file?: string, count = "1") {
     await using queue = await openQueue(path(file));
     return await Promise.all(Array.from({ length: Number(count) }, (_, i) => queue.enqueueTask(echo, i)));
   },
 
-  /** Enqueues so many with one key; the ids, or the holder's id that an error names. */
+  /** Enqueues this many tasks with one key; returns the ids, or the holder's ids of the errors. */
   async unique(file?: string, onDuplicate = "return", count = "20") {
     await using queue = await openQueue(path(file));
     const unique = echo.with({ uniqueKey: "k", onDuplicate: onDuplicate as "return" | "error" });
     const asked = Array.from({ length: Number(count) }, async (_, i) => {
-      // Some in one tick, some in the next: each of these is a transaction of its own.
+      // Some in one tick, some in the next: each tick is its own transaction.
       if (i % 2 === 1) await new Promise((resolve) => setImmediate(resolve));
       return await queue.enqueueTask(unique, i).then(
         (id) => ({ id }),
@@ -31,7 +31,7 @@ const commands = {
     return await Promise.all(asked);
   },
 
-  /** Works until nothing is left. */
+  /** Runs tasks until none is left. */
   async work(file?: string) {
     await using queue = await openQueue(path(file));
     const worker = new Worker(queue, { tasks: [echo] });
@@ -47,7 +47,7 @@ const commands = {
     return await queue.purgeTasks();
   },
 
-  /** Tries to open; what it was refused with. */
+  /** Tries to open; returns the error. */
   async open(file?: string) {
     try {
       await (await openQueue(path(file))).close();
@@ -59,7 +59,7 @@ const commands = {
     }
   },
 
-  /** Enqueues on the default queue; where that is. */
+  /** Enqueues on the default queue; returns its place. */
   async default() {
     return await enqueueTask(echo, 1);
   },

@@ -1,4 +1,4 @@
-/** From a call to a row; and the calls of one tick written together, each with its own answer. */
+/** From a call to a row; and the calls of one tick, written together, each with its own id or error. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { enqueueChannel } from "../../src/events.ts";
 import {
@@ -106,7 +106,7 @@ describe("GroupCommit", () => {
     },
     refuse,
   });
-  /** Collects what is written together; answers with ids from 1 on. */
+  /** Collects the batches, and returns ids from 1 on. */
   function collecting(answer: (tasks: readonly NewTask[]) => Promise<Inserted[]>) {
     const batches: number[] = [];
     const group = new GroupCommit((tasks) => {

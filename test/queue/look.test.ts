@@ -5,7 +5,7 @@ import { startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../s
 import { rawClient } from "./raw.ts";
 import { add, boom, echo } from "./tasks.ts";
 
-/** A queue with tasks of each status but running, and the id of one of each. */
+/** A queue with tasks in each status except running, and the id of one of each. */
 async function mixed(): Promise<{ queue: Queue; ids: Record<Exclude<TaskStatus, "running">, number> }> {
   const queue = await temporaryQueue();
   const worker = await startedWorker(queue);

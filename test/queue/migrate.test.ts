@@ -23,7 +23,7 @@ function tablesOf(client: Database): string[] {
     .all();
 }
 
-/** Runs tasks in every way, on tables that dbq did not make. */
+/** Runs tasks in every way, on tables that dbq did not create. */
 async function exercise(db: BetterSQLite3Database): Promise<void> {
   const queue = await temporaryQueue({}, db);
   await startedWorker(queue, { tasks: [add, echo] });
@@ -54,11 +54,11 @@ describe("an app whose own drizzle-kit created the tables", () => {
     const push = async () => await pushSQLiteSchema(appSchema, db as never);
     const first = await push();
     expect(first.statementsToExecute.length).toBeGreaterThan(3);
-    // Its own apply() asks better-sqlite3 for rows of statements that have none, and throws.
+    // drizzle-kit's own apply() asks better-sqlite3 for rows of statements without any, and throws.
     for (const statement of first.statementsToExecute) client.exec(statement);
     expect(tablesOf(client)).toContain("dbq_tasks");
     await exercise(db);
-    // It cannot read the condition of a partial index, so that it makes each of them anew; the tables stay.
+    // drizzle-kit cannot read the condition of a partial index and creates each again; the tables stay.
     const { statementsToExecute, hasDataLoss } = await push();
     expect(hasDataLoss).toBe(false);
     for (const statement of statementsToExecute) {
@@ -81,7 +81,7 @@ describe("an app whose own drizzle-kit created the tables", () => {
   });
 });
 
-/** Tables by their columns: a later migration adds to their text what a new table has in it. */
+/** Tables by their columns, since the SQL text of a migrated table differs from that of a new one. */
 function schemaOf(client: Database) {
   const indexes = client.prepare(
     "select name, sql from sqlite_master where type = 'index' and name like 'dbq_%' order by name",

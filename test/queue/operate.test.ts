@@ -5,7 +5,7 @@ import { deferred, startedWorker, temporaryFolder, temporaryQueue, uniqueName } 
 import { countRows, rawClient } from "./raw.ts";
 import { add, boom, echo } from "./tasks.ts";
 
-/** A handler that runs until its signal is aborted, which is what `aborted` then gives. */
+/** A handler that runs until its signal is aborted; `aborted` resolves with the reason. */
 function held() {
   const [begun, aborted] = [deferred(), deferred<unknown>()];
   const fn = task(uniqueName("held"), async () => {
@@ -25,7 +25,7 @@ interface Made {
   aborted: Promise<unknown>;
 }
 
-/** A task in this status, on a queue whose worker goes on. */
+/** A task in this status, on a queue whose worker keeps running. */
 async function made(status: TaskStatus): Promise<Made> {
   const queue = await temporaryQueue();
   const { fn, begun, aborted } = held();
@@ -44,7 +44,7 @@ async function made(status: TaskStatus): Promise<Made> {
   const id = await enqueue[status]();
   if (status === "running") await begun;
   if (status === "completed" || status === "failed") await queue.awaitTaskCompletion(id);
-  // What becomes pending again must stay so for a look.
+  // A task that becomes pending again must stay so until the test has read it.
   if (status !== "running") await worker.stop();
   expect((await queue.getTask(id))?.status).toBe(status);
   return { queue, id, aborted };

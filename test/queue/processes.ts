@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Command } from "./child.ts";
 
-/** Compiled for these tests, a process comes up in a third of the time (`scripts/compile-fixtures.mjs`). */
+/** Compiled for these tests, a process starts in a third of the time (`scripts/compile-fixtures.mjs`). */
 const compiled = process.env.DBQ_COMPILED;
 const child =
   compiled === undefined
@@ -14,15 +14,15 @@ const child =
     : join(compiled, "test/queue/child.js");
 const execArgv = compiled === undefined ? ["--import", import.meta.resolve("tsx")] : [];
 
-/** A process that has loaded dbq and waits to be told to go. */
+/** A process that has loaded dbq and waits for its start signal. */
 export interface Waiting<T> {
   process: ChildProcess;
   ready: Promise<unknown>;
-  /** Lets it go; what its command gave, once it has ended. */
+  /** Sends the start signal, and resolves with the command's result once the process has ended. */
   go(): Promise<T>;
 }
 
-/** What a child answers with. */
+/** The answer of a child process. */
 export type Answer<T> = { given: T } | { thrown: string };
 
 export function startProcess<T>(command: Command, ...args: string[]): Waiting<T> {
@@ -49,14 +49,14 @@ export async function inProcess<T>(command: Command, ...args: string[]): Promise
   return await startProcess<T>(command, ...args).go();
 }
 
-/** Runs a command in `count` processes that all begin in the same moment. */
+/** Runs a command in `count` processes that start it at the same time. */
 export async function inProcesses<T>(count: number, command: Command, ...args: string[]): Promise<T[]> {
   const waiting = Array.from({ length: count }, () => startProcess<T>(command, ...args));
   await Promise.all(waiting.map(({ ready }) => ready));
   return await Promise.all(waiting.map(({ go }) => go()));
 }
 
-/** Runs a command elsewhere, as somebody else or with another environment; what it prints. */
+/** Runs a command in another process, as another user or with another environment, and returns its output. */
 export async function runProcess(
   command: Command,
   args: readonly string[],

@@ -1,4 +1,6 @@
-/** A purge of many holds the write lock for a moment at a time: nobody waits for all of it. */
+/**
+ * A purge of many tasks holds the write lock only briefly at a time, so that other writers do not wait for all of it.
+ */
 import { expect, test } from "vitest";
 import { internalsOf } from "../../src/queue/internals.ts";
 import { temporaryQueue } from "../support/queue.ts";

@@ -1,4 +1,4 @@
-/** Past the queue: what is really in the file. */
+/** Reads the database file without the queue. */
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 
@@ -18,8 +18,8 @@ export function countRows(client: Database.Database): number {
 }
 
 /**
- * Holds the write lock until the returned function is called, as somebody's long transaction does. An `exclusive` one
- * keeps readers out too, while the file is not in WAL mode.
+ * Holds the write lock until the returned function is called, like a long transaction. An `exclusive` one also blocks
+ * readers, while the file is not in WAL mode.
  */
 export function heldLock(path: string, kind: "immediate" | "exclusive" = "immediate"): () => void {
   const holder = rawClient(path);
@@ -27,7 +27,7 @@ export function heldLock(path: string, kind: "immediate" | "exclusive" = "immedi
   return () => void holder.exec("rollback");
 }
 
-/** Whatever is due in this phase of the event loop has run: only a thread that is free gets here. */
+/** Resolves after the current phase of the event loop: only if the thread is not blocked. */
 export function nextTick(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

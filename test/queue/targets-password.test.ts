@@ -1,4 +1,4 @@
-/** A URL that is mistyped, or comes with the quotes of an env file, is no reason to print the password in it. */
+/** Errors about a mistyped URL, or one in the quotes of an env file, do not show its password. */
 import { inspect } from "node:util";
 import { expect, it } from "vitest";
 import { openQueue } from "../../src/index.ts";

@@ -19,14 +19,14 @@ import { runProcess } from "./processes.ts";
 import { countRows, heldLock, nextTick, rawClient } from "./raw.ts";
 import { echo } from "./tasks.ts";
 
-/** Refused as a database, in words that name it. */
+/** Expects a DatabaseError whose message names the target. */
 async function refused(target: string | object, message: RegExp | string): Promise<void> {
   const opening = openQueue(target);
   await expect(opening).rejects.toMatchObject({ name: "DatabaseError", code: "DBQ_DATABASE" });
   await expect(openQueue(target)).rejects.toThrow(message);
 }
 
-/** The user id of nobody, where this process may become it: root may write what is read-only. */
+/** The user id of nobody, if this process can switch to it: root can write read-only files. */
 const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 describe("a target", () => {
@@ -116,7 +116,7 @@ describe("openQueue refuses by name", () => {
     await queue.enqueueTask(echo, 1);
     await queue.close();
     const bytes = readFileSync(path);
-    // The header stays; the first page's tree, which is the schema, does not.
+    // The header stays valid; the schema's tree in the first page does not.
     bytes.fill(0xff, 100, 4_000);
     writeFileSync(path, bytes);
     await refused(path, path);
@@ -129,7 +129,7 @@ describe("openQueue refuses by name", () => {
   });
 
   describe("a file that this user may not write", () => {
-    /** Opens as somebody else, who has these rights. */
+    /** Opens the file as another user, with these permissions. */
     async function openedWith(
       rights: { file: number; folder: number },
       ctx: TestContext,
@@ -189,7 +189,7 @@ describe("a file that dbq opens", () => {
 
   it("is in WAL mode with synchronous full, unless the option says otherwise", async () => {
     const path = join(temporaryFolder(), "dbq.db");
-    // The second connection gets another default than the one that made the file.
+    // A second connection has another default than the one that created the file.
     for (const queue of [await temporaryQueue({}, path), await temporaryQueue({}, path)])
       expect(await factsOf(queue)).toMatchObject({ "journal mode": "wal", synchronous: "full" });
     const faster = await temporaryQueue({ synchronous: "normal" }, path);

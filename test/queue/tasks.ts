@@ -8,7 +8,7 @@ export const add = task("add", (a: number, b: number) => a + b);
 /** Takes keyword arguments. */
 export const greet = task("greet", (name: unknown, options?: object) => [name, options]);
 
-/** Fails with this message, for good. */
+/** Fails with this message, without a retry. */
 export const boom = task(
   "boom",
   async (message: string) => {
@@ -17,7 +17,7 @@ export const boom = task(
   { maxRetries: 0 },
 );
 
-/** Runs until its signal is aborted, and then ends with the reason. */
+/** Runs until its signal is aborted, and then throws the reason. */
 export const untilAborted = task("untilAborted", async () => {
   const { signal } = currentTask();
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));

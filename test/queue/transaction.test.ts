@@ -76,7 +76,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
 
   it("refuses an async function before it begins", async () => {
     const { queue, path, counts } = await opened(target);
-    // Nobody else could begin one now: a refusal that began first would wait.
+    // No other transaction can begin now, so a call that began one before it refuses would wait.
     heldLock(path);
     let called = false;
     const rejected = queue.transaction(async () => {
@@ -89,7 +89,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
 
   it("is rolled back when the callback returns a promise or another thenable", async () => {
     const { queue, counts } = await opened(target);
-    // biome-ignore lint/suspicious/noThenProperty: what is like a promise, and is none, is what this is about.
+    // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable that is not a promise.
     const thenable = { then: () => undefined };
     const promises = [
       () => Promise.resolve(1),
@@ -135,7 +135,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
       return q.enqueueTask(echo, 1);
     });
     await nextTick();
-    // better-sqlite3 itself would have waited here for 5 s, and nothing else would have run.
+    // better-sqlite3's own wait would block the thread here for 5 s.
     expect(performance.now() - start).toBeLessThan(2_500);
     expect(calls).toBe(0);
     release();

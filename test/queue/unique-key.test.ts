@@ -8,7 +8,7 @@ import { boom, echo, untilAborted } from "./tasks.ts";
 const unique = echo.with({ uniqueKey: "k" });
 const strict = echo.with({ uniqueKey: "k", onDuplicate: "error" });
 
-/** What one call of a process came to. */
+/** The result of one call in a process. */
 type Asked = { id: number } | { code: string; holder: number };
 
 describe("a unique key", () => {

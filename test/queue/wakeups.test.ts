@@ -1,6 +1,6 @@
 /**
- * What happens in a process is told in it at once. In memory there is no watch, and here no poll ever comes: a hint that is
- * missing is an await that does not end.
+ * Changes in a process wake its own workers and awaits at once. In memory there is no watch, and these tests have no
+ * poll: with a missing wake-up an await does not end.
  */
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -13,10 +13,10 @@ import { echo } from "./tasks.ts";
 
 const silent = { pollInterval: "1m", lease: "1h" } as const;
 
-/** Of an await, since at the end of a limited one there is a last look. */
+/** No timeout, since there is a last check at a timeout. */
 const unlimited = { timeout: Number.POSITIVE_INFINITY };
 
-/** A queue in memory, of which nothing is heard but by hints. */
+/** A queue in memory without a poll: only wake-ups reach it. */
 async function withoutPolls(target: ":memory:" | object = ":memory:"): Promise<Queue> {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => {
@@ -25,7 +25,7 @@ async function withoutPolls(target: ":memory:" | object = ":memory:"): Promise<Q
   return await temporaryQueue(undefined, target);
 }
 
-/** What is told within this time is not awaited for ever. */
+/** Turns a missing wake-up into a failure. */
 async function told<T>(promise: Promise<T>): Promise<T> {
   let late: NodeJS.Timeout | undefined;
   const never = new Promise<never>((_, reject) => {
@@ -34,12 +34,12 @@ async function told<T>(promise: Promise<T>): Promise<T> {
   return await Promise.race([promise, never]).finally(() => clearTimeout(late));
 }
 
-/** Every look that was due has seen nothing. */
+/** Resolves when every check that was due has found nothing. */
 async function quiet(): Promise<void> {
   for (let i = 0; i < 3; i += 1) await nextTick();
 }
 
-/** The end of a task; the first look at it has already seen nothing. */
+/** Awaits a task, after the first check has found it unfinished. */
 async function looked<T>(end: Promise<T>): Promise<{ end: Promise<T> }> {
   end.catch(() => undefined);
   await quiet();
@@ -131,7 +131,7 @@ test("an await whose timer fires late resolves with a task that ended in time", 
   const id = await queue.enqueueTask(echo, 1);
   const over = performance.now() + 1_600;
   const { end } = await looked(queue.awaitTaskCompletion(id, { timeout: 1_500 }));
-  // As another process would: nobody here is told of it.
+  // As another process would, without a wake-up.
   await internalsOf(queue).store.cancel(id, "{}");
   while (performance.now() < over);
   expect(await told(end)).toMatchObject({ status: "cancelled" });

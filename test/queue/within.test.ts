@@ -39,7 +39,7 @@ function file(): [Database.Database, string] {
   return [new Database(path), path];
 }
 
-/** Every way in which an app and a queue come to share a database. */
+/** Every way in which an app and a queue can share a database. */
 const ways: [string, () => Promise<App>][] = [
   [
     "a queue opened by the path of the app's file",
@@ -59,7 +59,7 @@ const ways: [string, () => Promise<App>][] = [
 
 class Undo extends Error {}
 
-/** Runs `fn` in the app's transaction, and then undoes it. */
+/** Runs `fn` in the app's transaction, and then rolls it back. */
 function undone<T>(
   { db }: Pick<App, "db">,
   fn: (tx: Parameters<Parameters<typeof db.transaction>[0]>[0]) => T,
@@ -260,7 +260,7 @@ describe("a queue inside a transaction", () => {
     const { db, queue, counts } = await app(client, (theirs) => theirs);
     client.exec("begin");
     db.insert(orders).values({ id: 1 }).run();
-    // The queue's own write waits: it must neither be undone with the app's, nor commit it.
+    // The queue's own write waits: it must neither be rolled back with the app's transaction, nor commit it.
     const enqueued = queue.enqueueTask(echo, 1);
     await new Promise((resolve) => setTimeout(resolve));
     client.exec("rollback");

@@ -1,4 +1,4 @@
-/** On a server a worker claims quick tasks ahead of its slots. What it cannot start soon, it gives to others. */
+/** On a server a worker claims quick tasks ahead of its slots, and hands back those that it cannot start soon. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -20,7 +20,7 @@ const quickOnes = 600;
 const slowOnes = 40;
 const concurrency = 4;
 
-/** Handlers that are quick, then some that wait until they are let go. */
+/** Tasks with quick handlers, then some whose handlers wait until they are released. */
 async function quickThenSlow() {
   const queue: Queue = await openQueue(schema.url);
   onTestFinished(() => queue.close());

@@ -1,4 +1,4 @@
-/** A claim that has no answer may be made all the same, and it may be made later: what it holds is handed back then. */
+/** A claim without an answer may be committed all the same, also later: its tasks are then handed back. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SettleAndClaim, SettleAndClaimResult, TaskVersion } from "../../src/store.ts";
 import { UnknownClaims } from "../../src/worker/ambiguous-results.ts";
@@ -13,7 +13,7 @@ afterEach(() => {
 
 const nothing: SettleAndClaimResult = { settled: [], claimed: [], more: false, registered: true };
 
-/** A worker that knows of these, and a store in which it holds others. */
+/** A worker that knows these tasks, and a store in which it owns others, too. */
 function doubting(known: readonly TaskVersion[]) {
   let held: TaskVersion[] = [...known];
   const handedBack: number[] = [];

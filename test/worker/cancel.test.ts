@@ -1,4 +1,4 @@
-/** A cancel reaches the running handler by its signal, within a second, and its late end counts for nothing. */
+/** A cancel aborts the running handler's signal within a second, and the handler's late outcome is ignored. */
 import { expect, test } from "vitest";
 import { currentTask, type Queue, task } from "../../src/index.ts";
 import { testHarness } from "../fixtures/processes.ts";
@@ -6,7 +6,7 @@ import { hang } from "../fixtures/tasks.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { aborted, ended, next, queueOnFile, read, reportsOf } from "./setup.ts";
 
-/** A task that waits for its signal, and tells when it was aborted and why. */
+/** A task that waits for its signal, and the reason of the abort. */
 function waiting(afterwards: () => unknown = () => "late") {
   const heard = deferred<{ reason: unknown; at: number }>();
   const wait = task(uniqueName("waiting"), async () => {
@@ -179,7 +179,7 @@ test("a task that another process cancels and retries at once: the first handler
   await second.promise;
   const reason = await Promise.race([
     heard.promise,
-    // No promise is this late: it is the bound of the test, not of dbq.
+    // A limit of this test, far above the promised second.
     new Promise((resolve) => setTimeout(() => resolve("never told"), 5_000)),
   ]);
   finish.resolve();
@@ -210,7 +210,7 @@ test("a cancelled handler that still runs keeps its slot while its task runs aga
   await other.retryTask(id);
   await second.promise;
   const more = await queue.enqueueTask(work);
-  // The slot of the first handler is free at the latest a second after its signal; until then there is none.
+  // The slot of the first handler is free at most a second after its abort; until then no slot is free.
   await Promise.race([next(worker, "lost"), next(worker, "started", more)]);
   expect(most).toBe(2);
   finish.resolve();

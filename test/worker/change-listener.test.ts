@@ -1,4 +1,4 @@
-/** A worker listens while it has nothing to do, and misses nothing by not listening while it has. */
+/** A worker listens for changes while it is idle, and misses none by pausing while it is busy. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ChangeListener } from "../../src/worker/change-listener.ts";
 
@@ -24,7 +24,7 @@ function ears() {
   return { told, ears: made };
 }
 
-/** Turns that leave work behind, one in each millisecond. */
+/** Claims that leave tasks behind, one each millisecond. */
 function workFor(ms: number, worker: ChangeListener): void {
   for (let i = 0; i < ms; i += 1) {
     worker.busy();

@@ -1,4 +1,4 @@
-/** Which tasks a worker takes, in which order, and how many at once. */
+/** Which tasks a worker claims, in which order, and how many at once. */
 import { expect, test } from "vitest";
 import { currentTask, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";

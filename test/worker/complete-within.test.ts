@@ -9,7 +9,7 @@ import { aborted, ended, next, queueOnFile, raise, read, until } from "./setup.t
 
 type Tx = Parameters<Parameters<BetterSQLite3Database["transaction"]>[0]>[0];
 
-/** An app: its own Drizzle connection to the file that holds the queue, and a table of its own. */
+/** An app with its own Drizzle connection to the queue's file, and its own table. */
 async function app(options?: QueueOptions) {
   const setup = await queueOnFile(options);
   const client = new Database(setup.path, { timeout: 5_000 });
@@ -23,7 +23,7 @@ async function app(options?: QueueOptions) {
   return { ...setup, db, orders, order };
 }
 
-/** Runs one task on a new worker, and gives what the worker told of it. */
+/** Runs one task on a new worker, and returns the worker's events about it. */
 async function run(queue: Awaited<ReturnType<typeof app>>["queue"], fn: AnyFunction) {
   const worker = await startedWorker(queue);
   const told: string[] = [];
@@ -55,7 +55,7 @@ test("a task completed in the app's transaction commits with the app's rows, and
     return "returned";
   });
   const { id, told, over } = await run(queue, place);
-  // Completed while its handler still runs.
+  // The task is completed while its handler still runs.
   const completed = await ended(queue, id);
   expect(completed).toMatchObject({ status: "completed", result: { ordered: true }, generationId: 3 });
   expect(orders()).toEqual([id]);
@@ -249,7 +249,7 @@ test("a handler that goes on after its commit has not lost its task", async () =
   const goesOn = await signal.promise;
   const cancelled = await queue.enqueueTask(wait);
   await ended(queue, id);
-  // The look at all that runs which finds this one cancelled has looked at the other too.
+  // The ownership check that finds this cancel has checked the other task, too.
   await other.cancelTask(cancelled);
   await until(() => told.includes("lost"));
   expect(goesOn.aborted).toBe(false);

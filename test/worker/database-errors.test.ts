@@ -1,4 +1,4 @@
-/** A database that fails or is busy during a turn: the turn is tried again, and nothing is lost or run twice. */
+/** A database that fails or is busy during a cycle: the cycle is retried, and no task is lost or run twice. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OutcomeUnknownError } from "../../src/errors.ts";
 import { currentTask, task } from "../../src/index.ts";
@@ -31,7 +31,7 @@ test("a worker waits for another connection's write lock without blocking the ev
   raw.exec("begin immediate");
   release.resolve();
   await settling.promise;
-  // An enqueue waits too; reading does not, and neither does the event loop.
+  // An enqueue waits, too; reads and the event loop do not.
   const more = queue.enqueueTask(hold, 3);
   await turns(200);
   for (const id of ids) expect(await read(queue, id)).toMatchObject({ status: "running" });
@@ -87,7 +87,7 @@ test("an outcome that the database refuses does not block other tasks", async ()
   const { queue, raw } = await queueOnFile();
   const both = deferred();
   let running = 0;
-  // They end in one tick, and are offered to the database together.
+  // They end in one tick, and are settled together.
   const together = task(uniqueName(), async (n: number) => {
     running += 1;
     if (running === 2) both.resolve();
@@ -129,7 +129,7 @@ test("outcomes are settled while claims fail, and the claims are retried with ba
   await vi.waitUntil(() => reports.length > 0);
   release.resolve();
   expect((await allEnded(queue, ids)).map(({ result }) => result)).toEqual([1, 2, 3, 4, 5]);
-  // One for each that has ended, at most, and then one after pauses that grow.
+  // At most one claim for each ended task, and then one after each growing pause.
   expect(reports.length).toBeLessThan(10);
   expect(await read(queue, refused)).toMatchObject({ status: "pending" });
   raw.exec("drop trigger no");
@@ -197,7 +197,7 @@ test("a stop ends in spite of a database that refuses every write", async () => 
   const started = next(worker, "started");
   const id = await queue.enqueueTask(quick);
   await started;
-  // Its last tries are not waited for: the clock of their timer is turned on.
+  // The test does not wait for the last retries: it advances the clock of their timer.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const stopped = worker.stop({ grace: 0 });
   await turns(5);
@@ -207,7 +207,7 @@ test("a stop ends in spite of a database that refuses every write", async () => 
   expect(await read(queue, id)).toMatchObject({ status: "running", workerId: expect.any(String) });
   expect(reports.map(({ where }) => where)).toContain("stopping the worker");
   raw.exec("drop trigger no");
-  // Whoever finds the worker gone runs it again.
+  // Another worker rescues it.
   await startedWorker(queue);
   expect(await ended(queue, id)).toMatchObject({ status: "completed", retryCount: 1 });
 });
@@ -224,7 +224,7 @@ test("a worker whose row was deleted registers again under the same id", async (
   raw.exec("delete from dbq_workers");
   expect(await ended(queue, await queue.enqueueTask(quick))).toMatchObject({ workerId: worker.id });
   expect((await queue.listWorkers()).map(({ id }) => id)).toEqual([worker.id]);
-  // What it was running is still its own.
+  // The worker still owns the running task.
   release.resolve();
   expect(await ended(queue, held)).toMatchObject({ status: "completed", generationId: 3 });
 });
@@ -237,7 +237,8 @@ test("a claim without an answer that is committed after the first check is hande
     claims += 1;
     if (claims > 2) return await turn(given);
     if (claims === 1) throw new OutcomeUnknownError("the connection broke");
-    // The worker has looked for it. Now it is committed, as by a server that has waited for its disk; this one finds nothing.
+    // The worker has checked for the claim. Now it is committed, as by a server that waited for its disk; the call
+    // finds nothing.
     await turn(given);
     return { settled: [], claimed: [], more: false, registered: true };
   });
@@ -260,7 +261,7 @@ test("progress that cannot be written does not block the settling of other tasks
   await startedWorker(queue);
   await queue.enqueueTask(both, true);
   const ids = [await queue.enqueueTask(both, false), await queue.enqueueTask(both, false)];
-  // The note is being written by now.
+  // The progress is being written now.
   await new Promise((resolve) => setTimeout(resolve, 150));
   ids.push(await queue.enqueueTask(both, false));
   for (const { status } of await allEnded(queue, ids)) expect(status).toBe("completed");

@@ -51,7 +51,7 @@ test("a subscriber of dbq:enqueue may add to meta, for each way to enqueue", asy
     { traceparent: "00-3" },
     { user: 7, traceparent: "00-4" },
   ]);
-  // What the caller gave is the caller's.
+  // The caller's object is not changed.
   expect(meta).toEqual({ user: 7 });
 });
 

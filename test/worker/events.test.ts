@@ -1,4 +1,4 @@
-/** A worker's events: one for each outcome that was accepted, with the task as it then is. */
+/** A worker's events: one for each accepted outcome, with the task as it then is. */
 import { expect, onTestFinished, test } from "vitest";
 import { CancelTask, currentTask, SnoozeTask, type Task, task, type Worker } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
@@ -15,7 +15,7 @@ const names = [
   "lost",
 ] as const;
 
-/** All that a worker tells of tasks, as it comes. */
+/** The task events of a worker, as they come. */
 function toldBy(worker: Worker): [string, Task][] {
   const told: [string, Task][] = [];
   for (const name of names) worker.on(name, (task) => told.push([name, task]));
@@ -135,7 +135,7 @@ test("with an error listener, an error is not a process warning", async () => {
   expect(warnings).toEqual([]);
 });
 
-/** The next warning of dbq's. */
+/** The next process warning of dbq. */
 function warning(): Promise<string> {
   return new Promise((resolve) => {
     const listener = ({ name, message }: Error) => {

@@ -1,6 +1,7 @@
 /**
  * Invariant: a worker that sends heartbeats is never declared dead, whatever the clocks do. A silent one is, within its
- * lease; one whose process is seen to have ended is at once; one whose session has ended is when it does not connect again.
+ * lease; one whose process is seen to have ended is at once; one whose session has ended is when it does not connect
+ * again.
  */
 import { describe, expect, it } from "vitest";
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
@@ -36,8 +37,8 @@ function far(change: Partial<WorkerRecord> = {}): WorkerRecord {
 const every = 400;
 
 /**
- * A failure detector on a clock that the test moves. `look` returns the ids of the dead at that moment, after looks every
- * 400 ms until then at the workers of the last call. `lookAfterFreeze` does not look in between.
+ * A failure detector on a clock that the test moves. `look` returns the ids of the dead at that moment, after looks
+ * every 400 ms until then at the workers of the last call. `lookAfterFreeze` does not look in between.
  */
 function observer(write: () => Promise<unknown> = async () => undefined) {
   let now = 0;

@@ -1,4 +1,4 @@
-/** On a server, who holds the row of one task in a transaction of his own holds up no other. */
+/** On a server, a transaction that locks the row of one task does not block the other tasks. */
 import { createConnection } from "mysql2/promise";
 import { Client } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -9,7 +9,7 @@ import { deferred, startedWorker, temporaryQueue, uniqueName } from "../support/
 import { isMissing } from "../support/server.ts";
 import { allEnded, ended, next, reportsOf } from "./setup.ts";
 
-/** Holds rows until it is let go. */
+/** Locks rows until it is released. */
 type Hold = (text: string) => Promise<() => Promise<unknown>>;
 
 const servers = [

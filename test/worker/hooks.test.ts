@@ -98,7 +98,7 @@ const hooks: Hook[] = ["beforeRun", "onSuccess", "onFailure"];
 const endings: Ends[] = [
   ["throws", () => raise(error)],
   ["rejects", () => Promise.reject(error)],
-  // biome-ignore lint/suspicious/noThenProperty: what is tested is a thenable of somebody's own.
+  // biome-ignore lint/suspicious/noThenProperty: the test needs a custom thenable.
   ["gives a thenable that throws", () => ({ then: () => raise(error) })],
 ];
 
@@ -133,7 +133,7 @@ test.each(hooks)(
     const hooked = task(uniqueName(), async () => (fails ? raise(new Error("no")) : "done"), options);
     const worker = await startedWorker(queue);
     const reports = reportsOf(worker);
-    // Half a minute of patience with a hook is not waited for: the clock of its timer is turned on.
+    // The test does not wait for the hook's 30 s: it advances the clock of that timer.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     try {
       const id = await queue.enqueueTask(hooked);

@@ -1,7 +1,7 @@
 /**
- * Invariant: a handler that changes what all code of its process uses may harm that process, and what runs in it meanwhile;
- * it harms no other process, and what had not ended runs where nothing was changed. What is harmless is told apart here from
- * what is not: nobody can promise that a worker goes on without `setImmediate`.
+ * Invariant: a handler that replaces built-ins may harm its own process and the tasks that run there. It harms no other
+ * process, and unfinished tasks run in processes without the change. The tests separate harmless replacements from
+ * others: no worker can go on without `setImmediate`.
  */
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
@@ -20,12 +20,12 @@ async function hostileWorker({ database, eventLog }: TestHarness, options: objec
 
 const values = [{ n: [1, -0, "\ud800"] }, null, "é".repeat(10_000)];
 
-/** A worker does all kinds of tasks as it should. */
+/** Checks that a worker runs all kinds of tasks correctly. */
 async function isWell(queue: Queue, { pid }: Child, queueName: string): Promise<void> {
   const ids = await queue.enqueueTasks(values.map((value) => [plain.with({ queueName }), value] as const));
   const done = await allEnded(queue, ids);
   expect(done.map(({ result }) => result)).toStrictEqual(values.map((value) => ({ pid, value })));
-  // Its retry comes at once, and from a timer: without those it is another worker that promotes it.
+  // Its retry is due at once, by a timer; without timers another worker promotes it.
   const failed = await queue.enqueueTask(failing.with({ queueName, maxRetries: 0 }));
   const error = await rejection(queue.awaitTaskResult(failed, { timeout: "20s" }));
   expect(error).toBeInstanceOf(TaskFailedError);
@@ -47,7 +47,7 @@ onLinux("a handler that changes its process", () => {
     expect(all.eventLog.entries("error")).toEqual([]);
   });
 
-  // Each has a process of its own.
+  // Each patch runs in its own process.
   const every = Object.keys(harmful);
   const names = every.slice(0, amount(1, 1, every.length));
 
@@ -61,13 +61,13 @@ onLinux("a handler that changes its process", () => {
     for (const name of names) {
       const child = await hostileWorker(all, { queueName: name, concurrency: 2 });
       const first = await queue.enqueueTask(patch.with({ queueName: name }), name);
-      // It has begun, and with some patches that is the last that is heard of it.
+      // The task has started. With some patches the process shows no further sign.
       await until(async () => (await read(queue, first)).status !== "pending");
       const rest = await queue.enqueueTasks(
         values.map((value) => [plain.with({ queueName: name }), value] as const),
       );
       await isWell(queue, beside, "beside");
-      // What stands still tells nobody that it does.
+      // A process that stands still does not report it.
       const ids = [first, ...rest];
       await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, { timeout: "1s" }).catch(() => 0)));
       const tasks = await Promise.all(ids.map((id) => read<unknown>(queue, id)));

@@ -1,7 +1,7 @@
 /**
- * Invariant: whatever a handler does to its own process, what ran in it runs again elsewhere within a second or so, charged
- * with the crash; a process that lives is not taken for dead, however busy it is; and what a dead one leaves behind changes
- * nothing.
+ * Invariant: whatever a handler does to its own process, the tasks of that process run again elsewhere within a second
+ * or so, with the crash charged. A live process is not declared dead, however busy it is, and children of a dead
+ * process have no effect.
  */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,10 +28,10 @@ import { type Child, start, type TestHarness, testHarness } from "../fixtures/pr
 import { amount } from "../support/amount.ts";
 import { until } from "./setup.ts";
 
-/** Milliseconds. The promise is one second, on a machine that is not as busy with other processes' deaths. */
+/** Milliseconds. The promise is one second; this test kills many processes on a busy machine. */
 const soon = 3_000;
 
-/** Without a look at their processes, the dead would be found after the lease, which is longer than `soon`. */
+/** By heartbeat alone, dead workers would be found after the lease, which is longer than `soon`. */
 const lease = 15_000;
 
 function hostileWorker({ database, eventLog }: TestHarness, options: object): Child {
@@ -42,9 +42,9 @@ const ready = ({ eventLog }: TestHarness, { pid }: Child) =>
   eventLog.until("ready", (entry) => entry.pid === pid);
 
 interface Death {
-  /** What its worker process ends with. */
+  /** The exit of its worker process. */
   how: number | string;
-  /** What it says about it. */
+  /** What the process prints. */
   says?: string;
   task: TaskFunction<[]>;
 }
@@ -71,7 +71,7 @@ interface Victim {
   diedAt: Promise<number>;
 }
 
-/** A worker of a queue of its own, which runs this task and beside it one that only holds on. */
+/** A worker of a new queue, which runs this task beside one that only waits. */
 async function victim(all: TestHarness, queueName: string, harmful: TaskFunction<[]>): Promise<Victim> {
   const child = hostileWorker(all, { queueName, concurrency: 2 });
   const ids = await all.queue.enqueueTasks([
@@ -82,7 +82,7 @@ async function victim(all: TestHarness, queueName: string, harmful: TaskFunction
   return { name: queueName, child, ids, diedAt };
 }
 
-/** Both of the victim's tasks have crashed once, and were done by the witness. @returns milliseconds that this took */
+/** Both tasks of the victim have crashed once, and the witness has completed them. @returns milliseconds until then */
 async function recovered(
   all: TestHarness,
   { name, ids, diedAt }: Victim,
@@ -114,7 +114,7 @@ onLinux("a handler that ends its process", () => {
         raw.close();
       });
       raw.exec("create table effects (task integer not null)");
-      // For all of them; it is the one that fills its memory that notices.
+      // For all of them; only the one that fills its memory needs it.
       vi.stubEnv("NODE_OPTIONS", "--max-old-space-size=64");
       onTestFinished(() => {
         vi.unstubAllEnvs();
@@ -141,7 +141,7 @@ onLinux("a handler that ends its process", () => {
   );
 });
 
-/** Whether there is such a process, also one that has ended and was not asked for yet. */
+/** Whether the process exists, also as a zombie. */
 function exists(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -151,14 +151,14 @@ function exists(pid: number): boolean {
   }
 }
 
-/** What a process has open, and the locks that it holds. */
+/** The open files of a process, and its locks. */
 function holdsOf(pid: number): string[] {
   const open = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
   const locks = readFileSync("/proc/locks", "utf8").split("\n");
   return [...open, ...locks.filter((line) => line.split(/\s+/).includes(String(pid)))];
 }
 
-// The microtasks that never end are the same to the worker as the loop: one of them is enough in every run.
+// Endless microtasks and an endless loop block a worker in the same way: one of them is enough in each run.
 const endless: [what: string, task: TaskFunction<[]>][] = [
   ["a loop", loops],
   ["microtasks", starves],
@@ -204,7 +204,7 @@ onLinux("a handler that never ends", () => {
     const child = (await all.eventLog.until("child")).note as number;
     try {
       const diedAt = Date.now();
-      // Not `kill`: the child keeps its parent's output open, so that it is not closed by the parent's end.
+      // Not `kill`: the child keeps its parent's output open, so the parent's exit does not close it.
       parent.signal("SIGKILL");
       await until(() => !exists(parent.pid));
       const gone = { name: "parent", child: parent, ids: [id], diedAt: Promise.resolve(diedAt) };
@@ -213,7 +213,7 @@ onLinux("a handler that never ends", () => {
       expect(takeover).toBeLessThanOrEqual(soon);
       expect(exists(child)).toBe(true);
       expect(holdsOf(child).filter((held) => held.includes("dbq.db") || held.includes("POSIX"))).toEqual([]);
-      // Nobody is in the way of whoever wants the file for himself.
+      // Another connection can lock the file exclusively.
       const raw = new Database(all.database, { timeout: 5_000 });
       raw.exec("begin exclusive; commit");
       expect(raw.pragma("wal_checkpoint(truncate)", { simple: true })).toBe(0);

@@ -1,4 +1,4 @@
-/** Invariant: whatever a handler returns, its task ends as it should, and nobody else is hurt. */
+/** Invariant: whatever a handler returns, its task ends correctly, and no other task is affected. */
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { currentTask, task } from "../../src/index.ts";
@@ -17,7 +17,7 @@ import { type SharedQueue, sharedQueue } from "../property/shared-queue.ts";
 import { uniqueName } from "../support/queue.ts";
 import { ended, type Report, raise, reportsOf } from "./setup.ts";
 
-// One worker for all of them, which goes on to the last.
+// One worker runs all of these tasks, and has to survive each.
 let post: SharedQueue;
 let reports: Report[];
 beforeAll(async () => {
@@ -28,7 +28,7 @@ afterAll(() => post.close());
 
 const bystander = task("bystander", async () => "unharmed");
 
-/** What a task of this handler ends as; its neighbours are unharmed, and the worker has nothing to report. */
+/** The ended task of this handler. Checks that tasks beside it complete, and that the worker reports no error. */
 async function endOf(handler: () => unknown, options: { timeout?: number } = {}) {
   const { queue } = post;
   const hostile = task(uniqueName("hostile"), handler, { maxRetries: 0, ...options });
@@ -117,15 +117,15 @@ test("a handler that returns 10 MB fails for good, with the size", async () => {
   expect(error?.message).toContain("10000002 bytes");
 });
 
-/** A promise with an idea of its own of what follows. */
+/** A promise with its own `then`. */
 const withThen = (then: unknown) => Object.assign(Promise.resolve(7), { then });
 
-/** What is no promise, and settles as one. */
+/** A thenable that is not a promise. */
 const thenable = (then: (yes: (value: unknown) => void, no: (error: unknown) => void) => unknown) => ({
   then,
 });
 
-/** So many thenables, each of which gives the next. */
+/** A chain of this many thenables, each resolving to the next. */
 const chained = (length: number): unknown => (length === 0 ? 7 : thenable((yes) => yes(chained(length - 1))));
 
 class Species extends Promise<unknown> {
@@ -204,7 +204,7 @@ const throwing: [what: string, value: () => unknown, tells: string][] = [
     }),
     "call stack",
   ],
-  // biome-ignore lint/suspicious/noThenProperty: what is tested is a thenable of somebody's own.
+  // biome-ignore lint/suspicious/noThenProperty: the test needs a custom thenable.
   ["a then that throws when it is read", () => Object.defineProperty({}, "then", { get: trap }), "a trap"],
   ["a proxy that traps everything", () => trapped({}), "a trap of the proxy"],
   ["a revoked proxy", revoked, "revoked"],

@@ -1,4 +1,4 @@
-/** Invariant: whatever a handler throws, its task fails with an error that can be read, and nobody else is hurt. */
+/** Invariant: whatever a handler throws, its task fails with a readable error, and no other task is affected. */
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CancelTask, LostGenerationError, SnoozeTask, task, WorkerStoppedError } from "../../src/index.ts";
@@ -21,7 +21,7 @@ import { type SharedQueue, sharedQueue } from "../property/shared-queue.ts";
 import { uniqueName } from "../support/queue.ts";
 import { allEnded, ended, type Report, raise, reportsOf } from "./setup.ts";
 
-// One worker for all of them, which goes on to the last.
+// One worker runs all of these tasks, and has to survive each.
 let post: SharedQueue;
 let reports: Report[];
 beforeAll(async () => {
@@ -32,7 +32,7 @@ afterAll(() => post.close());
 
 const bystander = task("bystander", async () => "unharmed");
 
-/** What is thrown, the name that is kept of it, and what its message tells. */
+/** The thrown value, the stored name, and a part of the stored message. */
 const thrown: [what: string, value: () => unknown, name: string, tells: string][] = [
   ["null", () => null, "Thrown", "null"],
   ["undefined", () => undefined, "Thrown", "undefined"],
@@ -50,7 +50,7 @@ const thrown: [what: string, value: () => unknown, name: string, tells: string][
   ["a SharedArrayBuffer", () => new SharedArrayBuffer(8), "Thrown", "SharedArrayBuffer"],
   ["a generator", () => (function* () {})(), "Thrown", "Generator"],
   ["a promise that never settles", () => new Promise(() => undefined), "Thrown", "pending"],
-  // biome-ignore lint/suspicious/noThenProperty: what is tested is a thenable of somebody's own.
+  // biome-ignore lint/suspicious/noThenProperty: the test needs a custom thenable.
   ["a thenable that throws", () => ({ then: trap }), "Thrown", "then"],
   ["an object that looks like an error", () => ({ name: "E", message: "m" }), "Thrown", "message: 'm'"],
   ["an object that cannot be shown", () => hostileText, "Thrown", "toString"],
@@ -139,7 +139,7 @@ const thrown: [what: string, value: () => unknown, name: string, tells: string][
   ["what a lost task is told", () => new LostGenerationError(1, 2), "LostGenerationError", "moved on"],
 ];
 
-/** Each way that a handler has to throw. */
+/** Each way in which a handler can throw. */
 const ways: ((value: () => unknown) => () => unknown)[] = [
   (value) => async () => raise(value()),
   (value) => () => raise(value()),
@@ -167,7 +167,7 @@ test.each(thrown)("throws %s", async (_, value, name, tells) => {
   expect(reports).toEqual([]);
 });
 
-/** Something thrown to steer, whose own properties are not to be trusted. */
+/** Control errors with hostile properties. */
 const bent = (steer: Error, key: string, get: () => unknown) => Object.defineProperty(steer, key, { get });
 
 const steered: [what: string, value: () => unknown, status: string][] = [
@@ -200,7 +200,7 @@ test("error classes in retryOn are compared with a value whose prototype cannot 
     retryOn: [TypeError],
     backoff: () => 0,
   });
-  // It cannot be told whether it is worth a retry: reported, and it is.
+  // instanceof throws for it: the error is reported, and the task is retried.
   expect(await ended(queue, await queue.enqueueTask(hostile))).toMatchObject({
     status: "failed",
     retryCount: 3,

@@ -1,4 +1,4 @@
-/** Invariant: whatever a handler does to dbq's own things, its task ends as it should, and the worker goes on. */
+/** Invariant: whatever a handler does with dbq's own objects, its task ends correctly, and the worker goes on. */
 import { expect, test } from "vitest";
 import {
   currentTask,
@@ -105,7 +105,7 @@ test("a kept currentTask() has no effect after its attempt has ended", async () 
   const late = deferred<unknown>();
   const keeping = task(uniqueName("keeping"), async () => {
     kept.resolve(currentTask());
-    // It goes on when its task has ended, and still knows which it was.
+    // The handler goes on after its task has ended, and keeps its currentTask().
     setTimeout(async () => {
       await ended(queue, currentTask().id);
       late.resolve(currentTask().id);
@@ -123,7 +123,7 @@ test("a kept currentTask() has no effect after its attempt has ended", async () 
     current.within(tx).complete("too late");
   });
   expect(await rejection(completing)).toBeInstanceOf(LostGenerationError);
-  // A note of another task is written by the same flush as the late one.
+  // The progress of another task is written by the same flush as the late one.
   const noting = task(uniqueName("noting"), async () => currentTask().progress(1));
   expect(await ended(queue, await queue.enqueueTask(noting))).toMatchObject({ progress: 1 });
   expect(await read(queue, done.id)).toEqual(done);

@@ -68,7 +68,7 @@ describe.skipIf(isMissing(server))("on Postgres", () => {
     await queue.enqueueTask(never);
     const worker = new Worker(queue, { tasks: [never] });
     const idle = expect(worker.idle()).rejects.toMatchObject({ code: "DBQ_CLOSED" });
-    // It has looked, and found something.
+    // The first check has found a task.
     await new Promise((resolve) => setTimeout(resolve, 50));
     await queue.close();
     await idle;

@@ -1,6 +1,6 @@
 /**
- * Invariant: when the file is deleted, renamed or replaced under a queue, nothing more is acknowledged or claimed on it,
- * since nobody who opens the path would ever see that; whoever asks is told so, and a worker tells of it once.
+ * Invariant: when the file is deleted, renamed or replaced under a queue, no call on it is acknowledged any more, since
+ * no other process that opens the path would see its effect. Each caller gets an error, and a worker reports it once.
  */
 import { renameSync, rmSync } from "node:fs";
 import { expect, test, vi } from "vitest";
@@ -8,7 +8,7 @@ import { DatabaseError, DatabaseMovedError, openQueue, task, type Worker } from 
 import { startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, queueOnFile, until } from "./setup.ts";
 
-/** The file, and what SQLite has beside it. */
+/** The database file, with its -wal and -shm. */
 const files = (path: string) => ["", "-wal", "-shm"].map((suffix) => path + suffix);
 
 function move(from: string, to: string): void {
@@ -19,7 +19,7 @@ function remove(path: string): void {
   for (const file of files(path)) rmSync(file, { force: true });
 }
 
-/** The errors that a worker tells of. */
+/** The errors that a worker reports. */
 function errorsOf(worker: Worker): unknown[] {
   const errors: unknown[] = [];
   worker.on("error", (error) => errors.push(error));

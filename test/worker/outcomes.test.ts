@@ -1,4 +1,4 @@
-/** The ends of an attempt beside return and throw. */
+/** Outcomes other than a plain return or throw: cancelled, snoozed, results and arguments that cannot be used. */
 import { expect, test } from "vitest";
 import { CancelTask, currentTask, SnoozeTask, task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
@@ -71,7 +71,7 @@ test("the longest snooze ends at a valid Date", async () => {
   const over = Promise.race([next(worker, "snoozed"), next(worker, "failed")]);
   const id = await queue.enqueueTask(later);
   await over;
-  // Refused as too long, or kept.
+  // Refused as too large, or stored.
   const { status, waitUntil, error } = await read(queue, id);
   if (status === "scheduled") expect(Number(waitUntil)).toBeGreaterThan(Date.now());
   else expect(error).toMatchObject({ name: "TypeError" });
@@ -133,7 +133,7 @@ test.each(corrupt)("corrupt %s (%j) fail that task and no other", async (column,
   const { queue, raw } = await queueOnFile();
   const ran: unknown[] = [];
   const echo = task(uniqueName(), async (...args: unknown[]) => void ran.push(args));
-  // In one claim, between two that are well.
+  // In one claim, between two valid tasks.
   const insert = raw.prepare(`insert into dbq_tasks (func, ${column}) values (?, ?)`);
   const good = { args: '["good"]', kwargs: '{"good":1}' }[column];
   raw.transaction(() => {

@@ -1,4 +1,4 @@
-/** Tasks that were claimed ahead of a slot, and how long they wait for one. */
+/** The buffer of prefetched tasks, and how long they wait for a slot. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunningAttempt } from "../../src/worker/attempt.ts";
 import { PrefetchBuffer } from "../../src/worker/prefetch.ts";
@@ -13,7 +13,7 @@ afterEach(() => {
 
 const onLate = vi.fn();
 
-/** Attempts that note that they were handed back. */
+/** Attempts that record that they were handed back. */
 function attempts(count: number, handedBack: number[]): RunningAttempt[] {
   return Array.from(
     { length: count },

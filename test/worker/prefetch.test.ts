@@ -1,4 +1,4 @@
-/** How many tasks are claimed beyond the free slots. */
+/** How many tasks are claimed ahead of free slots. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Outcome } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
@@ -9,7 +9,7 @@ const outcomes = (count: number, kind = "completed") =>
 const claimed = (count: number, args = "[]") =>
   Array.from({ length: count }, () => ({ args, kwargs: "{}" }) as TaskRecord);
 
-/** Limits of turns of 4 ms each, `pause` milliseconds apart, of a worker that runs what it claims meanwhile. */
+/** Claim limits of cycles of 4 ms each, `pause` milliseconds apart; the worker runs its claimed tasks meanwhile. */
 function limitsOf(
   pace: PrefetchControl,
   { pause = 0, slots = 10, turns = 40, kind = "completed", args = "[]" } = {},
@@ -38,7 +38,7 @@ test("a worker first claims as many tasks as it has slots, then more and more wh
   const limits = limitsOf(new PrefetchControl(false));
   expect(limits[0]).toBe(10);
   expect(limits.slice(1, 8)).toEqual([...limits.slice(1, 8)].sort((a, b) => a - b));
-  // Half of what may be held ahead.
+  // Half of the tasks that may wait.
   expect(limits.at(-1)).toBe(110);
 });
 
@@ -87,7 +87,7 @@ test("with slow cycles, no more tasks are claimed ahead than start within 50 ms"
     vi.advanceTimersByTime(1_000);
     pace.end(claimed(100));
   }
-  // A hundred a second: five in 50 ms, of which half at once.
+  // A hundred a second are five in 50 ms, of which half are claimed at once.
   expect(pace.begin(outcomes(100), 0)).toBe(2);
 });
 

@@ -1,4 +1,7 @@
-/** dbq leaves the app's process alone: no handlers of its own, no rejection swallowed, nothing that keeps it alive. */
+/**
+ * dbq does not affect the app's process: it installs no handlers, swallows no rejection, and does not keep the process
+ * alive.
+ */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { task, Worker } from "../../src/index.ts";
@@ -6,7 +9,7 @@ import { start } from "../fixtures/processes.ts";
 import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { ended } from "./setup.ts";
 
-/** Events of a process at which a library may be tempted to listen. */
+/** Process events that a library might listen to. */
 const tempting = [
   "SIGTERM",
   "SIGINT",

@@ -1,4 +1,4 @@
-/** Notes of progress are gathered for a moment; what a task noted last is kept when it ends. */
+/** Progress is collected for 100 ms; the last progress of a task is written before its outcome. */
 import { expect, test } from "vitest";
 import { ProgressNotes } from "../../src/worker/progress.ts";
 import { deferred } from "../support/queue.ts";

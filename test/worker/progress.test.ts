@@ -1,4 +1,4 @@
-/** Notes of how far a task is: seen by whoever looks, and no state change. */
+/** Progress of a running task: visible to every connection, and not a state change. */
 import { expect, test } from "vitest";
 import { currentTask, type RunningTask, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
@@ -26,7 +26,7 @@ test("another connection sees the last progress while the task runs", async () =
   });
   expect(seen).toMatchObject({ progress: 0.4, progressNote: "40 done", status: "running", generationId: 2 });
   release.resolve();
-  // The last word before the end is kept with the end.
+  // The last progress is stored with the outcome.
   const done = await ended(queue, id);
   expect(done).toMatchObject({ status: "completed", progress: 1, generationId: 3 });
   expect(done.progressNote).toBe("x".repeat(1_000));

@@ -1,4 +1,6 @@
-/** What a dead worker was running goes before the backlog: a worker that starts looks for the dead before it claims. */
+/**
+ * A worker that starts rescues the tasks of dead workers before its first claim, so that they run before the backlog.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import Database from "better-sqlite3";
@@ -17,7 +19,7 @@ async function deadPid(): Promise<number> {
 }
 
 test("a worker that starts runs rescued tasks before the backlog", async () => {
-  // In memory: no heartbeat of another thread can hold up the rescue by its lock.
+  // In memory, no heartbeat of another thread can delay the rescue with its lock.
   const raw = new Database(":memory:");
   onTestFinished(() => void raw.close());
   const queue = await temporaryQueue(undefined, drizzle(raw));

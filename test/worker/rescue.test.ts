@@ -1,4 +1,4 @@
-/** Which workers are dead is judged from their rows: by their process where it can be seen, else by their heartbeat. */
+/** Dead workers are found by their rows: by their process where it can be observed, else by their heartbeat. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Database } from "better-sqlite3";
@@ -62,7 +62,7 @@ test("the tasks of a dead process on this host run again at once with a retry ch
     status: "completed",
     result: "again",
     retryCount: 1,
-    // Claimed, freed, claimed, completed: no backoff makes it wait in between.
+    // Claimed, freed, claimed, completed, without a backoff in between.
     generationId: 5,
     waitUntil: null,
   });
@@ -89,7 +89,7 @@ const silent: [string, () => Omit<Row, "id">][] = [
     "an unknown host, of which nothing is known",
     () => ({ host: "x", bootId: null, pidNamespace: null, processStart: null }),
   ],
-  // The parent of this process lives, and began at another time than the row says.
+  // The parent of this process lives, and has another start time than the row.
   ["a process whose id has a new owner", () => ({ pid: process.ppid, silentFor: 0, lease: 3_600_000 })],
 ];
 
@@ -114,7 +114,7 @@ test("a worker whose process cannot be observed is declared dead a lease after i
   const heart = setInterval(() => beat.run(), 100);
   onTestFinished(() => clearInterval(heart));
   await startedWorker(queue);
-  // Whoever finds the silent one has looked at the other as often.
+  // A worker that finds the silent one has checked the other one as often.
   expect(await ended(queue, freed)).toMatchObject({ status: "completed", retryCount: 1 });
   expect(await read(queue, own)).toMatchObject({ status: "running", generationId: 2 });
   clearInterval(heart);

@@ -1,4 +1,4 @@
-/** Whether a failed task runs again, when, and what is kept of the attempts. */
+/** Whether and when a failed task is retried, and which attempts are stored. */
 import { expect, test } from "vitest";
 import { currentTask, type Duration, type Task, type TaskOptions, task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
@@ -7,7 +7,7 @@ import { ended, next, queueOnFile, raise, read, reportsOf } from "./setup.ts";
 /** Milliseconds that a scheduled task waits, by the database's own arithmetic. */
 const waits = (scheduled: Task) => Number(scheduled.waitUntil) - Number(scheduled.updatedAt);
 
-/** Runs a task that fails once, to where its first retry waits. */
+/** Runs a task that fails once, until it waits for its first retry. */
 async function scheduledAfter(error: unknown, options: TaskOptions<never>) {
   const { queue } = await queueOnFile();
   const failing = task(uniqueName(), async (): Promise<never> => raise(error), options);
@@ -114,7 +114,7 @@ test.each<[Duration, number]>([
 test("backoff may return a Date", async () => {
   const moment = new Date(Date.now() + 3_600_000);
   const { task: waiting } = await scheduledAfter(new Error("no"), { backoff: () => moment });
-  // It is kept as a delay from the database's now, which is a little after the moment was compared with ours.
+  // It is stored as a delay from the database's now, a little after it was compared with our clock.
   expect(Math.abs(Number(waiting.waitUntil) - Number(moment))).toBeLessThan(10_000);
 });
 

@@ -1,4 +1,4 @@
-/** What a handler is given, and what becomes of what it returns. */
+/** What a handler gets, and how its return value is stored. */
 import { expect, test } from "vitest";
 import { currentTask, NotInTaskError, registerTasks, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";

@@ -1,4 +1,4 @@
-/** Tasks for later become pending when they are due. */
+/** Scheduled tasks become pending when they are due. */
 import { expect, test } from "vitest";
 import { currentTask, SnoozeTask, task } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
@@ -29,7 +29,7 @@ test("a task that is not due is not run, also when another program inserted it",
   const quick = task(uniqueName(), async () => undefined);
   const far = await queue.enqueueTask(quick.with({ delay: "300 days" }));
   const farthest = await queue.enqueueTask(quick.with({ waitUntil: new Date(8.64e15) }));
-  // Another program says `wait_until`, and leaves the status to its default.
+  // Another program sets `wait_until`, and leaves the status at its default.
   const insert = raw.prepare("insert into dbq_tasks (func, wait_until) values (?, ?)");
   insert.run(quick.taskName, Date.now() + 3_600_000);
   await startedWorker(queue, { pollInterval: 10 });
@@ -67,7 +67,7 @@ test("a task that is due before all others runs in time, also when another proce
   await queue.enqueueTask(quick.with({ delay: "1h" }));
   await startedWorker(queue);
   const other = await elsewhere();
-  // The worker sleeps until the later one by now; the sooner one has to wake it.
+  // The worker sleeps until the later task; the earlier one has to wake it.
   const id = await other.enqueueTask(quick.with({ delay: 50 }));
   expect(await ended(other, id)).toMatchObject({ status: "completed" });
 });
@@ -79,7 +79,7 @@ const places = [
     "a file that cannot be watched",
     async () => {
       const { queue } = await queueOnFile();
-      // Hints may all be lost, as on a file system without inotify.
+      // Without a watch, as on a file system without inotify.
       internalsOf(queue).store.watch = () => () => undefined;
       return queue;
     },
@@ -101,7 +101,7 @@ test.each(places)("a retry and a snooze in %s run when they are due", async (_, 
     if (snoozes === 1) throw new SnoozeTask(50);
   });
   await startedWorker(queue, { pollInterval: 20 });
-  // Together: a later enqueue would be a hint to look for what is due.
+  // Together, since a later enqueue would wake the worker to check for due tasks.
   const ids = await queue.enqueueTasks([[flaky], [sleepy]]);
   for (const done of await allEnded(queue, ids)) expect(done).toMatchObject({ status: "completed" });
 });

@@ -1,4 +1,7 @@
-/** What the tests of the worker share: a queue with a second way into its file, ends that are waited for, reports. */
+/**
+ * Shared by the tests of the worker: a queue with a second connection to its file, waits for the end of tasks, error
+ * reports.
+ */
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
@@ -14,15 +17,15 @@ import { internalsOf } from "../../src/queue/internals.ts";
 import type { Store } from "../../src/store.ts";
 import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
 
-/** No test takes this long: it only turns a hang into a failure. */
+/** No test takes this long. The limit turns a hang into a failure. */
 const hang = 20_000;
 
 export interface QueueOnFile {
   queue: Queue;
   path: string;
-  /** A connection of nobody's, as another program would have one. */
+  /** A plain connection, such as another program would have. */
   raw: Database.Database;
-  /** The same database as another process sees it: a queue that shares no hints with the first. */
+  /** Another queue on the same file, which shares no wake-ups with the first, like a queue of another process. */
   elsewhere(): Promise<Queue>;
 }
 
@@ -42,12 +45,12 @@ export async function queueOnFile(options?: QueueOptions): Promise<QueueOnFile> 
   return { queue, path, raw, elsewhere };
 }
 
-/** The task when it has ended. */
+/** The task once it has ended. */
 export function ended<R>(queue: Queue, id: TaskId<R>): Promise<Task<R>> {
   return queue.awaitTaskCompletion(id, { timeout: hang });
 }
 
-/** The tasks when they have all ended, in order. */
+/** The tasks once all have ended, in order. */
 export function allEnded<R>(queue: Queue, ids: readonly TaskId<R>[]): Promise<Task<R>[]> {
   return Promise.all(ids.map((id) => ended(queue, id)));
 }
@@ -59,7 +62,9 @@ export async function read<R>(queue: Queue, id: TaskId<R>): Promise<Task<R>> {
   return task;
 }
 
-/** Looks until `look` gives something other than `undefined` or `false`: for what tells nobody when it happens. */
+/**
+ * Calls `look` every 5 ms until it returns a value other than `undefined` and `false`: for changes without an event.
+ */
 export async function until<T>(look: () => T | Promise<T>): Promise<Exclude<T, undefined | false>> {
   const end = performance.now() + hang;
   while (performance.now() < end) {
@@ -70,7 +75,7 @@ export async function until<T>(look: () => T | Promise<T>): Promise<Exclude<T, u
   throw new Error(`waited ${hang} ms for nothing: ${look}`);
 }
 
-/** So many turns of the event loop: what is due by then has happened. */
+/** Waits for this many turns of the event loop. */
 export async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -80,7 +85,7 @@ export interface Report {
   where: string;
 }
 
-/** What a worker tells on its "error" event, as it comes. */
+/** The "error" events of a worker, as they come. */
 export function reportsOf(worker: Worker): Report[] {
   const reports: Report[] = [];
   worker.on("error", (error, where) => reports.push({ error, where }));
@@ -97,7 +102,7 @@ type TaskEvent =
   | "interrupted"
   | "lost";
 
-/** The next event of this kind, about the task `id` when one is given. */
+/** The next event of this kind, for the task `id` if one is given. */
 export function next(worker: Worker, event: TaskEvent, id?: number): Promise<Task> {
   return new Promise((resolve) => {
     const listener = (task: Task) => {
@@ -117,7 +122,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** Puts itself between a worker and its store's turns; the turns themselves are the real ones. */
+/** Wraps the store's `settleAndClaim` for a worker; the wrapped calls are real. */
 export function aroundTurns(
   queue: Queue,
   around: (turn: Store["settleAndClaim"]) => Store["settleAndClaim"],
@@ -126,12 +131,12 @@ export function aroundTurns(
   store.settleAndClaim = around(store.settleAndClaim);
 }
 
-/** What a thrower of anything needs, since the linter rightly wants errors thrown elsewhere. */
+/** Throws any value; elsewhere the linter rightly requires errors. */
 export function raise(value: unknown): never {
   throw value;
 }
 
-/** Rejects with the signal's reason when it is aborted: the whole of a handler that obeys. */
+/** Rejects with the signal's reason when it is aborted: a handler that obeys its signal. */
 export function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) return reject(signal.reason);

@@ -1,6 +1,6 @@
 /**
- * Several workers of one process on one queue object: what one of them writes wakes the others. They share a connection,
- * so that no watch tells them; without a poll, and with no heartbeat to notice, a hint that is missing is a hang.
+ * Several workers of one process on one queue object: the writes of one wake the others. They share a connection, whose
+ * watch does not report them; without a poll and heartbeats, a missing wake-up is a hang.
  */
 import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";

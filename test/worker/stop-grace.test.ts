@@ -1,4 +1,4 @@
-/** Whoever has asked for a stop within a time gets it, whatever is asked for later. */
+/** The shortest grace of all calls of stop applies. */
 import { expect, test } from "vitest";
 import { task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";

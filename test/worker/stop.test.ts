@@ -1,10 +1,10 @@
-/** A stop claims nothing more, waits for its grace, and hands the rest back uncharged. */
+/** A stop claims no more tasks, waits for its grace, and hands back the rest without a retry charged. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { currentTask, task, Worker } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { aborted, aroundTurns, ended, next, queueOnFile, read, turns } from "./setup.ts";
 
-/** A task that runs until it is released, or for ever; its signals' reasons as they come. */
+/** A task that runs until it is released, and the reasons of its aborted signals. */
 function held() {
   const release = deferred();
   const reasons: unknown[] = [];
@@ -16,7 +16,7 @@ function held() {
   return { hold, release, reasons };
 }
 
-/** A new worker with one such task running on its one slot, and one more waiting. */
+/** A new worker with one slot, in which one such task runs, and one more pending task. */
 async function busyWorker() {
   const setup = await queueOnFile();
   const task = held();
@@ -53,7 +53,7 @@ test("after the grace of a stop running tasks are handed back without a retry ch
     waitUntil: null,
   });
   expect(await queue.listAttempts(running)).toEqual([]);
-  // The handler that was left ends too, and has no say.
+  // The abandoned handler ends, too, without effect.
   release.resolve();
   await startedWorker(queue);
   expect(await ended(queue, running)).toMatchObject({ status: "completed", result: 4, generationId: 5 });
@@ -81,7 +81,7 @@ test("a stop of a worker that is not running resolves at once", async () => {
   expect(await queue.listWorkers()).toEqual([]);
 });
 
-// A point is so many steps of promises; 0 is the same tick.
+// A point is a number of microtasks after the call; 0 is the same tick.
 test("a stop at any point of the start unregisters the worker", async () => {
   const { queue } = await queueOnFile();
   const { hold } = held();
@@ -97,7 +97,7 @@ test("a stop at any point of the start unregisters the worker", async () => {
     await worker.stop({ grace: 0 });
     await starting;
     await turns(5);
-    // The queue may still owe others a nudge.
+    // The queue may still have to touch the file for other processes.
     vi.advanceTimersByTime(5);
     const left = { point, workers: await queue.listWorkers(), timers: vi.getTimerCount(), id: worker.id };
     expect(left).toEqual({ point, workers: [], timers: 0, id: undefined });
@@ -195,7 +195,7 @@ test("tasks of a claim that is under way at the stop are handed back", async () 
   });
   const claimed = deferred();
   const answer = deferred();
-  // The claim has happened in the database, and the worker does not know yet.
+  // The claim is committed, and the worker has no answer yet.
   aroundTurns(queue, (turn) => async (given) => {
     const result = await turn(given);
     if (result.claimed.length > 0) {

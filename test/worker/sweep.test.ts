@@ -1,4 +1,7 @@
-/** When workers look for dead ones, and how they rescue them: a task runs again within a second of the death of its process. */
+/**
+ * When workers look for dead ones, and how they rescue them: a task runs again within a second of the death of its
+ * process.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";

@@ -87,7 +87,7 @@ test("a handler that ignores its timeout loses its slot a second later, and its 
   );
   release.resolve();
   await over.promise;
-  // One more task has gone through the same worker: what the late end could have done is done.
+  // One more task has run in the same worker, so any effect of the late end has happened.
   await ended(queue, await queue.enqueueTask(quick));
   expect(await read(queue, left)).toEqual(before);
   expect(await queue.listAttempts(left)).toHaveLength(1);
@@ -137,7 +137,7 @@ test("the signal of a handler that ends in time is not aborted", async () => {
   const slow = task(uniqueName("slow"), async () => await aborted(currentTask().signal));
   await startedWorker(queue);
   await ended(queue, await queue.enqueueTask(quick.with({ timeout: 50 })));
-  // Begins later and waits as long: when it has timed out, the first would have.
+  // It starts later and waits as long, so when it has timed out, the first one would have, too.
   await ended(queue, await queue.enqueueTask(slow.with({ timeout: 50, maxRetries: 0 })));
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });

@@ -1,4 +1,4 @@
-/** What users may write as a duration or a moment, and timers that keep it however long it is. */
+/** Durations and points in time, and timers for any delay. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { kindOf, milliseconds, moment, show } from "../../../src/base/options/durations.ts";
 import { after as callAfter } from "../../../src/base/runtime/timers.ts";

@@ -1,4 +1,6 @@
-/** Options are read strictly: what does not exist, or cannot be, is a TypeError that names it, and nothing has happened. */
+/**
+ * Options are validated strictly: an unknown option or a wrong value is a TypeError that names it, without any effect.
+ */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { definitionNamed } from "../../../src/base/tasks/registry.ts";
 import { openQueue, type Queue, SnoozeTask, task, Worker } from "../../../src/index.ts";
@@ -7,7 +9,7 @@ import { temporaryQueue, uniqueName } from "../../support/queue.ts";
 const wrong = (value: unknown) => value as never;
 const memory = () => temporaryQueue({}, ":memory:");
 
-/** Everything that takes options, given these. */
+/** Every function that takes options, called with these. */
 const takers: Readonly<Record<string, (queue: Queue, options: unknown) => unknown>> = {
   openQueue: async (_, options) => {
     const opened = await openQueue(":memory:", wrong(options));
@@ -23,7 +25,7 @@ const takers: Readonly<Record<string, (queue: Queue, options: unknown) => unknow
   purge: (queue, options) => queue.purgeTasks(wrong(options)),
 };
 
-/** The TypeError that a taker of options throws, or rejects with. */
+/** The TypeError that the function throws or rejects with. */
 async function refusal(taker: string, options: unknown): Promise<Error> {
   const queue = await memory();
   try {
@@ -86,7 +88,7 @@ describe("an unknown option", () => {
 describe("a wrong value", () => {
   const both = { delay: 1, waitUntil: new Date() };
   it.each<[taker: string, options: object, says: string]>([
-    // Numbers and their ranges, at both ends.
+    // Numbers just outside of their ranges.
     ["worker", { concurrency: 0 }, "concurrency: expected a whole number from 1 to 100000, got 0"],
     ["worker", { concurrency: -1 }, "got -1"],
     ["worker", { concurrency: 100_001 }, "got 100001"],
@@ -122,12 +124,12 @@ describe("a wrong value", () => {
     ["stop", { grace: "later" }, "grace: expected a duration"],
     ["openQueue", { retention: { failed: "never" } }, "retention: failed: expected a duration"],
     ["openQueue", { retention: "7d" }, 'retention: expected an object of options, got "7d"'],
-    // Moments.
+    // Points in time.
     ["with", { waitUntil: new Date(Number.NaN) }, "waitUntil: expected a valid Date, got an invalid Date"],
     ["with", { waitUntil: "tomorrow" }, 'waitUntil: expected a valid Date, got "tomorrow"'],
     ["with", both, "waitUntil and delay exclude each other"],
     ["task", both, "waitUntil and delay exclude each other"],
-    // Labels, one for each place that takes one.
+    // Names, one for each option that takes one.
     [
       "with",
       { queueName: "" },

@@ -23,7 +23,7 @@ test.each([
   ["sqlite://data:30.db", "sqlite://data:30.db"],
   ["/data/run-12:30:05.db", "/data/run-12:30:05.db"],
   ["C:/data/of:me.db", "C:/data/of:me.db"],
-  // A mistyped URL is taken for a path.
+  // A mistyped URL is treated as a path.
   ["/home/ada/'postgres:/app:secret/db'", "/home/ada/'postgres:/app:***"],
   ["/home/ada/postgres/app:secret@db/app", "/home/ada/postgres/app:***@db/app"],
   ["u:sec/r:e@t@db/app", "u:***@db/app"],
@@ -37,7 +37,7 @@ test.each([
     "postgres://me@db/app?password=***&sslmode=require",
   ],
   ["postgres://me@db/app", "postgres://me@db/app"],
-  // Whose host was forgotten, and the @ with it.
+  // Without a host and its @.
   ["postgres://me:secret/app", "postgres://me:***"],
   ["postgres://me:1secret?host=/run/postgresql", "postgres://me:***"],
   ["mysql:/me:secret/app", "mysql:/me:***"],

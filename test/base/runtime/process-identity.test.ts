@@ -1,4 +1,4 @@
-/** Whether another process is alive, as far as it can be seen: never "dead" of one that lives, at once for one that does not. */
+/** Whether another process is dead: never for one that lives, at once for an observable one that has ended. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -35,7 +35,7 @@ const sleeper = (title = "sleeper") =>
     `process.title = ${JSON.stringify(title)}; console.log("up"); setInterval(() => 1, 1e6)`,
   ]);
 
-/** Resolves when the kernel shows this state; the test's own timeout bounds it. */
+/** Resolves when the process has this state in /proc. */
 async function inState(pid: number, state: string): Promise<void> {
   while (fieldsOf(pid)[0] !== state) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -55,7 +55,7 @@ describe("this process", () => {
   });
 });
 
-// Off Linux there is no /proc: nothing can be seen there but whether a pid exists.
+// Without /proc, outside of Linux, only the existence of a pid can be observed.
 describe.skipIf(process.platform !== "linux")("another process (skipped where there is no /proc)", () => {
   it("has a boot id, a pid namespace and a start time", () => {
     expect(here.bootId).toMatch(/^[0-9a-f-]{36}$/);
@@ -87,7 +87,7 @@ describe.skipIf(process.platform !== "linux")("another process (skipped where th
   });
 
   it("that is a zombie is dead", async () => {
-    // The shell becomes a sleep, which never waits for the child that the shell had started.
+    // The shell becomes a sleep, which never reads the exit status of the shell's child.
     const { pid: parent, line } = await started("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
     const zombie = Number(line);
     await named(parent, "sleep");

@@ -1,4 +1,4 @@
-/** The default backoff: exponential, capped, spread, and safe for any count. */
+/** The default backoff: exponential, capped, with jitter, and safe for any count. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { defaultBackoff } from "../../../src/base/tasks/backoff.ts";

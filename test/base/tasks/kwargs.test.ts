@@ -1,4 +1,4 @@
-/** Keyword arguments reach the function in place of its last parameter, however many arguments stand before them. */
+/** Keyword arguments are the function's last argument, with any number of arguments before them. */
 import { expect, it } from "vitest";
 import { task } from "../../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";

@@ -1,4 +1,4 @@
-/** Functions under stable names: still just functions, and refused where no worker could find them. */
+/** Functions under stable names: they stay callable, and unregistered functions are refused. */
 import { describe, expect, it } from "vitest";
 import { definitionNamed } from "../../../src/base/tasks/registry.ts";
 import {
@@ -12,7 +12,7 @@ import {
 import { prepare } from "../../../src/queue/enqueue.ts";
 import { uniqueName } from "../../support/queue.ts";
 
-/** What an enqueue of this function with these arguments would write. */
+/** The row that an enqueue of this function with these arguments would write. */
 const written = (fn: unknown, ...args: unknown[]) => prepare(fn, args, 1_000_000).task;
 
 const wrong = (value: unknown) => value as never;

@@ -1,11 +1,11 @@
-/** What an app's own backoff and retryOn say counts when it can; else it is reported, and the default counts. */
+/** An app's own backoff and retryOn apply if they are valid; else the error is reported, and the default applies. */
 import { describe, expect, it } from "vitest";
 import { definitionNamed, type TaskDefinition } from "../../../src/base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../../../src/base/tasks/retry-policy.ts";
 import { task } from "../../../src/index.ts";
 import { uniqueName } from "../../support/queue.ts";
 
-/** A registered task's definition with these options, and what is reported of them. */
+/** The definition of a task with these options, and the errors reported for it. */
 function defined(options: object) {
   const name = uniqueName();
   task(name, () => 1, options as never);

@@ -1,4 +1,4 @@
-/** What is kept, is kept exactly; and how large it may be. */
+/** Accepted values are kept exactly, up to a size. */
 import { parse as parseQuery } from "node:querystring";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
@@ -43,7 +43,7 @@ describe("a value that is kept exactly", () => {
     ["keys of Object.prototype", { constructor: 1, toString: 2, hasOwnProperty: 3, valueOf: null }],
     ["the order of keys", { b: 1, a: 2, c: { z: 1, y: 2 } }],
   ])("%s", (_, value) => {
-    // toStrictEqual tells -0 from 0 and looks at prototypes; the order of keys is told by the text.
+    // toStrictEqual distinguishes -0 from 0 and compares prototypes; the text shows the order of keys.
     expect(there(value)).toStrictEqual(value);
     expect(JSON.stringify(there(value))).toBe(JSON.stringify(value));
   });

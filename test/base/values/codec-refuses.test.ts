@@ -1,10 +1,10 @@
-/** What JSON would lose or bend is refused, with the path of the value: what goes in is what the handler gets. */
+/** A value that JSON would lose or change is refused with its path: the handler gets what was enqueued. */
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { encode, encodeArgs, encodeObject } from "../../../src/base/values/codec.ts";
 import { NotSerializableError } from "../../../src/errors.ts";
 
-/** The path of the refusal; throws when there is none, or another error. */
+/** The path in the NotSerializableError; throws for any other result. */
 function refusal(encoding: () => unknown): NotSerializableError {
   try {
     encoding();
@@ -82,7 +82,7 @@ describe("a value that JSON cannot carry", () => {
   it.each<[what: string, value: unknown, path: string]>([
     ["undefined in an array", [1, undefined], "args[0][1]"],
     ["a trailing undefined in an array", { a: [[undefined]] }, "args[0].a[0][0]"],
-    // biome-ignore lint/suspicious/noSparseArray: the hole is what is tested.
+    // biome-ignore lint/suspicious/noSparseArray: the test needs a hole.
     ["a hole", [1, , 3], "args[0][1]"],
     ["an array of holes alone", new Array(1_000_000_000), "args[0][0]"],
     ["a named property of an array", Object.assign([1], { total: 2 }), "args[0].total"],

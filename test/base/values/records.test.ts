@@ -1,4 +1,4 @@
-/** What users see of a row: decoded, with dates; and a column that somebody corrupted hides nothing else. */
+/** The public form of a row: decoded, with Dates; a corrupt column does not hide the others. */
 import { describe, expect, it } from "vitest";
 import { toAttempt, toTask } from "../../../src/base/values/records.ts";
 import type { StoredAttempt } from "../../../src/store.ts";

@@ -1,4 +1,4 @@
-/** Whatever a handler throws, its description can be stored: it never throws itself, is JSON, and has a bounded size. */
+/** The description of any thrown value can be stored: building it never throws, and it is JSON of a bounded size. */
 import { inspect } from "node:util";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
@@ -42,11 +42,11 @@ function withStackOf(prepare: (error: Error) => unknown): Error {
     try {
       void error.stack;
     } catch {
-      // Some of them throw while the stack is made; the error is what is tested.
+      // Some getters throw while the stack is built; the test needs the error.
     }
     return error;
   } finally {
-    // biome-ignore lint/suspicious/noExplicitAny: undefined is what it was, which its type does not allow.
+    // biome-ignore lint/suspicious/noExplicitAny: its value was undefined, which its type does not allow.
     Error.prepareStackTrace = before as any;
   }
 }
@@ -61,7 +61,7 @@ function deep(): unknown {
   return value;
 }
 
-/** What is thrown, the name it is kept under, and what its message must hold. */
+/** The thrown value, its stored name, and a part of its stored message. */
 const hostile: readonly [what: string, thrown: () => unknown, name: string, message: string][] = [
   ["undefined", () => undefined, "Thrown", "undefined"],
   ["null", () => null, "Thrown", "null"],
