@@ -39,7 +39,7 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "mysql-seal-without-a-look-at-the-mark",
     why: "A trigger that a move makes too late closes the new database for good, with all apps and workers on it.",
-    in: "sealed",
+    in: "isFrozen",
     find: `"state in ('preparing', 'filling', 'closing', 'moved') and door = 0"`,
     replace: '"door = 0"',
     caughtBy: ofCommits("a freeze that takes effect after the next move has completed refuses no write"),

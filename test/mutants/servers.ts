@@ -20,7 +20,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "rollback-is-not-sent",
     why: "What failed halfway is committed with what the same connection does next.",
     in: "transacted",
-    find: 'await asked.query("rollback", []).catch(() => undefined);',
+    find: 'await queryable.query("rollback", []).catch(() => undefined);',
     replace: "",
     caughtBy: ofRun("a transaction > is rolled back when it fails, and throws the failure"),
   },
@@ -138,7 +138,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "inserts-that-tell-nothing-are-not-told",
     why: "Of what a process enqueues soon after something else, others hear at their next poll.",
     in: "Execution.#inserting",
-    find: "if (note === undefined) this.changed = true;",
+    find: "if (payload === undefined) this.changed = true;",
     replace: "",
     caughtBy: ofRun(
       "other processes are notified > by an insert itself, unless a notification was just sent or it is part of a transaction",
@@ -148,7 +148,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "notify-is-not-sent-inside-of-a-transaction",
     why: "What an app's transaction enqueues, other processes begin at their next poll.",
     in: "writerIn.write",
-    find: "await kind.notifyInside?.(asked);",
+    find: "await kind.notifyInside?.(queryable);",
     replace: "",
     caughtBy: ofSessions(
       "notifications on Postgres > a task in an app's transaction is notified when it commits",
@@ -168,7 +168,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "ended-transaction-is-accepted",
     why: "What was forgotten to be awaited in an app's transaction is written after it was rolled back.",
     in: "writerIn.write",
-    find: "await kind.checkOpen(tx, asked);",
+    find: "await kind.checkOpen(tx, queryable);",
     replace: "",
     caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > within refuses a transaction that had ended before it was first used",
@@ -237,7 +237,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "own-begin-is-not-seen",
     why: "An enqueue commits what an app has begun by itself, and has not decided yet.",
     in: "writerBeside",
-    find: "await kind.hasBegun(asked)",
+    find: "await kind.hasBegun(queryable)",
     replace: "false",
     caughtBy: inFile("stores/postgres/store")(
       "a store on Postgres > a write joins a transaction that the app has begun with BEGIN",

@@ -5,12 +5,12 @@ import { driverError, type Failure } from "../server/run.ts";
 import type { Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
-/** Seconds that a row is waited for which others hold: by dbq's own questions, and by an app's. */
+/** Seconds to wait for a row that another transaction holds. */
 const lockTimeouts = { own: 1, pooled: 1, app: 5 };
 
 /**
- * Said to each new connection. Backslashes escape, as the driver writes its parameters; what does not fit is an error; rows
- * that a search passed over are not locked.
+ * The settings of each connection: a backslash escapes, as in the parameters that mysql2 writes; a value that does not fit is
+ * an error; a search locks only the rows that it finds.
  */
 const settings = (use: Use) => [
   `set session sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${lockTimeouts[use]}`,
@@ -19,7 +19,7 @@ const settings = (use: Use) => [
 
 const unknownVariable = 1193;
 
-/** What mysql2 needs to know, without the host. Without FOUND_ROWS, a change counts what it changed. */
+/** The settings of mysql2, without the host. Without FOUND_ROWS, an UPDATE counts the rows that it changed. */
 export function configOf({
   user,
   password,
@@ -37,13 +37,13 @@ export function configOf({
   };
 }
 
-/** What a server has to prove: an authority's word for it, and its name. */
+/** Whether to verify the server's certificate and its name. */
 function proofOf(mode: string) {
   const verify = /^verify/i.test(mode);
   return { rejectUnauthorized: verify, verifyIdentity: verify };
 }
 
-/** Where a host is: a path is that of a socket. */
+/** The address of a host; a path is that of a socket. */
 export const addressOf = ({ host, port }: Host) =>
   host.startsWith("/") ? { socketPath: host } : { host, port };
 
@@ -61,9 +61,9 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
   client.on("error", end);
   client.on("end", end);
   const query = async (sql: string, values: readonly unknown[]) => {
-    const question = { sql, values: [...values], rowsAsArray: true, timeout: timeouts.query };
-    const [result] = await client.query(question).catch((error: { code?: string }) => {
-      // What is asked next would wait behind this one, without a limit of its own.
+    const options = { sql, values: [...values], rowsAsArray: true, timeout: timeouts.query };
+    const [result] = await client.query(options).catch((error: { code?: string }) => {
+      // The next query would wait behind this one, without a limit of its own.
       if (error.code === "PROTOCOL_SEQUENCE_TIMEOUT") destroy();
       throw error;
     });
@@ -73,7 +73,7 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
     stream: { ref(): void; unref(): void };
   };
   await prepare(query, use).catch((error: unknown) => {
-    // The server holds it open, and nobody else would ever end it.
+    // Nothing else would ever end this connection.
     destroy();
     throw error;
   });
@@ -98,11 +98,11 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
   };
 }
 
-/** @throws what the server says against a setting */
+/** @throws the server's error when it refuses a setting */
 async function prepare(query: Connection["query"], use: Use): Promise<void> {
   for (const setting of settings(use)) await query(setting, []);
-  // Of MariaDB alone: in a cluster, a node answers when it knows what the others have committed; and it does not repeat what
-  // it cannot commit by itself, when INSERT … RETURNING has told the ids of its first try.
+  // Only MariaDB has these. In a cluster, a node answers once it has the commits of the others; and it does not repeat a
+  // statement whose commit failed, after INSERT … RETURNING has returned the ids of the first try.
   await query("set session wsrep_sync_wait = 7, wsrep_retry_autocommit = 0", []).catch(
     (error: { errno?: number }) => {
       if (error.errno !== unknownVariable) throw error;
@@ -116,7 +116,7 @@ export function answerOf(result: unknown): QueryResult {
   return { rows: [], changed: affectedRows, insertId };
 }
 
-interface TheirConfig {
+interface AppConfig {
   host?: string;
   port?: number;
   socketPath?: string;
@@ -124,26 +124,26 @@ interface TheirConfig {
   password?: string;
   database?: string;
   ssl?: ConnectionOptions["ssl"];
-  /** What dbq cannot do as the app does. */
+  /** With any of these, dbq cannot connect as the app does. */
   stream?: unknown;
   passwordSha1?: unknown;
   authPlugins?: unknown;
   authSwitchHandler?: unknown;
 }
 
-/** The settings of an app's own pool or connection of mysql2; undefined where only that knows where it leads. */
+/** The settings of the app's own pool or connection; undefined when dbq cannot connect in the same way. */
 export function settingsOf(client: unknown): { config: ConnectionOptions; hosts: Host[] } | undefined {
   const { pool, connection, config } = client as Record<
     "pool" | "connection" | "config",
     { config?: object } | undefined
   >;
   const outer = (pool?.config ?? connection?.config ?? config) as
-    | (TheirConfig & { connectionConfig?: TheirConfig })
+    | (AppConfig & { connectionConfig?: AppConfig })
     | undefined;
-  const theirs = outer?.connectionConfig ?? outer;
-  const { stream, passwordSha1, authPlugins, authSwitchHandler } = theirs ?? {};
-  if (!theirs?.database || (stream ?? passwordSha1 ?? authPlugins ?? authSwitchHandler)) return undefined;
-  const { host = "127.0.0.1", port = 3306, socketPath, user = "root", password = "", database, ssl } = theirs;
+  const app = outer?.connectionConfig ?? outer;
+  const { stream, passwordSha1, authPlugins, authSwitchHandler } = app ?? {};
+  if (!app?.database || (stream ?? passwordSha1 ?? authPlugins ?? authSwitchHandler)) return undefined;
+  const { host = "127.0.0.1", port = 3306, socketPath, user = "root", password = "", database, ssl } = app;
   const own = configOf({ user, password, database, parameters: {} });
   return { config: ssl ? { ...own, ssl } : own, hosts: [{ host: socketPath ?? host, port }] };
 }
@@ -155,9 +155,9 @@ export function isOne(client: unknown): boolean {
 /** https://mariadb.com/kb/en/mariadb-error-code-reference/, https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html */
 const passing = new Set([1213, 1020, 1040, 1203, 3572]);
 const lockTimedOut = 1205;
-/** Read-only, or a node that takes no part in its cluster. */
+/** The server is read-only, or a node that is cut off from its cluster. */
 const elsewhere = new Set([1290, 1792, 1836, 1047]);
-/** The server is ending, or ended this connection; an error at COMMIT. */
+/** The server is shutting down or has ended the connection; an error at COMMIT. */
 const lost = new Set([1053, 1180, 1927, 3169, 4031]);
 
 export function failureOf(thrown: unknown): Failure {
@@ -168,11 +168,11 @@ export function failureOf(thrown: unknown): Failure {
   if (elsewhere.has(errno)) return "elsewhere";
   if (lost.has(errno) || (typeof code === "string" && /^PROTOCOL_|^E[A-Z]{4,}$|^EAI_AGAIN$/.test(code)))
     return "lost";
-  // A refusal at the door is final: a wrong password, a database that is not there.
+  // A refusal to connect is final: a wrong password, or no such database.
   return fatal === true && errno === 0 ? "lost" : "final";
 }
 
-/** Refused by the unique index of keys. */
+/** Whether the index of unique keys refused a row. */
 export function isDuplicate(error: unknown): boolean {
   const { errno, message = "" } = error as { errno?: number; message?: string };
   return errno === 1062 && message.includes("dbq_tasks_unique");

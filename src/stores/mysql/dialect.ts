@@ -9,11 +9,10 @@ const epoch = sql.raw("'1970-01-01'");
 
 const base: Omit<Dialect, "locks" | "spreads"> = {
   now: () => sql.raw("utc_timestamp(3)"),
-  // From the year 1000 to 9999, as far as its times go: what waits for later waits for ever.
+  // MySQL's times end with the year 9999: a task that waits for a later one waits for ever.
   time: (parameter) =>
     sql`timestampadd(microsecond, least(greatest(${parameter}, -30610224000000), 253402214400000) * 1000, ${epoch})`,
   millis: (time) => millis(sql`timestampdiff(microsecond, ${epoch}, ${time})`),
-  // Beyond the year 9999 there is no time: what waits for it waits for ever.
   plus: (time, milliseconds) =>
     sql`if(${milliseconds} is null, null, timestampadd(microsecond,
       least(${milliseconds}, timestampdiff(microsecond, ${time}, '9999-12-31') div 1000) * 1000, ${time}))`,
@@ -27,14 +26,14 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   skipLocked: sql.raw("for update skip locked"),
   locked: sql.raw("for update"),
   shared: sql.raw("lock in share mode"),
-  // A duplicate is an error, which the driver understands: ON DUPLICATE KEY and IGNORE would hide others as well.
+  // `steps.id` catches the error of a duplicate: ON DUPLICATE KEY and IGNORE would hide other errors too.
   ignoreConflict: sql.raw(""),
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,
-  // Equal, and byte by byte: the collation takes no notice of spaces at the end.
   text: (column) => sql`${column}`,
-  // mysql2 reads 90.28571428571429 as 90.28571428571428.
+  // As text, since mysql2 reads 90.28571428571429 as 90.28571428571428.
   real: (column) => sql`cast(${column} as char)`,
+  // `=` uses the index; the bytes are compared too, since the collation ignores spaces at the end.
   same: (column, parameter) =>
     sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
   exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
@@ -52,7 +51,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   },
   sessionLives: sql.raw("case when session is null then null else is_used_lock(session) is not null end"),
   items: (list, columns) => ({
-    // Each row is looked up by its id, however few there are: a scan would wait for rows that others hold.
+    // Looks up each row by its id, however few there are: a scan would wait for rows that others have locked.
     beforeTable: sql`json_table(${list}, '$[*]' columns (${sql.join(
       columns.map(
         ({ name, column, type }) =>

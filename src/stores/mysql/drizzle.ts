@@ -21,25 +21,25 @@ export async function mysqlDrizzleOver(client: unknown): Promise<ServerDrizzle> 
   return drizzle(client as PromiseConnection) as unknown as ServerDrizzle;
 }
 
-/** The transactions of apps that were seen open, by their handles. */
+/** Handles of the app's transactions that were found to be open. */
 const open = new WeakSet<ServerDrizzle>();
 
-/** A handle that was never seen open is asked for: its end was not seen either. */
-export async function checkOpen(tx: ServerDrizzle, asked: Queryable): Promise<void> {
+/** Asks the server only about a new handle: `waitBeforeEnds` notices when a known one ends. */
+export async function checkOpen(tx: ServerDrizzle, queryable: Queryable): Promise<void> {
   if (open.has(tx)) return;
-  if ((await isInTransaction(asked)) === false) throw endedTransaction();
+  if ((await isInTransaction(queryable)) === false) throw endedTransaction();
   open.add(tx);
 }
 
-/** Whether the app has said BEGIN itself on the one connection that its database has, as far as the server tells. */
-export async function hasBegun(asked: Queryable): Promise<boolean> {
-  return (await isInTransaction(asked)) === true;
+/** Whether the app itself has sent BEGIN on its database's single connection; false when the server cannot say. */
+export async function hasBegun(queryable: Queryable): Promise<boolean> {
+  return (await isInTransaction(queryable)) === true;
 }
 
-/** MariaDB says so; MySQL has no such variable. */
-async function isInTransaction(asked: Queryable): Promise<boolean | undefined> {
+/** Only MariaDB has this variable: undefined on MySQL. */
+async function isInTransaction(queryable: Queryable): Promise<boolean | undefined> {
   try {
-    return Number((await asked.query("select @@in_transaction as open", [])).rows[0]?.[0]) === 1;
+    return Number((await queryable.query("select @@in_transaction as open", [])).rows[0]?.[0]) === 1;
   } catch (error) {
     if ((error as { errno?: number }).errno === 1193) return undefined;
     throw error;

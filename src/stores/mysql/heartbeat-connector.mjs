@@ -1,5 +1,5 @@
 // @ts-check
-/** The heartbeat's connection to MySQL or MariaDB. */
+/** Connects the heartbeat thread to MySQL or MariaDB. */
 import { createConnection } from "mysql2/promise";
 
 /**

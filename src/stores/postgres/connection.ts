@@ -6,18 +6,15 @@ import { driverError, type Failure } from "../server/run.ts";
 import type { Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
-/** Rows as arrays of text: what a column is, its reader knows. */
+/** Values as text: the reader of a row knows the types of its columns. */
 const asText = { getTypeParser: () => (text: string) => text };
 
-/**
- * For the plans of prepared statements, which are made once: whatever the table's size was then, each question goes by its
- * index.
- */
+/** The settings of a connection. Most of them make each prepared statement use its index, however small the table is now. */
 const plans = [
   "plan_cache_mode=force_generic_plan",
-  // What was moved by another meanwhile is seen by its generation, and need not be an error.
+  // A concurrent change shows in the generation, and need not be an error.
   "default_transaction_isolation=read\\ committed",
-  // Who waits on the server for longer is not seen to be waiting, and goes on when his answer was given up on.
+  // A blocked statement would go on after the client has given up on its answer.
   "lock_timeout=1s",
   ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"].map(
     (name) => `${name}=off`,
@@ -26,10 +23,7 @@ const plans = [
   .map((setting) => `-c ${setting}`)
   .join(" ");
 
-/**
- * What pg needs to know, without the host. A pooler in between takes no settings for a session, and an app's questions are
- * none of ours.
- */
+/** The settings of pg, without the host. A pooler accepts no session settings, and the app's queries need none of ours. */
 export function configOf(url: Omit<ServerUrl, "hosts">, use: Use): ClientConfig {
   const { user, password, database, parameters } = url;
   const { sslmode, application_name = "dbq" } = parameters;
@@ -47,13 +41,13 @@ export function configOf(url: Omit<ServerUrl, "hosts">, use: Use): ClientConfig 
   };
 }
 
-/** What a server has to prove: an authority's word for it and its name, or nothing. */
+/** Whether to verify the server's certificate and its name. */
 const proofOf = (sslmode: string) => ({ rejectUnauthorized: /^verify-(full|ca)$/.test(sslmode) });
 
 export async function connectPostgres(config: ClientConfig, host: Host, use: Use): Promise<Connection> {
   const pg = await import("pg");
   const client = new pg.default.Client({ ...config, ...host, ...withKey(config.ssl) });
-  // A pooler in between may not carry over what is prepared under a name.
+  // A pooler may not keep prepared statements.
   const named = use !== "pooled";
   let broken = false;
   const end = () => {
@@ -66,7 +60,7 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
     streamOf(client).destroy();
   };
   await client.connect().catch((error: Error & { code?: unknown }) => {
-    // What pg finds wrong by itself has no code, as a mistake of the program has none.
+    // pg's own errors have no code, by which `toDatabaseError` tells them from mistakes in the program.
     if (failureOf(error) === "final") error.code ??= "CONNECT";
     throw error;
   });
@@ -79,7 +73,7 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
       return { rows, changed: rowCount ?? 0, insertId: 0 };
     },
     answers: () =>
-      // Its types do not have it.
+      // Not in pg's types.
       client.query({ text: "select 1", query_timeout: timeouts.answer } as QueryConfig).then(
         () => true,
         () => false,
@@ -87,7 +81,7 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
     get broken() {
       return broken;
     },
-    hold: (on) => keeping(client, on),
+    hold: (on) => keepAlive(client, on),
     end: async () => {
       end();
       await endOf(client);
@@ -98,44 +92,44 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
 
 const streamOf = (client: unknown) => (client as { connection: { stream: Socket } }).connection.stream;
 
-/** A host that was cut off says no goodbye. */
+/** Ends a client, by force when its host does not answer. */
 export async function endOf(client: Client): Promise<void> {
-  keeping(client, true);
+  keepAlive(client, true);
   const late = setTimeout(() => streamOf(client).destroy(), timeouts.connect);
   await client.end().catch(() => undefined);
   clearTimeout(late);
 }
 
-/** Whether an open connection keeps the process alive. Its types do not have these. */
-export function keeping(client: unknown, on: boolean): void {
+/** Sets whether an open connection keeps the process alive. Not in pg's types. */
+export function keepAlive(client: unknown, on: boolean): void {
   const socket = client as { ref(): void; unref(): void };
   if (on) socket.ref();
   else socket.unref();
 }
 
-/** Where pg leads an app's own pool or client, by its settings and the environment; undefined where only that knows. */
+/** The settings of the app's own pool or client, and of the environment; undefined when dbq cannot connect in the same way. */
 export function settingsOf(client: unknown, use: Use): { config: ClientConfig; hosts: Host[] } | undefined {
-  const { stream } = ((client as Partial<TheirPool>).options ?? {}) as { stream?: unknown };
-  const theirs = parametersOf(client as Partial<TheirPool & TheirClient>);
-  if (theirs === undefined || Array.isArray(theirs.host) || stream !== undefined) return;
-  const { user, password, database, host, port, ssl, options } = theirs;
+  const { stream } = ((client as Partial<AppPool>).options ?? {}) as { stream?: unknown };
+  const parsed = parametersOf(client as Partial<AppPool & AppClient>);
+  if (parsed === undefined || Array.isArray(parsed.host) || stream !== undefined) return;
+  const { user, password, database, host, port, ssl, options } = parsed;
   const parameters = options === undefined ? {} : { options };
   const config = configOf({ user, password: "", database, parameters }, use);
   const secret = password ? { password } : {};
   return { config: { ...config, ...secret, ...withKey(ssl) }, hosts: [{ host, port }] };
 }
 
-/** A copy of its own: pg hides the key of what it is given, so that a copy of that lacks it. */
+/** A copy with its key, which pg makes non-enumerable in the object that it is given. */
 function withKey(ssl: ClientConfig["ssl"]): Pick<ClientConfig, "ssl"> {
   if (typeof ssl !== "object" || ssl === null) return ssl === undefined ? {} : { ssl: ssl ?? false };
   return { ssl: { ...ssl, ...("key" in ssl ? { key: ssl.key } : {}) } };
 }
 
 export function isOne(client: unknown): boolean {
-  return (client as Partial<TheirClient> | undefined)?.connectionParameters !== undefined;
+  return (client as Partial<AppClient> | undefined)?.connectionParameters !== undefined;
 }
 
-/** As pg has understood them. Its types do not have these. */
+/** As pg has parsed them. Not in pg's types. */
 interface Parameters extends Pick<ClientConfig, "ssl" | "options"> {
   user: string;
   password?: Exclude<ClientConfig["password"], undefined> | null;
@@ -144,18 +138,18 @@ interface Parameters extends Pick<ClientConfig, "ssl" | "options"> {
   port: number;
 }
 
-interface TheirClient {
+interface AppClient {
   connectionParameters: Parameters;
 }
 
-/** It knows no more than what it was given: its clients know where that leads. */
-interface TheirPool {
-  Client: new (options: object) => TheirClient;
+/** A pool keeps only the options that it was given: its clients parse them. */
+interface AppPool {
+  Client: new (options: object) => AppClient;
   options: object;
 }
 
-function parametersOf(theirs: Partial<TheirPool & TheirClient>): Parameters | undefined {
-  const { connectionParameters, Client, options } = theirs;
+function parametersOf(client: Partial<AppPool & AppClient>): Parameters | undefined {
+  const { connectionParameters, Client, options } = client;
   if (connectionParameters !== undefined || Client === undefined || options === undefined)
     return connectionParameters;
   return new Client(options).connectionParameters;
@@ -174,13 +168,13 @@ export function failureOf(thrown: unknown): Failure {
     constraint,
     constraint_name: constraintOfPostgresJs,
   } = error as { code?: unknown; message?: string; constraint?: string; constraint_name?: string };
-  // Of an app's pool which has no connection to give: nothing was asked.
+  // The app's pool had no free connection: no statement was sent.
   if (message === "timeout exceeded when trying to connect") return "passing";
   if (typeof code !== "string")
     return /connection terminated|timeout|Client has encountered/i.test(message) ? "lost" : "final";
   if (passing.has(code) || (constraint ?? constraintOfPostgresJs) === "dbq_tasks_unique") return "passing";
   if (code === lockTimedOut) return "held";
   if (elsewhere.has(code)) return "elsewhere";
-  // By words of Postgres, the system, the resolver of names, postgres.js.
+  // Codes of Postgres, the system, the resolver of names, and postgres.js.
   return /^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/.test(code) ? "lost" : "final";
 }

@@ -8,25 +8,24 @@ const types = { integer: "bigint", real: "double precision", text: "text" };
 const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
   sql.raw(columns.map(write).join(", "));
 
-/** Whether Postgres refuses to look into this JSON: it has an escape of NUL, or of half of a surrogate pair. */
+/** Whether Postgres refuses to read this JSON: it has an escape of NUL or of an unpaired surrogate. */
 const refused = (json: string) =>
   sql.raw(
     String.raw`regexp_replace(${json}, '\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..', '', 'g') ~ '\\u(0000|[dD][89a-fA-F])'`,
   );
 
-// Not extract(), whose numeric takes several times as long.
-// Postgres has times before and after all others, which are no numbers: they are told as the first and last of JavaScript's.
+// Not extract(), whose numeric takes several times as long. Infinite times become the first and last of JavaScript's.
 const millis: Dialect["millis"] = (time) =>
   sql`case isfinite(${time}) when true then (date_part('epoch', ${time}) * 1000)::bigint
     when false then case when ${time} > 'epoch' then 8640000000000000 else -8640000000000000 end end`;
 
-/** The first day that Postgres has, in milliseconds. */
+/** The first day of Postgres, in milliseconds since 1970. */
 const first = sql.raw("-210866803200000");
 
 const base: Omit<Dialect, "locks" | "spreads"> = {
-  // Not now(), which stands still in a transaction.
+  // Not now(), which is the same in all of a transaction.
   now: () => sql.raw("statement_timestamp()"),
-  // From the first that its times go back to: what waited for an earlier one is due all the same.
+  // An earlier time than Postgres has is due in any case.
   time: (parameter) =>
     sql`to_timestamp(case when ${parameter} < ${first} then ${first} else ${parameter} end::double precision / 1000)`,
   millis,
@@ -48,7 +47,6 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
   exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),
-  // A key or a value that Postgres cannot keep as text (NUL, half a surrogate pair) makes it refuse the whole of the JSON.
   metaHas: (key, value) => {
     const there = sql`meta -> ${key}::text`;
     const is = {
@@ -69,8 +67,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
   }),
-  // `= id` could be met by a walk through all of the index too, which looks cheap to a plan that is made while the table is
-  // empty.
+  // A plan that is made while the table is empty would meet `= id` by reading all of an index.
   only: (id) => sql`any (array[${id}::bigint])`,
   transfer: postgresMoving,
 };

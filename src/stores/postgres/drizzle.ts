@@ -4,7 +4,7 @@ import type { Queryable } from "../server/pool.ts";
 import { driverError } from "../server/run.ts";
 import { endedTransaction } from "../server/within.ts";
 
-/** node-postgres and PGlite answer with an object, postgres.js with an array that has a `count`. */
+/** node-postgres and PGlite return an object, postgres.js an array with a `count`. */
 interface Answered {
   rows?: object[];
   rowCount?: number | null;
@@ -27,40 +27,41 @@ export const postgresDrizzle: DrizzleKind = {
   },
 };
 
-/** The transactions of apps, by their handles. */
+/** The ids of the app's transactions, by their handles. */
 const transactions = new WeakMap<ServerDrizzle, string>();
 
 /**
- * Inside of a transaction a statement begins later than the transaction; by itself it is one. A handle that outlived its
- * transaction may find the connection in another one: that has another number.
+ * Inside of a transaction a statement begins later than the transaction does. A handle whose transaction has ended may find
+ * the connection in another transaction, which has another id.
  */
-export async function checkOpen(tx: ServerDrizzle, asked: Queryable): Promise<void> {
+export async function checkOpen(tx: ServerDrizzle, queryable: Queryable): Promise<void> {
   const text =
     "select case when statement_timestamp() > transaction_timestamp() then pg_current_xact_id()::text end as number";
-  const number = (await asked.query(text, []).catch(closed)).rows[0]?.[0] ?? (await numberBySavepoint(asked));
+  const number =
+    (await queryable.query(text, []).catch(closed)).rows[0]?.[0] ?? (await numberBySavepoint(queryable));
   const known = transactions.get(tx);
   if (number === null || (known !== undefined && known !== number)) throw endedTransaction();
   transactions.set(tx, String(number));
 }
 
-/** Whether the app has said BEGIN itself on the one connection that its database has. A pool's is a new one each time. */
-export async function hasBegun(asked: Queryable): Promise<boolean> {
+/** Whether the app itself has sent BEGIN on its database's single connection. */
+export async function hasBegun(queryable: Queryable): Promise<boolean> {
   const text = "select case when statement_timestamp() > transaction_timestamp() then 1 else 0 end as begun";
-  return Number((await asked.query(text, [])).rows[0]?.[0]) === 1;
+  return Number((await queryable.query(text, [])).rows[0]?.[0]) === 1;
 }
 
-/** Where the clock stands still for a millisecond (PGlite), a statement may begin when its transaction did. */
-async function numberBySavepoint(asked: Queryable): Promise<unknown> {
+/** On PGlite, whose clock ticks once a millisecond, a statement may begin at the time of its transaction. */
+async function numberBySavepoint(queryable: Queryable): Promise<unknown> {
   try {
-    await asked.query("savepoint dbq", []);
-    await asked.query("release savepoint dbq", []);
+    await queryable.query("savepoint dbq", []);
+    await queryable.query("release savepoint dbq", []);
   } catch {
     return null;
   }
-  return (await asked.query("select pg_current_xact_id()::text as number", [])).rows[0]?.[0];
+  return (await queryable.query("select pg_current_xact_id()::text as number", [])).rows[0]?.[0];
 }
 
-/** PGlite knows by itself that a transaction is over. */
+/** PGlite itself refuses statements in a transaction that has ended. */
 function closed(error: unknown): never {
   if (/transaction is closed/i.test(String((driverError(error) as Error).message))) throw endedTransaction();
   throw error;

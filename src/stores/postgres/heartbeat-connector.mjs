@@ -1,5 +1,5 @@
 // @ts-check
-/** The heartbeat's connection to Postgres. */
+/** Connects the heartbeat thread to Postgres. */
 import pg from "pg";
 
 /**

@@ -1,21 +1,23 @@
-/** LISTEN and NOTIFY: hints between processes. Losing one is harmless: whoever waits for one also polls. */
+/** LISTEN and NOTIFY. Notifications are hints: losing one is harmless, since workers and awaits also poll. */
 import { randomBytes } from "node:crypto";
 import type { Client } from "pg";
 import { repeat } from "../../base/runtime/timers.ts";
 import type { Connection, ServerPool } from "../server/pool.ts";
-import { endOf, keeping } from "./connection.ts";
+import { endOf, keepAlive } from "./connection.ts";
 
 const channel = "dbq";
 
-/** Milliseconds. Between tries to listen again: at first, and at most. */
+/** Milliseconds between tries to listen again: at first, and at most. */
 const firstRetry = 50;
 const longestRetry = 5_000;
-/** Between proofs that the session is still there: what cuts a connection off need not say so. */
-const proofEvery = 10_000;
-/** Between notes, while there is always something to tell: a NOTIFY takes a lock that all others wait for. */
+
+/** Milliseconds between checks of the session: a connection may be cut off without an error. */
+const checkEvery = 10_000;
+
+/** Milliseconds between notifications of a busy queue: each takes a lock for which all other commits with one wait. */
 const pause = 2;
 
-/** Ends a payload: claim cursors may have passed tasks that became pending. */
+/** The end of a payload which says that claim cursors may have passed tasks that became pending. */
 const rewindMark = "!";
 
 export const notifyText = (parameter: number) => `select pg_notify('${channel}', $${parameter})`;
@@ -23,16 +25,16 @@ export const notifyText = (parameter: number) => `select pg_notify('${channel}',
 export class PostgresListener {
   readonly #pool: ServerPool;
   readonly #listeners = new Set<() => void>();
-  /** What this queue tells, it need not hear. */
+  /** The payload of this queue's own notifications, which it ignores. */
   readonly #own = randomBytes(6).toString("hex");
   #client: Client | undefined;
-  #stopProof: (() => void) | undefined;
+  #stopChecks: (() => void) | undefined;
   #retry: NodeJS.Timeout | undefined;
   #retryAfter = firstRetry;
   #started = false;
   #closed = false;
-  #telling = false;
-  #toTell = false;
+  #notifying = false;
+  #pending = false;
   #rewinds = false;
   onRewind: () => void = () => undefined;
 
@@ -40,7 +42,7 @@ export class PostgresListener {
     this.#pool = pool;
   }
 
-  /** Returns what removes the listener. The session goes on listening: a worker that is busy does not, for moments. */
+  /** Returns a function that removes the listener. The session keeps listening: a busy worker removes its listener for moments. */
   add(listener: () => void): () => void {
     this.#listeners.add(listener);
     if (!this.#started) void this.#listen();
@@ -56,11 +58,11 @@ export class PostgresListener {
       client.on("error", () => this.#listenLater(client));
       client.on("notification", ({ payload = "" }) => this.#notified(payload));
       await client.query(`listen ${channel}`);
-      keeping(client, false);
+      keepAlive(client, false);
       this.#retryAfter = firstRetry;
-      this.#stopProof = repeat(proofEvery, () => this.#prove(client), { keepAlive: false });
+      this.#stopChecks = repeat(checkEvery, () => this.#check(client), { keepAlive: false });
       if (this.#closed) await this.close();
-      // What was told before this session listened.
+      // Notifications from before this session listened are lost.
       this.#call();
     } catch {
       this.#listenLater(this.#client);
@@ -69,7 +71,7 @@ export class PostgresListener {
 
   #notified(payload: string): void {
     if (payload.startsWith(this.#own)) return;
-    // First: a listener claims at once.
+    // Before the listeners, which claim at once.
     if (payload.endsWith(rewindMark)) this.onRewind();
     this.#call();
   }
@@ -78,15 +80,15 @@ export class PostgresListener {
     for (const listener of this.#listeners) listener();
   }
 
-  /** A query that is not answered ends the connection. */
-  #prove(client: Client): void {
+  /** A query without an answer ends the connection. */
+  #check(client: Client): void {
     client.query("select 1").catch(() => this.#listenLater(client));
   }
 
   #listenLater(client: Client | undefined): void {
     if (client !== this.#client) return;
     this.#client = undefined;
-    this.#stopProof?.();
+    this.#stopChecks?.();
     void client?.end().catch(() => undefined);
     if (this.#closed) return;
     clearTimeout(this.#retry);
@@ -95,37 +97,37 @@ export class PostgresListener {
   }
 
   payload(): string | undefined {
-    if (this.#telling || this.#closed) return undefined;
-    this.#telling = true;
-    setTimeout(() => void this.#tellAll(), pause);
+    if (this.#notifying || this.#closed) return undefined;
+    this.#notifying = true;
+    setTimeout(() => void this.#notifyAll(), pause);
     return this.#own;
   }
 
-  /** Tells the others, once for all that is committed until it has been told. */
+  /** One notification covers all commits until it is sent. */
   notify(rewind: boolean): void {
-    this.#toTell = true;
+    this.#pending = true;
     this.#rewinds ||= rewind;
-    if (this.#telling) return;
-    this.#telling = true;
-    setImmediate(() => void this.#tellAll());
+    if (this.#notifying) return;
+    this.#notifying = true;
+    setImmediate(() => void this.#notifyAll());
   }
 
-  async #tellAll(): Promise<void> {
-    while (this.#toTell && !this.#closed) {
+  async #notifyAll(): Promise<void> {
+    while (this.#pending && !this.#closed) {
       const payload = this.#rewinds ? this.#own + rewindMark : this.#own;
-      [this.#toTell, this.#rewinds] = [false, false];
-      const note = (connection: Connection) => connection.query(notifyText(1), [payload], "dbq_notify");
-      await this.#pool.use(note, () => true).catch(() => undefined);
+      [this.#pending, this.#rewinds] = [false, false];
+      const send = (connection: Connection) => connection.query(notifyText(1), [payload], "dbq_notify");
+      await this.#pool.use(send, () => true).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
-    this.#telling = false;
-    if (this.#toTell && !this.#closed) this.notify(false);
+    this.#notifying = false;
+    if (this.#pending && !this.#closed) this.notify(false);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retry);
-    this.#stopProof?.();
+    this.#stopChecks?.();
     const client = this.#client;
     this.#client = undefined;
     if (client) await endOf(client);

@@ -12,32 +12,35 @@ const compiler = new Compiler({
   items: optimisticDialect.items,
 });
 
-/** With the ids of what it wrote. */
+/** The statement, returning the ids of the rows that it wrote. */
 const returning = memoize(({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }));
 
-/** And tells, once for all of them. */
-const telling = memoize(
+/** The same, with one NOTIFY for all rows. */
+const notifying = memoize(
   ({ text, names }: Compiled): Compiled => ({
     text: `${text} returning id, (${notifyText(names.length + 1)})`,
-    names: [...names, "note"],
+    names: [...names, "payload"],
   }),
 );
 
-const inserting = (note: string | undefined) => (note === undefined ? returning : telling);
+const inserting = (payload: string | undefined) => (payload === undefined ? returning : notifying);
 
-/** A change of many is one statement, which says what it changed. */
 export const postgresSteps: ServerSteps = {
   compiler,
   failureOf,
   isOneInsert: () => true,
-  id: async (asked, query, params, note) =>
-    integersIn(await execute(asked, inserting(note)(compiler.compile(query)), { ...params, note }))[0],
-  ids: async (asked, query, params, note) => {
-    const insert = inserting(note)(compiler.compileMany(query));
-    return integersIn(await execute(asked, insert, { items: listOf(params), note }));
+  id: async (queryable, query, params, payload) =>
+    integersIn(
+      await execute(queryable, inserting(payload)(compiler.compile(query)), { ...params, payload }),
+    )[0],
+  ids: async (queryable, query, params, payload) => {
+    const insert = inserting(payload)(compiler.compileMany(query));
+    return integersIn(await execute(queryable, insert, { items: listOf(params), payload }));
   },
-  changes: async (asked, query, params) => {
-    const answer = await execute(asked, returning(compiler.compileMany(query)), { items: listOf(params) });
+  changes: async (queryable, query, params) => {
+    const answer = await execute(queryable, returning(compiler.compileMany(query)), {
+      items: listOf(params),
+    });
     const changed = new Set(integersIn(answer));
     return params.map(({ id }) => changed.has(id as number));
   },

@@ -1,16 +1,16 @@
-/** What a move needs of Postgres. */
+/** The statements of `dbq move` on Postgres. */
 import { isSource } from "../../store.ts";
 import type { TransferText } from "../sql/dialect.ts";
 
-/** A lock that does not come is waited for again: while it is waited for, nobody else gets one either. */
+/** While DDL waits for a table's lock, all other statements wait behind it: it gives up soon, and is tried again. */
 const settings = ["set local client_min_messages = warning", "set local lock_timeout = '5s'"];
 
 const sequence = (table: string): string => `pg_get_serial_sequence('${table}', 'id')::regclass`;
 
 /**
- * Whoever writes may have no right to read the mark, and may see other schemas: so it is read with the rights of who moves,
- * and by its full name. No schema of anybody else's is looked in, his own temporary one last: what he calls `dbq_move`
- * would run with those rights.
+ * A writer may have no right to read the transfer state, and may search other schemas. So the function reads it with the
+ * rights of the user who moves, and by its full name. It searches no schema in which the writer could put a `dbq_move` of
+ * his own, which would be read with those rights; the writer's temporary schema comes last.
  */
 const refuse = `do $make$ begin
   execute format($create$
@@ -30,7 +30,7 @@ end $make$`;
 const refuses = (name: string, event: string, table: string, each: "row" | "statement"): string =>
   `create trigger dbq_move_${name} before ${event} on ${table} for each ${each} execute function dbq_move_refuse()`;
 
-const unseal = [
+const dropTriggers = [
   ...settings,
   "drop trigger if exists dbq_move_insert on dbq_tasks",
   "drop trigger if exists dbq_move_update on dbq_tasks",
@@ -45,14 +45,14 @@ export const postgresMoving: TransferText = {
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   triggers: undefined,
   freeze: ({ phase }) => [
-    ...unseal,
+    ...dropTriggers,
     refuse,
     refuses("insert", "insert", "dbq_tasks", "statement"),
     refuses("update", "update", "dbq_tasks", "row"),
     refuses("register", "insert", "dbq_workers", "statement"),
     ...(isSource(phase) ? [refuses("delete", "delete", "dbq_tasks", "row")] : []),
   ],
-  unfreeze: () => unseal,
+  unfreeze: () => dropTriggers,
   lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,
   toLastId: ([last]) => Number(last),
   setLastId: (table, id) => [`select setval(${sequence(table)}, ${id})`],

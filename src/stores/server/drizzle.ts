@@ -1,25 +1,27 @@
-/** Drizzle's own objects on servers: asked as a connection of ours is. None of Drizzle but its SQL template is loaded for that. */
+/**
+ * Drizzle's databases and transactions on servers, as something that runs queries. Loads nothing of Drizzle but its SQL
+ * template.
+ */
 import { entityKind, is } from "drizzle-orm/entity";
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { show } from "../../base/options/durations.ts";
 import type { Queryable, QueryResult } from "./pool.ts";
 import { driverError } from "./run.ts";
 
-/** What Drizzle's databases and transactions on servers have in common. */
 export interface ServerDrizzle {
   execute(query: SQL): Promise<unknown>;
   transaction<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
 }
 
 export interface DrizzleKind {
-  /** The dialect, for messages. */
+  /** The server's name in errors. */
   name: string;
-  /** Drizzle knows its classes by these names, so that copies of it work together. */
+  /** The names of Drizzle's classes, by which copies of Drizzle recognise each other's objects. */
   database: string;
   transaction: string;
-  /** How parameters are written in a text. */
+  /** Matches a parameter in a statement. */
   parameter: RegExp;
-  /** What the driver under it answered. */
+  /** Reads the answer of Drizzle's driver. */
   answer(result: unknown): QueryResult;
 }
 
@@ -30,7 +32,7 @@ function classNamed(name: string) {
   };
 }
 
-/** @throws TypeError when it is no Drizzle database or transaction of this kind */
+/** @throws TypeError when `db` is not a Drizzle database or transaction of this kind */
 export function drizzleOf(db: unknown, { name, database }: DrizzleKind): ServerDrizzle {
   if (is(db, classNamed(database))) return db as ServerDrizzle;
   throw new TypeError(`expected a Drizzle database or transaction on ${name}, got ${show(db)}`);
@@ -40,7 +42,7 @@ export function isTransaction(db: ServerDrizzle, { transaction }: DrizzleKind): 
   return is(db, classNamed(transaction));
 }
 
-/** Rows as arrays: of the columns of one question no two have the same name. */
+/** Rows as arrays: no two columns of one of our queries have the same name. */
 export const arrays = (rows: readonly object[]): unknown[][] => rows.map((row) => Object.values(row));
 
 export function queryableOf(db: ServerDrizzle, kind: DrizzleKind): Queryable {

@@ -5,6 +5,7 @@ import type { Store } from "../../store.ts";
 import type { HeartbeatThread } from "../sql/heartbeat.ts";
 import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { Hosts, type Queryable, ServerPool } from "./pool.ts";
+import { isSpoilt } from "./run.ts";
 import {
   type ServerKind,
   type ServerOptions,
@@ -77,7 +78,6 @@ async function openConnections(
   const connectAs = (config: object, use: Use) => (host: Host) => kind.connect(config, host, use);
   const pool = new ServerPool(connectAs(config, useOf(options)), preference, poolSize);
   const apps = new ServerPool(connectAs(appConfig, "app"), preference, poolSize, appPool);
-  const isSpoilt = (error: unknown) => ["lost", "elsewhere"].includes(kind.steps.failureOf(error));
   const reach: ServerReach = {
     pool,
     listener: sessions ? kind.listenerOver(pool) : undefined,
@@ -87,7 +87,10 @@ async function openConnections(
     },
     transact: (fn) =>
       appDb?.transaction(fn) ??
-      apps.use(async ({ client }) => await (await kind.drizzleOver(client)).transaction(fn), isSpoilt),
+      apps.use(
+        async ({ client }) => await (await kind.drizzleOver(client)).transaction(fn),
+        (error) => isSpoilt(kind.steps.failureOf(error)),
+      ),
     close: async () => {
       await pool.close();
       await apps.close();

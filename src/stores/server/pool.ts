@@ -1,67 +1,67 @@
-/** Connections to a server, or to the first of several that answers: a few that are shared, and some that are held. */
-
+/**
+ * Connections to a server, or to the first of several hosts that answers: a few shared ones, and single ones with an owner.
+ *
+ * Not `pg.Pool` or a general pool: this one prefers a host for all pools of a queue, ends connections that a statement spoilt,
+ * lets idle ones not keep the process alive, and tests one that was idle for long, the same for both drivers.
+ */
 import { DatabaseError } from "../../errors.ts";
 import type { Row } from "../sql/rows.ts";
 import { type Host, nameOf } from "./url.ts";
 
 export interface QueryResult {
   rows: Row[];
-  /** Rows that a change found. */
+  /** How many rows a change found. */
   changed: number;
-  /** The id of the first row that an insert made, where the server says so. */
+  /** The id of the first row that an INSERT made, where the server says so. */
   insertId: number;
 }
 
-/** Milliseconds. A host that was cut off sends no word: without a limit, its connections would wait for it for a quarter of an hour. */
+/** Milliseconds. A host that was cut off does not say so: without limits, its connections would hang for 15 minutes. */
 export const timeouts = { connect: 5_000, query: 30_000, answer: 5_000 } as const;
 
-/** What can be asked. */
+/** A connection, a transaction, or an app's database. */
 export interface Queryable {
-  /** `name`: prepares the text under it, once. */
+  /** `name`: the statement is prepared once under it. */
   query(text: string, params: readonly unknown[], name?: string): Promise<QueryResult>;
-  /** Its own way to run a transaction, where BEGIN and COMMIT are no questions that it takes. */
+  /** Runs a transaction, where BEGIN and COMMIT cannot be sent as queries. */
   transaction?<T>(fn: (inside: Queryable) => Promise<T>): Promise<T>;
 }
 
-/** One connection, which does one thing after the other. */
+/** One connection, which runs one query after the other. */
 export interface Connection extends Queryable {
-  /** The driver's own. */
+  /** The driver's own object. */
   readonly client: unknown;
-  /** Whether it broke, or was ended. */
+  /** Whether it broke or was ended. */
   readonly broken: boolean;
-  /** Asks the server for a sign of life, not for long: a host that was cut off does not say so. */
+  /** Whether the server answers a query within a short time. */
   answers(): Promise<boolean>;
-  /** Whether it keeps the process alive. */
+  /** Sets whether it keeps the process alive. */
   hold(on: boolean): void;
   end(): Promise<void>;
-  /** At once, whatever is under way: a question that is no longer waited for may itself wait for a lock. */
+  /** Closes the socket at once: a query whose answer nobody awaits may still wait for a lock. */
   destroy(): void;
 }
 
-/** Where connections are had for a moment. */
 export interface Pool {
-  /** For messages. */
+  /** The server's name in errors. */
   readonly name: string;
-  /** `spoilt`: whether what `fn` threw means that the connection is of no more use. */
-  use<T>(fn: (asked: Queryable) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T>;
+  /** `isSpoilt`: whether the error that `fn` threw makes the connection useless. */
+  use<T>(fn: (queryable: Queryable) => Promise<T>, isSpoilt: (error: unknown) => boolean): Promise<T>;
 }
 
 export type Connect = (host: Host) => Promise<Connection>;
 
 export interface PoolLimits {
-  /** Milliseconds that somebody waits for a connection to be free. @default as long as it takes */
+  /** Milliseconds to wait for a free connection. @default no limit */
   waitLimit?: number;
-  /**
-   * Milliseconds that a connection which nobody uses is trusted: after that it has to answer before it is used, where those
-   * who use it ask without a limit of time. @default for ever
-   */
+  /** Milliseconds that a connection may be idle before it has to prove that the server answers. @default no limit */
   trust?: number;
 }
 
-/** The hosts of a server, and which of them answered last: the others are tried after it. All pools of a queue follow it. */
+/** The hosts of a server, and which of them to try first: the one that answered last. All pools of a queue share it. */
 export class Hosts {
   readonly #all: readonly Host[];
-  /** With several, each process begins with another one, so that they share the work. */
+  /** Each process begins with another one, so that they share the load. */
   #preferred: number;
 
   constructor(all: readonly Host[]) {
@@ -73,7 +73,7 @@ export class Hosts {
     return this.#all.map(nameOf).join(",");
   }
 
-  /** In the order in which to try them. */
+  /** All hosts, the preferred one first. */
   get inOrder(): Host[] {
     return this.#all.map((_, i) => this.#all[(this.#preferred + i) % this.#all.length] as Host);
   }
@@ -82,7 +82,7 @@ export class Hosts {
     this.#preferred = this.#all.indexOf(host);
   }
 
-  /** Its connections break: another one is preferred, if none is already; any, so that not all clients go to the same. */
+  /** Prefers any other host when connections to the preferred one break, so that not all clients go to the same one. */
   avoid(host: Host): void {
     const count = this.#all.length;
     if (this.#all[this.#preferred] !== host || count < 2) return;
@@ -99,23 +99,23 @@ export class ServerPool implements Pool {
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
   readonly #hostOf = new WeakMap<Connection, Host>();
-  readonly #givenBackAt = new WeakMap<Connection, number>();
+  readonly #idleSince = new WeakMap<Connection, number>();
   #open = 0;
   #closed = false;
 
-  constructor(connect: Connect, hosts: Hosts, size: number, { waitLimit, trust }: PoolLimits = {}) {
+  constructor(connect: Connect, hosts: Hosts, size: number, limits: PoolLimits = {}) {
     this.#connect = connect;
     this.#hosts = hosts;
     this.#size = size;
-    this.#waitLimit = waitLimit ?? Number.POSITIVE_INFINITY;
-    this.#trust = trust ?? Number.POSITIVE_INFINITY;
+    this.#waitLimit = limits.waitLimit ?? Number.POSITIVE_INFINITY;
+    this.#trust = limits.trust ?? Number.POSITIVE_INFINITY;
   }
 
   get name(): string {
     return this.#hosts.name;
   }
 
-  /** A connection of its own, which is not counted; who holds it ends it. @throws what the last host's refusal was */
+  /** A connection that does not count, and that the caller ends. @throws the error of the last host that refused */
   async held(): Promise<Connection> {
     let failure: unknown;
     for (const host of this.#hosts.inOrder) {
@@ -131,14 +131,16 @@ export class ServerPool implements Pool {
     throw failure;
   }
 
-  /** Uses one of the shared connections. */
-  async use<T>(fn: (connection: Connection) => Promise<T>, spoilt: (error: unknown) => boolean): Promise<T> {
+  async use<T>(
+    fn: (connection: Connection) => Promise<T>,
+    isSpoilt: (error: unknown) => boolean,
+  ): Promise<T> {
     const connection = await this.#take();
     let usable = true;
     try {
       return await fn(connection);
     } catch (error) {
-      usable = !spoilt(error);
+      usable = !isSpoilt(error);
       throw error;
     } finally {
       this.#giveBack(connection, usable);
@@ -156,11 +158,11 @@ export class ServerPool implements Pool {
   }
 
   #isTrusted(connection: Connection): boolean {
-    const givenBackAt = this.#givenBackAt.get(connection) ?? Number.POSITIVE_INFINITY;
-    return performance.now() - givenBackAt <= this.#trust;
+    const idleSince = this.#idleSince.get(connection) ?? Number.POSITIVE_INFINITY;
+    return performance.now() - idleSince <= this.#trust;
   }
 
-  /** Where one did not answer, those that nobody has used for longer hardly will, and each would be waited for. */
+  /** After one connection did not answer, those that were idle for longer hardly will, and each test takes its time. */
   #dropIdle(): void {
     const doubtful = this.#idle.filter((connection) => !this.#isTrusted(connection));
     for (const connection of doubtful) {
@@ -187,7 +189,7 @@ export class ServerPool implements Pool {
     }
   }
 
-  /** Resolves when a connection may be free. @throws DatabaseError when there is none for too long */
+  /** Resolves when a connection may be free. @throws DatabaseError after the wait limit */
   #vacancy(): Promise<void> {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
@@ -209,7 +211,7 @@ export class ServerPool implements Pool {
   #giveBack(connection: Connection, usable: boolean): void {
     if (usable && !connection.broken && !this.#closed) {
       connection.hold(false);
-      this.#givenBackAt.set(connection, performance.now());
+      this.#idleSince.set(connection, performance.now());
       this.#idle.push(connection);
     } else {
       this.#open -= 1;
@@ -221,7 +223,7 @@ export class ServerPool implements Pool {
     this.#waiting.shift()?.();
   }
 
-  /** Ends what nobody uses, and the rest when it is given back. */
+  /** Ends idle connections now, and the others when they are given back. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all(this.#idle.splice(0).map((connection) => connection.end()));

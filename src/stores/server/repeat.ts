@@ -1,4 +1,4 @@
-/** What is not fenced by a generation, and what its second time has to know of the first when the answer did not come. */
+/** Operations that no generation fences: before a second try, they find out what an earlier try without an answer has done. */
 import { OutcomeUnknownError } from "../../errors.ts";
 import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
@@ -6,13 +6,13 @@ import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
 import type { Repeat, ServerRunner, ServerSteps } from "./run.ts";
 
-/** A second time would do it twice. */
+/** A second run would do it twice. */
 const once: Repeat = { twice: false, patient: true };
 
-/** A turn is for many tasks: who holds the row of one must not hold up the others. Then each is settled by itself. */
+/** One locked row must not delay the settlements of other tasks: after this time, each is settled by itself. */
 export const settlingAndClaiming: Repeat = { ...once, forHeld: 3_000 };
 
-/** Whether it happened without an answer, the table tells. */
+/** After a lost answer, looks whether the worker's row is there. */
 export async function register(runner: ServerRunner, ops: Operations, worker: NewWorker): Promise<void> {
   try {
     await runner.write(() => ops.maintenance.register(worker), once);
@@ -23,13 +23,13 @@ export async function register(runner: ServerRunner, ops: Operations, worker: Ne
   }
 }
 
-/** A task that somebody else has moved since it was asked for is not made pending again: it may have run by now. */
+/** A second try does not retry a task that was moved meanwhile: it may have run by now. */
 export async function retry(runner: ServerRunner, ops: Operations, id: number): Promise<Operated> {
   const [before] = await runner.run(() => ops.tasks.get([id]));
   return await runner.write((tries) => ops.tasks.retry(id, tries === 0 ? undefined : before?.generationId));
 }
 
-/** A unique key tells a repeated enqueue apart; without one it is not repeated when nobody knows what became of it. */
+/** Only when every task has a unique key is an INSERT repeated after a lost answer: the keys show what it has done. */
 export async function insert(
   runner: ServerRunner,
   steps: Pick<ServerSteps, "isOneInsert">,
@@ -46,7 +46,7 @@ export async function insert(
     const inserted = yield* tries === 0
       ? ops.tasks.insert(tasks, onDuplicate)
       : ops.tasks.insertByKey(tasks, onDuplicate);
-    // A commit may have been on its way all the time: what holds the key then is its own.
+    // The earlier try may have been committed after all: then its own task has the key.
     made = inserted.map(({ id, duplicate }) => ({ id, duplicate: duplicate && !before.has(id) }));
     return made;
   }
@@ -56,7 +56,7 @@ export async function insert(
   });
 }
 
-/** Whether what was inserted before is there, whatever has become of it. An id may be given anew after a crash of a server. */
+/** Whether the rows that an earlier try inserted are there. After a crash, a server may give their ids to other tasks. */
 function* areThere(ops: Operations, tasks: readonly NewTask[], made: readonly Inserted[]): Program<boolean> {
   const own = new Map<number, NewTask>();
   for (const [i, { id, duplicate }] of made.entries()) if (!duplicate) own.set(id, tasks[i] as NewTask);

@@ -1,4 +1,4 @@
-/** Operations on a server: each step asked over a connection, and all of it again when the server could not. */
+/** Runs operations on a server: one query per step, and the whole operation again when the server could not do it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { storable } from "../../base/values/storable.ts";
@@ -9,100 +9,101 @@ import { type Program, runAsync, type Step } from "../sql/program.ts";
 import type { Params, Statement } from "../sql/statements.ts";
 import type { Runner } from "../sql/store-methods.ts";
 import type { Pool, Queryable, QueryResult } from "./pool.ts";
-import { describeProblem } from "./problem.ts";
 
 /**
- * What an error of the driver means. `passing`: the server undid everything, and another try may succeed (a deadlock).
- * `held`: the same, of a row that somebody holds for longer than one statement waits.
- * `elsewhere`: the same, but not on this connection (the server became read-only). `lost`: the connection broke, and what
- * was under way may have happened. `final`: it will not be different the next time.
+ * What a driver's error means. `passing`: the server undid everything, and another try may succeed (a deadlock). `held`: the
+ * same, because another transaction holds a row for longer than one statement waits. `elsewhere`: the same, but only another
+ * connection can succeed (the server became read-only). `lost`: the connection broke, and the statement may have happened.
+ * `final`: another try would fail in the same way.
  */
 export type Failure = "passing" | "held" | "elsewhere" | "lost" | "final";
 
-/** The steps that are not the same text on each server. */
+/** The steps that are not one text on every server. */
 export interface ServerSteps {
   compiler: Compiler;
   failureOf(error: unknown): Failure;
-  /** Whether so many go in one statement, none of them with a key. */
+  /** Whether these tasks, none of which has a key, go in one INSERT. */
   isOneInsert(tasks: readonly NewTask[]): boolean;
-  /** The id of the row that an insert made, if it made one. `note`: what the same statement tells others. */
+  /** The id of the inserted row; undefined when a unique key refused it. `payload`: the same statement notifies with it. */
   id(
-    asked: Queryable,
+    queryable: Queryable,
     query: Statement,
     params: Params,
-    note: string | undefined,
+    payload: string | undefined,
   ): Promise<number | undefined>;
   ids(
-    asked: Queryable,
+    queryable: Queryable,
     query: Statement,
     params: readonly Params[],
-    note: string | undefined,
+    payload: string | undefined,
   ): Promise<number[]>;
-  /** Whether each of many changes found its row. */
-  changes(asked: Queryable, query: Statement, params: readonly Params[]): Promise<boolean[]>;
+  /** For each change, whether it found its row. */
+  changes(queryable: Queryable, query: Statement, params: readonly Params[]): Promise<boolean[]>;
 }
 
-let named = 0;
+let statements = 0;
 
-/** A statement's name on a connection, under which it is prepared once. */
+/** The name under which a connection prepares a statement once. */
 const nameOf = memoize((_: Compiled) => {
-  named += 1;
-  return `dbq_${named}`;
+  statements += 1;
+  return `dbq_${statements}`;
 });
 
-export function execute(asked: Queryable, compiled: Compiled, params: Params) {
+export function execute(queryable: Queryable, compiled: Compiled, params: Params) {
   const values = compiled.names.map((parameter) => toParameter(params[parameter]));
-  return asked.query(compiled.text, values, nameOf(compiled));
+  return queryable.query(compiled.text, values, nameOf(compiled));
 }
 
 /** A parameter as a server can store it. */
 export const toParameter = (value: unknown): unknown => (typeof value === "string" ? storable(value) : value);
 
-/** The list of parameters of a change of many rows. */
+/** The parameters of a change of many rows, as the one parameter that they are. */
 export function listOf(params: readonly Params[]): string {
   return JSON.stringify(params, (_, value) => toParameter(value));
 }
 
-/** In a transaction: the connection's own way to run one, or between BEGIN and COMMIT. */
-export async function transacted<T>(asked: Queryable, fn: (inside: Queryable) => Promise<T>): Promise<T> {
-  if (asked.transaction) return await asked.transaction(fn);
-  await asked.query("begin", []);
+export const integersIn = ({ rows }: QueryResult): number[] => rows.map((row) => Number(row[0]));
+
+/** Runs `fn` in a transaction: by the connection's own method, or between BEGIN and COMMIT. */
+export async function transacted<T>(queryable: Queryable, fn: (inside: Queryable) => Promise<T>): Promise<T> {
+  if (queryable.transaction) return await queryable.transaction(fn);
+  await queryable.query("begin", []);
   try {
-    const result = await fn(asked);
-    await asked.query("commit", []);
+    const result = await fn(queryable);
+    await queryable.query("commit", []);
     return result;
   } catch (error) {
-    // Whatever becomes of the rollback: a connection on which it fails is not used again.
-    await asked.query("rollback", []).catch(() => undefined);
+    // When the rollback fails too, the pool does not use the connection again.
+    await queryable.query("rollback", []).catch(() => undefined);
     throw error;
   }
 }
 
-/** What tells other processes that something was committed. */
+/** Notifies other processes of commits. */
 export interface Notifier {
   /** `rewind`: their claim cursors may have passed tasks that became pending. */
   notify(rewind: boolean): void;
-  /** For a statement that tells what it does by itself; undefined when others were told just now: they are told later. */
+  /** What a statement that notifies by itself sends; undefined soon after a notification, when the next one follows later. */
   payload(): string | undefined;
 }
 
-/** Runs an operation over what can be asked: a connection, or a transaction of the app's. */
+/** Runs one operation on a connection, or in a transaction of the app's. */
 export class Execution {
-  asked: Queryable;
+  queryable: Queryable;
   readonly #steps: ServerSteps;
-  readonly #teller: Notifier | undefined;
-  /** Whether something was changed that somebody may be waiting for, and has not been told. */
+  readonly #notifier: Notifier | undefined;
+  /** Whether a step changed something that others may wait for, and have not been notified of. */
   changed = false;
   /** Whether claim cursors may have passed tasks that became pending. */
   rewinds = false;
   #inTransaction: boolean;
-  /** Whether what is under way may have happened, should its answer not come. */
+  /** Whether the current statement may have taken effect if its answer is lost. */
   undecided = false;
 
-  constructor(asked: Queryable, steps: ServerSteps, inTransaction = false, teller?: Notifier) {
-    this.asked = asked;
+  constructor(queryable: Queryable, steps: ServerSteps, inTransaction = false, notifier?: Notifier) {
+    this.queryable = queryable;
     this.#steps = steps;
-    this.#teller = teller;
+    this.#notifier = notifier;
     this.#inTransaction = inTransaction;
   }
 
@@ -114,57 +115,59 @@ export class Execution {
   async atomically<T>(op: () => Program<T>, awaited = true): Promise<T> {
     if (this.#inTransaction) return await this.run(op());
     this.#inTransaction = true;
-    const outside = this.asked;
+    const outside = this.queryable;
     try {
       this.undecided = false;
       const result = await transacted(outside, (inside) => this.#inside(inside, op));
       if (!awaited) this.changed = false;
       return result;
     } finally {
-      this.asked = outside;
+      this.queryable = outside;
       this.#inTransaction = false;
     }
   }
 
-  async #inside<T>(asked: Queryable, op: () => Program<T>): Promise<T> {
-    this.asked = asked;
+  async #inside<T>(queryable: Queryable, op: () => Program<T>): Promise<T> {
+    this.queryable = queryable;
     const result = await this.run(op());
+    // Next comes COMMIT.
     this.undecided = true;
     return result;
   }
 
   async #execute(step: Step): Promise<unknown> {
+    const { queryable } = this;
     const { compiler, id, ids, changes } = this.#steps;
     switch (step.want) {
       case "transaction":
         return await this.atomically(step.op, step.awaited);
-      case "tell":
-        return this.#noting(undefined);
+      case "notify":
+        return this.#noteChange(undefined);
       case "rewind":
         this.rewinds = true;
         return undefined;
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
-        return (await this.asked.query(sql, params.map(toParameter))).rows;
+        return (await queryable.query(sql, params.map(toParameter))).rows;
       }
       case "rows":
-        return (await execute(this.asked, compiler.compile(step.query), step.params)).rows;
+        return (await execute(queryable, compiler.compile(step.query), step.params)).rows;
       case "count":
-        return this.#noting(await execute(this.asked, compiler.compile(step.query), step.params)).changed;
+        return this.#noteChange(await execute(queryable, compiler.compile(step.query), step.params)).changed;
       case "id":
-        return await this.#inserting((note) => id(this.asked, step.query, step.params, note));
+        return await this.#insert((payload) => id(queryable, step.query, step.params, payload));
       case "ids":
-        return await this.#inserting((note) => ids(this.asked, step.query, step.params, note));
+        return await this.#insert((payload) => ids(queryable, step.query, step.params, payload));
       case "changes":
-        return this.#noting(
-          await this.#inRounds(step.params, (some) => changes(this.asked, step.query, some)),
+        return this.#noteChange(
+          await this.#inRounds(step.params, (some) => changes(queryable, step.query, some)),
         );
     }
   }
 
   /**
-   * Of changes of one row, each has a statement of its own, in their order. Rows are taken by id: two who took the same
-   * ones in different orders would wait for each other.
+   * Several changes of one row go into statements of their own, in their order. Rows are changed in the order of their ids:
+   * two transactions that lock the same rows in different orders would deadlock.
    */
   async #inRounds(
     params: readonly Params[],
@@ -183,53 +186,54 @@ export class Execution {
     return changed;
   }
 
-  /** What is committed by itself tells by itself: a second statement would be a commit more, for which a worker waits. */
-  async #inserting<T>(insert: (note: string | undefined) => Promise<T>): Promise<T> {
-    const note = this.#inTransaction ? undefined : this.#teller?.payload();
-    const answer = await insert(note);
-    if (note === undefined) this.changed = true;
+  /** An INSERT outside of a transaction notifies by itself: a second statement would be a second commit. */
+  async #insert<T>(insert: (payload: string | undefined) => Promise<T>): Promise<T> {
+    const payload = this.#inTransaction ? undefined : this.#notifier?.payload();
+    const answer = await insert(payload);
+    if (payload === undefined) this.changed = true;
     return answer;
   }
 
-  #noting<T>(answer: T): T {
+  #noteChange<T>(answer: T): T {
     this.changed = true;
     return answer;
   }
 }
 
-/** Drizzle wraps what a driver throws. */
+/** The driver's error in an error of Drizzle's. */
 export function driverError(error: unknown): unknown {
   const { cause, message } = error as { cause?: unknown; message?: unknown };
   return cause instanceof Error && String(message).startsWith("Failed query") ? cause : error;
 }
 
-/** How long a server that does not answer is waited for, in milliseconds. */
-const longestOutageMs = 60_000;
+/** Milliseconds after which an operation gives up on a server that does not answer. */
+const longestOutage = 60_000;
+
+/** Milliseconds between tries. */
 const firstPause = 5;
 const longestPause = 500;
 
 export interface Repeat {
-  /** Whether it may be done a second time when nobody knows whether it was done. */
+  /** Whether a second run is harmless when the first one may have taken effect. */
   twice: boolean;
-  /** Whether a server that cannot be reached is waited for. */
+  /** Whether to wait for a server that cannot be reached. */
   patient: boolean;
-  /** Milliseconds that rows which others hold are waited for. @default as long as a server */
+  /** Milliseconds to wait for rows that other transactions hold. @default as long as for a server */
   forHeld?: number;
 }
 
-/** Operations that are fenced by generations may happen twice; the second time they find nothing to do. */
+/** Generations fence operations: a second run finds nothing to do. */
 const usual: Repeat = { twice: true, patient: true };
 
-/** For what opens a queue: a server that cannot be reached is an error at once. */
+/** While a queue opens, a server that cannot be reached is an error at once. */
 export const atOpening: Repeat = { twice: true, patient: false };
 
-/** What to throw; undefined: nothing yet. */
-type Naming = (error: unknown, ends: boolean) => unknown;
+/** The error to throw instead of another try; undefined: try again. `ends`: there will be no other try in any case. */
+type GiveUp = (error: unknown, ends: boolean) => unknown;
 
 export class ServerRunner implements Runner {
   readonly #pool: Pool;
   readonly #steps: ServerSteps;
-  /** Told when something was committed that somebody may be waiting for. */
   notifier: Notifier | undefined;
   /** Called when tasks became pending that the claim cursors of this queue may have passed. */
   onRewind: () => void = () => undefined;
@@ -240,31 +244,26 @@ export class ServerRunner implements Runner {
     this.#steps = steps;
   }
 
-  /** `op`: is told how often it was tried before. */
+  /** `op` gets the number of earlier tries. */
   readonly run = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
     this.#retrying((execution, tries) => execution.run(op(tries)), repeat);
 
   readonly write = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
     this.#retrying((execution, tries) => execution.atomically(() => op(tries)), repeat);
 
-  #committed(
-    { changed, rewinds }: Pick<Execution, "changed" | "rewinds"> = { changed: false, rewinds: false },
-  ) {
-    if (rewinds) this.onRewind();
-    if (changed || rewinds) this.notifier?.notify(rewinds);
-  }
-
-  /** Something that is no operation. A server that cannot be reached is not waited for, one that cannot now is. */
-  ask<T>(fn: (asked: Queryable) => Promise<T>): Promise<T> {
-    return this.#retrying(({ asked }) => fn(asked), atOpening);
+  /** Runs queries that are no operation. */
+  ask<T>(fn: (queryable: Queryable) => Promise<T>): Promise<T> {
+    return this.#retrying(({ queryable }) => fn(queryable), atOpening);
   }
 
   close(): void {
     this.#closed = true;
   }
 
-  readonly #isSpoilt = (error: unknown): boolean =>
-    ["lost", "elsewhere"].includes(this.#steps.failureOf(error));
+  #committed({ changed, rewinds }: Pick<Execution, "changed" | "rewinds">): void {
+    if (rewinds) this.onRewind();
+    if (changed || rewinds) this.notifier?.notify(rewinds);
+  }
 
   async #retrying<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
@@ -274,28 +273,31 @@ export class ServerRunner implements Runner {
     let mayHaveHappened = false;
     const attempt = async (tries: number) => {
       execution = undefined;
-      const result = await this.#pool.use((connection) => {
-        execution = new Execution(connection, this.#steps, false, this.notifier);
-        return act(execution, tries);
-      }, this.#isSpoilt);
-      this.#committed(execution);
+      const result = await this.#pool.use(
+        (connection) => {
+          execution = new Execution(connection, this.#steps, false, this.notifier);
+          return act(execution, tries);
+        },
+        (error) => isSpoilt(this.#steps.failureOf(error)),
+      );
+      if (execution) this.#committed(execution);
       return result;
     };
-    const givesUp: Naming = (error, ends) => {
+    const giveUp: GiveUp = (error, ends) => {
       const lost = this.#steps.failureOf(error) === "lost";
       if (lost && !twice && execution?.undecided) return this.toDatabaseError(error, true);
       mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;
-      // What the last try was refused with says nothing of an earlier one, whose answer did not come.
+      // The last try's error says nothing about an earlier try whose answer was lost.
       return ends || (lost && !patient) ? this.toDatabaseError(error, mayHaveHappened) : undefined;
     };
-    return await this.again(attempt, givesUp, forHeld);
+    return await this.again(attempt, giveUp, forHeld);
   }
 
-  /** Tries until it succeeds, while the server cannot now. `givesUp`: what to throw instead of another try, if there is one. */
+  /** Tries again while the server is unavailable. */
   async again<T>(
     attempt: (tries: number) => Promise<T>,
-    givesUp: Naming,
-    forHeld = longestOutageMs,
+    giveUp: GiveUp,
+    forHeld = longestOutage,
   ): Promise<T> {
     const start = performance.now();
     for (let tries = 0; ; tries += 1) {
@@ -303,26 +305,33 @@ export class ServerRunner implements Runner {
         return await attempt(tries);
       } catch (error) {
         const failure = this.#steps.failureOf(error);
-        const most = failure === "held" ? forHeld : longestOutageMs;
-        const ends = failure === "final" || this.#closed || performance.now() - start > most;
-        const reason = givesUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
+        const limit = failure === "held" ? forHeld : longestOutage;
+        const ends = failure === "final" || this.#closed || performance.now() - start > limit;
+        const reason = giveUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
         if (reason !== undefined) throw reason;
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
   }
 
-  /** What the driver threw, as a `DatabaseError` that says where; or that it may have happened. */
+  /** A driver's error as a `DatabaseError` that names the server, or as an `OutcomeUnknownError`. */
   toDatabaseError(thrown: unknown, mayHaveHappened = false): unknown {
     const error = driverError(thrown);
     if (error instanceof DbqError || !(error instanceof Error)) return error;
-    const problem = describeProblem(this.#pool.name, error);
+    const problem = describe(this.#pool.name, error);
     if (mayHaveHappened) return new OutcomeUnknownError(problem, { cause: error });
     if (this.#closed) return new QueueClosedError();
-    // What is no error of the driver's is a mistake of the program's.
+    // An error that is not the driver's is a mistake in the program.
     if (!("code" in error) && !("errno" in error) && this.#steps.failureOf(error) === "final") return error;
     return new DatabaseError(problem, { cause: error });
   }
 }
 
-export const integersIn = ({ rows }: QueryResult): number[] => rows.map((row) => Number(row[0]));
+/** Whether the connection on which this happened is of no more use. */
+export const isSpoilt = (failure: Failure): boolean => failure === "lost" || failure === "elsewhere";
+
+function describe(server: string, error: Error & { code?: string }): string {
+  // When all addresses of a host refuse, the error has no message of its own.
+  const message = error.message || String(error instanceof AggregateError ? error.errors[0]?.message : error);
+  return `${server}: ${message}${error.code === undefined || message.includes(error.code) ? "" : ` (${error.code})`}`;
+}

@@ -6,7 +6,7 @@ export interface Host {
   port: number;
 }
 
-/** What a URL says, the hosts apart. */
+/** The parts of a URL. */
 export interface ServerUrl {
   hosts: readonly Host[];
   user: string;
@@ -18,9 +18,9 @@ export interface ServerUrl {
 const form = /^[a-z]+:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 
 /**
- * Reads `postgres://user:password@host:port,host:port/database?parameter=value`. What stands before the
- * database may be a parameter too, as for libpq (`?host=/run/postgresql&user=me`). What is not given is the default.
- * @throws TypeError, in which the password is not shown
+ * Reads `postgres://user:password@host:port,host:port/database?parameter=value`. User, password, host and port may be
+ * parameters too, as for libpq (`?host=/run/postgresql&user=me`).
+ * @throws TypeError that does not show the password
  */
 export function readServerUrl(url: string, defaults: { port: number; user: string }): ServerUrl {
   const [, user, password, hosts = "", database, query] = form.exec(url) ?? [];
@@ -42,7 +42,7 @@ export function readServerUrl(url: string, defaults: { port: number; user: strin
   };
 }
 
-/** A sign that should have been encoded makes a part of a password look like a host. */
+/** False when an unencoded character makes a part of the password look like a host. */
 function isWellFormed(url: string): boolean {
   const [address = ""] = url.split("?");
   if (!form.test(url) || address.split("@").length > 2 || /\/\/[^@]*\/[^@]*@/.test(address)) return false;
@@ -56,16 +56,16 @@ function isWellFormed(url: string): boolean {
 
 function readHost(text: string, url: string, defaultPort: number): Host {
   const [, host, port = String(defaultPort)] = /^(\[[^\]]+\]|[^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
-  // It may be a password, whose "@host" was forgotten: it is not shown.
+  // It may be a password before a forgotten "@host".
   if (host === undefined)
     throw new TypeError(
       `openQueue: the URL ${withoutPassword(url)} has a host that cannot be read: write it as user:password@host:port`,
     );
-  // A folder is where a server has its socket; in a URL its slashes are written %2F.
+  // A folder (in a URL with %2F for its slashes) has the server's socket.
   return { host: decodeURIComponent(host.replace(/^\[|\]$/g, "")) || "127.0.0.1", port: Number(port) };
 }
 
-/** Where a server is, for messages. */
+/** The host in errors. */
 export function nameOf({ host, port }: Host): string {
   return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

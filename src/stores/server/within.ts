@@ -1,5 +1,6 @@
-/** What dbq writes inside of an app's transaction: all of it before that ends, and nothing after. */
+/** Writes inside of an app's transaction, all of them before it ends, and transactions that dbq opens for the app. */
 import { SQL, StringChunk } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError } from "../../errors.ts";
 import type { MaybePromise, StoreTransaction } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
@@ -7,22 +8,14 @@ import { drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./dri
 import { Execution, type ServerRunner, type ServerSteps } from "./run.ts";
 import type { ServerKind } from "./store.ts";
 
-/** What ends at once: a transaction of an app's, or a savepoint in it. */
+/** An app's transaction, or a savepoint in it. */
 interface Scope {
   ended: boolean;
-  /** What is being written: it fails by itself, and whoever asked for it hears of that. */
+  /** The writes under way. Their callers get their errors. */
   readonly writing: Set<Promise<unknown>>;
 }
 
-/** What is known of a handle. */
-interface Seen {
-  /** The transaction, and the savepoint that the handle is of. */
-  readonly scopes: readonly Scope[];
-  /** Drizzle's own, which waits for nothing. */
-  readonly execute: ServerDrizzle["execute"];
-}
-
-/** Drizzle's: one for a transaction and all that is nested in it. */
+/** Drizzle has one session for a transaction and all savepoints in it. */
 interface Session {
   prepareQuery(
     query: { sql: string },
@@ -30,18 +23,17 @@ interface Session {
   ): { execute(...given: unknown[]): Promise<unknown> };
 }
 
-const handles = new WeakMap<ServerDrizzle, Seen>();
 const transactions = new WeakMap<Session, Scope>();
 
 const newScope = (): Scope => ({ ended: false, writing: new Set() });
 
-/** Nothing more is begun in it. Resolves when all that was begun is written. */
+/** From now on no write begins in it. Resolves when all writes that have begun are done. */
 async function end(scope: Scope): Promise<void> {
   scope.ended = true;
   while (scope.writing.size > 0) await Promise.allSettled(scope.writing);
 }
 
-/** On an app's one connection, transactions come one after the other in the same session. */
+/** The current transaction of a handle. On an app's single connection, one session has many transactions. */
 function transactionOf(tx: ServerDrizzle): Scope {
   const { session } = tx as unknown as { session: Session };
   const known = transactions.get(session);
@@ -53,8 +45,8 @@ function transactionOf(tx: ServerDrizzle): Scope {
 }
 
 /**
- * Drizzle over pg and mysql2 ends a transaction by a statement of its own. One of ours that came after that would be
- * committed by itself: so the end waits for all that was begun before.
+ * Drizzle over pg and mysql2 sends COMMIT and ROLLBACK like any statement. Makes them wait for our writes that have begun: a
+ * write after them would be committed by itself.
  */
 function waitBeforeEnds(session: Session): void {
   const prepareQuery = session.prepareQuery.bind(session);
@@ -71,9 +63,8 @@ function waitBeforeEnds(session: Session): void {
   };
 }
 
-function seen(tx: ServerDrizzle): Seen {
-  const known = handles.get(tx);
-  if (known) return known;
+/** A handle's transaction and savepoint, whose end waits for our writes; and Drizzle's own `execute`, which does not. */
+const tracked = memoize((tx: ServerDrizzle) => {
   const savepoint = newScope();
   const execute = tx.execute.bind(tx);
   const { nestedIndex } = tx as unknown as { nestedIndex: number };
@@ -82,12 +73,10 @@ function seen(tx: ServerDrizzle): Seen {
     return await execute(query);
   };
   tx.execute = (query) => (endsSavepoint(query, `sp${nestedIndex}`) ? release(query) : execute(query));
-  const state = { scopes: [transactionOf(tx), savepoint], execute };
-  handles.set(tx, state);
-  return state;
-}
+  return { scopes: [transactionOf(tx), savepoint], execute };
+});
 
-/** An app may have savepoints of its own: none but Drizzle's is the end of a handle. */
+/** Whether the statement ends Drizzle's savepoint of this name: the app may have savepoints of its own. */
 function endsSavepoint(query: unknown, savepoint: string): boolean {
   const [first] = query instanceof SQL ? query.queryChunks : [];
   const text = first instanceof StringChunk ? first.value.join("") : "";
@@ -107,15 +96,15 @@ export function inTransaction(kind: ServerKind, ops: Operations, given: unknown)
 type Write = <T>(op: (execution: Execution) => Promise<T>) => Promise<T>;
 
 function writerIn(kind: ServerKind, tx: ServerDrizzle): Write {
-  const { scopes, execute } = seen(tx);
+  const { scopes, execute } = tracked(tx);
   const transaction: ServerDrizzle["transaction"] = (fn) => tx.transaction(fn);
-  const asked = queryableOf({ execute, transaction }, kind.drizzle);
+  const queryable = queryableOf({ execute, transaction }, kind.drizzle);
   return async (op) => {
     if (scopes.some(({ ended }) => ended)) throw endedTransaction();
     const write = async () => {
-      await kind.checkOpen(tx, asked);
-      const result = await op(new Execution(asked, kind.steps, true));
-      await kind.notifyInside?.(asked);
+      await kind.checkOpen(tx, queryable);
+      const result = await op(new Execution(queryable, kind.steps, true));
+      await kind.notifyInside?.(queryable);
       return result;
     };
     const writing = write();
@@ -128,12 +117,12 @@ function writerIn(kind: ServerKind, tx: ServerDrizzle): Write {
   };
 }
 
-/** On an app's database that is no transaction of Drizzle's: part of the one that the app has begun by itself, if it has. */
+/** Writes on an app's database: part of a transaction that the app has begun without Drizzle, or one of their own. */
 function writerBeside(kind: ServerKind, db: ServerDrizzle): Write {
-  const asked = queryableOf(db, kind.drizzle);
+  const queryable = queryableOf(db, kind.drizzle);
   return async (op) => {
-    const result = await op(new Execution(asked, kind.steps, await kind.hasBegun(asked)));
-    await kind.notifyInside?.(asked);
+    const result = await op(new Execution(queryable, kind.steps, await kind.hasBegun(queryable)));
+    await kind.notifyInside?.(queryable);
     return result;
   };
 }

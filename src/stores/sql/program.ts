@@ -18,7 +18,7 @@ export type Step =
   | { want: "ids"; query: Statement; params: readonly Params[] }
   | { want: "count"; query: Statement; params: Params }
   | { want: "changes"; query: Statement; params: readonly Params[] }
-  | { want: "tell" }
+  | { want: "notify" }
   | { want: "rewind" }
   | { want: "transaction"; op: () => Program<unknown>; awaited: boolean };
 
@@ -54,7 +54,7 @@ export function* changes(query: Statement, items: readonly Params[]): Program<bo
 
 /** What looks like a question has changed something that somebody may be waiting for. */
 export function* notifyChange(): Program<void> {
-  yield { want: "tell" };
+  yield { want: "notify" };
 }
 
 /** Tasks became pending that claim cursors may have passed: makes the next claim of each worker look from the start. */

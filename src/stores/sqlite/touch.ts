@@ -1,11 +1,11 @@
 /**
- * Tells other processes' watches of a commit, by an event that comes when it can be seen: without, one in ten waits 1 ms
- * for their next look, and with `synchronous = full` all do.
+ * Touches the database file after a commit, so that other processes' watches get an event when the commit can be seen. Without
+ * it, one wake-up in ten waits 1 ms for the watch's next look, and all do with `synchronous = full`.
  */
 import { utimesSync } from "node:fs";
 
-/** Milliseconds: a nudge takes 4 µs, too much for each of tens of thousands of commits in a second. */
-const every = 0.25;
+/** Milliseconds: a touch takes 4 µs, too much for each of tens of thousands of commits a second. */
+const touchEvery = 0.25;
 
 export class FileTouch {
   readonly #path: string;
@@ -17,10 +17,10 @@ export class FileTouch {
     this.#path = path;
   }
 
-  /** After a commit: at once, or soon after the one before. */
+  /** Call after a commit: touches the file at once, or 1 ms later when it was touched just now. */
   committed(): void {
     if (this.#next) return;
-    if (performance.now() - this.#last >= every) this.#touch();
+    if (performance.now() - this.#last >= touchEvery) this.#touch();
     else this.#next = setTimeout(() => this.#touch(), 1).unref();
   }
 
@@ -28,7 +28,7 @@ export class FileTouch {
     clearTimeout(this.#next);
   }
 
-  /** By path: to open and close a file of a database would drop the locks that SQLite has on it. */
+  /** By path: opening and closing the file would drop the locks that SQLite has on it. */
   #touch(): void {
     this.#next = undefined;
     this.#last = performance.now();
@@ -36,7 +36,7 @@ export class FileTouch {
     try {
       utimesSync(this.#path, now, now);
     } catch {
-      // Not the file's owner, or it is gone: others look again after a millisecond anyway.
+      // The file is gone, or has another owner: watches look again after a millisecond anyway.
     }
   }
 }

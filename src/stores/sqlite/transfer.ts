@@ -1,21 +1,21 @@
-/** What a move needs of SQLite. */
+/** The statements of `dbq move` on SQLite. */
 import { isSource } from "../../store.ts";
 import type { TransferText } from "../sql/dialect.ts";
 
-/** SQL ends at a NUL. */
+/** A literal, without NULs: SQL text ends at one. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''").replaceAll("\0", "")}'`;
 
 /**
- * The refusal is written out: RAISE takes an expression only since 3.47, and a file with a trigger that an older SQLite
- * cannot read does not open there at all, not even for the app's own tables.
+ * The refusal is a literal: RAISE takes an expression only since 3.47, and an older SQLite opens no file with a trigger that
+ * it cannot read, not even for the app's own tables.
  */
 const refuses = (refusal: string, event: string, table: string, name = event, when = ""): string =>
   `create trigger dbq_move_${name} before ${event} on ${table} ${when}
     begin select raise(abort, ${quoted(refusal)}); end`;
 
-const isShut = "when coalesce((select door from dbq_move), 0) = 0";
+const unlessBypassed = "when coalesce((select door from dbq_move), 0) = 0";
 
-const unseal = ["insert", "update", "delete", "register"].map(
+const dropTriggers = ["insert", "update", "delete", "register"].map(
   (name) => `drop trigger if exists dbq_move_${name}`,
 );
 
@@ -25,13 +25,13 @@ export const sqliteMoving: TransferText = {
     "create table dbq_move (only_one integer primary key, move_id text not null, run text not null, state text not null, other text not null, refusal text not null, door integer not null)",
   triggers: undefined,
   freeze: ({ refusal, phase }) => [
-    ...unseal,
-    refuses(refusal, "insert", "dbq_tasks", "insert", isShut),
-    refuses(refusal, "update", "dbq_tasks", "update", isShut),
-    refuses(refusal, "insert", "dbq_workers", "register", isShut),
+    ...dropTriggers,
+    refuses(refusal, "insert", "dbq_tasks", "insert", unlessBypassed),
+    refuses(refusal, "update", "dbq_tasks", "update", unlessBypassed),
+    refuses(refusal, "insert", "dbq_workers", "register", unlessBypassed),
     ...(isSource(phase) ? [refuses(refusal, "delete", "dbq_tasks")] : []),
   ],
-  unfreeze: () => unseal,
+  unfreeze: () => dropTriggers,
   lastId: (table) => `select seq from sqlite_sequence where name = '${table}'`,
   toLastId: ([seq]) => Number(seq),
   setLastId: (table, id) => [

@@ -1,20 +1,20 @@
 /**
- * Hears of other connections' commits. The folder's inotify events say that something was written, and
- * `PRAGMA data_version` whether it was a commit of another connection. Polling `data_version` each millisecond would take
+ * Notices commits of other connections. The folder's inotify events say that something was written, and
+ * `PRAGMA data_version` says whether another connection has committed. Polling `data_version` each millisecond would take
  * 2.5 % of a core while idle.
  *
- * The event of a write comes before the commit can be seen, by 0.05 ms, or with `synchronous = full` by the time of a
- * sync. So queues bring one more when they have committed (`SqliteNudge`), which changes the database file itself; for
- * whoever does not, it is looked again after 1, 4, 16 … milliseconds.
+ * The event of a write comes 0.05 ms before the commit can be seen, or with `synchronous = full` by the time of a sync. So
+ * queues touch the database file after a commit (`FileTouch`), which brings one more event. For commits of other programs,
+ * the watch looks again after 1, 4, 16 … milliseconds.
  *
- * A hint only: events may be lost or repeated, and on some systems there are none. Whoever listens also polls.
+ * Events are hints: they may be lost or repeated, and some systems have none. Listeners also poll.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Database, Statement } from "better-sqlite3";
 import { report } from "../../events.ts";
 
-/** Milliseconds between the looks that follow an event: the first, and the longest. */
+/** Milliseconds between the looks after an event: at first, and at most. */
 const firstDelay = 1;
 const longestDelay = 256;
 
@@ -25,14 +25,14 @@ export class SqliteWatch {
   #watcher: FSWatcher | undefined;
   #seen = -1;
   #lastLook = 0;
-  /** Of the next look; beyond the longest, there is none. */
+  /** Until the next look; there is none when it is above `longestDelay`. */
   #delay = Number.POSITIVE_INFINITY;
   #nextLook: NodeJS.Timeout | undefined;
 
   /**
-   * @param path absolute, and no link.
-   * @param client the queue's own connection: what is committed on it does not change its `data_version`, so that a busy
-   * worker does not wake itself.
+   * @param path absolute, with no link in it
+   * @param client the queue's own connection: its own commits do not change its `data_version`, so that a busy worker does
+   * not wake itself
    */
   constructor(path: string, client: Database) {
     this.#path = path;
@@ -71,13 +71,13 @@ export class SqliteWatch {
     }
   }
 
-  /** One's own commits bring events too: a busy worker looks once in a millisecond, not at each of them. */
+  /** Our own commits cause events too: a busy worker looks once a millisecond, not at each event. */
   #onEvent(): void {
     if (performance.now() - this.#lastLook >= firstDelay) this.#look(firstDelay);
     else if (this.#delay > firstDelay) this.#lookIn(firstDelay);
   }
 
-  /** Again later also when an earlier commit was seen: the one that brought the event may be still to come. */
+  /** Looks again later even when it saw a commit: the commit that caused the event may not be visible yet. */
   #look(delay: number): void {
     this.#lastLook = performance.now();
     const changed = this.#changed();
@@ -98,7 +98,7 @@ export class SqliteWatch {
       if (version === this.#seen) return false;
       this.#seen = version;
     } catch {
-      // Busy, in recovery, or gone: whoever listens finds out by looking.
+      // Busy, in recovery, or gone: listeners find out when they query.
     }
     return true;
   }
