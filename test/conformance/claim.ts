@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { ClaimRequest } from "../../src/store.ts";
+import type { ClaimRequest, Outcome } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
 import {
   claim,
   claimBy,
@@ -204,6 +205,29 @@ export const claimGroup: Group = {
         assert.deepEqual(await take(0), [[], false]);
         assert.deepEqual(await take(2), [[retried.id, once], true]);
         assert.deepEqual(await take(1), [[low], false]);
+      },
+    },
+    {
+      name: "crash-sensitive tasks above the given number do not hide the tasks behind them",
+      run: async ({ store }) => {
+        const sensitive = await insert(
+          store,
+          ...Array.from({ length: 40 }, (_, i) => ({ maxRetries: 0, priority: 9, func: i % 2 ? "b" : "a" })),
+        );
+        const others = await insert(store, { func: "b" }, { func: "a" }, { func: "a", priority: 1 });
+        await store.register(newWorker());
+        const take = async (limit: number, crashSensitive: number, done: Outcome[] = []) => {
+          const claim = claimBy("w1", { funcs: ["a", "b"], limit, crashSensitive });
+          return (await store.settleAndClaim({ outcomes: done, claim })).claimed;
+        };
+        const ids = (tasks: readonly TaskRecord[]) => tasks.map(({ id }) => id);
+        const first = await take(3, 1);
+        assert.deepEqual(ids(first), [sensitive[0], others[0], others[1]]);
+        const [, completed, failed] = first as [TaskRecord, TaskRecord, TaskRecord];
+        assert.deepEqual(ids(await take(3, 0, [outcomes.completed(completed)])), [others[2]]);
+        const [last] = await insert(store, { func: "b", priority: 1 });
+        assert.deepEqual(ids(await take(2, 0, [outcomes.failed(failed)])), [last]);
+        assert.deepEqual(ids(await take(2, 2)), sensitive.slice(1, 3));
       },
     },
     {

@@ -175,4 +175,37 @@ export const aheadFaults: readonly Mutant[] = [
       test: "a call whose worker is gone says so, and does not scan again",
     },
   },
+  {
+    name: "refused-tasks-hide-others",
+    why: "Crash-sensitive tasks at the head of a queue keep all tasks behind them from being claimed ahead.",
+    in: "ClaimPipeline.#admit",
+    find: "admitted.length < request.limit && candidates.length >= depth",
+    replace: "admitted.length < request.limit && candidates.length > depth",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > claim > crash-sensitive tasks above the given number do not hide the tasks behind them",
+    },
+  },
+  {
+    name: "refused-tasks-hide-others-on-postgres",
+    why: "The same in the one statement of a cycle on Postgres.",
+    in: "OneStatementCycles.#claimBehind",
+    find: "candidates === claim.limit",
+    replace: "candidates > claim.limit",
+    caughtBy: {
+      file: "test/conformance/postgres.test.ts",
+      test: "'Postgres' > claim > crash-sensitive tasks above the given number do not hide the tasks behind them",
+    },
+  },
+  {
+    name: "reading-in-vain-is-repeated",
+    why: "Behind a backlog of refused tasks each claim reads a thousand rows, and finds nothing.",
+    in: "ClaimPipeline.#admit",
+    find: "this.#depth.inVain(start)",
+    replace: "this.#depth.inVain(start + 1e9)",
+    caughtBy: {
+      file: "test/stores/sql/claim.test.ts",
+      test: "after reading further in vain, a claim pauses before it does so again",
+    },
+  },
 ];

@@ -107,7 +107,7 @@ export class ClaimPipeline {
     const [start, admittedAtFirst] = [performance.now(), admitted.length];
     while (admitted.length < request.limit && candidates.length >= depth) {
       const deeper = this.#depth.after(depth, request.limit);
-      if (deeper === undefined) return { candidates, admitted };
+      if (deeper === undefined) break;
       depth = deeper;
       candidates = yield* this.#read(pairs, depth);
       admitted = admission.admitted(candidates);

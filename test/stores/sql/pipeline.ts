@@ -1,0 +1,60 @@
+/** The operations of a store on SQLite without the store: their programs run here, each statement noted. */
+import Database from "better-sqlite3";
+import { onTestFinished } from "vitest";
+import type { ClaimRequest } from "../../../src/store.ts";
+import type { AdmissionPolicy } from "../../../src/stores/sql/admission.ts";
+import { type Operations, operationsOf } from "../../../src/stores/sql/operations.ts";
+import type { Program, Step } from "../../../src/stores/sql/program.ts";
+import { SettleAndClaimOperations } from "../../../src/stores/sql/settle-and-claim.ts";
+import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
+import { textsOf } from "../../../src/stores/sql/texts.ts";
+import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
+import { migrate } from "../../../src/stores/sqlite/migrate.ts";
+import type { TaskRecord } from "../../../src/task.ts";
+import { claimBy, newTask, newWorker } from "../../conformance/arrange.ts";
+
+const texts = textsOf(sqliteDialect);
+
+export interface Harness {
+  ops: Operations;
+  run<T>(op: () => Program<T>): T;
+  /** The kinds of steps that ran since the last call, transactions left out. */
+  steps(): Step["want"][];
+  insert(...tasks: Parameters<typeof newTask>[0][]): number[];
+  claim(changes?: Partial<ClaimRequest>): TaskRecord[];
+}
+
+/** With these policies in the place of dbq's own; undefined: with dbq's. */
+export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Harness> {
+  const client = new Database(":memory:");
+  onTestFinished(() => void client.close());
+  await migrate(client);
+  const connection = new SqliteConnection(client);
+  const ops = operationsOf(
+    texts,
+    (transitions) => new SettleAndClaimOperations(texts, transitions, policies),
+  );
+  let steps: Step["want"][] = [];
+  const noting = function* <T>(op: Program<T>): Program<T> {
+    let next = op.next();
+    while (!next.done) {
+      const step = next.value;
+      if (step.want !== "transaction") steps.push(step.want);
+      next = op.next(yield step.want === "transaction" ? { ...step, op: () => noting(step.op()) } : step);
+    }
+    return next.value;
+  };
+  const run = <T>(op: () => Program<T>): T => connection.run(noting(op()));
+  run(() => ops.maintenance.register(newWorker()));
+  return {
+    ops,
+    run,
+    steps: () => {
+      const since = steps;
+      steps = [];
+      return since;
+    },
+    insert: (...tasks) => run(() => ops.tasks.insert(tasks.map(newTask), "report")).map(({ id }) => id),
+    claim: (changes) => run(() => ops.cycle.run({ outcomes: [], claim: claimBy("w1", changes) })).claimed,
+  };
+}
