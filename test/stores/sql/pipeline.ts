@@ -1,15 +1,16 @@
 /** The operations of a store on SQLite without the store: their programs run here, each statement noted. */
 import Database from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
 import { onTestFinished } from "vitest";
 import type { ClaimRequest } from "../../../src/store.ts";
 import type { AdmissionPolicy } from "../../../src/stores/sql/admission.ts";
 import { type Operations, operationsOf } from "../../../src/stores/sql/operations.ts";
 import type { Program, Step } from "../../../src/stores/sql/program.ts";
 import { SettleAndClaimOperations } from "../../../src/stores/sql/settle-and-claim.ts";
-import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";
+import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
-import { migrate } from "../../../src/stores/sqlite/migrate.ts";
+import { openSqliteDatabase } from "../../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { claimBy, newTask, newWorker } from "../../conformance/arrange.ts";
 
@@ -28,7 +29,8 @@ export interface Harness {
 export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Harness> {
   const client = new Database(":memory:");
   onTestFinished(() => void client.close());
-  await migrate(client);
+  // It makes the tables; nothing else of it is used.
+  await openSqliteDatabase(drizzle(client), { migrate: true, synchronous: "full" });
   const connection = new SqliteConnection(client);
   const ops = operationsOf(
     texts,
