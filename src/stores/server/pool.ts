@@ -5,7 +5,7 @@
  * lets idle ones not keep the process alive, and tests one that was idle for long, the same for both drivers.
  */
 import { DatabaseError } from "../../errors.ts";
-import type { Row } from "../sql/rows.ts";
+import type { Row } from "../sql/dialect.ts";
 import { type Host, nameOf } from "./url.ts";
 
 export interface QueryResult {

@@ -5,8 +5,9 @@ import { storable } from "../../base/values/storable.ts";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../../errors.ts";
 import type { NewTask } from "../../store.ts";
 import type { Compiled, Compiler } from "../sql/compile.ts";
+import type { Params } from "../sql/dialect.ts";
 import { type Program, runAsync, type Step } from "../sql/program.ts";
-import type { Params, Statement } from "../sql/statements.ts";
+import type { Statement } from "../sql/statements.ts";
 import type { Runner } from "../sql/store-methods.ts";
 import type { Pool, Queryable, QueryResult } from "./pool.ts";
 

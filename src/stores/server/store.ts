@@ -7,12 +7,12 @@ import type { Operations } from "../sql/operations.ts";
 import { settleAndClaim } from "../sql/settle-and-claim.ts";
 import { methodsOver, type Runner } from "../sql/store-methods.ts";
 import { transferFactsOf } from "../sql/transfer.ts";
-import type { DrizzleKind, ServerDrizzle } from "./drizzle.ts";
+import type { ServerDrizzle } from "./drizzle.ts";
 import type { Connection, Pool, Queryable, ServerPool } from "./pool.ts";
 import { insert, register, retry, settlingAndClaiming } from "./repeat.ts";
-import { atOpening, type Notifier, ServerRunner, type ServerSteps } from "./run.ts";
+import { atOpening, type Notifier, ServerRunner } from "./run.ts";
 import type { Host, ServerUrl } from "./url.ts";
-import { inTransaction, runTransaction } from "./within.ts";
+import { inTransaction, runTransaction, type TransactionKind } from "./within.ts";
 
 /**
  * How a claim keeps workers apart. `skip-locked`: it locks its candidates, and other claims pass over them. `optimistic`: it
@@ -51,20 +51,12 @@ export interface Listener extends Notifier {
 }
 
 /** What one kind of server has of its own. */
-export interface ServerKind {
-  steps: ServerSteps;
+export interface ServerKind extends TransactionKind {
   /** The operations of one store: they may keep what it has seen. */
   operations: Readonly<Record<Strategy, () => Operations>>;
   migrations: MigrationText;
-  drizzle: DrizzleKind;
   strategyFor(queryable: Queryable): Promise<Strategy>;
   diagnose(queryable: Queryable): Promise<Diagnosis[]>;
-  /** Notifies other processes from inside an app's transaction that enqueues; undefined where there is no NOTIFY. */
-  notifyInside: ((queryable: Queryable) => Promise<unknown>) | undefined;
-  /** Whether the app itself has begun a transaction on a database of its that is not one of Drizzle's transactions. */
-  hasBegun(queryable: Queryable): Promise<boolean>;
-  /** @throws AsyncTransactionError when the transaction has ended, so that a write would not be part of it */
-  checkOpen(tx: ServerDrizzle, queryable: Queryable): Promise<void>;
 
   urlDefaults: { port: number; user: string };
   configOf(url: Omit<ServerUrl, "hosts">, use: Use): object;

@@ -4,9 +4,21 @@ import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError } from "../../errors.ts";
 import type { MaybePromise, StoreTransaction } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
-import { drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
+import { type DrizzleKind, drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
+import type { Queryable } from "./pool.ts";
 import { Execution, type ServerRunner, type ServerSteps } from "./run.ts";
-import type { ServerKind } from "./store.ts";
+
+/** What differs between servers in an app's transaction. */
+export interface TransactionKind {
+  steps: ServerSteps;
+  drizzle: DrizzleKind;
+  /** Notifies other processes from inside an app's transaction that enqueues; undefined where there is no NOTIFY. */
+  notifyInside: ((queryable: Queryable) => Promise<unknown>) | undefined;
+  /** Whether the app has begun a transaction by plain SQL on a database object that is not a Drizzle transaction. */
+  hasBegun(queryable: Queryable): Promise<boolean>;
+  /** @throws AsyncTransactionError when the transaction has ended, so that a write would not be part of it */
+  checkOpen(tx: ServerDrizzle, queryable: Queryable): Promise<void>;
+}
 
 /** An app's transaction, or a savepoint in it. */
 interface Scope {
@@ -83,7 +95,7 @@ function endsSavepoint(query: unknown, savepoint: string): boolean {
   return /^(?:rollback to|release) savepoint (\S+)$/i.exec(text)?.[1] === savepoint;
 }
 
-export function inTransaction(kind: ServerKind, ops: Operations, given: unknown): StoreTransaction {
+export function inTransaction(kind: TransactionKind, ops: Operations, given: unknown): StoreTransaction {
   const db = drizzleOf(given, kind.drizzle);
   const write = isTransaction(db, kind.drizzle) ? writerIn(kind, db) : writerBeside(kind, db);
   return {
@@ -95,7 +107,7 @@ export function inTransaction(kind: ServerKind, ops: Operations, given: unknown)
 
 type Write = <T>(op: (execution: Execution) => Promise<T>) => Promise<T>;
 
-function writerIn(kind: ServerKind, tx: ServerDrizzle): Write {
+function writerIn(kind: TransactionKind, tx: ServerDrizzle): Write {
   const { scopes, execute } = tracked(tx);
   const transaction: ServerDrizzle["transaction"] = (fn) => tx.transaction(fn);
   const queryable = queryableOf({ execute, transaction }, kind.drizzle);
@@ -118,7 +130,7 @@ function writerIn(kind: ServerKind, tx: ServerDrizzle): Write {
 }
 
 /** Writes on an app's database: part of a transaction that the app has begun without Drizzle, or one of their own. */
-function writerBeside(kind: ServerKind, db: ServerDrizzle): Write {
+function writerBeside(kind: TransactionKind, db: ServerDrizzle): Write {
   const queryable = queryableOf(db, kind.drizzle);
   return async (op) => {
     const result = await op(new Execution(queryable, kind.steps, await kind.hasBegun(queryable)));

@@ -3,8 +3,8 @@ import { CasingCache } from "drizzle-orm/casing";
 import { is } from "drizzle-orm/entity";
 import { Placeholder, type Query, type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
-import type { Dialect } from "./dialect.ts";
-import { itemColumns, itemOf, oneRow, type Params, type Statement } from "./statements.ts";
+import type { Dialect, Params } from "./dialect.ts";
+import { itemColumns, itemOf, oneRow, type Statement } from "./statements.ts";
 
 /** The text of a statement, and the names of its parameters in order. */
 export interface Compiled {

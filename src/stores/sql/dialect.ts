@@ -1,8 +1,19 @@
 /** What differs in the SQL text between databases, as data. */
 import type { SQL } from "drizzle-orm/sql/sql";
 import type { TransferState } from "../../store.ts";
-import type { Row } from "./rows.ts";
-import type { Items, Params } from "./statements.ts";
+
+/** The values of a result's row, in the order of its columns. */
+export type Row = readonly unknown[];
+
+/** The values of a statement's placeholders, by name. */
+export type Params = Readonly<Record<string, unknown>>;
+
+/** The three places in an UPDATE where a dialect may put the list of a batch. */
+export interface Items {
+  beforeTable: SQL;
+  afterTable: SQL;
+  afterSet: SQL;
+}
 
 /** A fragment around a parameter, which is a placeholder when compiled and a value when run in an app's transaction. */
 type Around = (parameter: unknown) => SQL;

@@ -1,7 +1,8 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import type { AttemptRecord, NewWorker, Retention, TaskVersion, WorkerRecord } from "../../store.ts";
+import type { Row } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
-import { type Row, toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
+import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import { inTwo, type Transitions } from "./transitions.ts";
 

@@ -3,8 +3,8 @@
  * synchronous and asynchronous drivers.
  */
 import type { SQL } from "drizzle-orm/sql/sql";
-import type { Row } from "./rows.ts";
-import type { Params, Statement } from "./statements.ts";
+import type { Params, Row } from "./dialect.ts";
+import type { Statement } from "./statements.ts";
 
 /**
  * What a runner is asked for: the rows of a query; the id of the row that an insert made, if it made one; the ids of new

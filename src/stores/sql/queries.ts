@@ -2,9 +2,9 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
 import { listed } from "./columns.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, Params } from "./dialect.ts";
 import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
-import type { Params, Statement } from "./statements.ts";
+import type { Statement } from "./statements.ts";
 import { isIn } from "./statuses.ts";
 
 /** The names of the parameters of the i-th probe: its queue and its function. */

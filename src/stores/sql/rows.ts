@@ -5,8 +5,7 @@
 import type { StoredAttempt, TaskCount, TaskState, TaskVersion, WorkerRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "../../task.ts";
 import { columnsOf, positionsIn } from "./columns.ts";
-
-export type Row = readonly unknown[];
+import type { Row } from "./dialect.ts";
 
 // Drivers give bigint columns as numbers, strings or BigInts.
 const int = (value: unknown): number => Number(value);

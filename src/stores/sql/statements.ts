@@ -8,7 +8,7 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { TaskStatus } from "../../task.ts";
 import { itemTypeOf, listed } from "./columns.ts";
-import type { Dialect, ItemColumn } from "./dialect.ts";
+import type { Dialect, ItemColumn, Items, Params } from "./dialect.ts";
 import {
   attemptColumns,
   candidateColumns,
@@ -18,15 +18,6 @@ import {
   workerColumns,
 } from "./rows.ts";
 import { isFinished, isUnfinished } from "./statuses.ts";
-
-export type Params = Readonly<Record<string, unknown>>;
-
-/** The three places in an UPDATE where a dialect may put the list of a batch. */
-export interface Items {
-  beforeTable: SQL;
-  afterTable: SQL;
-  afterSet: SQL;
-}
 
 export type Statement = (p: Params, items?: Items) => SQL;
 

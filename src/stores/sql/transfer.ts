@@ -11,9 +11,9 @@ import {
   type TransferState,
 } from "../../store.ts";
 import { type ColumnKind, type ColumnOf, columnsOf, kindOf, listed } from "./columns.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, Params } from "./dialect.ts";
 import { count, insertedIds, type Program, rows } from "./program.ts";
-import type { Params, Statement } from "./statements.ts";
+import type { Statement } from "./statements.ts";
 import { holdsKey } from "./statuses.ts";
 import type { Texts } from "./texts.ts";
 

@@ -7,8 +7,9 @@ import Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
 import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
+import type { Params } from "../sql/dialect.ts";
 import { type Program, runSync, type Step } from "../sql/program.ts";
-import type { Params, Statement } from "../sql/statements.ts";
+import type { Statement } from "../sql/statements.ts";
 import type { Runner } from "../sql/store-methods.ts";
 
 export const compiler = new Compiler({ quote: '"', parameter: () => "?", items: undefined });

@@ -15,6 +15,7 @@ import {
   type ServerSteps,
 } from "../../../src/stores/server/run.ts";
 import { Compiler } from "../../../src/stores/sql/compile.ts";
+import type { Params } from "../../../src/stores/sql/dialect.ts";
 import {
   changes,
   count,
@@ -23,7 +24,6 @@ import {
   rows,
   transaction,
 } from "../../../src/stores/sql/program.ts";
-import type { Params } from "../../../src/stores/sql/statements.ts";
 
 /** An error of a driver. */
 class Broken extends Error {

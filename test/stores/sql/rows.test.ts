@@ -1,5 +1,6 @@
 /** Each list of columns matches the function that reads it, in whatever type a driver returns numbers. */
 import { describe, expect, it } from "vitest";
+import type { Row } from "../../../src/stores/sql/dialect.ts";
 import * as rows from "../../../src/stores/sql/rows.ts";
 
 const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
@@ -17,7 +18,7 @@ const texts = new Set(
 const sample = (name: string, i: number) => (texts.has(name) ? `text ${i}` : i + 1);
 
 describe("columns and their reader", () => {
-  it.each<[what: string, columns: readonly string[], read: (row: rows.Row) => object]>([
+  it.each<[what: string, columns: readonly string[], read: (row: Row) => object]>([
     ["a task", rows.taskColumns, rows.toTaskRecord],
     ["a task's version", rows.taskVersionColumns, rows.toTaskVersion],
     ["a task's state", rows.taskStateColumns, rows.toTaskState],
