@@ -1,7 +1,7 @@
 /** The tasks of a run, a thousand at a time. */
 import { type Payload, type PayloadKind, payloads } from "./payloads.ts";
 
-/** How many tasks are written together where many are. */
+/** The number of tasks written together in batches. */
 export const batchSize = 1_000;
 
 export interface Entry {

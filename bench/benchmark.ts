@@ -1,4 +1,4 @@
-/** What a benchmark is: data and functions. Whoever measures is `measurement.ts`; whoever judges is `verdict.ts`. */
+/** What a benchmark is: data and functions. `measurement.ts` measures, `verdict.ts` judges. */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -7,16 +7,16 @@ export type Synchronous = "normal" | "full";
 /** Where the tasks of a benchmark are. */
 export type Database = "sqlite" | Server;
 
-/** A database that a server of its own keeps: a measurement gets new ones there, which are dropped afterwards. */
+/** A server with databases: each measurement creates new ones, which are dropped afterwards. */
 export type Server = "postgres" | "mariadb";
 
 /** Figures of one measurement, by name, in the unit that the figure's definition says. */
 export type Figures = Readonly<Record<string, number>>;
 
-/** One setup of a benchmark. What a benchmark varies (payload, concurrency, …) are further properties, all of them data. */
+/** One setup of a benchmark. What the benchmark varies (payload, concurrency, …) is in further properties. */
 export interface Variant {
   readonly name: string;
-  /** Whether the figures' goals are about this one too. @default true */
+  /** Whether the goals of the figures apply to this variant too. @default true */
   readonly goals?: boolean;
   /** Whether `--quick` measures it. @default only the first variant */
   readonly quick?: boolean;
@@ -27,39 +27,39 @@ export const plain: Variant = { name: "" };
 
 export interface Settings<V extends Variant = Variant> {
   readonly synchronous: Synchronous;
-  /** How many tasks the user wants; undefined: as the benchmark thinks best. */
+  /** How many tasks the user wants; undefined: the benchmark's own number. */
   readonly tasks: number | undefined;
-  /** How long the user wants to wait where a benchmark is about time; undefined: as the benchmark thinks best. */
+  /** How long the user wants a timed benchmark to run; undefined: the benchmark's own time. */
   readonly minutes: number | undefined;
-  /** A look at whether it runs, at small numbers. */
+  /** A quick check that it runs, with small numbers. */
   readonly quick: boolean;
-  /** A folder of its own for this measurement: new, empty, removed afterwards. */
+  /** A new, empty folder for this measurement, removed afterwards. */
   readonly directory: string;
   /** `plain` where the benchmark has no variants. */
   readonly variant: V;
 }
 
-/** One of those that are compared. That of dbq itself is named "dbq". */
+/** One of the compared queues. dbq's name is "dbq". */
 export interface Contender<V extends Variant = Variant> {
   readonly name: string;
-  /** Why it cannot be measured here; undefined when it can. Asked in the process that reports. */
+  /** Why it cannot be measured on this machine; undefined when it can. Called in the reporting process. */
   missing?(): Promise<string | undefined>;
-  /** Whether it says anything about this variant. @default always */
+  /** Whether it can run this variant. @default always */
   fits?(variant: V): boolean;
   /**
-   * Measures once, after a warm-up of its own, and leaves nothing behind. Called in a process of its own, which ends
-   * afterwards: what only this contender needs is imported here and not at the top of the file.
+   * Measures once, after its own warm-up, and leaves nothing behind. Runs in a separate process, which exits
+   * afterwards: import here what only this contender needs, not at the top of the file.
    */
   measure(settings: Settings<V>): Promise<Figures>;
 }
 
-/** What dbq is meant to reach, and what would be good. Reached: at least this where higher is better, else at most this. */
+/** What dbq should reach. Reached means at least this where higher is better, else at most this. */
 export interface Goal {
   readonly must: number;
   readonly aim: number;
-  /** A contender: the goal is the ratio dbq / per. None: it is dbq's own figure. */
+  /** A contender: the goal is the ratio dbq / per. Without it, the goal is dbq's own figure. */
   readonly per?: string;
-  /** With this setting only. */
+  /** The setting that the goal applies to. */
   readonly synchronous?: Synchronous;
 }
 
@@ -72,10 +72,10 @@ export interface FigureDefinition {
 }
 
 export interface Benchmark<V extends Variant = Variant> {
-  /** For `--only`. */
+  /** The name for `--only`. */
   readonly name: string;
   readonly title: string;
-  /** What is measured, and how, in a sentence or two. */
+  /** What is measured, and how, in one or two sentences. */
   readonly about: string;
   /** @default "sqlite" */
   readonly on?: Database;
@@ -83,16 +83,16 @@ export interface Benchmark<V extends Variant = Variant> {
   readonly variants?: readonly V[];
   readonly figures: readonly FigureDefinition[];
   readonly contenders: readonly Contender<V>[];
-  /** Measured with one `synchronous` setting only: durability does not matter to it, or is up to a server. */
+  /** Measured with one `synchronous` setting: durability does not matter to it, or is the server's. */
   readonly once?: boolean;
-  /** Milliseconds after which one measurement is given up. @default ten minutes */
+  /** Milliseconds after which a measurement is aborted. @default ten minutes */
   readonly limit?: number;
-  /** At most so many rounds, where one takes long. */
+  /** The largest number of rounds, where a round takes long. */
   readonly rounds?: number;
 }
 
 /**
- * The file of a program beside the caller's, to fork: `programBeside(import.meta.url, "worker")`. The benchmarks run as
+ * The file of a program beside the caller's, to fork: `programBeside(import.meta.url, "worker")`. Benchmarks run as
  * compiled JavaScript, where `worker.ts` is `worker.js`.
  */
 export function programBeside(caller: string, name: string): string {

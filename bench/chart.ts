@@ -1,4 +1,4 @@
-/** The chart of a run: a row for each thing that was measured, a dot in it for each contender. */
+/** The chart of a run: a row for each figure, with a dot for each contender. */
 import * as vega from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
 import { type Dot, type Panel, panelsOf } from "./panels.ts";
@@ -8,7 +8,7 @@ import { number } from "./table.ts";
 
 type Concatenated = Extract<TopLevelSpec, { vconcat: unknown }>["vconcat"][number];
 
-/** Colours that can be told apart on white and on black, and by whoever does not see all of them; shapes do it again. */
+/** Colours that differ on white and on black, also for colour-blind readers; the shapes differ as well. */
 const allLooks = [
   { contender: "dbq", name: "dbq", colour: "#d55e00", shape: "circle" },
   { contender: "floor", name: "floor: better-sqlite3 by hand", colour: "#7f7f7f", shape: "diamond" },
@@ -23,8 +23,8 @@ const light = { ink: "#1f2328", faint: "#59636e", grid: "#d1d9e0", paper: "#ffff
 const dark = { ink: "#e6edf3", faint: "#9198a1", grid: "#3d444d", paper: "#0d1117" };
 
 /**
- * An image follows the reader's system, which may be set otherwise than the page: paper and ink change together, so that
- * it can be read on any page.
+ * An image follows the system's colour scheme, which may differ from the page's. Background and text change together,
+ * so that it can be read on any page.
  */
 const darkStyle = `<style>@media (prefers-color-scheme: dark) {
   svg > rect { fill: ${dark.paper} }
@@ -41,15 +41,15 @@ interface TextMetrics {
 }
 
 /**
- * Without a canvas, Vega takes each letter for 0.8 em wide, and leaves half of the chart empty; it uses what is put here,
- * and its types do not know of it. A sans-serif letter is 0.5 to 0.6 em wide.
+ * Without a canvas, Vega assumes that each letter is 0.8 em wide, and leaves half of the chart empty. It calls this
+ * function instead, which its types do not declare. A sans-serif letter is 0.5 to 0.6 em wide.
  */
 function measureText(): void {
   const { textMetrics } = vega as unknown as { textMetrics: TextMetrics };
   textMetrics.width = ({ fontSize = 11 }, text) => 0.58 * fontSize * (text ?? "").length;
 }
 
-/** As SVG. @throws Error when nothing of it has a place in the chart */
+/** The chart as SVG. @throws Error when no figure has a place in the chart */
 export async function chartOf(report: Report): Promise<string> {
   const panels = panelsOf(report);
   if (panels.length === 0) throw new Error("none of these results has a place in the chart");
@@ -63,7 +63,7 @@ export async function chartOf(report: Report): Promise<string> {
 
 const heading = "dbq beside better-sqlite3 by hand, and beside other queues";
 
-/** With a title and the dark look, and without the roles that Vega gives to each group: it is one image. */
+/** Adds a title and the dark colours, and removes Vega's roles of groups: it is one image. */
 function dressed(svg: string): string {
   const plain = svg.replaceAll(/ (?:role|aria-\w+)="[^"]*"/g, "");
   return plain.replace(/^<svg([^>]*)>/, `<svg$1 role="img"><title>${heading}</title>${darkStyle}`);
@@ -155,7 +155,7 @@ function dotted(looks: readonly Look[]) {
   };
 }
 
-/** The same for each plot: then they have one legend. */
+/** The same for each plot, so that they share one legend. */
 function look(looks: readonly Look[], what: "colour" | "shape") {
   const names = JSON.stringify(Object.fromEntries(looks.map(({ contender, name }) => [contender, name])));
   return {
@@ -166,7 +166,7 @@ function look(looks: readonly Look[], what: "colour" | "shape") {
   };
 }
 
-/** Only dbq's: those of all are in the table. */
+/** Labels for dbq's dots only: the table has all values. */
 const labelled = {
   mark: { type: "text" as const, dy: -11, fontSize: 10, fontWeight: "bold" as const, fill: light.ink },
   transform: [{ filter: "datum.contender === 'dbq'" }],

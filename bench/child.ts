@@ -9,7 +9,7 @@ import type { Reply, Request } from "./measurement.ts";
 import { dropAbandoned } from "./server/databases.ts";
 import { nodeForServers } from "./server/node.ts";
 
-/** Milliseconds after which a measurement is given up, where its benchmark says nothing else. */
+/** Milliseconds after which a measurement is aborted, unless its benchmark has its own limit. */
 const usualLimit = 600_000;
 
 const program = programBeside(import.meta.url, "measurement");
@@ -26,7 +26,7 @@ export interface Asked {
   readonly settings: Omit<Settings, "directory">;
 }
 
-/** @throws Error with what the child said when it did not measure */
+/** @throws Error with the child's output when it did not measure */
 export async function measureInChild(asked: Asked, options: ChildOptions): Promise<Figures> {
   const { benchmark, contender, settings } = asked;
   const directory = mkdtempSync(join(tmpdir(), "dbq-bench-"));
@@ -35,7 +35,7 @@ export async function measureInChild(asked: Asked, options: ChildOptions): Promi
     return await ask(request, benchmark, options);
   } finally {
     rmSync(directory, { recursive: true, force: true });
-    // It drops its databases itself, unless it was ended before it could.
+    // The child drops its databases itself, unless it was killed.
     if (benchmark.on === "postgres" || benchmark.on === "mariadb") await dropAbandoned(benchmark.on);
   }
 }
@@ -48,7 +48,7 @@ async function ask(
   const child = fork(program, {
     execPath: on === "sqlite" ? process.execPath : nodeForServers().path,
     execArgv: profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profile],
-    // A group of its own: with it, whatever processes the measurement has started can be ended.
+    // A process group, so that all processes of the measurement can be killed.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
@@ -76,7 +76,7 @@ function figuresOf(reply: Reply | undefined, child: ChildProcess, said: string):
   throw new Error(said === "" ? why : `${why}\n${said}`);
 }
 
-/** What the child writes: nothing, when all is well. */
+/** The child's output: empty when all is well. */
 function listen({ stdout, stderr }: ChildProcess): () => string {
   let said = "";
   for (const stream of [stdout, stderr]) {
@@ -91,6 +91,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // All of the group have ended.
+    // All processes of the group have exited.
   }
 }

@@ -28,38 +28,21 @@ export interface Asked {
   readonly profile: string | undefined;
 }
 
-const afterHelp = `
-Exit codes:
-  0    all ran; a goal that is not reached is reported and is no error
-  1    one could not be run
-  2    wrong usage
-  3    with --strict: a goal's "must" is not reached
-
-Examples:
-  $ npm run bench                                      all of SQLite's; takes long
-  $ npm run bench -- --on postgres mariadb             all of the servers'; takes longer
-  $ npm run bench -- --quick --rounds 1                does it run?
-  $ npm run bench -- --only drain enqueue-one --synchronous full
-  $ npm run bench -- --only drain --variants "small, 10" --contenders dbq floor
-  $ npm run bench -- --only drain --variants "small, 100" --contenders dbq --rounds 1 --cpu-prof profiles
-  $ npm run --silent bench -- --json > results.json
-
-SQLite's files are made in the folder for temporary files: TMPDIR=/somewhere/else names another disk.
-BullMQ needs a Redis at 127.0.0.1:6379; without one it is left out.
-The servers are those of DBQ_TEST_POSTGRES_URL and DBQ_TEST_MYSQL_URL, or on this machine with their usual ports and users.
-Each measurement makes databases of its own there, and drops them.`;
+const afterHelp = `\nExit codes:\n  0    all ran; a goal that is missed is reported and is not an error\n  1    a benchmark failed to run\n  2    wrong usage\n  3    with --strict: a goal's "must" is missed\n\nExamples:\n  $ npm run bench                                      all benchmarks on SQLite; takes long\n  $ npm run bench -- --on postgres mariadb             all benchmarks on servers; takes longer\n  $ npm run bench -- --quick --rounds 1                checks that everything runs\n  $ npm run bench -- --only drain enqueue-one --synchronous full\n  $ npm run bench -- --only drain --variants "small, 10" --contenders dbq floor\n  $ npm run bench -- --only drain --variants "small, 100" --contenders dbq --rounds 1 --cpu-prof profiles\n  $ npm run --silent bench -- --json > results.json\n\nSQLite's files are created in the folder for temporary files: TMPDIR=/somewhere/else selects another disk.\nBullMQ needs a Redis at 127.0.0.1:6379, and is left out without one.\nThe servers are those in DBQ_TEST_POSTGRES_URL and DBQ_TEST_MYSQL_URL, or on this machine with the usual ports and users.\nEach measurement creates databases there, and drops them.`;
 
 function build(names: readonly string[], contenders: readonly string[]): Command {
   return new Command("npm run bench --")
-    .description("Measures dbq beside its driver used by hand and beside other queues, in alternation.")
+    .description(
+      "Measures dbq beside hand-written code on its driver and beside other queues, in alternation.",
+    )
     .addOption(new Option("--only <names...>", "only these benchmarks").choices(names))
     .addOption(
       new Option(
         "--on <databases...>",
-        "only those on these databases (default: sqlite, or where those of --only are)",
+        "only the benchmarks on these databases (default: sqlite, or those of --only)",
       ).choices(["sqlite", "postgres", "mariadb"]),
     )
-    .option("--variants <parts...>", "only the variants whose names have one of these in them")
+    .option("--variants <parts...>", "only the variants whose names contain one of these")
     .addOption(new Option("--contenders <names...>", "only these contenders").choices(contenders))
     .option("--rounds <number>", "measurements of each contender; medians are shown", whole, 5)
     .option("--tasks <number>", "tasks in each measurement (default: as each benchmark thinks best)", whole)
@@ -70,9 +53,9 @@ function build(names: readonly string[], contenders: readonly string[]): Command
         "SQLite's durability (default: both; with --quick: normal)",
       ).choices(["normal", "full", "both"]),
     )
-    .option("--quick", "few tasks, and few variants: a look at whether everything runs")
+    .option("--quick", "few tasks and few variants: checks that everything runs")
     .option("--json", "print one JSON object with every round, on stdout")
-    .option("--strict", 'end with 3 when a goal\'s "must" is not reached')
+    .option("--strict", 'exit with 3 when a goal\'s "must" is missed')
     .option("--list", "print the benchmarks, their variants and contenders, and measure nothing")
     .option("--cpu-prof <folder>", "write a CPU profile of each measurement there")
     .allowExcessArguments(false)
@@ -80,7 +63,7 @@ function build(names: readonly string[], contenders: readonly string[]): Command
     .addHelpText("after", afterHelp);
 }
 
-/** @throws CommanderError, after it has printed what was wrong, or what was asked for */
+/** @throws CommanderError after it has printed the usage error, the help or the list */
 export function readCommand(args: readonly string[], all: readonly Benchmark[]): Asked {
   const contenders = new Set(all.flatMap((benchmark) => benchmark.contenders.map(({ name }) => name)));
   const command = build(

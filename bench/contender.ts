@@ -1,8 +1,8 @@
-/** A contender whose measurement is tasks a second, loaded only in the process that measures it. */
+/** A contender that measures tasks per second. Its code is loaded only in the measuring process. */
 import type { Contender, Figures, Settings, Variant } from "./benchmark.ts";
 import { perSecond, type Timed } from "./warm-up.ts";
 
-/** How many tasks are measured, where the user does not say. */
+/** The number of tasks to measure, unless the user gives one. */
 export type Sizes<V extends Variant> = (settings: Settings<V>) => number;
 
 export function contender<V extends Variant>(
@@ -18,7 +18,10 @@ export function contender<V extends Variant>(
   return { name, measure, ...more };
 }
 
-/** For whoever commits each task by itself: with `synchronous = full` each takes an fsync, and a few thousand tell the rate. */
+/**
+ * For contenders that commit each task by itself: with `synchronous = full` each commit waits for an fsync, and a few
+ * thousand tasks are enough.
+ */
 export function fewWhenFull<V extends Variant>(sizes: Sizes<V>, few: number): Sizes<V> {
   return (settings) => (settings.synchronous === "full" ? Math.min(sizes(settings), few) : sizes(settings));
 }

@@ -1,4 +1,4 @@
-/** What the figures depend on beside the code: the machine and the versions. */
+/** What the figures depend on besides the code: the machine and the versions. */
 import { closeSync, fsyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { arch, cpus, loadavg, platform, release, tmpdir, totalmem } from "node:os";
@@ -15,11 +15,14 @@ export interface Machine {
   cpu: string;
   cores: number;
   memoryGiB: number;
-  /** The load average of the minute before: what else the machine was doing. */
+  /** The load average of the minute before the run. */
   load: number;
-  /** What was to be measured on. */
+  /** The databases to be measured on. */
   on: readonly Measured[];
-  /** Median microseconds of a write of 4 KiB with its fsync, where the databases are: what `synchronous: "full"` waits for. */
+  /**
+   * Median microseconds for a write of 4 KiB with its fsync in the databases' folder: what `synchronous: "full"` waits
+   * for.
+   */
   fsyncMicroseconds: number;
   dbq: string;
   betterSqlite3: string;
@@ -27,13 +30,13 @@ export interface Machine {
   plainjob: string;
   bullmq: string;
   ioredis: string;
-  /** Undefined: there is none. */
+  /** Undefined without a Redis. */
   redis: RedisFacts | undefined;
   pg: string;
   mysql2: string;
   graphileWorker: string;
   pgBoss: string;
-  /** Undefined: nothing was to be measured on any. */
+  /** Undefined when no server is measured. */
   servers: ServersFacts | undefined;
 }
 
@@ -63,7 +66,7 @@ export async function describeMachine(on: readonly Measured[]): Promise<Machine>
   };
 }
 
-/** By the manifest beside its main file: not every package exports its own. */
+/** From the manifest beside its main file, since not every package exports its manifest. */
 function versionOf(name: string): string {
   let folder = dirname(createRequire(import.meta.url).resolve(name));
   for (;;) {

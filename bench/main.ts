@@ -1,4 +1,4 @@
-/** The benchmarks' program: measures what was asked for, and prints what came of it. */
+/** The benchmarks' program: runs the requested measurements, and prints the results. */
 import { resolve } from "node:path";
 import { CommanderError } from "commander";
 import { plain } from "./benchmark.ts";
@@ -20,7 +20,7 @@ async function run(asked: Asked): Promise<number> {
   const { wishes, json } = asked;
   const planned = setups(asked.benchmarks, wishes);
   if (planned.length === 0) {
-    process.stderr.write("bench: nothing of this name is to be measured: see --list\n");
+    process.stderr.write("bench: no benchmark matches these names: see --list\\n");
     return 2;
   }
   const on = [...new Set(asked.benchmarks.map((benchmark) => benchmark.on ?? "sqlite"))];
@@ -32,7 +32,7 @@ async function run(asked: Asked): Promise<number> {
   return exitCode(results, asked.strict);
 }
 
-/** One setup after the other; for people, each is printed as soon as it is there. */
+/** Runs one setup after the other, and prints each result at once unless JSON is asked for. */
 async function measureAll(planned: readonly Setup[], { wishes, json, profile }: Asked): Promise<Result[]> {
   const options = { profile: profile && fromHere(profile), signal: interrupted.signal };
   const progress = progressOf(
@@ -55,7 +55,7 @@ function exitCode(results: readonly Result[], strict: boolean): number {
   return strict && short ? 3 : 0;
 }
 
-/** `npm run` works in the project's folder; what the user typed is meant from where they are. */
+/** `npm run` changes to the project's folder; paths of the user are relative to the original one. */
 function fromHere(path: string): string {
   return resolve(process.env.INIT_CWD ?? ".", path);
 }

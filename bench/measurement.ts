@@ -1,8 +1,11 @@
-/** The program of one measurement, in a process of its own: what one contender leaves in the compiler or the heap is nobody else's. */
+/**
+ * The program of one measurement, in a separate process: one contender's compiled code and heap do not affect
+ * another's.
+ */
 import type { Figures, Settings } from "./benchmark.ts";
 import { benchmarks } from "./benchmarks.ts";
 
-/** What is to be measured, by names. */
+/** The names of what to measure. */
 export interface Request {
   readonly benchmark: string;
   readonly contender: string;
@@ -28,6 +31,6 @@ function reply(answer: Reply): void {
 }
 
 process.on("uncaughtException", (error) => reply({ error: error.stack ?? error.message }));
-// Whoever asked is gone: nobody wants the figures.
+// The parent process is gone, and so is the reader of the figures.
 process.on("disconnect", () => process.exit(1));
 process.once("message", (request: Request) => void measure(request).then(reply));

@@ -1,4 +1,4 @@
-/** What the chart of a run shows: panels of rows of dots. */
+/** The panels of a run's chart, with their rows of dots. */
 import type { Report } from "./report.ts";
 
 export interface Dot {
@@ -16,7 +16,7 @@ export interface Panel {
 
 type Measured = Report["results"][number];
 
-/** What a row is called; undefined: the figure has no place in the panel. */
+/** The name of a row; undefined: the figure has no place in the panel. */
 type Naming = (result: Measured, figure: string) => string | undefined;
 
 const ways: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ const ways: Readonly<Record<string, string>> = {
   "enqueue-many": "1,000 in one call",
 };
 
-/** From the call: what is measured from the commit on can be negative, for which such an axis has no place. */
+/** Times from the call: those from the commit may be negative, and the axis is logarithmic. */
 const delays: Readonly<Record<string, string>> = {
   "wake p50 from the call": "its handler starts, p50",
   "wake p99 from the call": "its handler starts, p99",
@@ -54,7 +54,7 @@ const kinds: readonly { title: string; axis: string; naming: Naming }[] = [
   },
 ];
 
-/** Those of which something was measured. */
+/** The panels with at least one measured figure. */
 export function panelsOf(report: Report): Panel[] {
   return kinds
     .map(({ title, axis, naming }) => ({ title, axis, dots: dotsOf(report, naming) }))

@@ -1,4 +1,4 @@
-/** The floor is only a floor with dbq's own settings: before anything is measured, both are asked for theirs. */
+/** Checks before a measurement that the floor's settings equal dbq's: otherwise it would not be a floor. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { Synchronous } from "./benchmark.ts";
 import { openRaw } from "./raw-sqlite.ts";
 
-/** All that decides about speed or durability. */
+/** All settings that affect speed or durability. */
 const settings = [
   ...["journal_mode", "synchronous", "wal_autocheckpoint", "journal_size_limit", "busy_timeout"],
   ...["cache_size", "cache_spill", "mmap_size", "page_size", "temp_store", "locking_mode", "auto_vacuum"],
@@ -16,7 +16,7 @@ const settings = [
 
 type Settings = Record<string, unknown>;
 
-/** @throws Error that names what differs */
+/** @throws Error that names the differences */
 export async function checkParity(synchronous: Synchronous): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "dbq-bench-"));
   try {
@@ -30,7 +30,7 @@ export async function checkParity(synchronous: Synchronous): Promise<void> {
   }
 }
 
-/** A transaction of the queue is on its own connection. */
+/** Read in a transaction, which runs on the queue's own connection. */
 async function settingsOfDbq(path: string, synchronous: Synchronous): Promise<Settings> {
   await using queue = await openQueue(path, { synchronous });
   return await queue.transaction((tx: BetterSQLite3Database) =>

@@ -1,6 +1,6 @@
-/** What tasks are given: the same values for each contender, made before anything is measured. */
+/** The payloads of the tasks: the same values for each contender, created before a measurement. */
 
-/** A thing of the kind that apps enqueue: nested, with strings, numbers and booleans. */
+/** An object of a kind that apps enqueue: nested, with strings, numbers and booleans. */
 export interface Order {
   customer: { name: string; mail: string; newsletter: boolean };
   lines: { sku: string; title: string; quantity: number; price: number }[];
@@ -12,7 +12,7 @@ export type Payload = string | Order;
 /** `small`: a short string. `1 KiB`: an order of 1,024 bytes of JSON. `mix`: 80 % small, 15 % of 1 KiB, 5 % of 8 KiB. */
 export type PayloadKind = "small" | "1 KiB" | "mix";
 
-/** A hundred payloads, to be used in turn. */
+/** A hundred payloads, used in rotation. */
 export function payloads(kind: PayloadKind): readonly Payload[] {
   return Array.from({ length: 100 }, (_, i) => payload(sizeOf(kind, i), i));
 }
@@ -20,7 +20,7 @@ export function payloads(kind: PayloadKind): readonly Payload[] {
 function sizeOf(kind: PayloadKind, i: number): number {
   if (kind === "small") return 0;
   if (kind === "1 KiB") return 1_024;
-  // 37 and 100 have no common divisor: each rank comes once in a hundred, the large ones spread among the others.
+  // 37 and 100 have no common divisor: each rank occurs once in a hundred, with the large ones spread among the others.
   const rank = (i * 37) % 100;
   if (rank < 80) return 0;
   return rank < 95 ? 1_024 : 8_192;

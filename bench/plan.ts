@@ -1,7 +1,7 @@
-/** What is to be measured, and in which order. */
+/** Which measurements to make, and in which order. */
 import { type Benchmark, type Contender, plain, type Synchronous, type Variant } from "./benchmark.ts";
 
-/** What the user asked for. */
+/** The user's choices. */
 export interface Wishes {
   readonly rounds: number;
   readonly tasks: number | undefined;
@@ -14,7 +14,7 @@ export interface Wishes {
   readonly variants: readonly string[] | undefined;
 }
 
-/** One benchmark in one variant under one setting: what its contenders do in alternation. */
+/** One benchmark in one variant under one setting; its contenders are measured in alternation. */
 export interface Setup {
   readonly benchmark: Benchmark;
   readonly variant: Variant;
@@ -47,7 +47,7 @@ function variantsOf({ variants = [plain] }: Benchmark, { quick, variants: wanted
     .filter(({ name }) => wanted?.some((part) => contains(name, part)) ?? true);
 }
 
-/** Whole words only: "10" is no part of "100". */
+/** Matches whole words only: "10" does not match "100". */
 function contains(name: string, part: string): boolean {
   const words = (text: string) =>
     ` ${text
@@ -63,7 +63,7 @@ function contendersOf({ contenders }: Benchmark, variant: Variant, wishes: Wishe
     .filter(({ name }) => wishes.contenders?.includes(name) ?? true);
 }
 
-/** Round by round; who goes first changes with each round, so that what a machine does over time meets all alike. */
+/** Round by round. The order of the contenders rotates, so that changes of the machine over time affect all alike. */
 export function measurements(setup: Setup): Measurement[] {
   const { contenders, rounds } = setup;
   return Array.from({ length: rounds }, (_, round) => {

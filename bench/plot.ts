@@ -1,7 +1,7 @@
 /**
- * Draws the chart and writes the tables of docs/performance.md from the JSON of a run:
- * `npx tsx bench/plot.ts results.json`. Of a run on servers, the tables of docs/benchmarks.md:
- * `npx tsx bench/plot.ts results.json --page docs/benchmarks.md --no-chart`.
+ * Draws the chart and writes the tables of docs/performance.md from the JSON of a run: `npx tsx bench/plot.ts
+ * results.json`. For a run on servers, writes the tables of docs/benchmarks.md: `npx tsx bench/plot.ts results.json
+ * --page docs/benchmarks.md --no-chart`.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -36,7 +36,7 @@ function reportIn(path: string): Report {
     const report: Partial<Report> = JSON.parse(text);
     if (Array.isArray(report.results) && report.results.length > 0) return report as Report;
   } catch {
-    // It is no JSON: said below.
+    // Not JSON: reported below.
   }
   throw new Error(`${path} has no results: they are printed by ${command}`);
 }
@@ -50,7 +50,7 @@ async function plot(results: string, { chart, page }: Files): Promise<void> {
 
 const program = new Command("npx tsx bench/plot.ts")
   .description("Draws the chart and writes the tables of a run of the benchmarks.")
-  .argument("<results>", `what was printed by ${command}`)
+  .argument("<results>", `the output of ${command}`)
   .addOption(
     new Option("--chart <file>", "the SVG to write").default(
       inDocs("performance.svg"),
@@ -59,7 +59,7 @@ const program = new Command("npx tsx bench/plot.ts")
   )
   .option("--no-chart", "write only the tables")
   .addOption(
-    new Option("--page <file>", `what has the block to write, between ${begin} and ${end}`).default(
+    new Option("--page <file>", `the page with the block between ${begin} and ${end}`).default(
       inDocs("performance.md"),
       "docs/performance.md",
     ),

@@ -1,11 +1,11 @@
-/** How far a run is: a bar on a terminal, a line for each setup elsewhere; always on stderr. */
+/** Shows the progress of a run: a bar on a terminal, else a line for each setup; always on stderr. */
 import { SingleBar } from "cli-progress";
 import type { Measurement, Setup } from "./plan.ts";
 import type { Watcher } from "./run.ts";
 
 export interface Progress extends Watcher {
   beginning(setup: Setup): void;
-  /** Gives way to what is printed. */
+  /** Clears the bar while something else is printed. */
   pause(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The floor's database: better-sqlite3 and nothing else. The tables and indexes are those of dbq's own migrations, and
- * the settings of the connection are those of a file that dbq opens (`parity.ts` asks both, before anything is measured).
+ * The floor's database: only better-sqlite3. The tables and indexes are those of dbq's own migrations, and the
+ * connection's settings are those of a file that dbq opens (`parity.ts` compares them before a measurement).
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +11,7 @@ import type { Synchronous } from "./benchmark.ts";
 const require = createRequire(import.meta.url);
 const migrations = join(dirname(require.resolve("dbq-ts/package.json")), "migrations", "sqlite");
 
-/** Opens the file; makes the tables of dbq where they are missing. */
+/** Opens the file, and creates dbq's tables if they are missing. */
 export function openRaw(path: string, synchronous: Synchronous): Database.Database {
   const db = new Database(path, { timeout: 5 });
   db.pragma("journal_mode = wal");
@@ -23,19 +23,19 @@ export function openRaw(path: string, synchronous: Synchronous): Database.Databa
   return db;
 }
 
-/** What drizzle-kit writes between statements begins with `--`, and is a comment to SQLite. */
+/** drizzle-kit's separators between statements begin with `--`, a comment to SQLite. */
 function migrationFiles(): string[] {
   const names = readdirSync(migrations).filter((name) => name.endsWith(".sql"));
   return names.sort().map((name) => readFileSync(join(migrations, name), "utf8"));
 }
 
-/** What one insert writes: the columns that dbq writes, each of them a parameter, as whoever enqueues may set it. */
+/** The values of an insert: the columns that dbq writes, each a parameter, since an enqueuer may set it. */
 export interface RawTask {
   func: string;
   args: string;
 }
 
-/** Inserts one row in whatever transaction is open, if any; gives its id. */
+/** Inserts one row in the open transaction, if any; returns its id. */
 export function rawInsert(db: Database.Database): (task: RawTask) => number {
   const insert = db.prepare(`
     insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
@@ -51,7 +51,7 @@ export function rawInsert(db: Database.Database): (task: RawTask) => number {
   };
 }
 
-/** Inserts many in one IMMEDIATE transaction; gives their ids in order. */
+/** Inserts many rows in one IMMEDIATE transaction; returns their ids in order. */
 export function rawInsertMany(db: Database.Database): (tasks: readonly RawTask[]) => number[] {
   const insert = rawInsert(db);
   const many = db.transaction((tasks: readonly RawTask[]) => tasks.map(insert));

@@ -35,7 +35,7 @@ export function benchmarkText({ benchmark }: Setup): string {
   return `\n${benchmark.name}: ${benchmark.title}\n${wrapped(benchmark.about, 110)}`;
 }
 
-/** What measures this again, and nothing else. */
+/** The command that repeats this measurement. */
 export function commandOf({ benchmark, variant, synchronous, rounds }: Setup, wishes: Wishes): string {
   const { tasks, minutes, quick, contenders } = wishes;
   return [
@@ -68,7 +68,7 @@ export function resultText({ setup, lines, missing, failed }: Result, wishes: Wi
   ].join("\n");
 }
 
-/** A figure's name stands once, with the first of its contenders. */
+/** The name of a figure stands once, beside its first contender. */
 function row(
   { figure, unit, contender, values, median, ratio, goal }: Line,
   above: Line | undefined,

@@ -1,15 +1,15 @@
-/** The tables of a run, as Markdown: a row for each figure, a column for each contender. */
+/** The tables of a run in Markdown: a row for each figure, a column for each contender. */
 import { machineText, type Report } from "./report.ts";
 import { number } from "./table.ts";
 import type { Line } from "./verdict.ts";
 
 type Measured = Report["results"][number];
 
-/** When it was measured, and how often. */
+/** When the run was made, and with how many rounds. */
 export function provenanceOf({ at, settings, results }: Report): string {
   const rounds = roundsOf(results);
   const medians = rounds === 1 ? "one round" : `medians of ${rounds} rounds`;
-  const size = settings.quick ? " at small sizes (--quick): shows that it runs, no figures to rely on" : "";
+  const size = settings.quick ? " at small sizes (--quick): only a check that it runs" : "";
   return `${at.slice(0, 10)}, ${medians}${size}`;
 }
 
@@ -47,7 +47,7 @@ interface Row {
   readonly lines: readonly Line[];
 }
 
-/** `most`: the rounds that the others had. */
+/** `most`: the rounds of the other tables. */
 function tableOf(results: readonly Measured[], most: number): string {
   const rows = results.flatMap(rowsOf);
   return [
@@ -67,7 +67,7 @@ function headingOf(rows: readonly Row[], most: number): string {
   return `### ${title}${unit} (\`${benchmark}\`${fewer})`;
 }
 
-/** Columns that would say nothing are left out. */
+/** Leaves out empty columns. */
 function columnsOf(rows: readonly Row[]): Column[] {
   const contenders = new Set(rows.flatMap(({ lines }) => lines.map(({ contender }) => contender)));
   const columns: Column[] = [];
@@ -93,7 +93,7 @@ function figureOf({ lines: [line] }: Row): string {
   return line.figure.includes(line.unit) ? line.figure : `${line.figure}, ${line.unit}`;
 }
 
-/** The median; in brackets dbq's, divided by it, which says nothing where one of them is less than 0. */
+/** The median, and in brackets dbq's divided by it, which has no meaning where one of them is negative. */
 function cellOf({ lines }: Row, contender: string): string {
   const line = lines.find((other) => other.contender === contender);
   if (!line) return "";
@@ -106,9 +106,9 @@ function ratioText(ratio: number): string {
   return ratio < 0.1 || ratio >= 10 ? String(Number(ratio.toPrecision(2))) : ratio.toFixed(2);
 }
 
-/** What measures all of the table again. */
+/** The command that repeats the whole table. */
 function commandOf([first]: readonly Measured[]): string[] {
-  // Reports had none once.
+  // Old reports have none.
   const command = first?.command?.replace(/ --variants "[^"]*"| --synchronous \w+/g, "");
   return command === undefined ? [] : ["", `\`${command}\``];
 }

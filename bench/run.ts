@@ -1,16 +1,16 @@
-/** Runs what was planned, setup by setup, and gathers what came of it. */
+/** Runs the planned setups one by one, and collects the results. */
 import type { Figures } from "./benchmark.ts";
 import { type ChildOptions, measureInChild } from "./child.ts";
 import { type Measurement, measurements, type Setup, type Wishes } from "./plan.ts";
 import { type Line, linesOf } from "./verdict.ts";
 
-/** Whoever wants to see that something happens. */
+/** Receives the progress. */
 export interface Watcher {
   measuring(measurement: Measurement): void;
   measured(measurement: Measurement): void;
 }
 
-/** A contender that could not be measured: not here (no Redis), or not at all (it failed). */
+/** A contender that could not be measured: not available (no Redis), or failed. */
 export interface Absent {
   readonly contender: string;
   readonly reason: string;

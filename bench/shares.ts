@@ -1,15 +1,16 @@
 /**
- * Where the time of a drain goes, from a CPU profile that `npm run bench -- --only drain --cpu-prof FOLDER` has written:
- * `npx tsx bench/shares.ts --tasks 50000 FOLDER/*`. Only the measured drain counts: not the start, the warm-up or the filling.
+ * Where the time of a drain goes, from a CPU profile that `npm run bench -- --only drain --cpu-prof FOLDER` has
+ * written: `npx tsx bench/shares.ts --tasks 50000 FOLDER/*`. Only the measured drain counts, without the start, the
+ * warm-up and the filling.
  */
 import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 import { table } from "./table.ts";
 
-/** What V8 writes, as far as it is read here. */
+/** The parts of V8's profile that are read here. */
 interface Profile {
   readonly nodes: readonly ProfileNode[];
-  /** Of `samples`, node ids; and the microseconds between each and the one before it. */
+  /** `samples` holds node ids, and this the microseconds since the sample before. */
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
 }
@@ -25,7 +26,7 @@ interface Frame {
   readonly url: string;
 }
 
-/** The first that fits. A native function's time is that of the function which calls it: so it is with the driver's. */
+/** The first kind that fits. A native function's time counts for its caller, as with the driver's functions. */
 const kinds: readonly { name: string; fits: (frame: Frame) => boolean }[] = [
   { name: "garbage collection", fits: ({ functionName }) => functionName === "(garbage collector)" },
   { name: "the event loop: polling, waiting", fits: ({ functionName }) => functionName === "(idle)" },
@@ -47,11 +48,11 @@ const kinds: readonly { name: string; fits: (frame: Frame) => boolean }[] = [
   { name: "node, V8, and the handler", fits: () => true },
 ];
 
-/** Functions on the stack of what drains, and of what filled the queue before. */
+/** Functions on the stack of a drain, and of the filling before it. */
 const draining = ["#takeTurn", "attempt"];
 const filling = ["insertOne", "rawInsertMany", "fill"];
 
-/** Names of the functions on the stack of each node. */
+/** The names of the functions on the stack of each node. */
 function stacksOf({ nodes }: Profile): Map<number, readonly string[]> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const stacks = new Map<number, readonly string[]>();
@@ -73,7 +74,7 @@ function sharesOf(profile: Profile, stacks: ReadonlyMap<number, readonly string[
     stacks.get(id)?.some((name) => names.includes(name)) ?? false;
   const from = profile.samples.findLastIndex(among(filling)) + 1;
   const to = profile.samples.findLastIndex(among(draining));
-  if (to <= from) throw new Error("one of these is no profile of a drain");
+  if (to <= from) throw new Error("one of these files is not a profile of a drain");
   const frames = new Map(profile.nodes.map(({ id, callFrame }) => [id, callFrame]));
   const shares = new Map(kinds.map(({ name }) => [name, 0]));
   for (let i = from; i < to; i += 1) {
@@ -84,7 +85,7 @@ function sharesOf(profile: Profile, stacks: ReadonlyMap<number, readonly string[
   return shares;
 }
 
-/** Those of dbq and those of its floor, apart. */
+/** The shares of dbq and of its floor, separately. */
 function read(files: readonly string[]): Map<string, Shares[]> {
   const all = new Map<string, Shares[]>();
   for (const file of files) {
@@ -97,7 +98,7 @@ function read(files: readonly string[]): Map<string, Shares[]> {
   return all;
 }
 
-/** Means over the profiles of each. */
+/** Prints the means over the profiles of each. */
 function print(files: readonly string[], { tasks }: { tasks: number }): void {
   const measured = [...read(files)].sort();
   const mean = (shares: readonly Shares[], of: (one: Shares) => number) =>
@@ -119,10 +120,10 @@ function whole(text: string): number {
 
 const program = new Command("npx tsx bench/shares.ts")
   .description(
-    "Where the time of a drain goes, by CPU profiles of `npm run bench -- --only drain --cpu-prof FOLDER`.",
+    "Shows where the time of a drain goes, from CPU profiles of `npm run bench -- --only drain --cpu-prof FOLDER`.",
   )
   .argument("<profiles...>", "files that end in .cpuprofile")
-  .requiredOption("--tasks <number>", "how many tasks each drain had", whole)
+  .requiredOption("--tasks <number>", "the number of tasks in each drain", whole)
   .action(print);
 
 try {

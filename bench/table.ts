@@ -1,6 +1,6 @@
-/** Rows in aligned columns, and numbers as people read them. */
+/** Aligned columns, and readable numbers. */
 
-/** Columns of which every cell looks like a number stand to the right. */
+/** Columns in which every cell looks like a number are aligned right. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [headings, ...rows];
   const widths = headings.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
@@ -13,7 +13,7 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
   );
 }
 
-/** Three digits at least, and no more behind the point than these take. */
+/** At least three significant digits, with no more decimals than these need. */
 export function number(value: number): string {
   const size = Math.abs(value);
   if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString("en-US");

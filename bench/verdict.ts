@@ -1,12 +1,12 @@
-/** From rounds to medians, ratios and whether the goals are reached. */
+/** Computes medians and ratios from the rounds, and whether the goals are reached. */
 import type { FigureDefinition, Figures, Goal } from "./benchmark.ts";
 import type { Setup } from "./plan.ts";
 
-/** `aim`: must and aim; `must`: must alone; `short`: not even that. */
+/** `aim`: must and aim are reached; `must`: only must; `short`: neither. */
 export type Reached = "aim" | "must" | "short";
 
 export interface Judged extends Goal {
-  /** What is held against the goal: a ratio, or dbq's own figure. */
+  /** What is compared with the goal: a ratio, or dbq's own figure. */
   readonly value: number;
   readonly reached: Reached;
 }
@@ -17,16 +17,16 @@ export interface Line {
   readonly unit: string;
   readonly better: "higher" | "lower";
   readonly contender: string;
-  /** Round by round. */
+  /** The values of the rounds. */
   readonly values: readonly number[];
   readonly median: number;
-  /** Median of dbq / this median; undefined for dbq itself, where dbq was not measured, and by a median of 0. */
+  /** dbq's median divided by this one; undefined for dbq itself, where dbq was not measured, and by a median of 0. */
   readonly ratio: number | undefined;
-  /** A goal that is a ratio stands with the contender that it is about, any other with dbq. */
+  /** A goal that is a ratio stands with its contender, any other with dbq. */
   readonly goal: Judged | undefined;
 }
 
-/** What the contenders of a setup measured, by their names, round by round. */
+/** The measurements of a setup's contenders, by their names, round by round. */
 export type Rounds = ReadonlyMap<string, readonly Figures[]>;
 
 export function linesOf(setup: Setup, rounds: Rounds): Line[] {
@@ -65,7 +65,7 @@ function judge(goal: Goal, value: number, better: "higher" | "lower"): Judged {
   return { ...goal, value, reached: meets(goal.aim) ? "aim" : meets(goal.must) ? "must" : "short" };
 }
 
-/** Of an even number of values, the mean of the two in the middle; undefined of none. */
+/** For an even number of values, the mean of the two in the middle; undefined without values. */
 export function median(values: readonly number[]): number | undefined {
   const sorted = values.toSorted((a, b) => a - b);
   const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];

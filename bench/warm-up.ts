@@ -1,4 +1,7 @@
-/** Measuring after a warm-up: the same run first at a small size, in a folder of its own, so that what is measured is compiled code. */
+/**
+ * Measures after a warm-up: the same run first at a small size, in a separate folder, so that compiled code is
+ * measured.
+ */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Figures, Settings, Synchronous, Variant } from "./benchmark.ts";
@@ -11,13 +14,13 @@ export interface Run<V extends Variant> {
   readonly tasks: number;
 }
 
-/** Does what is measured, once; gives the milliseconds that it took. */
+/** Runs the measured work once; returns its milliseconds. */
 export type Timed<V extends Variant> = (run: Run<V>) => Promise<number>;
 
-/** Tasks that warm up: V8 has compiled what is hot by then. */
+/** The tasks of the warm-up: V8 has compiled the hot code by then. */
 const enough = 5_000;
 
-/** Tasks a second. */
+/** Tasks per second. */
 export async function perSecond<V extends Variant>(
   { directory, synchronous, variant }: Settings<V>,
   tasks: number,
@@ -28,7 +31,7 @@ export async function perSecond<V extends Variant>(
     mkdirSync(folder);
     return await timed({ directory: folder, variant, ...how });
   };
-  // The same code, and no fsync to wait for.
+  // The same code, without an fsync to wait for.
   await run("warm-up", { tasks: Math.min(tasks, enough), synchronous: "normal" });
   const milliseconds = await run("measured", { tasks, synchronous });
   return { "tasks/s": (tasks / milliseconds) * 1_000 };

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: installs what the benchmarks need, where that has not been done, builds dbq and them, and runs them.
- * What it says by itself goes to stderr, so that `npm run --silent bench -- --json` prints nothing but JSON.
+ * `npm run bench`: installs the benchmarks' packages if needed, builds dbq and the benchmarks, and runs them. Its own
+ * output goes to stderr, so that `npm run --silent bench -- --json` prints only JSON.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync, statSync } from "node:fs";
@@ -13,18 +13,19 @@ const bench = join(root, "bench");
 
 if (!existsSync(join(root, "node_modules/better-sqlite3"))) fail("run npm ci first");
 if (!isInstalled()) {
-  // `npm ci` wants the packages of every platform in the lockfile; this takes what is locked, and changes nothing there.
-  step("installing what the benchmarks need", "npm", ["install", "--no-save", "--ignore-scripts"], bench);
+  // `npm ci` fails without the packages of every platform in the lockfile. This installs what is locked, and does not
+  // change the lockfile.
+  step("installing the benchmarks' packages", "npm", ["install", "--no-save", "--ignore-scripts"], bench);
 }
 step("building dbq", process.execPath, [join(root, "scripts/build.mjs")], root);
-// Plain JavaScript under plain node: a loader that compiles would be measured too.
+// Plain JavaScript under plain node: the work of a compiling loader would be measured too.
 const compiled = join(bench, "node_modules/.compiled");
 rmSync(compiled, { recursive: true, force: true });
 step("building the benchmarks", process.execPath, [compiler, "-p", bench], root);
 
 run();
 
-/** What the terminal sends reaches the benchmarks too, and they end by it. */
+/** A signal of the terminal also reaches the benchmarks, which exit by it. */
 function run() {
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => undefined);
   const program = join(compiled, "main.js");
@@ -32,7 +33,9 @@ function run() {
   process.exitCode = status ?? 1;
 }
 
-/** npm writes its own lockfile when it has installed: older than what it was to install, it is out of date. */
+/**
+ * npm writes its own lockfile after an installation. When it is older than the packages' lockfile, it is out of date.
+ */
 function isInstalled() {
   const installed = join(bench, "node_modules/.package-lock.json");
   if (!existsSync(installed)) return false;

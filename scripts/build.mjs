@@ -1,4 +1,7 @@
-/** Builds dist/: what the compiler emits, and the migrations beside it; then checks that nothing of the package is missing. */
+/**
+ * Builds dist/: the compiler's output, with the migrations beside it; then checks that no file of the package is
+ * missing.
+ */
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -15,7 +18,7 @@ rmSync(dist, { recursive: true, force: true });
 compile("tsconfig.build.json");
 compileSchemaForRequire();
 for (const file of builtFiles()) if (file.endsWith(".d.ts")) nameJavaScript(join(dist, file));
-// dist/ mirrors the tree, so that `../../migrations` is right from src/stores/ and from dist/src/stores/.
+// dist/ mirrors the tree, so `../../migrations` is right from src/stores/ and from dist/src/stores/.
 cpSync(join(root, "migrations"), join(dist, "migrations"), { recursive: true });
 for (const command of Object.values(manifest.bin)) makeExecutable(join(root, command));
 for (const target of targets(manifest.exports)) expectFile(join(root, target), "package.json: exports");
@@ -35,8 +38,8 @@ function compile(config) {
 }
 
 /**
- * The schema, for `require` too: drizzle-orm has other declarations and other objects for `require` than for `import`,
- * and a CommonJS app's own drizzle-orm takes only tables of its kind.
+ * Builds the schema for `require` too: drizzle-orm has other declarations and objects for `require` than for `import`,
+ * and a CommonJS app's drizzle-orm accepts only tables of its kind.
  */
 function compileSchemaForRequire() {
   const sources = join(dist, "require");
@@ -62,8 +65,8 @@ function builtFiles() {
 }
 
 /**
- * The compiler rewrites `./x.ts` to `./x.js` in what it emits, but not in declarations, where older compilers and
- * other readers of declarations do not expect it.
+ * The compiler rewrites `./x.ts` to `./x.js` in its output, but not in declarations, where older compilers and other
+ * readers do not expect `.ts`.
  * @param {string} path
  */
 function nameJavaScript(path) {
@@ -74,7 +77,7 @@ function nameJavaScript(path) {
 /** @param {string} path */
 function makeExecutable(path) {
   if (!existsSync(path) && !existsSync(join(root, "src/entries/cli/main.ts"))) {
-    console.warn("build: src/entries/cli/main.ts is not there yet: the package has no command");
+    console.warn("build: src/entries/cli/main.ts does not exist: the package has no command");
     return;
   }
   if (!expectFile(path, "package.json: bin")) return;
@@ -85,7 +88,7 @@ function makeExecutable(path) {
 }
 
 /**
- * The files that an `exports` map leads to.
+ * The files that an `exports` map names.
  * @param {unknown} exported
  * @returns {string[]}
  */
@@ -114,6 +117,6 @@ function checkReferences(path) {
  */
 function expectFile(path, where) {
   const there = existsSync(path);
-  if (!there) missing.push(`${where}: there is no ${path}`);
+  if (!there) missing.push(`${where}: ${path} does not exist`);
   return there;
 }

@@ -1,4 +1,4 @@
-/** Proves that migrations/ is what drizzle-kit makes of drizzle/, in a copy: the tree itself is only read. */
+/** Checks in a copy that migrations/ is what drizzle-kit generates from drizzle/. The tree itself is only read. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,7 +18,7 @@ try {
   const stale = dialects().flatMap(staleFiles);
   for (const line of stale) console.error(`generated: ${line}`);
   if (stale.length > 0) {
-    console.error("generated: run `npm run generate` and keep what it writes");
+    console.error("generated: run `npm run generate` and commit what it writes");
     process.exitCode = 1;
   } else {
     console.log(`generated: migrations are up to date (${dialects().join(", ")})`);
@@ -34,7 +34,7 @@ function dialects() {
 
 /**
  * @param {string} dialect
- * @returns {string[]} what generating again would change, or why it could not be done
+ * @returns {string[]} what generating again would change, or why it failed
  */
 function staleFiles(dialect) {
   const ran = run("check", dialect) ?? run("generate", dialect);
@@ -49,7 +49,7 @@ function staleFiles(dialect) {
 /**
  * @param {"check" | "generate"} command
  * @param {string} dialect
- * @returns {string | undefined} what it said, unless that is that all is well
+ * @returns {string | undefined} its output, unless it reports that all is well
  */
 function run(command, dialect) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [kit, command], {
@@ -58,7 +58,7 @@ function run(command, dialect) {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
   });
-  // A question that nobody is there to answer (was this column renamed?) ends with status 0 as well.
+  // drizzle-kit also exits with 0 when it asks a question that cannot be answered here (was this column renamed?).
   const well = { check: "Everything's fine", generate: "No schema changes" }[command];
   if (status === 0 && stdout.includes(well)) return undefined;
   return `drizzle-kit ${command} (${dialect}) ended with ${status}:\n${stdout}${stderr}`;
@@ -66,7 +66,7 @@ function run(command, dialect) {
 
 /**
  * @param {string} folder
- * @returns {Map<string, string>} contents by name; empty when there is no such folder
+ * @returns {Map<string, string>} contents by name; empty when the folder does not exist
  */
 function files(folder) {
   /** @type {Map<string, string>} */

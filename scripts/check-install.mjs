@@ -1,7 +1,7 @@
 /**
- * Packs the package and installs it into an empty project with npm, peers from the registry: it installs without a database
- * driver, the README's quickstart prints what the README says, and the command is on the path. `npm run test:full` does the
- * rest without a network.
+ * Packs the package and installs it into an empty project with npm, with peers from the registry. Checks that it
+ * installs without a database driver, that the README's quickstart prints what the README says, and that the command is
+ * on the path. `npm run test:full` checks the rest without a network.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ try {
     if (existsSync(join(folder, "node_modules", driver)))
       throw new Error(`npm installed ${driver}, an optional peer`);
   npm(folder, "install", "--ignore-scripts", asHere("better-sqlite3"));
-  // To compile the driver takes minutes, and `npm ci` has done it.
+  // Compiling the driver takes minutes, and `npm ci` has done it.
   const built = "node_modules/better-sqlite3/build";
   cpSync(join(root, built), join(folder, built), { recursive: true });
   quickstart();
@@ -47,7 +47,7 @@ function quickstart() {
 }
 
 /**
- * The version that is installed here.
+ * The version that is installed in the repository.
  * @param {string} name
  */
 function asHere(name) {

@@ -1,6 +1,6 @@
 /**
- * Compiles the programs of test/fixtures, test/chaos and test/queue, and what they use, to plain JavaScript: under a loader that
- * compiles them at each start, a process takes three times as long to come up, and chaos starts hundreds of them.
+ * Compiles the programs of test/fixtures, test/chaos and test/queue, and what they import, to plain JavaScript. Under a
+ * loader that compiles at each start, a process takes three times as long to start, and chaos starts hundreds of them.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ const modules = join(root, "node_modules");
 const prefix = ".compiled-";
 
 /**
- * Each run has a folder of its own, so that two of them do not get into each other's way.
+ * Each run has its own folder, so that two runs do not conflict.
  * @returns {{ folder: string, remove: () => void }}
  */
 export function compileFixtures() {
@@ -22,12 +22,12 @@ export function compileFixtures() {
   const args = [compiler, "-p", join(root, "test/fixtures"), "--outDir", folder];
   execFileSync(process.execPath, args, { cwd: root, stdio: ["ignore", 2, 2] });
   cpSync(join(root, "migrations"), join(folder, "migrations"), { recursive: true });
-  // The command line reads its version there.
+  // The command line reads its version from there.
   cpSync(join(root, "package.json"), join(folder, "package.json"));
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Of runs that were killed. */
+/** Removes the folders of killed runs. */
 function removeLeftOvers() {
   for (const name of readdirSync(modules)) {
     const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : 0;

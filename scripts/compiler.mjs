@@ -1,4 +1,4 @@
-/** Where the TypeScript compiler is, for `node` to run. */
+/** The path of the TypeScript compiler, for `node` to run. */
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 

@@ -1,4 +1,4 @@
-/** Prints how long the functions and the files of the sources are: `npm run measure`, `-- --json` for one object. */
+/** Prints the lengths of the sources' functions and files: `npm run measure`, or `-- --json` for one object. */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { readSources } from "./sources.mjs";
 

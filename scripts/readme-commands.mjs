@@ -1,4 +1,4 @@
-/** Prints the commands that the README gives to whoever has cloned the project, one a line: what CI runs. */
+/** Prints the README's commands for a clone of the project, one per line: CI runs them. */
 import { readFileSync } from "node:fs";
 
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
@@ -10,7 +10,7 @@ const commands = shell
 
 for (const needed of ["npm ci", "npm run demo", "npm test"]) {
   if (commands.some((command) => command.split(" && ").includes(needed))) continue;
-  console.error(`README.md: no block of sh gives the command "${needed}"`);
+  console.error(`README.md: no sh block has the command "${needed}"`);
   process.exitCode = 1;
 }
 if (process.exitCode === undefined) console.log(commands.join("\n"));

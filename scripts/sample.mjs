@@ -1,21 +1,21 @@
 /**
- * CI has time for a part of what is long: with `DBQ_SAMPLE=3`, a third of it. `DBQ_SEED` says which third, so that the same
- * files have the same sample, and other files another one. Without `DBQ_SAMPLE`: all.
+ * Selects CI's sample of the long tests: with `DBQ_SAMPLE=3`, a third of them. `DBQ_SEED` decides which third, so the
+ * same files have the same sample, and other files another one. Without `DBQ_SAMPLE`: all.
  */
 import { createHash } from "node:crypto";
 
-/** One of how many. @throws TypeError when it is no whole number from 1 */
+/** One of how many. @throws TypeError unless it is a whole number from 1 */
 export const sampleSize = wholeNumber("DBQ_SAMPLE", 1) ?? 1;
 
 /**
- * Whether the sample holds this one: `key` names it, in its own way.
+ * Whether the sample contains this item; `key` identifies it.
  * @param {string} key
  */
 export function inSample(key) {
   if (sampleSize === 1) return true;
   const seed = wholeNumber("DBQ_SEED", 0);
   if (seed === undefined)
-    throw new TypeError("DBQ_SAMPLE needs a DBQ_SEED, which says what the sample holds");
+    throw new TypeError("DBQ_SAMPLE needs a DBQ_SEED, which decides what the sample contains");
   return createHash("sha256").update(`${seed} ${key}`).digest().readUInt32BE() % sampleSize === 0;
 }
 

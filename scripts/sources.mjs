@@ -1,4 +1,6 @@
-/** Reads the sources for the rules' test and for `npm run measure`: imports and functions, from the syntax tree. */
+/**
+ * Reads the sources for the architecture test and for `npm run measure`: imports and functions, from the syntax tree.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, posix, relative, sep } from "node:path";
 // vitest's parser reads TypeScript; TypeScript 7 itself offers its syntax tree under `unstable` names only.
@@ -60,7 +62,7 @@ export function parseSource(path, text) {
 }
 
 /**
- * The path that a relative import means; a package's specifier as it is.
+ * The path that a relative import names; a package's specifier unchanged.
  * @param {string} from
  * @param {string} specifier
  */

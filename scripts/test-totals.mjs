@@ -1,7 +1,7 @@
 /**
- * Reads the JSON reports of vitest: `node scripts/test-totals.mjs quick.json rest.json`. Prints what failed and how much was
- * skipped on the error output, and the total of all on its own line: `N passed, N failed`. Ends with 1 if anything failed, if
- * a report is missing, or if nothing passed.
+ * Reads vitest's JSON reports: `node scripts/test-totals.mjs quick.json rest.json`. Prints failures and numbers of
+ * skipped tests to stderr, and the total on its own line: `N passed, N failed`. Exits with 1 if a test failed, a report
+ * is missing, or no test passed.
  */
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
@@ -26,7 +26,7 @@ function add({ name, status, message, assertionResults }) {
   const passes = assertionResults.filter((test) => test.status === "passed");
   const left = assertionResults.length - failures.length - passes.length;
   passed += passes.length;
-  // A file that could not be read, or whose hooks failed, has no failed test; it is a failure all the same.
+  // A file that could not be loaded, or whose hooks failed, has no failed test, but counts as a failure.
   failed += status === "failed" ? Math.max(1, failures.length) : failures.length;
   for (const test of failures) console.error(`failed: ${file} > ${test.fullName}`);
   if (status === "failed" && failures.length === 0) console.error(`failed: ${file}: ${message}`);
@@ -35,14 +35,14 @@ function add({ name, status, message, assertionResults }) {
 
 /**
  * @param {string} path
- * @returns {TestFile[]} none when the run ended before it could report
+ * @returns {TestFile[]} empty when the run ended before it could report
  */
 function readReport(path) {
   try {
     return JSON.parse(readFileSync(path, "utf8")).testResults;
   } catch (error) {
     missing = true;
-    console.error(`there is no report of the tests: ${error instanceof Error ? error.message : error}`);
+    console.error(`the tests' report is missing: ${error instanceof Error ? error.message : error}`);
     return [];
   }
 }

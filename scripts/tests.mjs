@@ -1,6 +1,6 @@
 /**
- * Runs one tier of the tests (`vitest.config.ts` says which files each has): `node scripts/tests.mjs quick`. What else it is
- * given is passed on to vitest: `npm test -- test/worker`, `npm run proof -- test/model`.
+ * Runs one tier of the tests (`vitest.config.ts` lists the files of each): `node scripts/tests.mjs quick`. Further
+ * arguments go to vitest: `npm test -- test/worker`, `npm run proof -- test/model`.
  */
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";

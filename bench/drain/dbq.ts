@@ -22,14 +22,14 @@ async function drain(queue: Queue, concurrency: number, allRun: Promise<void>): 
   const start = performance.now();
   await worker.start();
   await Promise.race([allRun, failed]);
-  // The last ones have run; now they are settled too.
+  // The last handlers have returned; now their tasks are settled too.
   await worker.idle();
   const milliseconds = performance.now() - start;
   await worker.stop();
   return milliseconds;
 }
 
-/** `open`: the queue, which is opened once to fill it, and once to drain it. */
+/** `open`: opens the queue, once to fill it and once to drain it. */
 export function drainIn<R extends DrainRun>(
   { wait, concurrency }: DrainVariant,
   open: (run: R) => Promise<Queue>,

@@ -1,7 +1,7 @@
 /**
- * The floor: what better-sqlite3 can do by hand, with the tables, the indexes, the settings and the durability of dbq.
- * One IMMEDIATE transaction settles a batch and claims the next one. There is no worker's heartbeat, no retry, no
- * timeout, no signal, no event, no hook, no check of what JSON can carry, and no turn of the event loop between batches.
+ * The floor: hand-written better-sqlite3 with dbq's tables, indexes, settings and durability. One IMMEDIATE transaction
+ * settles a batch and claims the next one. It has no heartbeat, retry, timeout, signal, event, hook or check of values,
+ * and does not yield to the event loop between batches.
  */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { openRaw, rawInsertMany } from "../raw-sqlite.ts";
 import type { Timed } from "../warm-up.ts";
 import { checkCompleted, type DrainRun, type DrainVariant, type Handler, Handlers } from "./variants.ts";
 
-/** A row that is claimed: its generation is the one after the claim. */
+/** A claimed row, with its generation after the claim. */
 interface Claimed {
   id: number;
   generation: number;
@@ -33,7 +33,7 @@ function turns(db: Database.Database): Turn {
     update dbq_tasks set status = 'completed', generation_id = generation_id + 1, result = ?, error = null,
       updated_at = ?, finished_at = ?
     where id = ? and generation_id = ?`);
-  // A bare parameter as the LIMIT would have SQLite plan the statement anew in each turn.
+  // SQLite would plan the statement again in each call if the LIMIT were a bare parameter.
   const candidates = db.prepare<unknown[], [id: number, generation: number, args: string]>(`
     select id, generation_id, args from dbq_tasks
     where queue_name = ? and func = ? and status = 'pending' and (wait_until is null or wait_until <= ?)
@@ -96,12 +96,12 @@ function floorWith(handler: Handler, size: number): Timed<DrainVariant> {
   };
 }
 
-/** Batches as large as dbq has slots. */
+/** With batches as large as dbq's slots. */
 export function drainFloor({ wait, concurrency }: DrainVariant): Timed<DrainVariant> {
   return floorWith(new Handlers(wait).handler, concurrency);
 }
 
-/** What the size of the batches does. */
+/** Shows the effect of the batch size. */
 export function drainFloorInHundreds({ wait }: DrainVariant): Timed<DrainVariant> {
   return floorWith(new Handlers(wait).handler, 100);
 }

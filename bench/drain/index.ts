@@ -1,4 +1,4 @@
-/** Draining: how many tasks a second one process runs, from a queue that was filled before. */
+/** Draining: how many tasks per second one process runs from a queue that was filled before. */
 import type { Benchmark } from "../benchmark.ts";
 import { contender, fewWhenFull, type Sizes } from "../contender.ts";
 import { type DrainVariant, drainVariants } from "./variants.ts";
@@ -13,9 +13,9 @@ export const drain: Benchmark<DrainVariant> = {
   title: "Draining a full queue, one process",
   about:
     "The queue holds 50,000 tasks (20,000 that wait); one worker runs them all and stores their results. " +
-    "The floor is better-sqlite3 by hand: the same tables, settings and durability, one transaction that settles a " +
-    "batch and claims the next, a batch being as large as dbq has slots; floor 100 has batches of a hundred. " +
-    "plainjob stores no results, and with synchronous full has 5,000 tasks; BullMQ's jobs are as durable as its Redis.",
+    "The floor is hand-written better-sqlite3: the same tables, settings and durability, one transaction that settles a " +
+    "batch and claims the next. A batch is as large as dbq has slots; floor 100 has batches of a hundred. " +
+    "plainjob stores no results, and runs 5,000 tasks with synchronous full; BullMQ's jobs are as durable as its Redis.",
   variants: drainVariants,
   figures: [
     {

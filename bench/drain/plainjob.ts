@@ -1,6 +1,6 @@
 /**
- * plainjob: workers in one process, as many as tasks may run at a time where the handler waits, and one where it does
- * not. It stores no results.
+ * plainjob: where the handler waits, as many workers in one process as the concurrency; else one worker. It stores no
+ * results.
  */
 import { join } from "node:path";
 import { defineWorker, JobStatus } from "plainjob";

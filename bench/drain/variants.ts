@@ -1,4 +1,4 @@
-/** What the drain varies, and the handler that all contenders run. */
+/** The variants of a drain, and the handler that all contenders run. */
 import type { Variant } from "../benchmark.ts";
 import type { Payload, PayloadKind } from "../payloads.ts";
 import type { Run } from "../warm-up.ts";
@@ -11,7 +11,7 @@ export interface DrainVariant extends Variant {
   readonly wait: number;
 }
 
-/** Fills a new queue, and drains it; gives the milliseconds of the drain. */
+/** Fills a new queue and drains it; returns the milliseconds of the drain. */
 export type DrainRun = Run<DrainVariant>;
 
 const noop = (payload: PayloadKind, concurrency: number): DrainVariant => ({
@@ -21,7 +21,10 @@ const noop = (payload: PayloadKind, concurrency: number): DrainVariant => ({
   wait: 0,
 });
 
-/** 10 is the default of dbq's `Worker`. Goals are about handlers that do nothing: beside a wait, every queue is as good. */
+/**
+ * 10 is the default of dbq's `Worker`. The goals are for handlers that do nothing: beside a wait, all queues are
+ * equally fast.
+ */
 export const drainVariants: readonly DrainVariant[] = [
   noop("small", 10),
   noop("small", 100),
@@ -37,7 +40,7 @@ export const drainVariants: readonly DrainVariant[] = [
   },
 ];
 
-/** What a task returns, where its queue stores it. */
+/** The result of a task, where its queue stores results. */
 export interface Answer {
   n: number;
   ok: boolean;
@@ -45,7 +48,7 @@ export interface Answer {
 
 export type Handler = (n: number, payload: Payload) => Promise<Answer>;
 
-/** The function that is run, and a promise of the moment when it has been run `tasks` times. */
+/** The handler, and a promise that resolves when it has run `tasks` times. */
 export class Handlers {
   #left = 0;
   #done: () => void = () => undefined;
@@ -55,7 +58,7 @@ export class Handlers {
     this.handler = wait === 0 ? this.#atOnce : (n, payload) => this.#later(wait, n, payload);
   }
 
-  /** Resolves when the handler has returned so many times. */
+  /** Resolves when the handler has returned this many times. */
   times(tasks: number): Promise<void> {
     this.#left = tasks;
     return new Promise((resolve) => {
@@ -77,7 +80,7 @@ export class Handlers {
   }
 }
 
-/** @throws when a drain ended with something else than all tasks completed: then its time means nothing */
+/** @throws Error when not all tasks have completed after a drain: its time would mean nothing */
 export function checkCompleted(completed: number, tasks: number): void {
   if (completed !== tasks) throw new Error(`${completed} of ${tasks} tasks are completed after the drain`);
 }

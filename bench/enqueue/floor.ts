@@ -1,6 +1,6 @@
 /**
- * The floor: the same columns by a prepared insert of better-sqlite3. One by one, each insert is its own commit, and the
- * event loop gets no turn between two of them; a batch is one IMMEDIATE transaction.
+ * The floor: the same columns by a prepared insert of better-sqlite3. One by one, each insert is a commit, without a
+ * turn of the event loop in between; a batch is one IMMEDIATE transaction.
  */
 import { join } from "node:path";
 import type Database from "better-sqlite3";

@@ -10,7 +10,7 @@ const sizes: Sizes<EnqueueVariant> = ({ quick, variant }) => {
 };
 const few = fewWhenFull(sizes, 2_000);
 
-/** `committing`: those who commit each task by itself. */
+/** `committing`: the contenders that commit each task by itself. */
 function contenders(committing: readonly string[]): Contender<EnqueueVariant>[] {
   const sizesOf = (name: string) => (committing.includes(name) ? few : sizes);
   return [
@@ -33,8 +33,8 @@ const one: Benchmark<EnqueueVariant> = {
   name: "enqueue-one",
   title: "Enqueueing one task after the other, each awaited",
   about:
-    "One caller awaits each enqueue before the next: each is a commit of its own. " +
-    "The floor is one raw insert of the same columns after the other, each its own commit.",
+    "One caller awaits each enqueue before the next, so each one is a commit. " +
+    "The floor makes raw inserts of the same columns one after the other, each one a commit.",
   variants: [variant("one", "small"), variant("one", "1 KiB")],
   figures: figures({ per: "floor", must: 0.5, aim: 0.8 }),
   contenders: contenders(["dbq", "floor", "plainjob"]),
@@ -44,8 +44,8 @@ const tick: Benchmark<EnqueueVariant> = {
   name: "enqueue-tick",
   title: "A thousand enqueueTask calls in one tick, awaited together",
   about:
-    "As in a server that answers many requests at once; each caller gets its own id. " +
-    "The floor is a thousand raw inserts in one transaction; plainjob has nothing but one commit for each.",
+    "As in a server that answers many requests at once. Each caller gets its own id. " +
+    "The floor makes a thousand raw inserts in one transaction; plainjob can only commit each job by itself.",
   variants: [variant("tick", "small"), { ...variant("tick", "1 KiB"), goals: false }],
   figures: figures({ must: 100_000, aim: 200_000 }),
   contenders: contenders(["plainjob"]),
@@ -56,7 +56,7 @@ const many: Benchmark<EnqueueVariant> = {
   title: "A thousand tasks in one call",
   about:
     "enqueueTasks of dbq, addMany of plainjob, addBulk of BullMQ. " +
-    "The floor is a thousand raw inserts of the same columns in one transaction.",
+    "The floor makes a thousand raw inserts of the same columns in one transaction.",
   variants: [variant("many", "small"), variant("many", "1 KiB"), variant("many", "mix")],
   figures: figures({ per: "floor", must: 0.4, aim: 0.7 }),
   contenders: contenders([]),

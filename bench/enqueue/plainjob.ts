@@ -1,4 +1,4 @@
-/** plainjob: `add`, and `addMany` for many. `add` is synchronous and commits by itself, in one tick too. */
+/** plainjob: `add`, and `addMany` for many. `add` is synchronous and commits each job, also within one tick. */
 import { join } from "node:path";
 import { JobStatus, type Queue } from "plainjob";
 import { openPlainjob } from "../peers/plainjob.ts";

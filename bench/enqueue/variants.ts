@@ -1,4 +1,4 @@
-/** What the enqueue benchmarks vary, and what all their contenders have in common. */
+/** The variants of the enqueue benchmarks, and what their contenders share. */
 
 import { batches, type Entry } from "../batches.ts";
 import type { Variant } from "../benchmark.ts";
@@ -15,14 +15,14 @@ export interface EnqueueVariant extends Variant {
 
 export type EnqueueRun = Run<EnqueueVariant>;
 
-/** How each contender enqueues: one task, and a batch in each of the ways that are about batches. */
+/** How each contender enqueues one task, and a batch in each of the batch variants. */
 export interface Enqueuer {
   one(entry: Entry): unknown;
   tick(batch: readonly Entry[]): unknown;
   many(batch: readonly Entry[]): unknown;
 }
 
-/** The milliseconds in which all tasks of a run were enqueued. A promise is awaited, what is no promise is not. */
+/** The milliseconds in which all tasks of a run were enqueued. A promise is awaited, any other value is not. */
 export async function enqueueAll(
   { variant: { way, payload }, tasks }: EnqueueRun,
   enqueuer: Enqueuer,
@@ -43,7 +43,7 @@ async function oneByOne(batch: readonly Entry[], enqueuer: Enqueuer): Promise<vo
   }
 }
 
-/** @throws when not all tasks are there: then the time means nothing */
+/** @throws Error when some tasks are missing: the time would mean nothing */
 export function checkEnqueued(there: number, tasks: number): void {
   if (there !== tasks) throw new Error(`${there} of ${tasks} tasks are in the queue`);
 }

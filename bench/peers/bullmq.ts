@@ -1,4 +1,4 @@
-/** BullMQ on the Redis of this machine, in a queue of its own that is removed afterwards. */
+/** BullMQ on this machine's Redis, in a new queue that is removed afterwards. */
 import { randomUUID } from "node:crypto";
 import { type Job, Queue } from "bullmq";
 import { Redis } from "ioredis";
@@ -15,7 +15,7 @@ export async function noRedis(): Promise<string | undefined> {
 
 export interface RedisFacts {
   version: string;
-  /** What Redis does for durability; of dbq's contenders each commit is on the disk, or in the WAL. */
+  /** Redis's durability setting. On SQLite, each commit of a contender is on the disk or in the WAL. */
   appendonly: string;
   save: string;
 }
@@ -30,10 +30,10 @@ export async function redisFacts(): Promise<RedisFacts | undefined> {
   return facts;
 }
 
-/** Undefined, or what went wrong. */
+/** Undefined, or the error. */
 async function withRedis(use: (client: Redis) => Promise<void>): Promise<Error | undefined> {
   const client = new Redis({ ...redis, lazyConnect: true, connectTimeout: 1_000, retryStrategy: () => null });
-  // What `connect` rejects with says only that it is closed.
+  // The rejection of `connect` only says that the connection is closed.
   let refused: Error | undefined;
   client.on("error", (error: Error) => {
     refused = error;
@@ -56,7 +56,7 @@ export interface Data {
 
 const prefix = "dbq-bench-";
 
-/** Calls `use` with a new queue, and removes all its keys. */
+/** Calls `use` with a new queue, and removes all its keys afterwards. */
 export async function withBullmq<T>(use: (queue: Queue<Data>) => Promise<T>): Promise<T> {
   await removeAbandoned();
   const queue = new Queue<Data>(`${prefix}${process.pid}-${randomUUID()}`, { connection: redis });
@@ -73,7 +73,7 @@ async function remove(queue: Queue<Data>): Promise<void> {
   await queue.close();
 }
 
-/** What a measurement that was killed could not remove. */
+/** Removes what a killed measurement has left. */
 async function removeAbandoned(): Promise<void> {
   await withRedis(async (client) => {
     for await (const keys of client.scanStream({ match: `bull:${prefix}*:meta`, count: 1_000 })) {

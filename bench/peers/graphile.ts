@@ -1,4 +1,4 @@
-/** Graphile Worker: with its defaults, and with all its batching, as its own published figures were measured. */
+/** Graphile Worker: with its defaults, and with the batching of its own published figures. */
 import { Logger, makeWorkerUtils, type Runner, run, type TaskList, type WorkerUtils } from "graphile-worker";
 import { type Connection, withConnection } from "../server/connection.ts";
 
@@ -12,9 +12,9 @@ export interface GraphileHow {
   readonly batched: boolean;
 }
 
-/** https://worker.graphile.org/docs/performance: the options of the figures at its top. */
+/** The options of the figures at the top of https://worker.graphile.org/docs/performance. */
 function batchingOf(concurrency: number) {
-  // It warns of a local queue that has fewer jobs than may run.
+  // It warns about a local queue that is smaller than the concurrency.
   const localQueue = { size: Math.max(500, concurrency) };
   return { localQueue, completeJobBatchDelay: 0, failJobBatchDelay: 0 };
 }
@@ -32,7 +32,7 @@ function presetOf(url: string, { concurrency, batched }: GraphileHow) {
   };
 }
 
-/** Gives `use` what enqueues, in a database that has its tables. */
+/** Calls `use` with the enqueueing API, in a database with its tables. */
 export async function withUtils<T>(url: string, use: (utils: WorkerUtils) => Promise<T>): Promise<T> {
   const utils = await openUtils(url);
   try {
@@ -56,7 +56,7 @@ export async function countJobs(url: string): Promise<number> {
   return await withConnection(url, ({ number }) => number(jobsLeft));
 }
 
-/** Resolves when it has deleted the last job, which it does after the job has run. */
+/** Resolves when the last job is deleted, which happens after its run. */
 export async function noneLeft({ number }: Connection): Promise<void> {
   while ((await number(jobsLeft)) > 0) await new Promise((resolve) => setTimeout(resolve, 1));
 }

@@ -1,10 +1,10 @@
-/** pg-boss, with a queue that is named "work". */
+/** pg-boss, with a queue named "work". */
 import { PgBoss } from "pg-boss";
 import { type Connection, withConnection } from "../server/connection.ts";
 
 export const queue = "work";
 
-/** `listen`: its workers hear of new jobs at once, which costs each enqueue a notification. */
+/** `listen`: its workers are notified of new jobs at once, which costs each enqueue a notification. */
 export async function openBoss(url: string, { listen = false } = {}): Promise<PgBoss> {
   const boss = new PgBoss({ connectionString: url, useListenNotify: listen });
   boss.on("error", (error) => process.stderr.write(`pg-boss: ${error.message}\n`));
@@ -13,7 +13,7 @@ export async function openBoss(url: string, { listen = false } = {}): Promise<Pg
   return boss;
 }
 
-/** Gives `use` a running pg-boss. */
+/** Calls `use` with a running pg-boss. */
 export async function withBoss<T>(url: string, use: (boss: PgBoss) => Promise<T>): Promise<T> {
   const boss = await openBoss(url);
   try {
@@ -30,7 +30,7 @@ export async function countJobs(url: string, state: "created" | "completed"): Pr
   return await withConnection(url, ({ number }) => number(countOf(`state = '${state}'`)));
 }
 
-/** Resolves when it has noted that the last job was completed. */
+/** Resolves when the last job is recorded as completed. */
 export async function allCompleted({ number }: Connection): Promise<void> {
   const unfinished = `select count(*) from (select from pgboss.job where name = '${queue}' and state < 'completed' limit 1) j`;
   while ((await number(unfinished)) > 0) await new Promise((resolve) => setTimeout(resolve, 1));

@@ -11,7 +11,7 @@ export const silent: Logger = {
   debug: () => undefined,
 };
 
-/** Opens a queue. plainjob sets `synchronous = normal` and has no option for it: it is set again afterwards. */
+/** Opens a queue. plainjob sets `synchronous = normal` and has no option for it, so it is set again afterwards. */
 export function openPlainjob(path: string, synchronous: Synchronous): Queue {
   const db = new Database(path);
   const queue = defineQueue({ connection: better(db), logger: silent });

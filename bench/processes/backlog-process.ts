@@ -1,4 +1,4 @@
-/** A worker in a process of its own, that drains the urgent tasks of a table and says how long it took. */
+/** A worker in a separate process, which drains the urgent tasks of a table and reports how long that took. */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openQueue, task, Worker } from "dbq-ts";
@@ -9,23 +9,23 @@ import type { TurnTimes } from "./turn-clock.ts";
 export interface BacklogConfig {
   /** A file, or the URL of a database on Postgres. */
   location: string;
-  /** Of a file. */
+  /** For a file. */
   synchronous?: Synchronous;
-  /** How many urgent tasks there are. */
+  /** The number of urgent tasks. */
   urgent: number;
-  /** Names of functions whose tasks come later. */
+  /** The names of functions with a lower priority. */
   later: readonly string[];
   /** Milliseconds that each task takes. @default none */
   takes?: number;
-  /** Whether the turns are clocked, which takes time itself. */
+  /** Whether the calls of settleAndClaim are timed, which itself takes time. */
   clocked: boolean;
 }
 
 export interface Drained {
-  /** Milliseconds from the start of the first urgent task to that of the last. */
+  /** Milliseconds from the start of the first urgent task to the start of the last. */
   took: number;
   times: TurnTimes;
-  /** The most resident memory that the process has had, in MiB. */
+  /** The process's peak resident memory, in MiB. */
   memory: number;
 }
 
@@ -70,7 +70,7 @@ async function clock(): Promise<TurnTimes> {
 
 function peakMemory(): number {
   if (process.platform !== "linux") return process.resourceUsage().maxRSS / 1_024;
-  // Not maxRSS: on Linux that begins with what the parent had when it forked.
+  // maxRSS is no use: on Linux it begins with the parent's memory at the fork.
   const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
   return Number(peak) / 1_024;
 }

@@ -5,15 +5,15 @@ import { fill } from "./prefill.ts";
 /** Functions that the worker knows too, whose tasks have a lower priority. */
 export const later: readonly string[] = Array.from({ length: 10 }, (_, i) => `later-${i}`);
 
-/** How many rows there are of each kind. */
+/** The number of rows of each kind. */
 export interface Backlog {
   completed: number;
   failed: number;
-  /** Pending in a queue of another worker's. */
+  /** Pending in another worker's queue. */
   elsewhere: number;
-  /** Pending in the worker's own queue, of the functions `later`. */
+  /** Pending in the worker's own queue, for the functions `later`. */
   later: number;
-  /** Waiting for a moment to come. */
+  /** Scheduled for a later time. */
   scheduled: number;
 }
 
@@ -27,7 +27,7 @@ const full: Backlog = {
   scheduled: 500_000,
 };
 
-/** The whole of it, or a twentieth. */
+/** The full numbers, or a twentieth of them. */
 export function fullBacklog(quick: boolean): Backlog {
   const share = quick ? 20 : 1;
   return {
@@ -42,7 +42,7 @@ export function fullBacklog(quick: boolean): Backlog {
 const second = 1_000;
 const day = 86_400 * second;
 
-/** Makes the file with these rows. No ANALYZE: an app's database has none either. */
+/** Creates the file with these rows, without ANALYZE: an app's database has no statistics either. */
 export async function makeTable(path: string, backlog: Backlog): Promise<void> {
   await (await openQueue(path)).close();
   const now = Date.now();
@@ -62,12 +62,12 @@ export async function makeTable(path: string, backlog: Backlog): Promise<void> {
   );
 }
 
-/** What a drain is about. */
+/** The tasks that a drain measures. */
 export function addUrgent(path: string, count: number): void {
   add(path, count, pending("'urgent'", 5, "default"));
 }
 
-/** What there is to do after the urgent tasks: each function's in turn. */
+/** The tasks after the urgent ones: one function after the other, in rotation. */
 export function addLater(path: string, count: number): void {
   add(path, count, pending(`'later-' || (n % ${later.length})`, 1, "default"));
 }

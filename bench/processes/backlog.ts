@@ -6,7 +6,7 @@ import { addLater, addUrgent, empty, fullBacklog, later, makeTable } from "./bac
 import { withChildren } from "./children.ts";
 import { median, percentile } from "./percentile.ts";
 
-/** How often each table is drained, in turns. */
+/** How often each table is drained, alternately. */
 const drains = 3;
 
 interface Table {
@@ -37,7 +37,8 @@ async function measureBacklog({ directory, synchronous, tasks, quick }: Settings
 }
 
 export function timesOf(name: string, { times }: Pick<Drained, "times">): Figures {
-  if (times.claims.length === 0) throw new Error("no claim was seen: the turns' clock is out of date");
+  if (times.claims.length === 0)
+    throw new Error("no claim was seen: the clock of settleAndClaim no longer matches dbq's statements");
   return {
     [`${name}claim p50`]: percentile(times.claims, 0.5),
     [`${name}claim p99`]: percentile(times.claims, 0.99),
@@ -45,10 +46,10 @@ export function timesOf(name: string, { times }: Pick<Drained, "times">): Figure
   };
 }
 
-/** A new process drains what is added to the table for it. */
+/** A new process drains the tasks that are added to the table for it. */
 function drain({ path, urgent, synchronous }: Table, clocked: boolean): Promise<Drained> {
   addUrgent(path, urgent);
-  // Something is left when the last urgent task starts, in the small table too.
+  // Some tasks are left when the last urgent one starts, in the small table too.
   addLater(path, Math.ceil(urgent / 10));
   return withChildren(async (start) => {
     const config: BacklogConfig = { location: path, synchronous, urgent, later, clocked };
@@ -63,7 +64,7 @@ export const backlog: Benchmark = {
   about:
     "A worker that knows 11 functions drains 20,000 no-op tasks of a table that has 1M finished rows, 1M pending ones " +
     "(half of them in another queue, half in the same queue, of its other ten functions, at a lower priority) and 500,000 scheduled ones; " +
-    "the same in a table without them; medians of three drains each, in turns, each in a new process. No ANALYZE. Memory is the most that the worker's process had resident. " +
+    "the same in a table without them; medians of three drains each, alternately, each in a new process. No ANALYZE. Memory is the peak resident memory of the worker's process. " +
     "A turn is a transaction that settles and claims; a claim is the part of it from the first look for pending tasks to the COMMIT. Both are timed by wrapping the driver's methods, in drains of their own.",
   rounds: 2,
   figures: [

@@ -1,10 +1,10 @@
-/** BullMQ with the options that it has by default, but for dbq's concurrency. `synchronous` is the Redis server's business. */
+/** BullMQ with its default options, except for dbq's concurrency. `synchronous` is up to the Redis server. */
 import { Queue, QueueEvents, Worker } from "bullmq";
 import { redis } from "../peers/bullmq.ts";
 import { sleep } from "./clock.ts";
 import type { Peer, Place } from "./peer.ts";
 
-/** Milliseconds until events are read, and until a result that has not been told of is an error. */
+/** Milliseconds until events are read; and until a missing result is an error. */
 const settling = 500;
 const patience = 10_000;
 
@@ -22,7 +22,7 @@ export async function openBullmq({ location }: Place): Promise<Peer> {
     async listen() {
       events = new QueueEvents(location, { connection });
       await events.waitUntilReady();
-      // It is ready before it reads: what ends until then is never told.
+      // It reports ready before it reads events, and would miss results until then.
       await sleep(settling);
     },
     async work(run, onError) {

@@ -1,4 +1,4 @@
-/** Programs that a benchmark starts as processes of their own, and asks: the benchmark's side of `served.ts`. */
+/** The benchmark's side of `served.ts`: starts programs as separate processes, and sends them commands. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { basename } from "node:path";
@@ -10,10 +10,10 @@ export interface Child<C extends Commands> {
   ask<K extends keyof C & string>(command: K, ...args: Parameters<C[K]>): Promise<Awaited<ReturnType<C[K]>>>;
 }
 
-/** Starts a program; resolves when it is ready to be asked. */
+/** Starts a program; resolves when it accepts commands. */
 export type Start = <C extends Commands>(program: string, config: unknown) => Promise<Child<C>>;
 
-/** Whatever happens in `use`, no program that it started outlives it. */
+/** All programs that `use` has started are ended with it. */
 export async function withChildren<T>(use: (start: Start) => Promise<T>): Promise<T> {
   const running: ForkedChild[] = [];
   try {
@@ -41,7 +41,7 @@ class ForkedChild {
   #ended: Error | undefined;
 
   constructor(program: string, config: unknown) {
-    // Plain node, whatever the benchmark itself runs under; "advanced" carries arrays of numbers as they are.
+    // Plain node, whatever the benchmark itself runs under. "advanced" serialisation keeps typed arrays.
     this.#process = fork(program, [JSON.stringify(config)], { execArgv: [], serialization: "advanced" });
     this.#process.on("message", (answer: Answer) => this.#take(answer));
     this.#process.on("error", (error) => this.#fail(error));
@@ -64,7 +64,7 @@ class ForkedChild {
     return answer;
   }
 
-  /** By force: what a measured process has to say was asked before. */
+  /** Kills the process: everything it had to report was asked before. */
   async end(): Promise<void> {
     if (this.#ended !== undefined) return;
     const exit = once(this.#process, "exit");
@@ -74,7 +74,7 @@ class ForkedChild {
 
   #promise(id: number): Promise<unknown> {
     const answer = new Promise((resolve, reject) => this.#asked.set(id, { resolve, reject }));
-    // Whoever asked may have failed of something else before this one fails.
+    // The caller may fail for another reason before this one rejects.
     answer.catch(() => undefined);
     if (this.#ended !== undefined) this.#fail(this.#ended);
     return answer;

@@ -3,7 +3,7 @@ export function sharedNow(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** A stretch of time on that clock. */
+/** A period on that clock. */
 export interface Window {
   from: number;
   until: number;

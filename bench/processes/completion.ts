@@ -14,7 +14,7 @@ export const completion: Benchmark = {
   name: "await",
   title: "Enqueue and await the result from another process",
   about:
-    "One process enqueues a task every 5 to 30 ms (at random) and awaits its result, an idle worker in another process runs it. " +
+    "One process enqueues a task every 5 to 30 ms (at random) and awaits its result; an idle worker in another process runs it. " +
     "Milliseconds from the call of the enqueue to the result: three commits, of the enqueue, the claim and the result.",
   figures: [
     { name: "p50", unit: "ms", better: "lower", goals: [{ must: 1, aim: 0.3 }] },

@@ -1,4 +1,4 @@
-/** One of many processes on one queue: it works, or enqueues, or only watches its own event loop. */
+/** One of many processes on a queue: it works, enqueues, or only watches its own event loop. */
 import { setTimeout as sleepUntil } from "node:timers/promises";
 import { sharedNow, sleep, type Window } from "./clock.ts";
 import { type Blocks, LoopMeter } from "./loop-meter.ts";
@@ -6,20 +6,20 @@ import { openPeer, type Peer, type Place } from "./peer.ts";
 import { configOf, serve } from "./served.ts";
 
 export interface CrowdConfig {
-  /** Absent: it only watches. */
+  /** Absent: the process only watches its event loop. */
   place?: Place;
   role: "worker" | "enqueuer" | "bystander";
-  /** Milliseconds that a handler waits; 0: it does nothing at all. */
+  /** Milliseconds that a handler waits; 0: it returns at once. */
   wait: number;
 }
 
 export interface CrowdReport {
-  /** Tasks that its handlers have ended, or that it has enqueued, within the window. */
+  /** The tasks that its handlers finished, or that it enqueued, within the window. */
   done: number;
   blocks: Blocks;
-  /** What the peer threw, or told of. */
+  /** Errors that the peer threw or reported. */
   errors: string[];
-  /** Milliseconds that each enqueue took. */
+  /** Milliseconds of each enqueue. */
   enqueues: Float64Array;
 }
 
@@ -38,12 +38,12 @@ function note(error: unknown): void {
 }
 
 const commands = {
-  /** Takes part in the window, from now on. */
+  /** Joins the measurement from now on. */
   async join(window: Window): Promise<CrowdReport> {
     if (peer && role === "worker") await peer.work(counting(window), note);
     if (peer && role === "enqueuer") void enqueueUntil(peer, window);
     await sleepUntil(window.from - sharedNow());
-    // plainjob's worker lets its event loop turn only when it runs out of work: by then the window is over.
+    // plainjob's worker yields to the event loop only when it is out of work, which may be after the window.
     if (sharedNow() < window.until) meter.reset();
     await sleepUntil(window.until - sharedNow());
     return { done, blocks: meter.read(), errors, enqueues: Float64Array.from(enqueues) };
@@ -55,7 +55,7 @@ export type CrowdCommands = typeof commands;
 function counting({ from, until }: Window) {
   return (): void | Promise<void> => {
     const now = sharedNow();
-    // Held until the process is ended: so its event loop is free to answer, whatever the peer does.
+    // Never resolves: the process is killed, and its event loop stays free to answer whatever the peer does.
     if (now >= until) return new Promise(() => undefined);
     if (wait > 0) return waited(from);
     if (now >= from) done += 1;

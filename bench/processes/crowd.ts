@@ -1,4 +1,4 @@
-/** Several workers and enqueuers on one queue, for a while, and what each of them saw. */
+/** Several workers and enqueuers on one queue for a while, and what each of them measured. */
 import { programBeside } from "../benchmark.ts";
 import { type Child, type Start, withChildren } from "./children.ts";
 import { sharedNow } from "./clock.ts";
@@ -19,9 +19,9 @@ export interface Crowd {
 export interface CrowdReports {
   workers: CrowdReport[];
   enqueuers: CrowdReport[];
-  /** Does nothing, at the same time: what it sees is the scheduler. */
+  /** A process without work at the same time: it measures the scheduler. */
   bystander: CrowdReport;
-  /** Tasks that all workers have run, a second. */
+  /** Tasks per second of all workers together. */
   perSecond: number;
 }
 

@@ -1,14 +1,14 @@
-/** dbq with the options that it has by default, but for `synchronous` of files. */
+/** dbq with its default options, except for `synchronous` of files. */
 import { openQueue, task, Worker } from "dbq-ts";
 import type { Peer, Place, Run } from "./peer.ts";
 
-/** What this process's worker does; a process has one at most. */
+/** The handler of this process's worker; a process has at most one. */
 let running: Run = () => undefined;
 
 const step = task("step", (n: number) => running(n));
 
 export async function openDbq({ location, synchronous }: Place): Promise<Peer> {
-  // How durable a commit is on a server is up to that server.
+  // On a server, the server decides how durable a commit is.
   const onServer = /^(postgres|mysql):/.test(location);
   const queue = await openQueue(location, onServer ? {} : { synchronous });
   return {

@@ -1,4 +1,4 @@
-/** Eight workers and two enqueuers on one file: who gets how much, and whose event loop waits. */
+/** Eight workers and two enqueuers on one file: how the tasks are shared, and which event loops are blocked. */
 import type { Benchmark, Contender, Figures, Settings, Variant } from "../benchmark.ts";
 import { type Crowd, type CrowdReports, runCrowd } from "./crowd.ts";
 import type { CrowdReport } from "./crowd-process.ts";
@@ -12,7 +12,7 @@ interface FairVariant extends Variant {
   wait: number;
 }
 
-/** Tasks there are to begin with, for each second that one worker or eight of them run: more than they can do. */
+/** Tasks at the beginning, for each second of one worker or of eight: more than they can run. */
 const backlog: Partial<Record<Place["peer"], number>> = { dbq: 130_000, plainjob: 20_000 };
 
 async function measureFair(peer: Place["peer"], settings: Settings<FairVariant>): Promise<Figures> {
@@ -23,7 +23,7 @@ async function measureFair(peer: Place["peer"], settings: Settings<FairVariant>)
   return { ...workOf(eight), "vs one process": eight.perSecond / one.perSecond, ...blocksOfAll(eight) };
 }
 
-/** What the machine's scheduler does to as many processes that burn CPU: no tasks, so no more figures than these. */
+/** The effect of the machine's scheduler on as many processes that burn CPU. Without tasks, it has no other figures. */
 async function measureSpin(settings: Settings<FairVariant>): Promise<Figures> {
   const [settling, duration] = settings.quick ? [1_000, 4_000] : [2_000, 20_000];
   return blocksOfAll(await crowded("spin", settings, { workers: 8, settling, duration }));
@@ -47,7 +47,7 @@ function workOf({ workers, enqueuers, perSecond }: CrowdReports): Figures {
   const shares = workers.map(({ done }) => done);
   const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
   const errors = [...workers, ...enqueuers].flatMap((report) => report.errors);
-  for (const error of new Set(errors)) process.stderr.write(`fair: a process was told of: ${error}\n`);
+  for (const error of new Set(errors)) process.stderr.write(`fair: a process reported: ${error}\n`);
   const enqueues = enqueuers.flatMap((report) => [...report.enqueues]);
   return {
     "tasks/s": perSecond,
@@ -65,7 +65,7 @@ function blocksOfAll({ workers, enqueuers, bystander }: CrowdReports): Figures {
   };
 }
 
-/** Of the process that fared worst. */
+/** The figures of the worst process. */
 function blocksOf(name: string, reports: readonly CrowdReport[]): Figures {
   return {
     [`${name} p99.9`]: Math.max(...reports.map(({ blocks }) => blocks.p999)),
@@ -82,10 +82,10 @@ export const fair: Benchmark<FairVariant> = {
   name: "fair",
   title: "Eight workers and two enqueuers on one file",
   about:
-    "Eight worker processes drain a backlog while two more processes enqueue a task each 5 ms, and one only watches, for 20 s. " +
-    "The smallest worker's share of the tasks is compared with the mean. A block is the time between two turns of a timer of 1 ms in the process that fared worst, nothing subtracted; " +
-    "the bystander is a process that does nothing, and `spin` is the same crowd of processes that burn CPU with no queue at all: " +
-    "what they see is the machine's scheduler. Errors are all that a worker told of or an enqueue rejected with. " +
+    "Eight worker processes drain a backlog for 20 s, while two more processes enqueue a task every 5 ms and one only watches its event loop. " +
+    "The smallest worker's share of the tasks is compared with the mean. A block is the time between two turns of a timer of 1 ms in the worst process, with nothing subtracted; " +
+    "the bystander is a process without work, and `spin` is as many processes that burn CPU without a queue: " +
+    "both measure the machine's scheduler. Errors are those that a worker reported or an enqueue rejected with. " +
     "`vs one process` compares with one worker and the same two enqueuers.",
   variants: [
     { name: "no-op", wait: 0 },

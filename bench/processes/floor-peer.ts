@@ -1,8 +1,7 @@
 /**
- * The floor: better-sqlite3 by hand, with the tables and the settings of dbq. It hears of commits by the
- * folder's events and `data_version`, looks again after 1, 2, 4 … ms, and once a second. There is no worker's row, no
- * heartbeat, no retry, no timeout, no check of values, no upkeep, no nudge after a commit, and no patience with a busy
- * database but SQLite's own.
+ * The floor: hand-written better-sqlite3 with dbq's tables and settings. It notices commits by events of the folder and
+ * `data_version`, reads again after 1, 2, 4 … ms, and polls once a second. It has no worker row, heartbeat, retry,
+ * timeout, check of values, maintenance or touch after a commit, and waits for a busy database only as SQLite does.
  */
 import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -47,7 +46,7 @@ export async function openFloor({ location, synchronous }: Place): Promise<Peer>
   };
 }
 
-/** Runs what is pending, ten at a time: a transaction that claims, the handlers, a transaction that settles. */
+/** Runs pending tasks, ten at a time: a transaction that claims, the handlers, a transaction that settles. */
 function drainOf(db: Database.Database, run: Run): () => Promise<void> {
   const pending = db.prepare<[], Row>(`
     select id, generation_id, args from dbq_tasks where queue_name = 'default' and func = 'step' and status = 'pending'
@@ -77,7 +76,7 @@ function drainOf(db: Database.Database, run: Run): () => Promise<void> {
   };
 }
 
-/** Calls back after other connections' commits. */
+/** Calls back after commits of other connections. */
 function watchCommits(db: Database.Database, path: string, onCommit: () => void): void {
   const version = db.prepare<[], number>("pragma data_version").pluck();
   let seen = version.get();
@@ -90,7 +89,7 @@ function watchCommits(db: Database.Database, path: string, onCommit: () => void)
     seen = now;
     if (next <= longestDelay) timer = setTimeout(() => look(next * 2), next);
   };
-  // For what no event has told of.
+  // For commits without an event.
   setInterval(onCommit, 1_000);
   watch(dirname(path), (_, file) => {
     if (file?.startsWith(basename(path)) ?? true) look(1);

@@ -1,4 +1,4 @@
-/** What a worker costs that has nothing to do. */
+/** The cost of an idle worker. */
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { withChildren } from "./children.ts";
 import { sleep } from "./clock.ts";
@@ -6,10 +6,10 @@ import type { Place } from "./peer.ts";
 import { contenderOf } from "./place.ts";
 import type { Usage, WorkerCommands, WorkerConfig } from "./worker-process.ts";
 
-/** Milliseconds after its start that do not count. */
+/** Milliseconds after the start that do not count. */
 const settling = 2_000;
 
-/** Milliseconds after its start by which V8 has collected, once and for all, what the start has left: about 8 s. */
+/** Milliseconds until V8 has collected the garbage of the start, once, after about 8 s. */
 const collected = 12_000;
 
 function measureIdle(place: Place, { quick }: Settings): Promise<Figures> {
@@ -40,9 +40,9 @@ export const idle: Benchmark = {
   name: "idle",
   title: "An idle worker",
   about:
-    "A worker process with the peer's own defaults (dbq: concurrency 10, one queue) and no task, from 2 s after its start on, for 30 s. " +
-    "CPU of all its threads, and how often one of them was woken. Some 8 s after its start V8 collects, once, what the start has left, " +
-    "on all of its threads: the figures from 12 s on are without that. What BullMQ's Redis does meanwhile is not counted.",
+    "A worker process with the peer's own defaults (dbq: concurrency 10, one queue) and no task, for 30 s from 2 s after its start. " +
+    "CPU of all its threads, and how often one of them was woken. About 8 s after the start, V8 collects the garbage of the start once, " +
+    "on all threads: the figures from 12 s on do not include that. The work of BullMQ's Redis is not counted.",
   once: true,
   figures: [
     { name: "cpu", unit: "% of a core", better: "lower", goals: [{ must: 0.5, aim: 0.05 }] },

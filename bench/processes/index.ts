@@ -1,4 +1,4 @@
-/** What takes several processes to measure. */
+/** The benchmarks of several processes. */
 import type { Benchmark } from "../benchmark.ts";
 import { backlog } from "./backlog.ts";
 import { completion } from "./completion.ts";

@@ -1,7 +1,7 @@
-/** How long an event loop was blocked: the time between two turns of a timer of 1 ms, nothing subtracted. */
+/** How long an event loop was blocked: the time between two turns of a timer of 1 ms, with nothing subtracted. */
 import { createHistogram, type RecordableHistogram } from "node:perf_hooks";
 
-/** In milliseconds. A loop with nothing to do shows 1 to 2. */
+/** In milliseconds. An idle event loop shows 1 to 2. */
 export interface Blocks {
   p999: number;
   max: number;
@@ -21,7 +21,7 @@ export class LoopMeter {
   }
 
   read(): Blocks {
-    // A block that has only just ended counts.
+    // A block that has just ended counts.
     this.#turn();
     const milliseconds = (nanoseconds: number) => nanoseconds / 1e6;
     return {

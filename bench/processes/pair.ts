@@ -1,4 +1,4 @@
-/** A producer and a worker of one queue, each in a process of its own. */
+/** A producer and a worker of one queue, each in a separate process. */
 import { type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { type Child, withChildren } from "./children.ts";
 import { sleep } from "./clock.ts";
@@ -6,16 +6,16 @@ import type { Place } from "./peer.ts";
 import type { ProducerCommands, ProducerConfig } from "./producer-process.ts";
 import type { WorkerCommands, WorkerConfig } from "./worker-process.ts";
 
-/** The first tasks are run and not counted. */
+/** The first tasks run and are not counted. */
 export const warmUp = 20;
 
-/** Milliseconds until a worker that has started has nothing more to do. */
+/** Milliseconds until a started worker is idle. */
 const settling = 300;
 
 export interface Pair {
   worker: Child<WorkerCommands>;
   producer: Child<ProducerCommands>;
-  /** How many tasks to produce, those of the warm-up among them. */
+  /** The number of tasks to produce, with those of the warm-up. */
   tasks: number;
 }
 

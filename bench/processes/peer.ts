@@ -2,23 +2,23 @@
 import type { Synchronous } from "../benchmark.ts";
 
 export interface Peer {
-  /** Resolves when the peer says that it is written. */
+  /** Resolves when the peer reports the task as written. */
   enqueue(n: number): Promise<Enqueued>;
-  /** Resolves when this process hears of results; called before the first that is awaited. */
+  /** Resolves when this process receives results; called before the first await. */
   listen?(): Promise<void>;
-  /** Resolves when a worker runs, in this process, that calls `run` with what was enqueued. */
+  /** Resolves when a worker runs in this process, which calls `run` with each payload. */
   work(run: Run, onError: (error: unknown) => void): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface Enqueued {
-  /** Resolves when its result is known here. Absent where the peer has no such thing. */
+  /** Resolves when the result is known in this process. Absent where the peer has no such feature. */
   completed?: () => Promise<unknown>;
 }
 
 export type Run = (n: number) => void | Promise<void>;
 
-/** Where a queue is: which peer's, and its file, name or URL there. */
+/** The location of a queue: its peer, and the file, name or URL. */
 export interface Place {
   peer: keyof typeof peers;
   location: string;

@@ -1,11 +1,11 @@
-/** Where a measurement's queue is, made ready before the processes that use it start. */
+/** The location of a measurement's queue, prepared before its processes start. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Contender, Figures, Settings } from "../benchmark.ts";
 import { noRedis } from "../peers/bullmq.ts";
 import { openPeer, type Place } from "./peer.ts";
 
-/** The peer as a contender that measures on a new, empty queue of its own. */
+/** A contender that measures the peer on a new, empty queue. */
 export function contenderOf(
   peer: Place["peer"],
   measure: (place: Place, settings: Settings) => Promise<Figures>,
@@ -17,7 +17,7 @@ export function contenderOf(
   };
 }
 
-/** Gives `use` a new, empty queue, and deletes what is not in the measurement's folder afterwards. */
+/** Calls `use` with a new, empty queue, and deletes afterwards what is not in the measurement's folder. */
 export async function withPlace<T>(
   peer: Place["peer"],
   { directory, synchronous }: Pick<Settings, "directory" | "synchronous">,
@@ -27,7 +27,7 @@ export async function withPlace<T>(
   const inRedis = peer === "bullmq";
   const location = inRedis ? `dbq-bench-${randomBytes(6).toString("hex")}` : join(directory, name);
   const place: Place = { peer, location, synchronous };
-  // Tables are made here, once, and not by several processes at a time.
+  // Creates the tables once, before several processes open the queue.
   await (await openPeer(place)).close();
   try {
     return await use(place);

@@ -1,4 +1,4 @@
-/** plainjob with the options that it has by default, but for `synchronous` and a silent logger. */
+/** plainjob with its default options, except for `synchronous` and a silent logger. */
 import { defineWorker } from "plainjob";
 import { silent as logger, openPlainjob } from "../peers/plainjob.ts";
 import type { Peer, Place } from "./peer.ts";

@@ -1,4 +1,4 @@
-/** Rows made by SQL alone: a table of millions in seconds. The file is nobody else's while they are made. */
+/** Inserts millions of rows in seconds by plain SQL, while no other process has the file open. */
 import Database from "better-sqlite3";
 import type { Place } from "./peer.ts";
 
@@ -14,13 +14,13 @@ const tables: Partial<Record<Place["peer"], { insert: string; pending: string }>
   },
 };
 
-/** Adds `count` pending tasks that carry their numbers. */
+/** Adds `count` pending tasks with their numbers. */
 export function prefill({ peer, location }: Place, count: number): void {
   const table = tables[peer];
   if (table) fill(location, count, table.insert);
 }
 
-/** Whether the workers have run out of tasks. */
+/** Whether the workers ran out of tasks. */
 export function ranOut({ peer, location }: Place): boolean {
   const table = tables[peer];
   if (!table) return false;
@@ -32,7 +32,7 @@ export function ranOut({ peer, location }: Place): boolean {
   }
 }
 
-/** Runs an insert that reads `numbers (n)`, 0 to `count` - 1. */
+/** Runs an INSERT that reads `numbers (n)`, 0 to `count` - 1. */
 export function fill(path: string, count: number, insert: string): void {
   const client = new Database(path);
   try {

@@ -1,4 +1,7 @@
-/** Enqueues in a process of its own, one task after the other, at irregular intervals: the worker has been idle each time. */
+/**
+ * Enqueues in a separate process, one task after the other at irregular intervals, so that the worker is idle each
+ * time.
+ */
 import { sharedNow, sleep } from "./clock.ts";
 import { openPeer, type Place } from "./peer.ts";
 import { configOf, serve } from "./served.ts";
@@ -7,16 +10,16 @@ export interface ProducerConfig {
   place: Place;
 }
 
-/** By the tasks' numbers, on the clock of all processes, in milliseconds. */
+/** Indexed by the tasks' numbers, on the shared clock, in milliseconds. */
 export interface Stamps {
   called: Float64Array;
-  /** When the enqueue had resolved. */
+  /** When the enqueue resolved. */
   written: Float64Array;
-  /** When the result was there; empty when it was not awaited. */
+  /** When the result was known; empty when it was not awaited. */
   completed: Float64Array;
 }
 
-/** Milliseconds between two tasks: at random between these. */
+/** The interval between two tasks in milliseconds is random between these. */
 const gap = { shortest: 5, longest: 30 };
 
 const { place } = configOf<ProducerConfig>();

@@ -1,6 +1,6 @@
-/** What a measured program has in common with the others: it gets its config, answers commands, and outlives nobody. */
+/** What the measured programs share: each gets a configuration, answers commands, and exits with its parent process. */
 
-/** What a program can be asked. */
+/** The commands of a program. */
 // biome-ignore lint/suspicious/noExplicitAny: each program has its own parameters; `Child` passes them on by name.
 export type Commands = Record<string, (...args: any[]) => unknown>;
 
@@ -10,7 +10,7 @@ export interface Question {
   args: unknown[];
 }
 
-/** To the question `id`; 0: the program is ready. */
+/** The answer to the command `id`; 0: the program is ready. */
 export interface Answer {
   id: number;
   value?: unknown;
@@ -21,7 +21,7 @@ export function configOf<T>(): T {
   return JSON.parse(process.argv[2] ?? "{}") as T;
 }
 
-/** From now on the program answers, until whoever started it ends it, or ends itself. */
+/** Answers commands until the parent process or the program itself ends it. */
 export function serve(commands: Commands): void {
   process.on("disconnect", () => process.exit());
   process.on("message", (question: Question) => void answer(commands, question));

@@ -1,6 +1,6 @@
 /**
- * No queue at all: its "worker" burns CPU in pieces of a tenth of a millisecond and lets the event loop turn after each.
- * What such processes see of blocked event loops is the machine's scheduler, and no queue's doing.
+ * A peer without a queue: its "worker" burns CPU in pieces of a tenth of a millisecond, and yields to the event loop
+ * after each. The blocked event loops of such processes are due to the machine's scheduler, not to a queue.
  */
 import type { Peer, Run } from "./peer.ts";
 

@@ -1,4 +1,4 @@
-/** Loads dbq and opens a database that exists; prints the milliseconds that this took. */
+/** Loads dbq, opens an existing database, and prints how many milliseconds that took. */
 const start = performance.now();
 const { openQueue } = await import("dbq-ts");
 const queue = await openQueue(process.argv[2]);

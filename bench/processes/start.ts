@@ -1,4 +1,4 @@
-/** How long a process takes until it can enqueue, and the command line until it has answered. */
+/** How long a process takes until it can enqueue, and until the command line has answered. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -22,7 +22,7 @@ function runNode(args: readonly string[]): Ran {
   return { whole, printed: stdout };
 }
 
-/** Runs it again and again; the first run warms the disk's cache and does not count. */
+/** Runs the program several times; the first run warms the disk cache and does not count. */
 function runs({ quick }: Settings, args: readonly string[]): Ran[] {
   runNode(args);
   return Array.from({ length: quick ? 5 : 20 }, () => runNode(args));
@@ -30,14 +30,14 @@ function runs({ quick }: Settings, args: readonly string[]): Ran[] {
 
 const whole = (ran: readonly Ran[]) => median(ran.map((one) => one.whole));
 
-/** Of a program that prints what it measured itself. */
+/** For a program that prints its own measurement. */
 function opening(settings: Settings, program: string, path: string): Figures {
   const ran = runs(settings, [programBeside(import.meta.url, program), path]);
   const open = ran.map(({ printed }) => Number(printed));
   return { open: median(open), "open p90": percentile(open, 0.9), "whole process": whole(ran) };
 }
 
-/** The file that the package's own manifest names. */
+/** The file in the package's manifest. */
 function commandLine(): string {
   const manifest = createRequire(import.meta.url).resolve("dbq-ts/package.json");
   return join(dirname(manifest), JSON.parse(readFileSync(manifest, "utf8")).bin.dbq);

@@ -1,7 +1,7 @@
 /**
- * How long a worker's turns at the database take, seen from outside of dbq: the driver's own methods are wrapped, and
- * nothing of dbq is touched. A turn is a transaction that claims: from its BEGIN to the end of its COMMIT. Its claim is
- * the part from the first statement that asks for pending tasks up to the COMMIT: what it settles comes before.
+ * Times a worker's calls of settleAndClaim from outside of dbq, by wrapping the driver's methods. A turn is a
+ * transaction that claims, from its BEGIN to the end of its COMMIT. Its claim is the part from the first SELECT of
+ * pending tasks to the COMMIT; the settling comes before.
  */
 import Database from "better-sqlite3";
 
@@ -15,7 +15,7 @@ type Step = "begin" | "ask" | "commit" | "other";
 
 type Method = (this: Database.Statement, ...parameters: unknown[]) => unknown;
 
-/** From now on, of all connections of this thread. */
+/** From now on, for all connections of this thread. */
 export function clockTurns(): TurnTimes {
   const times: TurnTimes = { turns: [], claims: [] };
   let begun = 0;

@@ -1,21 +1,21 @@
-/** A worker in a process of its own, that notes when each task starts, and what it costs. */
+/** A worker in a separate process, which records when each task starts, and what the worker costs. */
 import { sharedNow } from "./clock.ts";
 import { openPeer, type Place } from "./peer.ts";
 import { configOf, serve } from "./served.ts";
 
 export interface WorkerConfig {
   place: Place;
-  /** Tasks carry numbers below this. */
+  /** All task numbers are below this. */
   tasks: number;
 }
 
-/** What the process has used since its start, all threads together. */
+/** What the process has used since its start, with all threads. */
 export interface Usage {
-  /** On the clock of all processes, in milliseconds. */
+  /** On the shared clock, in milliseconds. */
   at: number;
   /** Milliseconds of CPU. */
   cpu: number;
-  /** How often a thread went to sleep, and so was woken. */
+  /** How often a thread went to sleep, and so had to be woken. */
   sleeps: number;
 }
 
@@ -23,7 +23,7 @@ const { place, tasks } = configOf<WorkerConfig>();
 const starts = new Float64Array(tasks);
 
 const commands = {
-  /** By the tasks' numbers, on the clock of all processes; 0: not started. */
+  /** Indexed by the tasks' numbers, on the shared clock; 0: not started. */
   starts: () => starts,
   usage: (): Usage => {
     const { userCPUTime, systemCPUTime, voluntaryContextSwitches } = process.resourceUsage();

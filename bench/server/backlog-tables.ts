@@ -3,7 +3,7 @@ import { openQueue } from "dbq-ts";
 import { type Backlog, later } from "../processes/backlog-tables.ts";
 import { type Connection, withConnection } from "./connection.ts";
 
-/** Makes the tables with these rows, and leaves them as autovacuum would a minute later. */
+/** Creates the tables with these rows, in the state in which autovacuum would leave them a minute later. */
 export async function makeTable(url: string, backlog: Backlog): Promise<void> {
   await (await openQueue(url)).close();
   await withConnection(url, async (connection) => {
@@ -22,7 +22,7 @@ export async function makeTable(url: string, backlog: Backlog): Promise<void> {
   });
 }
 
-/** What a drain is about. Something is left when the last urgent task starts. */
+/** The tasks that a drain measures. Some are left when the last urgent task starts. */
 export async function addUrgent(url: string, count: number): Promise<void> {
   await withConnection(url, async (connection) => {
     await addPending(connection, count, "'urgent'", 5, "default");
@@ -45,7 +45,7 @@ async function addFinished(
   );
 }
 
-/** What there is to do after the urgent tasks: each function's in turn. */
+/** The tasks after the urgent ones: one function after the other, in rotation. */
 async function addLater(connection: Connection, count: number): Promise<void> {
   await addPending(connection, count, `'later-' || (n % ${later.length})`, 1, "default");
 }

@@ -10,13 +10,13 @@ import { addUrgent, makeTable } from "./backlog-tables.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import { type Finished, openRaw, rawTurn } from "./raw-postgres.ts";
 
-/** How often each table is drained, in turns. */
+/** How often each table is drained, alternately. */
 const drains = 3;
 
-/** Tasks that a worker does not claim ahead, since each takes so many milliseconds. */
+/** Tasks that a worker does not claim ahead, since each takes this many milliseconds. */
 const long = { urgent: 1_000, takes: 50 };
 
-/** What dbq claims at once on average, and how long after each other, in the drains whose claims are timed. */
+/** How many tasks dbq claims at once on average, and how often, in the drains whose claims are timed. */
 const rhythms = {
   ahead: { rows: 100, pause: 0 },
   free: { rows: 3, pause: 14 },
@@ -43,7 +43,7 @@ async function measureBacklog({ tasks, quick }: Settings): Promise<Figures> {
   );
 }
 
-/** What `compare` measures by the bare driver. */
+/** The figures that `compare` measures with the bare driver. */
 export const floorFigures: Benchmark["figures"] = [
   { name: "floor's claim p50", unit: "ms", better: "lower" },
   { name: "floor's claim p99", unit: "ms", better: "lower" },
@@ -51,7 +51,7 @@ export const floorFigures: Benchmark["figures"] = [
   { name: "floor's free slots' claim p99", unit: "ms", better: "lower" },
 ];
 
-/** Drains both tables in turns; then both once more with a clock, which takes time itself. */
+/** Drains both tables alternately; then both once more with timed claims, since the clock itself takes time. */
 export async function compare(
   table: Table,
   beside: Table,
@@ -78,7 +78,7 @@ export async function compare(
   };
 }
 
-/** The same rows in the same table, claimed and settled by the bare driver in one statement after the other. */
+/** The same rows in the same table, claimed and settled with the bare driver, one statement after the other. */
 async function floorOf(
   name: string,
   { url, urgent }: Table,
@@ -99,14 +99,14 @@ async function floorOf(
   return claimsOf(name, { times: { claims: times, turns: times } });
 }
 
-/** A statement that claims settles too: its turn says nothing more. */
+/** A statement that claims also settles, so its turn has no separate figures. */
 function claimsOf(name: string, drained: Pick<Drained, "times">): Figures {
   return Object.fromEntries(
     Object.entries(timesOf(name, drained)).filter(([figure]) => /claim/.test(figure)),
   );
 }
 
-/** A new process drains what is added to the table for it. */
+/** A new process drains the tasks that are added to the table for it. */
 async function drain({ url, urgent }: Table, clocked: boolean, takes?: number): Promise<Drained> {
   await addUrgent(url, urgent);
   return await withChildren(async (start) => {
@@ -123,9 +123,9 @@ export const postgresBacklog: Benchmark = {
   about:
     "A worker that knows 11 functions drains 20,000 no-op tasks, ten at a time, of a table that has 1M finished rows, 1M pending ones " +
     "(half of them in another queue, half in the same queue, of its other ten functions, at a lower priority) and 500,000 scheduled ones; " +
-    "the same in a table without them; medians of three drains each, in turns, each in a new process. A claim is the statement that " +
-    "claims (a hundred or so, most of them ahead of the slots), which settles as many and commits too, from the call of the driver to its answer, in drains of their own. Free slots' claims are those of a worker " +
-    "whose tasks take 50 ms: it claims no more than has room. The floor is node-postgres alone in the large table, with one statement that settles and claims " +
+    "the same in a table without them; medians of three drains each, alternately, each in a new process. A claim is the statement that " +
+    "claims (about a hundred tasks, most of them ahead of the slots), and also settles as many and commits, from the call of the driver to its answer, in separate drains. Free slots' claims are those of a worker " +
+    "whose tasks take 50 ms: it claims only for its free slots. The floor is node-postgres alone in the large table, with one statement that settles and claims " +
     "a hundred, or three every 14 ms.",
   on: "postgres",
   once: true,

@@ -1,16 +1,16 @@
-/** A connection of the benchmarks' own to a server: to make databases, to fill tables and to count rows. */
+/** The benchmarks' own connection to a server: creates databases, fills tables and counts rows. */
 
-/** Runs one statement; its rows, as arrays of what the driver gives. */
+/** Runs one statement; returns its rows as arrays. */
 export type Asking = (text: string) => Promise<unknown[][]>;
 
 export interface Connection {
   readonly rows: Asking;
-  /** The number that is the only value of the only row. */
+  /** The single value of a single row, as a number. */
   number(text: string): Promise<number>;
   close(): Promise<void>;
 }
 
-/** @throws what the driver says */
+/** @throws the driver's error */
 export async function connect(url: string): Promise<Connection> {
   const { rows, close } = await (url.startsWith("postgres") ? toPostgres(url) : toMariadb(url));
   const number = async (text: string) => Number((await rows(text))[0]?.[0]);
@@ -22,7 +22,7 @@ type Connected = Pick<Connection, "rows" | "close">;
 async function toPostgres(url: string): Promise<Connected> {
   const { default: pg } = await import("pg");
   const client = new pg.Client({ connectionString: url });
-  // A server that ends it has ended what was asked too, and that says so.
+  // When the server ends the connection, the running query fails, and its error is enough.
   client.on("error", () => undefined);
   await client.connect();
   return {
@@ -43,7 +43,7 @@ async function toMariadb(url: string): Promise<Connected> {
   };
 }
 
-/** Gives `use` a connection, and closes it. */
+/** Calls `use` with a connection, and closes it afterwards. */
 export async function withConnection<T>(
   url: string,
   use: (connection: Connection) => Promise<T>,
@@ -57,8 +57,8 @@ export async function withConnection<T>(
 }
 
 /**
- * Has the server write to the disk what was filled in: else it would do that at some moment of what is measured.
- * Asked of each contender before its clock starts. A user who may not ask for it goes without.
+ * Requests a checkpoint: otherwise the server would write the filled rows to the disk during the measurement. Called
+ * for each contender before its clock starts. A user without the right goes without it.
  */
 export async function settle(url: string): Promise<void> {
   if (!url.startsWith("postgres")) return;

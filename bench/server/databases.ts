@@ -1,4 +1,4 @@
-/** Databases on a server, of a measurement's own: made for it, and dropped after it. */
+/** Databases for single measurements: created before and dropped after each. */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Server, Variant } from "../benchmark.ts";
@@ -15,7 +15,7 @@ const usual: Record<Server, string> = {
   mariadb: "mysql://root@127.0.0.1:3306/",
 };
 
-/** A database that is there already, and that nothing is written to. */
+/** An existing database, to which nothing is written. */
 function serverUrl(server: Server): string {
   return process.env[variables[server]] ?? usual[server];
 }
@@ -27,7 +27,7 @@ export function withServerConnection<T>(
   return withConnection(serverUrl(server), use);
 }
 
-/** Why nothing can be measured on it. */
+/** Why nothing can be measured on this server. */
 export function noServer(server: Server): () => Promise<string | undefined> {
   return async () => {
     try {
@@ -40,13 +40,13 @@ export function noServer(server: Server): () => Promise<string | undefined> {
   };
 }
 
-/** Of all databases of this machine's benchmarks; then come the process's id and something random. */
+/** The prefix of all databases of this machine's benchmarks; the process id and a random part follow. */
 const ours = `dbq_bench_${hostname()
   .toLowerCase()
   .replaceAll(/[^a-z0-9]/g, "")
   .slice(0, 20)}_`;
 
-/** Gives `use` the URL of a new, empty database. */
+/** Calls `use` with the URL of a new, empty database. */
 export async function withDatabase<T>(server: Server, use: (url: string) => Promise<T>): Promise<T> {
   const name = `${ours}${process.pid}_${randomBytes(4).toString("hex")}`;
   await withServerConnection(server, ({ rows }) => rows(`create database ${name}`));
@@ -64,7 +64,7 @@ const names: Record<Server, string> = {
   mariadb: "select schema_name from information_schema.schemata",
 };
 
-/** Drops what measurements that were killed have left. */
+/** Drops the databases that killed measurements have left. */
 export async function dropAbandoned(server: Server): Promise<void> {
   await withServerConnection(server, async ({ rows }) => {
     for (const [value] of await rows(names[server])) {
@@ -77,11 +77,11 @@ export async function dropAbandoned(server: Server): Promise<void> {
 
 async function drop(server: Server, name: string, rows: Asking): Promise<void> {
   if (server === "postgres") await allGone(name, rows);
-  // Whoever is still connected was the measurement's.
+  // Remaining connections belong to the measurement.
   await rows(`drop database if exists ${name}${server === "postgres" ? " with (force)" : ""}`);
 }
 
-/** Peers end some of their connections after they have stopped, and one that is cut off is an error of theirs. */
+/** Peers close some of their connections after they have stopped, and report one that is cut off as an error. */
 async function allGone(name: string, rows: Asking): Promise<void> {
   const connected = `select 1 from pg_stat_activity where datname = '${name}' limit 1`;
   for (const start = performance.now(); performance.now() - start < 2_000; ) {
@@ -102,7 +102,7 @@ export interface ServerRun<V extends Variant> extends Run<V> {
   readonly url: string;
 }
 
-/** Each run in a new database. */
+/** Runs each measurement in a new database. */
 export function onServer<V extends Variant>(
   server: Server,
   timed: (run: ServerRun<V>) => Promise<number>,

@@ -1,6 +1,6 @@
 /**
- * pg-boss: one worker in the process, whose batch is as large as tasks may run at a time, and which takes the next batch
- * at once as long as batches are full. A job that has run is kept; of the results of a batch it stores none.
+ * pg-boss: one worker in the process, with batches as large as the concurrency, which fetches the next batch at once
+ * while batches are full. Jobs are kept after their run; results of jobs in a batch are not stored.
  */
 import { batches, type Entry } from "../batches.ts";
 import { checkCompleted, type DrainVariant, Handlers } from "../drain/variants.ts";

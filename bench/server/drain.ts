@@ -1,4 +1,4 @@
-/** Draining on a server: how many tasks a second one process runs, from a queue that was filled before. */
+/** Draining on a server: how many tasks per second one process runs from a queue that was filled before. */
 import type { Benchmark } from "../benchmark.ts";
 import { contender, type Sizes } from "../contender.ts";
 import { type DrainVariant, drainVariants } from "../drain/variants.ts";
@@ -16,7 +16,7 @@ const measured = [
 ];
 const variants: readonly DrainVariant[] = [
   ...drainVariants.filter(({ name }) => measured.includes(name)),
-  // As many as nobody's handlers need, for those whose batches are as large as that.
+  // More than any handlers need, for contenders whose batches are as large as the concurrency.
   { name: "no-op, small, 1,000 at a time", payload: "small", concurrency: 1_000, wait: 0, goals: false },
 ];
 
@@ -24,11 +24,11 @@ export const postgresDrain: Benchmark<DrainVariant> = {
   name: "pg-drain",
   title: "Postgres: draining a full queue, one process",
   about:
-    "The queue holds 50,000 tasks; one worker process runs them all, so many at a time with each contender. dbq keeps the rows and " +
-    "stores the results; pg-boss keeps the rows, Graphile Worker deletes them. The floor is node-postgres by hand on dbq's " +
-    "tables: one connection, one statement that settles a batch and claims the next, a batch being as large as dbq has slots. " +
+    "The queue holds 50,000 tasks; one worker process runs them all, with the same concurrency for each contender. dbq keeps the rows and " +
+    "stores the results; pg-boss keeps the rows, Graphile Worker deletes them. The floor is hand-written node-postgres on dbq's " +
+    "tables: one connection, one statement that settles a batch and claims the next. A batch is as large as dbq has slots. " +
     "graphile has its defaults; graphile batched has a local queue of 500 jobs and completes and fails in batches; pg-boss has " +
-    "batches as large as tasks may run at a time, and no pause between full ones.",
+    "batches as large as the concurrency, and no pause between full ones.",
   on: "postgres",
   once: true,
   variants,

@@ -11,7 +11,7 @@ const sizes: Sizes<EnqueueVariant> = ({ quick, variant }) => {
   return quick ? 10_000 : 50_000;
 };
 
-/** For whoever commits each task by itself. */
+/** For contenders that commit each task by itself. */
 const fewer: Sizes<EnqueueVariant> = (settings) => Math.min(sizes(settings), 10_000);
 
 const variant = (way: Way, payload: PayloadKind): EnqueueVariant => ({ name: payload, way, payload });
@@ -28,7 +28,7 @@ const onMariadb = contender(
   { missing: noServer("mariadb") },
 );
 
-/** `committing`: what size those have who commit each task of a tick by itself. */
+/** `committing`: the sizes for contenders that commit each task of a tick by itself. */
 function onPostgres(committing: Sizes<EnqueueVariant>): Contender<EnqueueVariant>[] {
   const there = { missing: noServer("postgres") };
   return [
@@ -55,15 +55,15 @@ const mariadb = { ...server, on: "mariadb" } as const;
 
 const one = {
   title: "enqueueing one task after the other, each awaited",
-  about: "One caller awaits each enqueue before the next: each is a commit of its own.",
+  about: "One caller awaits each enqueue before the next, so each one is a commit.",
 };
 const tick = {
   title: "a thousand enqueueTask calls in one tick, awaited together",
-  about: "As in a server that answers many requests at once; each caller gets its own id.",
+  about: "As in a server that answers many requests at once. Each caller gets its own id.",
 };
 const many = {
   title: "a thousand tasks in one call",
-  about: "enqueueTasks of dbq; the ids come back.",
+  about: "enqueueTasks of dbq, which returns the ids.",
 };
 
 export const serverEnqueue: readonly Benchmark<EnqueueVariant>[] = [
@@ -71,7 +71,7 @@ export const serverEnqueue: readonly Benchmark<EnqueueVariant>[] = [
     ...postgres,
     name: "pg-enqueue-one",
     title: `Postgres: ${one.title}`,
-    about: `${one.about} The floor is one prepared insert of the same columns after the other, on one connection.`,
+    about: `${one.about} The floor runs prepared inserts of the same columns one after the other, on one connection.`,
     variants: variantsOf("one"),
     figures: figures({ per: "graphile", must: 1, aim: 1.5 }, { per: "pg-boss", must: 1, aim: 1.5 }),
     contenders: onPostgres(sizes),

@@ -1,4 +1,4 @@
-/** What figures on a server depend on: its version and its settings, and those who ask it. */
+/** What figures on a server depend on: its version and settings, and the versions of the clients. */
 import type { Server } from "../benchmark.ts";
 import type { Connection } from "./connection.ts";
 import { withServerConnection } from "./databases.ts";
@@ -7,7 +7,7 @@ import { nodeForServers } from "./node.ts";
 export interface ServerFacts {
   server: Server;
   version: string;
-  /** Those that decide about durability and memory, by their names. */
+  /** The settings that affect durability and memory, by name. */
   settings: Record<string, string>;
 }
 
@@ -27,7 +27,7 @@ const settings: Record<Server, readonly string[]> = {
   ],
 };
 
-/** Of those that answer. */
+/** The facts about the servers that answer. */
 export async function factsOf(servers: readonly Server[]): Promise<ServersFacts | undefined> {
   if (servers.length === 0) return undefined;
   const asked = await Promise.allSettled(servers.map((server) => ask(server)));

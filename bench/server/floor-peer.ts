@@ -1,6 +1,6 @@
 /**
- * The floor: node-postgres by hand on dbq's tables. Who enqueues notifies in the same statement, who works listens on a
- * connection of its own. There is no worker's row, no heartbeat, no retry, no timeout, no check of values and no upkeep.
+ * The floor: hand-written node-postgres on dbq's tables. An enqueuer notifies in the same statement, a worker listens
+ * on a separate connection. It has no worker row, heartbeat, retry, timeout, check of values or maintenance.
  */
 import pg from "pg";
 import type { Peer, Place, Run } from "../processes/peer.ts";
@@ -27,7 +27,7 @@ export async function openFloor({ location }: Place): Promise<Peer> {
   };
 }
 
-/** Runs what is pending, ten at a time; called while it does, it looks once more. */
+/** Runs pending tasks, ten at a time. When it is called during a run, it reads once more at the end. */
 function drainOf(client: pg.Client, run: Run, onError: (error: unknown) => void): () => void {
   let running = false;
   let again = false;

@@ -1,4 +1,4 @@
-/** Graphile Worker with the options that it has by default, but for dbq's concurrency. It has no results to await. */
+/** Graphile Worker with its default options, except for dbq's concurrency. It has no results to await. */
 import { openUtils, startRunner } from "../peers/graphile.ts";
 import type { Peer, Place } from "../processes/peer.ts";
 

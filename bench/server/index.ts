@@ -1,4 +1,4 @@
-/** What is measured on servers. */
+/** The benchmarks on servers. */
 import type { Benchmark } from "../benchmark.ts";
 import { postgresBacklog } from "./backlog.ts";
 import { mariadbDrain, postgresDrain } from "./drain.ts";

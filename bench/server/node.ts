@@ -1,6 +1,6 @@
 /**
- * Which node measures on a server. The newest pg-boss and graphile-worker ask for 22.18; where that is not what runs,
- * it is the one of npm's `node-…` packages. dbq and its floor then run on the same.
+ * The node that measures on a server. The newest pg-boss and graphile-worker need 22.18; where the running one is
+ * older, it is the one of npm's `node-…` packages. dbq and its floor then run on the same.
  */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -20,7 +20,7 @@ export function nodeForServers(): Node {
   return found;
 }
 
-/** Why the peers on servers cannot be measured here. */
+/** Why the peers on servers cannot be measured on this machine. */
 export async function noNodeForPeers(): Promise<string | undefined> {
   const { version } = nodeForServers();
   return suffices(version) ? undefined : `it needs node ${needed.join(".")}, and this is ${version}`;
@@ -30,7 +30,7 @@ function running(): Node {
   return { path: process.execPath, version: process.versions.node };
 }
 
-/** Installed only where there is one for the system. */
+/** Installed only on systems that have such a package. */
 function packaged(): Node | undefined {
   const name = `node-${process.platform}-${process.arch}`;
   const require = createRequire(import.meta.url);

@@ -1,4 +1,4 @@
-/** What the peers on Postgres need: the server, and a node that is new enough. */
+/** What the peers on Postgres need: the server, and a recent node. */
 import type { Contender } from "../benchmark.ts";
 import { noServer } from "./databases.ts";
 import { noNodeForPeers } from "./node.ts";

@@ -1,4 +1,4 @@
-/** pg-boss as it starts a job soonest: its workers listen, and look every half second besides. */
+/** pg-boss in the setting that starts a job soonest: its workers listen, and also poll every half second. */
 import { openBoss, queue } from "../peers/pg-boss.ts";
 import type { Peer, Place } from "../processes/peer.ts";
 

@@ -1,10 +1,10 @@
-/** Where a queue on a server is while a measurement of several processes lasts. */
+/** The location of a queue on a server during a measurement with several processes. */
 import type { Contender, Figures, Server, Settings, Variant } from "../benchmark.ts";
 import { openPeer, type Place } from "../processes/peer.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import { peerOn } from "./peer.ts";
 
-/** A contender that measures in a new database of its own. */
+/** A contender that measures in a new database. */
 export function contenderOn<V extends Variant>(
   server: Server,
   name: string,
@@ -18,7 +18,7 @@ export function contenderOn<V extends Variant>(
     measure: (settings) =>
       withDatabase(server, async (location) => {
         const place: Place = { peer, location, synchronous: settings.synchronous };
-        // Tables are made here, once, and not by several processes at a time.
+        // Creates the tables once, before several processes open the queue.
         await (await openPeer(place)).close();
         return await measure(place, settings);
       }),

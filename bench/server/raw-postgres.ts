@@ -1,4 +1,4 @@
-/** Postgres by node-postgres alone, with the tables of dbq's own migrations: what the floors do. One connection. */
+/** What the floors do: node-postgres alone on one connection, with the tables of dbq's own migrations. */
 import { openQueue } from "dbq-ts";
 import pg from "pg";
 
@@ -7,28 +7,28 @@ export interface RawTask {
   args: string;
 }
 
-/** A database with dbq's tables, and a connection to it. */
+/** A connection to a database with dbq's tables. */
 export async function openRaw(url: string): Promise<pg.Client> {
-  // Opening a queue makes the tables.
+  // Opening a queue creates the tables.
   await (await openQueue(url)).close();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   return client;
 }
 
-/** The columns that dbq writes, of tasks with nothing but a function and arguments. */
+/** The columns that dbq writes for a task with only a function and arguments. */
 const into = `insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, created_at, updated_at,
     status)
   select func, args, '{}', '{}', 5, 'default', 3, statement_timestamp(), statement_timestamp(), 'pending'`;
 
-/** One task, in a commit of its own. */
+/** Inserts one task with its own commit. */
 export async function rawInsert(client: pg.Client, { func, args }: RawTask): Promise<number> {
   const text = `${into} from (values ($1, $2::json)) as task (func, args) returning id`;
   const { rows } = await client.query({ name: "insert", text, values: [func, args], rowMode: "array" });
   return Number(rows[0]?.[0]);
 }
 
-/** The same, and whoever listens hears of it. */
+/** The same, with a notification. */
 export async function rawInsertNotifying(
   client: pg.Client,
   channel: string,
@@ -39,7 +39,7 @@ export async function rawInsertNotifying(
   await client.query({ name: "insert notifying", text, values: [func, args, channel] });
 }
 
-/** Many, in one statement. */
+/** Inserts many tasks in one statement. */
 export async function rawInsertMany(client: pg.Client, tasks: readonly RawTask[]): Promise<number[]> {
   const text = `${into} from unnest($1::text[], $2::json[]) with ordinality as task (func, args, place) order by place
     returning id`;
@@ -48,7 +48,7 @@ export async function rawInsertMany(client: pg.Client, tasks: readonly RawTask[]
   return rows.map(([id]) => Number(id));
 }
 
-/** A row that is claimed: its generation is the one after the claim. */
+/** A claimed row, with its generation after the claim. */
 export type Claimed = [id: string, generation: number, args: string];
 
 export interface Finished {
@@ -57,7 +57,7 @@ export interface Finished {
   result: string;
 }
 
-/** One statement: what is finished is settled, checked by generation, and the next are claimed by priority and age. */
+/** One statement that settles the finished tasks, checked by generation, and claims the next by priority and age. */
 const turnText = `
   with settled as (
     update dbq_tasks t set status = 'completed', generation_id = t.generation_id + 1, result = f.result::json,

@@ -1,4 +1,4 @@
-/** What a transaction that was forgotten does to a queue on Postgres: vacuum may not remove what it could still see. */
+/** What a forgotten transaction does to a queue on Postgres: vacuum may not remove rows that it could still see. */
 import pg from "pg";
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { empty } from "../processes/backlog-tables.ts";
@@ -9,7 +9,7 @@ import { withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import type { SteadyCommands, SteadyConfig } from "./steady-process.ts";
 
-/** Tasks a second, in each of the two databases. */
+/** Tasks per second, in each of the two databases. */
 const rate = 1_000;
 
 const minute = 60_000;
@@ -35,7 +35,7 @@ async function measureSnapshot({ tasks, quick, minutes }: Settings): Promise<Fig
   );
 }
 
-/** While `use` runs, somebody has read once in a transaction that has not ended. It holds up its own database only. */
+/** While `use` runs, a transaction that has read once stays open. It holds back vacuum in its own database only. */
 async function underSnapshot<T>(url: string, use: () => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -50,7 +50,10 @@ async function underSnapshot<T>(url: string, use: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Both at once: what the machine does meanwhile meets both. Gives the share of its tasks that each has run by then. */
+/**
+ * Runs both at once, so that changes of the machine over time affect both. Returns the part of its tasks that each has
+ * run by the end.
+ */
 async function live(urls: readonly string[], milliseconds: number): Promise<number[]> {
   return await withChildren(async (start) => {
     const program = programBeside(import.meta.url, "steady-process");
@@ -62,12 +65,12 @@ async function live(urls: readonly string[], milliseconds: number): Promise<numb
   });
 }
 
-/** What the worker did not come to is no part of the drains. */
+/** Deletes the tasks that the worker has not run: they do not belong to the drains. */
 async function forgetRest(url: string): Promise<void> {
   await withConnection(url, ({ rows }) => rows("delete from dbq_tasks where status <> 'completed'"));
 }
 
-/** Versions of rows that nobody but the snapshot can see. */
+/** Row versions that only the snapshot can see. */
 async function deadRows(url: string): Promise<number> {
   return await withConnection(url, async ({ rows, number }) => {
     await rows("analyze dbq_tasks");
@@ -79,10 +82,10 @@ export const postgresSnapshot: Benchmark = {
   name: "pg-snapshot",
   title: "Postgres: draining under an old snapshot",
   about:
-    "In two databases at once an app enqueues 1,000 tasks a second and runs them, for 10 minutes (--minutes); in one of them a " +
-    "repeatable read transaction has read once and does nothing more, and stays to the end. Run in time is the share of the tasks that " +
-    "the worker there has run by the end of the minutes. Then what is left is deleted, and 20,000 tasks of the same function are drained, ten at a time, " +
-    "in both in turns, medians of three drains each, each in a new process. Claims are timed as in pg-backlog.",
+    "In two databases at once an app enqueues 1,000 tasks a second and runs them, for 10 minutes (--minutes). In one of them, a " +
+    "repeatable read transaction reads once and then stays open to the end. Run in time is the share of the tasks that " +
+    "the worker there has run by the end of these minutes. Then the remaining tasks are deleted, and 20,000 tasks of the same function are drained, ten at a time, " +
+    "in both alternately, medians of three drains each, each in a new process. Claims are timed as in pg-backlog.",
   on: "postgres",
   once: true,
   rounds: 1,

@@ -1,21 +1,21 @@
-/** An app in a process of its own: it enqueues so many tasks a second, and runs them. */
+/** An app in a separate process: it enqueues this many tasks per second, and runs them. */
 import { openQueue, task, Worker } from "dbq-ts";
 import { sharedNow, sleep } from "../processes/clock.ts";
 import { configOf, serve } from "../processes/served.ts";
 
 export interface SteadyConfig {
   url: string;
-  /** Tasks a second. */
+  /** Tasks per second. */
   rate: number;
 }
 
-/** Milliseconds between two calls that enqueue. */
+/** Milliseconds between two enqueue calls. */
 const every = 20;
 
 const { url, rate } = configOf<SteadyConfig>();
 const queue = await openQueue(url);
 let ran = 0;
-/** The function that is measured afterwards: what its tasks leave in the table is what that has to pass over. */
+/** The function of the later measurement, which has to skip the rows that these tasks leave in the table. */
 const urgent = task("urgent", (n: number) => {
   ran += 1;
   return n;
@@ -26,7 +26,7 @@ worker.on("error", (error) => errors.push(error instanceof Error ? error.message
 await worker.start();
 
 const commands = {
-  /** How many of the tasks have been run by the end of that time: all but a few, when the worker keeps up. */
+  /** Returns how many of the tasks have run by the end: all but a few, when the worker keeps up. */
   async live(milliseconds: number): Promise<{ enqueued: number; ran: number }> {
     const start = sharedNow();
     let enqueued = 0;
@@ -41,7 +41,7 @@ const commands = {
     const ranByThen = ran;
     await worker.stop();
     await queue.close();
-    if (errors.length > 0) throw new Error(`the worker told of ${errors.length} errors: ${errors[0]}`);
+    if (errors.length > 0) throw new Error(`the worker reported ${errors.length} errors: ${errors[0]}`);
     return { enqueued, ran: ranByThen };
   },
 };

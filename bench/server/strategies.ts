@@ -1,4 +1,4 @@
-/** How the two ways to claim fare as worker processes grow. */
+/** How the two claim strategies behave with more and more worker processes. */
 import { openQueue } from "dbq-ts";
 import {
   type Benchmark,
@@ -20,7 +20,9 @@ interface CrowdVariant extends Variant {
 
 type Strategy = StrategyConfig["strategy"];
 
-/** Connections that a process shares among its statements: so 32 processes find room in a server's usual hundred. */
+/**
+ * The connections that a process shares among its statements, so that 32 processes fit into a server's usual hundred.
+ */
 const poolSize = 1;
 
 const crowds = [1, 2, 4, 8, 16, 32];
@@ -75,7 +77,7 @@ async function drain(
   const milliseconds = performance.now() - start;
   const reports = await Promise.all(workers.map((worker) => worker.ask("stop")));
   const errors = reports.flatMap((report) => report.errors);
-  for (const error of new Set(errors)) process.stderr.write(`a worker was told of: ${error}\n`);
+  for (const error of new Set(errors)) process.stderr.write(`a worker reported: ${error}\n`);
   const completed = await connection.number("select count(*) from dbq_tasks where status = 'completed'");
   if (completed !== count) throw new Error(`${completed} of ${count} tasks are completed after the drain`);
   const ran = reports.map((report) => report.ran.length);
@@ -105,9 +107,9 @@ function strategiesOn(server: Server, name: string, title: string): Benchmark<Cr
     name,
     title: `${title}: two ways to claim, and more and more workers`,
     about:
-      "So many worker processes drain 40,000 no-op tasks, ten at a time each, with one connection for their statements. dbq is " +
-      "the strategy `skip-locked`; beside it `optimistic`. Run twice: how often a handler was called for a task that had been run before. " +
-      "Errors: what workers told of. The smallest worker's share is compared with the mean.",
+      "This many worker processes drain 40,000 no-op tasks, ten at a time each, with one connection for their statements. dbq is " +
+      "the strategy `skip-locked`; beside it `optimistic`. Run twice: how often a handler was called for a task that had already run. " +
+      "Errors: those that workers reported. The smallest worker's share is compared with the mean.",
     on: server,
     once: true,
     variants: crowds.map(crowdOf),

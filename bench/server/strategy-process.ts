@@ -1,4 +1,4 @@
-/** A worker in a process of its own that takes part in a drain, and notes which tasks it ran. */
+/** A worker in a separate process that takes part in a drain, and records which tasks it ran. */
 import { openQueue, task, Worker } from "dbq-ts";
 import { configOf, serve } from "../processes/served.ts";
 

@@ -9,7 +9,7 @@ import type { TurnTimes } from "../processes/turn-clock.ts";
 
 type Query = (this: unknown, config: unknown, ...more: unknown[]) => unknown;
 
-/** From now on, of all connections of this thread. */
+/** From now on, for all connections of this thread. */
 export function clockTurns(): TurnTimes {
   const times: TurnTimes = { turns: [], claims: [] };
   const { prototype } = dbqsDriver().Client;
@@ -27,7 +27,7 @@ export function clockTurns(): TurnTimes {
   return times;
 }
 
-/** The copy of pg that dbq loads, which need not be that of the benchmarks. */
+/** The copy of pg that dbq loads, which may differ from that of the benchmarks. */
 function dbqsDriver(): { Client: { prototype: { query: Query } } } {
   const dbq = createRequire(import.meta.url).resolve("dbq-ts");
   return createRequire(dbq)("pg");

@@ -1,4 +1,4 @@
-/** How long from an enqueue in one process to the start of the task in another, over Postgres. */
+/** The time from an enqueue in one process to the start of the task in another, over Postgres. */
 import type { Benchmark } from "../benchmark.ts";
 import { measureBetween } from "../processes/pair.ts";
 import type { Place } from "../processes/peer.ts";
@@ -12,10 +12,10 @@ export const postgresWake: Benchmark = {
   name: "pg-wake",
   title: "Postgres: start of a task in another process",
   about:
-    "One process enqueues a task every 5 to 30 ms (at random), an idle worker in another process runs it. " +
-    "Milliseconds from the moment the enqueue had resolved to the first line of the handler, on the clock that both processes share: " +
-    "negative when the worker is quicker than the enqueuer's own await. And from the call of the enqueue, which includes its commit. " +
-    "The floor is node-postgres by hand with LISTEN and NOTIFY; pg-boss listens too, which is not its default.",
+    "One process enqueues a task every 5 to 30 ms (at random); an idle worker in another process runs it. " +
+    "Milliseconds from the moment the enqueue resolved to the first line of the handler, on the clock that both processes share: " +
+    "negative when the worker is faster than the enqueuer's own await. And from the call of the enqueue, which includes its commit. " +
+    "The floor is hand-written node-postgres with LISTEN and NOTIFY; pg-boss listens too, which is not its default.",
   on: "postgres",
   once: true,
   figures: [
