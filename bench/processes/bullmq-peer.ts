@@ -2,7 +2,7 @@
 import { Queue, QueueEvents, Worker } from "bullmq";
 import { redis } from "../peers/bullmq.ts";
 import { sleep } from "./clock.ts";
-import type { Peer, Place } from "./peer.ts";
+import type { Peer, QueueLocation } from "./peer.ts";
 
 /** Milliseconds until events are read; and until a missing result is an error. */
 const settling = 500;
@@ -10,7 +10,7 @@ const patience = 10_000;
 
 const connection = { ...redis, maxRetriesPerRequest: null };
 
-export async function openBullmq({ location }: Place): Promise<Peer> {
+export async function openBullmq({ location }: QueueLocation): Promise<Peer> {
   const queue = new Queue(location, { connection });
   await queue.waitUntilReady();
   let events: QueueEvents | undefined;

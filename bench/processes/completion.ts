@@ -1,8 +1,8 @@
 /** How long from an enqueue to its result, where another process does the work. */
 import type { Benchmark, Figures } from "../benchmark.ts";
+import { contenderOf } from "./location.ts";
 import { measureBetween, type Pair, warmUp } from "./pair.ts";
 import { percentile } from "./percentile.ts";
-import { contenderOf } from "./place.ts";
 
 async function measureCompletion({ producer, tasks }: Pair): Promise<Figures> {
   const { called, completed } = await producer.ask("produce", tasks, true);
@@ -21,6 +21,6 @@ export const completion: Benchmark = {
     { name: "p99", unit: "ms", better: "lower" },
   ],
   contenders: (["dbq", "floor", "bullmq"] as const).map((peer) =>
-    contenderOf(peer, (place, settings) => measureBetween(place, settings, measureCompletion)),
+    contenderOf(peer, (target, settings) => measureBetween(target, settings, measureCompletion)),
   ),
 };

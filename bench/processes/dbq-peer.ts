@@ -1,13 +1,13 @@
 /** dbq with its default options, except for `synchronous` of files. */
 import { openQueue, task, Worker } from "dbq-ts";
-import type { Peer, Place, Run } from "./peer.ts";
+import type { Peer, QueueLocation, Run } from "./peer.ts";
 
 /** The handler of this process's worker; a process has at most one. */
 let running: Run = () => undefined;
 
 const step = task("step", (n: number) => running(n));
 
-export async function openDbq({ location, synchronous }: Place): Promise<Peer> {
+export async function openDbq({ location, synchronous }: QueueLocation): Promise<Peer> {
   // On a server, the server decides how durable a commit is.
   const onServer = /^(postgres|mysql):/.test(location);
   const queue = await openQueue(location, onServer ? {} : { synchronous });

@@ -1,10 +1,10 @@
 /** Eight workers and two enqueuers on one file: how the tasks are shared, and which event loops are blocked. */
 import type { Benchmark, Contender, Figures, Settings, Variant } from "../benchmark.ts";
-import { type Crowd, type CrowdReports, runCrowd } from "./crowd.ts";
-import type { CrowdReport } from "./crowd-process.ts";
-import type { Place } from "./peer.ts";
+import { type Load, type LoadReports, runLoad } from "./load.ts";
+import type { LoadReport } from "./load-process.ts";
+import { withQueueLocation } from "./location.ts";
+import type { QueueLocation } from "./peer.ts";
 import { percentile } from "./percentile.ts";
-import { withPlace } from "./place.ts";
 import { prefill, ranOut } from "./prefill.ts";
 
 interface FairVariant extends Variant {
@@ -13,37 +13,37 @@ interface FairVariant extends Variant {
 }
 
 /** Tasks at the beginning, for each second of one worker or of eight: more than they can run. */
-const backlog: Partial<Record<Place["peer"], number>> = { dbq: 130_000, plainjob: 20_000 };
+const backlog: Partial<Record<QueueLocation["peer"], number>> = { dbq: 130_000, plainjob: 20_000 };
 
-async function measureFair(peer: Place["peer"], settings: Settings<FairVariant>): Promise<Figures> {
+async function measureFair(peer: QueueLocation["peer"], settings: Settings<FairVariant>): Promise<Figures> {
   const { quick } = settings;
   const settling = quick ? 1_000 : 2_000;
-  const one = await crowded(peer, settings, { workers: 1, settling, duration: quick ? 2_000 : 8_000 });
-  const eight = await crowded(peer, settings, { workers: 8, settling, duration: quick ? 4_000 : 20_000 });
+  const one = await underLoad(peer, settings, { workers: 1, settling, duration: quick ? 2_000 : 8_000 });
+  const eight = await underLoad(peer, settings, { workers: 8, settling, duration: quick ? 4_000 : 20_000 });
   return { ...workOf(eight), "vs one process": eight.perSecond / one.perSecond, ...blocksOfAll(eight) };
 }
 
 /** The effect of the machine's scheduler on as many processes that burn CPU. Without tasks, it has no other figures. */
 async function measureSpin(settings: Settings<FairVariant>): Promise<Figures> {
   const [settling, duration] = settings.quick ? [1_000, 4_000] : [2_000, 20_000];
-  return blocksOfAll(await crowded("spin", settings, { workers: 8, settling, duration }));
+  return blocksOfAll(await underLoad("spin", settings, { workers: 8, settling, duration }));
 }
 
-async function crowded(
-  peer: Place["peer"],
+async function underLoad(
+  peer: QueueLocation["peer"],
   settings: Settings<FairVariant>,
-  how: Pick<Crowd, "workers" | "settling" | "duration">,
-): Promise<CrowdReports> {
-  return await withPlace(peer, settings, `${how.workers}.db`, async (place) => {
+  how: Pick<Load, "workers" | "settling" | "duration">,
+): Promise<LoadReports> {
+  return await withQueueLocation(peer, settings, `${how.workers}.db`, async (target) => {
     const seconds = Math.ceil((how.settling + how.duration) / 1_000);
-    prefill(place, settings.tasks ?? (backlog[peer] ?? 0) * seconds);
-    const reports = await runCrowd({ place, enqueuers: 2, wait: settings.variant.wait, ...how });
-    if (ranOut(place)) throw new Error("the workers ran out of tasks: ask for more with --tasks");
+    prefill(target, settings.tasks ?? (backlog[peer] ?? 0) * seconds);
+    const reports = await runLoad({ target, enqueuers: 2, wait: settings.variant.wait, ...how });
+    if (ranOut(target)) throw new Error("the workers ran out of tasks: ask for more with --tasks");
     return reports;
   });
 }
 
-function workOf({ workers, enqueuers, perSecond }: CrowdReports): Figures {
+function workOf({ workers, enqueuers, perSecond }: LoadReports): Figures {
   const shares = workers.map(({ done }) => done);
   const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
   const errors = [...workers, ...enqueuers].flatMap((report) => report.errors);
@@ -58,7 +58,7 @@ function workOf({ workers, enqueuers, perSecond }: CrowdReports): Figures {
   };
 }
 
-function blocksOfAll({ workers, enqueuers, bystander }: CrowdReports): Figures {
+function blocksOfAll({ workers, enqueuers, bystander }: LoadReports): Figures {
   return {
     ...blocksOf("block", [...workers, ...enqueuers]),
     ...blocksOf("bystander's block", [bystander]),
@@ -66,14 +66,14 @@ function blocksOfAll({ workers, enqueuers, bystander }: CrowdReports): Figures {
 }
 
 /** The figures of the worst process. */
-function blocksOf(name: string, reports: readonly CrowdReport[]): Figures {
+function blocksOf(name: string, reports: readonly LoadReport[]): Figures {
   return {
     [`${name} p99.9`]: Math.max(...reports.map(({ blocks }) => blocks.p999)),
     [`${name} max`]: Math.max(...reports.map(({ blocks }) => blocks.max)),
   };
 }
 
-const contender = (peer: Place["peer"]): Contender<FairVariant> => ({
+const contender = (peer: QueueLocation["peer"]): Contender<FairVariant> => ({
   name: peer,
   measure: (settings) => measureFair(peer, settings),
 });

@@ -7,14 +7,14 @@ import { watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type Database from "better-sqlite3";
 import { openRaw, rawInsert } from "../raw-sqlite.ts";
-import type { Peer, Place, Run } from "./peer.ts";
+import type { Peer, QueueLocation, Run } from "./peer.ts";
 
 type Row = [id: number, generation: number, args: string];
 
 /** Milliseconds. */
 const longestDelay = 512;
 
-export async function openFloor({ location, synchronous }: Place): Promise<Peer> {
+export async function openFloor({ location, synchronous }: QueueLocation): Promise<Peer> {
   const db = openRaw(location, synchronous);
   db.pragma("busy_timeout = 1000");
   const insert = rawInsert(db);

@@ -2,8 +2,8 @@
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { withChildren } from "./children.ts";
 import { sleep } from "./clock.ts";
-import type { Place } from "./peer.ts";
-import { contenderOf } from "./place.ts";
+import { contenderOf } from "./location.ts";
+import type { QueueLocation } from "./peer.ts";
 import type { Usage, WorkerCommands, WorkerConfig } from "./worker-process.ts";
 
 /** Milliseconds after the start that do not count. */
@@ -12,9 +12,9 @@ const settling = 2_000;
 /** Milliseconds until V8 has collected the garbage of the start, once, after about 8 s. */
 const collected = 12_000;
 
-function measureIdle(place: Place, { quick }: Settings): Promise<Figures> {
+function measureIdle(target: QueueLocation, { quick }: Settings): Promise<Figures> {
   return withChildren(async (start) => {
-    const config: WorkerConfig = { place, tasks: 0 };
+    const config: WorkerConfig = { target, tasks: 0 };
     const worker = await start<WorkerCommands>(programBeside(import.meta.url, "worker-process"), config);
     const usageAfter = async (milliseconds: number) => {
       await sleep(milliseconds);

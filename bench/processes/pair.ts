@@ -2,7 +2,7 @@
 import { type Figures, programBeside, type Settings } from "../benchmark.ts";
 import { type Child, withChildren } from "./children.ts";
 import { sleep } from "./clock.ts";
-import type { Place } from "./peer.ts";
+import type { QueueLocation } from "./peer.ts";
 import type { ProducerCommands, ProducerConfig } from "./producer-process.ts";
 import type { WorkerCommands, WorkerConfig } from "./worker-process.ts";
 
@@ -20,15 +20,15 @@ export interface Pair {
 }
 
 export function measureBetween(
-  place: Place,
+  target: QueueLocation,
   settings: Settings,
   measure: (pair: Pair) => Promise<Figures>,
 ): Promise<Figures> {
   const tasks = warmUp + (settings.tasks ?? (settings.quick ? 50 : 500));
   return withChildren(async (start) => {
     const beside = (name: string) => programBeside(import.meta.url, name);
-    const workerConfig: WorkerConfig = { place, tasks };
-    const producerConfig: ProducerConfig = { place };
+    const workerConfig: WorkerConfig = { target, tasks };
+    const producerConfig: ProducerConfig = { target };
     const worker = await start<WorkerCommands>(beside("worker-process"), workerConfig);
     const producer = await start<ProducerCommands>(beside("producer-process"), producerConfig);
     await sleep(settling);

@@ -19,7 +19,7 @@ export interface Enqueued {
 export type Run = (n: number) => void | Promise<void>;
 
 /** The location of a queue: its peer, and the file, name or URL. */
-export interface Place {
+export interface QueueLocation {
   peer: keyof typeof peers;
   location: string;
   synchronous: Synchronous;
@@ -37,7 +37,7 @@ const peers = {
 };
 
 /** A process loads only the peer that it uses. */
-export async function openPeer(place: Place): Promise<Peer> {
-  const open = await peers[place.peer]();
-  return await open(place);
+export async function openPeer(target: QueueLocation): Promise<Peer> {
+  const open = await peers[target.peer]();
+  return await open(target);
 }

@@ -1,9 +1,9 @@
 /** plainjob with its default options, except for `synchronous` and a silent logger. */
 import { defineWorker } from "plainjob";
 import { silent as logger, openPlainjob } from "../peers/plainjob.ts";
-import type { Peer, Place } from "./peer.ts";
+import type { Peer, QueueLocation } from "./peer.ts";
 
-export async function openPlainjobPeer({ location, synchronous }: Place): Promise<Peer> {
+export async function openPlainjobPeer({ location, synchronous }: QueueLocation): Promise<Peer> {
   const queue = openPlainjob(location, synchronous);
   return {
     async enqueue(n) {

@@ -1,8 +1,8 @@
 /** Inserts millions of rows in seconds by plain SQL, while no other process has the file open. */
 import Database from "better-sqlite3";
-import type { Place } from "./peer.ts";
+import type { QueueLocation } from "./peer.ts";
 
-const tables: Partial<Record<Place["peer"], { insert: string; pending: string }>> = {
+const tables: Partial<Record<QueueLocation["peer"], { insert: string; pending: string }>> = {
   dbq: {
     insert: "insert into dbq_tasks (func, args) select 'step', '[' || n || ']' from numbers",
     pending: "select 1 from dbq_tasks where status = 'pending' limit 1",
@@ -15,13 +15,13 @@ const tables: Partial<Record<Place["peer"], { insert: string; pending: string }>
 };
 
 /** Adds `count` pending tasks with their numbers. */
-export function prefill({ peer, location }: Place, count: number): void {
+export function prefill({ peer, location }: QueueLocation, count: number): void {
   const table = tables[peer];
   if (table) fill(location, count, table.insert);
 }
 
 /** Whether the workers ran out of tasks. */
-export function ranOut({ peer, location }: Place): boolean {
+export function ranOut({ peer, location }: QueueLocation): boolean {
   const table = tables[peer];
   if (!table) return false;
   const client = new Database(location, { readonly: true });

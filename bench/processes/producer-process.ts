@@ -3,11 +3,11 @@
  * time.
  */
 import { sharedNow, sleep } from "./clock.ts";
-import { openPeer, type Place } from "./peer.ts";
+import { openPeer, type QueueLocation } from "./peer.ts";
 import { configOf, serve } from "./served.ts";
 
 export interface ProducerConfig {
-  place: Place;
+  target: QueueLocation;
 }
 
 /** Indexed by the tasks' numbers, on the shared clock, in milliseconds. */
@@ -22,8 +22,8 @@ export interface Stamps {
 /** The interval between two tasks in milliseconds is random between these. */
 const gap = { shortest: 5, longest: 30 };
 
-const { place } = configOf<ProducerConfig>();
-const peer = await openPeer(place);
+const { target } = configOf<ProducerConfig>();
+const peer = await openPeer(target);
 
 const commands = {
   async produce(tasks: number, awaited: boolean): Promise<Stamps> {

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type Benchmark, type Contender, type Figures, programBeside, type Settings } from "../benchmark.ts";
-import type { Place } from "./peer.ts";
+import { withQueueLocation } from "./location.ts";
+import type { QueueLocation } from "./peer.ts";
 import { median, percentile } from "./percentile.ts";
-import { withPlace } from "./place.ts";
 
 interface Ran {
   /** Milliseconds from before the spawn to after the exit. */
@@ -45,12 +45,12 @@ function commandLine(): string {
 
 const contender = (
   name: string,
-  peer: Place["peer"],
+  peer: QueueLocation["peer"],
   measure: (settings: Settings, path: string) => Figures,
 ): Contender => ({
   name,
   measure: (settings) =>
-    withPlace(peer, settings, "existing.db", async ({ location }) => measure(settings, location)),
+    withQueueLocation(peer, settings, "existing.db", async ({ location }) => measure(settings, location)),
 });
 
 export const start: Benchmark = {

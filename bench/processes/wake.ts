@@ -1,9 +1,9 @@
 /** The time from an enqueue in one process to the start of the task in another. */
 import type { Benchmark, Figures } from "../benchmark.ts";
 import { sleep } from "./clock.ts";
+import { contenderOf } from "./location.ts";
 import { measureBetween, type Pair, warmUp } from "./pair.ts";
 import { percentile } from "./percentile.ts";
-import { contenderOf } from "./place.ts";
 
 /** Milliseconds that the last tasks may take to start: plainjob polls once a second. */
 const patience = 30_000;
@@ -45,6 +45,6 @@ export const wake: Benchmark = {
     { name: "p99 from the call", unit: "ms", better: "lower" },
   ],
   contenders: (["dbq", "floor", "plainjob", "bullmq"] as const).map((peer) =>
-    contenderOf(peer, (place, settings) => measureBetween(place, settings, measureWake)),
+    contenderOf(peer, (target, settings) => measureBetween(target, settings, measureWake)),
   ),
 };

@@ -1,10 +1,10 @@
 /** A worker in a separate process, which records when each task starts, and what the worker costs. */
 import { sharedNow } from "./clock.ts";
-import { openPeer, type Place } from "./peer.ts";
+import { openPeer, type QueueLocation } from "./peer.ts";
 import { configOf, serve } from "./served.ts";
 
 export interface WorkerConfig {
-  place: Place;
+  target: QueueLocation;
   /** All task numbers are below this. */
   tasks: number;
 }
@@ -19,7 +19,7 @@ export interface Usage {
   sleeps: number;
 }
 
-const { place, tasks } = configOf<WorkerConfig>();
+const { target, tasks } = configOf<WorkerConfig>();
 const starts = new Float64Array(tasks);
 
 const commands = {
@@ -33,7 +33,7 @@ const commands = {
 
 export type WorkerCommands = typeof commands;
 
-const peer = await openPeer(place);
+const peer = await openPeer(target);
 await peer.work(
   (n) => {
     starts[n] = sharedNow();

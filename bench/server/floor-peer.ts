@@ -3,12 +3,12 @@
  * on a separate connection. It has no worker row, heartbeat, retry, timeout, check of values or maintenance.
  */
 import pg from "pg";
-import type { Peer, Place, Run } from "../processes/peer.ts";
+import type { Peer, QueueLocation, Run } from "../processes/peer.ts";
 import { type Finished, openRaw, rawInsertNotifying, rawTurn } from "./raw-postgres.ts";
 
 const channel = "floor";
 
-export async function openFloor({ location }: Place): Promise<Peer> {
+export async function openFloor({ location }: QueueLocation): Promise<Peer> {
   const client = await openRaw(location);
   return {
     async enqueue(n) {

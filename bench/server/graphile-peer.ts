@@ -1,8 +1,8 @@
 /** Graphile Worker with its default options, except for dbq's concurrency. It has no results to await. */
 import { openUtils, startRunner } from "../peers/graphile.ts";
-import type { Peer, Place } from "../processes/peer.ts";
+import type { Peer, QueueLocation } from "../processes/peer.ts";
 
-export async function openGraphile({ location }: Place): Promise<Peer> {
+export async function openGraphile({ location }: QueueLocation): Promise<Peer> {
   const utils = await openUtils(location);
   return {
     async enqueue(n) {

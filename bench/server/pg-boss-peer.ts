@@ -1,8 +1,8 @@
 /** pg-boss in the setting that starts a job soonest: its workers listen, and also poll every half second. */
 import { openBoss, queue } from "../peers/pg-boss.ts";
-import type { Peer, Place } from "../processes/peer.ts";
+import type { Peer, QueueLocation } from "../processes/peer.ts";
 
-export async function openPgBoss({ location }: Place): Promise<Peer> {
+export async function openPgBoss({ location }: QueueLocation): Promise<Peer> {
   const boss = await openBoss(location, { listen: true });
   return {
     async enqueue(n) {

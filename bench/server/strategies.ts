@@ -14,7 +14,7 @@ import { type Connection, settle, withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
 
-interface CrowdVariant extends Variant {
+interface LoadVariant extends Variant {
   readonly workers: number;
 }
 
@@ -25,9 +25,9 @@ type Strategy = StrategyConfig["strategy"];
  */
 const poolSize = 1;
 
-const crowds = [1, 2, 4, 8, 16, 32];
+const workerCounts = [1, 2, 4, 8, 16, 32];
 
-const crowdOf = (workers: number): CrowdVariant => ({
+const variantOf = (workers: number): LoadVariant => ({
   name: `${workers} worker${workers === 1 ? "" : "s"}`,
   workers,
   quick: workers === 1 || workers === 8,
@@ -36,7 +36,7 @@ const crowdOf = (workers: number): CrowdVariant => ({
 async function measureStrategy(
   server: Server,
   strategy: Strategy,
-  { tasks, quick, variant }: Settings<CrowdVariant>,
+  { tasks, quick, variant }: Settings<LoadVariant>,
 ): Promise<Figures> {
   const count = tasks ?? (quick ? 4_000 : 40_000);
   return await withDatabase(server, async (url) => {
@@ -96,13 +96,13 @@ async function allEnded({ rows }: Connection): Promise<void> {
   }
 }
 
-const contender = (server: Server, name: string, strategy: Strategy): Contender<CrowdVariant> => ({
+const contender = (server: Server, name: string, strategy: Strategy): Contender<LoadVariant> => ({
   name,
   missing: noServer(server),
   measure: (settings) => measureStrategy(server, strategy, settings),
 });
 
-function strategiesOn(server: Server, name: string, title: string): Benchmark<CrowdVariant> {
+function strategiesOn(server: Server, name: string, title: string): Benchmark<LoadVariant> {
   return {
     name,
     title: `${title}: two ways to claim, and more and more workers`,
@@ -112,7 +112,7 @@ function strategiesOn(server: Server, name: string, title: string): Benchmark<Cr
       "Errors: those that workers reported. The smallest worker's share is compared with the mean.",
     on: server,
     once: true,
-    variants: crowds.map(crowdOf),
+    variants: workerCounts.map(variantOf),
     figures: [
       { name: "tasks/s", unit: "tasks/s", better: "higher" },
       { name: "run twice", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
@@ -123,7 +123,7 @@ function strategiesOn(server: Server, name: string, title: string): Benchmark<Cr
   };
 }
 
-export const strategies: readonly Benchmark<CrowdVariant>[] = [
+export const strategies: readonly Benchmark<LoadVariant>[] = [
   strategiesOn("postgres", "pg-strategies", "Postgres"),
   strategiesOn("mariadb", "mariadb-strategies", "MariaDB"),
 ];

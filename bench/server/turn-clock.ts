@@ -1,8 +1,7 @@
 /**
- * How long a worker's claims take on Postgres, seen from outside of dbq: the driver's own method is wrapped, and nothing of
- * dbq is touched. From the moment that a statement which claims is handed to the driver to that of its answer: the way to
- * the server and back, and, where it is a transaction by itself, its commit. Where one statement settles and claims, that
- * is a turn, and both are its time.
+ * Times a worker's claims on Postgres from outside of dbq, by wrapping the driver's query method: from the call with a
+ * claiming statement to its answer. This includes the way to the server and back and, for a single statement, its commit.
+ * A statement that settles and claims counts as both a turn and a claim.
  */
 import { createRequire } from "node:module";
 import type { TurnTimes } from "../processes/turn-clock.ts";

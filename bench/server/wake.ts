@@ -1,12 +1,12 @@
 /** The time from an enqueue in one process to the start of the task in another, over Postgres. */
 import type { Benchmark } from "../benchmark.ts";
 import { measureBetween } from "../processes/pair.ts";
-import type { Place } from "../processes/peer.ts";
+import type { QueueLocation } from "../processes/peer.ts";
 import { measureWake } from "../processes/wake.ts";
-import { contenderOn } from "./place.ts";
+import { contenderOn } from "./location.ts";
 
-const contender = (name: string, peer: Place["peer"]) =>
-  contenderOn("postgres", name, peer, (place, settings) => measureBetween(place, settings, measureWake));
+const contender = (name: string, peer: QueueLocation["peer"]) =>
+  contenderOn("postgres", name, peer, (target, settings) => measureBetween(target, settings, measureWake));
 
 export const postgresWake: Benchmark = {
   name: "pg-wake",

@@ -3,34 +3,35 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Contender, Figures, Settings } from "../benchmark.ts";
 import { noRedis } from "../peers/bullmq.ts";
-import { openPeer, type Place } from "./peer.ts";
+import { openPeer, type QueueLocation } from "./peer.ts";
 
 /** A contender that measures the peer on a new, empty queue. */
 export function contenderOf(
-  peer: Place["peer"],
-  measure: (place: Place, settings: Settings) => Promise<Figures>,
+  peer: QueueLocation["peer"],
+  measure: (target: QueueLocation, settings: Settings) => Promise<Figures>,
 ): Contender {
   return {
     name: peer,
     ...(peer === "bullmq" && { missing: noRedis }),
-    measure: (settings) => withPlace(peer, settings, "queue.db", (place) => measure(place, settings)),
+    measure: (settings) =>
+      withQueueLocation(peer, settings, "queue.db", (target) => measure(target, settings)),
   };
 }
 
 /** Calls `use` with a new, empty queue, and deletes afterwards what is not in the measurement's folder. */
-export async function withPlace<T>(
-  peer: Place["peer"],
+export async function withQueueLocation<T>(
+  peer: QueueLocation["peer"],
   { directory, synchronous }: Pick<Settings, "directory" | "synchronous">,
   name: string,
-  use: (place: Place) => Promise<T>,
+  use: (target: QueueLocation) => Promise<T>,
 ): Promise<T> {
   const inRedis = peer === "bullmq";
   const location = inRedis ? `dbq-bench-${randomBytes(6).toString("hex")}` : join(directory, name);
-  const place: Place = { peer, location, synchronous };
+  const target: QueueLocation = { peer, location, synchronous };
   // Creates the tables once, before several processes open the queue.
-  await (await openPeer(place)).close();
+  await (await openPeer(target)).close();
   try {
-    return await use(place);
+    return await use(target);
   } finally {
     if (inRedis) await (await import("./bullmq-peer.ts")).obliterate(location);
   }

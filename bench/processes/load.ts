@@ -2,11 +2,11 @@
 import { programBeside } from "../benchmark.ts";
 import { type Child, type Start, withChildren } from "./children.ts";
 import { sharedNow } from "./clock.ts";
-import type { CrowdCommands, CrowdConfig, CrowdReport } from "./crowd-process.ts";
-import type { Place } from "./peer.ts";
+import type { LoadCommands, LoadConfig, LoadReport } from "./load-process.ts";
+import type { QueueLocation } from "./peer.ts";
 
-export interface Crowd {
-  place: Place;
+export interface Load {
+  target: QueueLocation;
   workers: number;
   enqueuers: number;
   /** Milliseconds that a handler waits; 0: none. */
@@ -16,23 +16,23 @@ export interface Crowd {
   duration: number;
 }
 
-export interface CrowdReports {
-  workers: CrowdReport[];
-  enqueuers: CrowdReport[];
+export interface LoadReports {
+  workers: LoadReport[];
+  enqueuers: LoadReport[];
   /** A process without work at the same time: it measures the scheduler. */
-  bystander: CrowdReport;
+  bystander: LoadReport;
   /** Tasks per second of all workers together. */
   perSecond: number;
 }
 
-export function runCrowd(crowd: Crowd): Promise<CrowdReports> {
+export function runLoad(load: Load): Promise<LoadReports> {
   return withChildren(async (start) => {
-    const workers = await startAll(start, crowd.workers, { ...crowd, role: "worker" });
-    const enqueuers = await startAll(start, crowd.enqueuers, { ...crowd, role: "enqueuer" });
+    const workers = await startAll(start, load.workers, { ...load, role: "worker" });
+    const enqueuers = await startAll(start, load.enqueuers, { ...load, role: "enqueuer" });
     const bystanders = await startAll(start, 1, { wait: 0, role: "bystander" });
-    const from = sharedNow() + crowd.settling;
-    const window = { from, until: from + crowd.duration };
-    const join = (children: Child<CrowdCommands>[]) =>
+    const from = sharedNow() + load.settling;
+    const window = { from, until: from + load.duration };
+    const join = (children: Child<LoadCommands>[]) =>
       Promise.all(children.map((child) => child.ask("join", window)));
     const reports = await Promise.all([join(workers), join(enqueuers), join(bystanders)]);
     const [ofWorkers, ofEnqueuers, [bystander]] = reports;
@@ -40,8 +40,8 @@ export function runCrowd(crowd: Crowd): Promise<CrowdReports> {
     return {
       workers: ofWorkers,
       enqueuers: ofEnqueuers,
-      bystander: bystander as CrowdReport,
-      perSecond: (1_000 * done) / crowd.duration,
+      bystander: bystander as LoadReport,
+      perSecond: (1_000 * done) / load.duration,
     };
   });
 }
@@ -49,9 +49,9 @@ export function runCrowd(crowd: Crowd): Promise<CrowdReports> {
 function startAll(
   start: Start,
   count: number,
-  { place, role, wait }: CrowdConfig,
-): Promise<Child<CrowdCommands>[]> {
-  const config: CrowdConfig = { role, wait, ...(place && { place }) };
-  const program = programBeside(import.meta.url, "crowd-process");
-  return Promise.all(Array.from({ length: count }, () => start<CrowdCommands>(program, config)));
+  { target, role, wait }: LoadConfig,
+): Promise<Child<LoadCommands>[]> {
+  const config: LoadConfig = { role, wait, ...(target && { target }) };
+  const program = programBeside(import.meta.url, "load-process");
+  return Promise.all(Array.from({ length: count }, () => start<LoadCommands>(program, config)));
 }

@@ -1,6 +1,6 @@
 /** The location of a queue on a server during a measurement with several processes. */
 import type { Contender, Figures, Server, Settings, Variant } from "../benchmark.ts";
-import { openPeer, type Place } from "../processes/peer.ts";
+import { openPeer, type QueueLocation } from "../processes/peer.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import { peerOn } from "./peer.ts";
 
@@ -8,8 +8,8 @@ import { peerOn } from "./peer.ts";
 export function contenderOn<V extends Variant>(
   server: Server,
   name: string,
-  peer: Place["peer"],
-  measure: (place: Place, settings: Settings<V>) => Promise<Figures>,
+  peer: QueueLocation["peer"],
+  measure: (target: QueueLocation, settings: Settings<V>) => Promise<Figures>,
 ): Contender<V> {
   const isPeer = peer === "graphile" || peer === "pgBoss";
   return {
@@ -17,10 +17,10 @@ export function contenderOn<V extends Variant>(
     ...(isPeer ? peerOn : { missing: noServer(server) }),
     measure: (settings) =>
       withDatabase(server, async (location) => {
-        const place: Place = { peer, location, synchronous: settings.synchronous };
+        const target: QueueLocation = { peer, location, synchronous: settings.synchronous };
         // Creates the tables once, before several processes open the queue.
-        await (await openPeer(place)).close();
-        return await measure(place, settings);
+        await (await openPeer(target)).close();
+        return await measure(target, settings);
       }),
   };
 }

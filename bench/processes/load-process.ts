@@ -2,18 +2,18 @@
 import { setTimeout as sleepUntil } from "node:timers/promises";
 import { sharedNow, sleep, type Window } from "./clock.ts";
 import { type Blocks, LoopMeter } from "./loop-meter.ts";
-import { openPeer, type Peer, type Place } from "./peer.ts";
+import { openPeer, type Peer, type QueueLocation } from "./peer.ts";
 import { configOf, serve } from "./served.ts";
 
-export interface CrowdConfig {
+export interface LoadConfig {
   /** Absent: the process only watches its event loop. */
-  place?: Place;
+  target?: QueueLocation;
   role: "worker" | "enqueuer" | "bystander";
   /** Milliseconds that a handler waits; 0: it returns at once. */
   wait: number;
 }
 
-export interface CrowdReport {
+export interface LoadReport {
   /** The tasks that its handlers finished, or that it enqueued, within the window. */
   done: number;
   blocks: Blocks;
@@ -26,8 +26,8 @@ export interface CrowdReport {
 /** Milliseconds between two enqueues of one process. */
 const gap = 5;
 
-const { place, role, wait } = configOf<CrowdConfig>();
-const peer = place && (await openPeer(place));
+const { target, role, wait } = configOf<LoadConfig>();
+const peer = target && (await openPeer(target));
 const meter = new LoopMeter();
 const errors: string[] = [];
 const enqueues: number[] = [];
@@ -39,7 +39,7 @@ function note(error: unknown): void {
 
 const commands = {
   /** Joins the measurement from now on. */
-  async join(window: Window): Promise<CrowdReport> {
+  async join(window: Window): Promise<LoadReport> {
     if (peer && role === "worker") await peer.work(counting(window), note);
     if (peer && role === "enqueuer") void enqueueUntil(peer, window);
     await sleepUntil(window.from - sharedNow());
@@ -50,7 +50,7 @@ const commands = {
   },
 };
 
-export type CrowdCommands = typeof commands;
+export type LoadCommands = typeof commands;
 
 function counting({ from, until }: Window) {
   return (): void | Promise<void> => {
