@@ -52,13 +52,13 @@ function candidatesOf(p: Params, i: number, look: Look): SQL {
       p.depth,
     )}) as near where not crash_sensitive order by priority desc, id limit ${p.limit})`;
   };
-  const [head, id] = [sql`${p[priority]}::integer`, sql`${p[after]}::bigint`];
+  const [at, id] = [sql`${p[priority]}::integer`, sql`${p[after]}::bigint`];
   const all = sql.raw(`'${lowestId}'::bigint`);
   return sql.join(
     [
-      part(sql`priority > ${head}`, all),
-      part(sql`priority = ${head} and id > ${id}`, id),
-      part(sql`priority < ${head}`, all),
+      part(sql`priority > ${at}`, all),
+      part(sql`priority = ${at} and id > ${id}`, id),
+      part(sql`priority < ${at}`, all),
     ],
     sql` union all `,
   );
@@ -224,8 +224,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   *#inOne(completed: readonly Completed[], claim: ClaimRequest, pairs: Pairs): Program<Pending> {
     const cursors = this.#cursorsOf(JSON.stringify(pairs));
     const rewinds = this.#rewinds;
-    const fromHeads = cursors.may(rewinds);
-    const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromHeads));
+    const fromCursors = cursors.may(rewinds);
+    const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromCursors));
     if (completed.length > 0) yield* notifyChange();
     const { settled, claimed, candidates, locked, registered, took } = answer;
     const behindRefused = yield* this.#claimBehind(answer, claim, pairs);
@@ -234,8 +234,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       claimed.map((task) => [keyOf(task.queueName, task.func), task]),
     );
     return () => {
-      const leaves = claimed.length < locked;
-      const behind = cursors.note({ fromHeads, full, leaves, took, rewinds }, last);
+      const leftSome = claimed.length < locked;
+      const behind = cursors.note({ fromCursors, full, leftSome, took, rewinds }, last);
       const all = [...claimed, ...behindRefused].sort(byClaimOrder);
       return {
         settled: completed.map(({ id }) => settled.has(String(id))),

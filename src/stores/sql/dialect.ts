@@ -1,4 +1,4 @@
-/** What differs in the SQL text between databases, as data. */
+/** The differences between the databases' SQL, as data. */
 import type { SQL } from "drizzle-orm/sql/sql";
 import type { TransferState } from "../../store.ts";
 
@@ -15,86 +15,86 @@ export interface Items {
   afterSet: SQL;
 }
 
-/** A fragment around a parameter, which is a placeholder when compiled and a value when run in an app's transaction. */
+/** Makes SQL around a parameter or a column. */
 type Around = (parameter: unknown) => SQL;
 
 export interface Dialect {
-  /** The moment of the statement, by the clock that decides, as the database's own type of times. */
+  /** The time of the statement, in the database's type: by the server's clock, on SQLite by the host's. */
   now: (p: Params) => SQL;
-  /** Milliseconds since 1970, as a time. */
+  /** Turns milliseconds since 1970 into a time. */
   time: Around;
-  /** A time, as milliseconds since 1970. */
+  /** Turns a time into milliseconds since 1970. */
   millis: Around;
-  /** A time and a number of milliseconds, as a time. */
+  /** The time so many milliseconds after a time. */
   plus: (time: SQL, milliseconds: SQL) => SQL;
-  /** From the second time to the first, in milliseconds. */
+  /** Milliseconds from the earlier time to the later one. */
   minus: (later: SQL, earlier: SQL) => SQL;
-  /** A table of one column, `value`: the whole numbers of a JSON array. */
+  /** The whole numbers of a JSON array, as a table of one column, `value`. */
   integers: Around;
-  /** Whether a column is one of the whole numbers of a JSON array: found by an index, whatever the planner thinks of the list. */
+  /** Whether a column is one of the whole numbers of a JSON array. Uses the column's index, however long the list may be. */
   among: (column: string, list: unknown) => SQL;
-  /** Ends a SELECT: no more rows than this. */
+  /** The LIMIT of a SELECT. */
   atMost: Around;
-  /** One of several questions of a UNION, of which so many rows in the order of claims are enough. */
-  probe: (question: SQL, limit: unknown) => SQL;
-  /** Whether a worker locks what it is about to claim, so that others look elsewhere; else the quickest UPDATE wins. */
+  /** One query of a UNION of candidates; of each, the first `limit` rows in the order of claims are enough. */
+  probe: (query: SQL, limit: unknown) => SQL;
+  /** Whether a claim locks its candidates, so that other claims pass over them. Otherwise the fastest UPDATE wins. */
   locks: boolean;
-  /** Whether workers that are too late for what they saw look at random at more. */
+  /** Whether claims that lose candidates to faster workers choose at random among more of them. */
   spreads: boolean;
-  /** Row-lock clause that passes over rows which another transaction holds. */
+  /** The lock clause that passes over rows that another transaction has locked. */
   skipLocked: SQL;
-  /** Row-lock clause that waits for such rows. */
+  /** The lock clause that waits for such rows. */
   locked: SQL;
-  /** Row-lock clause: rows as they are now, not as when the transaction began, and none is deleted before it ends. */
+  /** The lock clause that reads the latest commit, not the snapshot, and keeps the rows from being deleted. */
   shared: SQL;
-  /** Ends an INSERT: a row that a unique index refuses is left out. */
+  /** Ends an INSERT: leaves out a row that a unique index refuses. */
   ignoreConflict: SQL;
-  /** A parameter as a whole number, where the database cannot tell from the text. */
+  /** A parameter as a whole number, where the database needs its type. */
   integer: Around;
   /** A parameter as the type of the JSON columns. */
   json: Around;
-  /** A JSON column as the text that was written. */
+  /** A JSON column as the text that was stored. */
   text: Around;
-  /** A column of floating-point numbers, so that none comes rounded: as text where the driver reads numbers badly. */
+  /** A column of floating-point numbers; as text where the driver would round them. */
   real: Around;
-  /** Whether a name, as a column, is this one: to the letter, whatever the database's collation makes equal. */
+  /** Whether a column equals a name, byte by byte, whatever the database's collation takes for equal. */
   same: (column: string, parameter: unknown) => SQL;
-  /** A name, as a column, to the letter. */
+  /** A column of names for GROUP BY, compared byte by byte. */
   exact: (column: string) => SQL;
-  /** The order of claims, which an index has: highest priority first, then oldest. */
+  /** The order of claims as an index has it: highest priority first, then oldest. */
   byPriority: SQL;
   /** Whether `meta` has this value at this top-level key; false, not an error, where `meta` is corrupt. */
   metaHas: (key: string, value: string | number | boolean | null) => SQL;
-  /** Whether the database session named by the column `session` is there: 1 or 0, null where there is none to name. */
+  /** Whether the database session that the column `session` names exists: 1 or 0; null where it names none. */
   sessionLives: SQL;
-  /** Where in an UPDATE of many rows the list of their parameters stands; undefined: they are changed one by one. */
+  /** Puts the list of a batch into an UPDATE; undefined: rows are changed one by one. */
   items: ((list: SQL, columns: readonly ItemColumn[]) => Items) | undefined;
-  /** What the id of a row is compared with, so that the row is found by its id alone. */
+  /** An id to compare with, written so that the planner finds the row by its id and nothing else. */
   only: (id: unknown) => SQL;
-  /** What moving a queue to another database takes. */
+  /** The statements of `dbq move`. */
   transfer: TransferText;
 }
 
-/** A parameter of a change of many rows: a column of their list. */
+/** A parameter of a batch: a column of its list. */
 export interface ItemColumn {
-  /** In the objects of the list. */
+  /** The name in the objects of the list. */
   name: string;
-  /** In the text: no column of a table is called so. */
+  /** The name in SQL: no column of a table has it. */
   column: string;
   type: "integer" | "real" | "text";
 }
 
-/** Statements of a move. Many of them define something: they have no parameters. */
+/** The statements of `dbq move`. They have no parameters: many define triggers. */
 export interface TransferText {
-  /** One row where there is the table of the mark; what makes it. */
+  /** Returns a row when the table `dbq_move` exists. */
   hasTable: string;
   makeTable: string;
-  /** Asks for the names of all triggers of moves, where the triggers of each run have names of their own. */
+  /** Lists the names of all triggers of moves, where each run has triggers of its own. */
   triggers: string | undefined;
-  /** What makes the database refuse who writes, unless the mark's `door` is open; and what takes that back. */
-  freeze: (mark: TransferState, triggers: readonly string[]) => readonly string[];
+  /** Makes the database refuse writers, unless the bypass (the column `door` of `dbq_move`) is open; and the reverse. */
+  freeze: (state: TransferState, triggers: readonly string[]) => readonly string[];
   unfreeze: (triggers: readonly string[]) => readonly string[];
-  /** The row of this question tells the last id that a table gave; none: it gave none. Rows may have come with larger ones. */
+  /** Reads the last id that a table has given; no row: none yet. Rows may have been inserted with larger ids. */
   lastId: (table: string) => string;
   toLastId: (row: Row) => number;
   setLastId: (table: string, id: number) => readonly string[];

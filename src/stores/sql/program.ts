@@ -1,15 +1,15 @@
 /**
- * Operations as generators: an operation yields steps and is handed their rows, so that one text of it runs on
- * synchronous and asynchronous drivers.
+ * Operations as programs: a generator yields a step, and a driver runs it and passes the answer back. So each operation is
+ * written once, and runs on synchronous and asynchronous drivers.
  */
 import type { SQL } from "drizzle-orm/sql/sql";
 import type { Params, Row } from "./dialect.ts";
 import type { Statement } from "./statements.ts";
 
 /**
- * What a runner is asked for: the rows of a query; the id of the row that an insert made, if it made one; the ids of new
- * tasks, in order; the row count of a change; whether each of many changes found its row; or what an operation gives in a
- * transaction.
+ * A step: `rows` of a query, or of one that is compiled for this use only (`rowsOnce`); the `id` of an inserted row, if it
+ * was inserted; the `ids` of a batch of inserted rows, in order; the row `count` of a change; for each change of a batch
+ * whether it found its row (`changes`); the result of an operation in a `transaction`; and two hints for other workers.
  */
 export type Step =
   | { want: "rows"; query: Statement; params: Params }
@@ -22,7 +22,7 @@ export type Step =
   | { want: "rewind" }
   | { want: "transaction"; op: () => Program<unknown>; awaited: boolean };
 
-// biome-ignore lint/suspicious/noExplicitAny: what a step gives back depends on the step; the functions below fix it.
+// biome-ignore lint/suspicious/noExplicitAny: the answer depends on the step; the functions below give each its type.
 export type Program<T> = Generator<Step, T, any>;
 
 export function* rows(query: Statement, params: Params = {}): Program<Row[]> {
@@ -37,7 +37,7 @@ export function* insertedId(query: Statement, params: Params): Program<number | 
   return yield { want: "id", query, params };
 }
 
-/** The ids of tasks that no unique key can refuse, in their order. */
+/** Inserts rows that no unique index can refuse; their ids, in order. */
 export function* insertedIds(query: Statement, items: readonly Params[]): Program<number[]> {
   return items.length === 0 ? [] : yield { want: "ids", query, params: items };
 }
@@ -46,26 +46,23 @@ export function* count(query: Statement, params: Params): Program<number> {
   return yield { want: "count", query, params };
 }
 
-/** For each of the items, whether its change found its row. */
+/** A batch: for each item, whether the change found its row. */
 export function* changes(query: Statement, items: readonly Params[]): Program<boolean[]> {
   if (items.length === 0) return [];
   return yield { want: "changes", query, params: items };
 }
 
-/** What looks like a question has changed something that somebody may be waiting for. */
+/** Notifies waiting workers and awaits: a step that looks like a query has changed tasks. */
 export function* notifyChange(): Program<void> {
   yield { want: "notify" };
 }
 
-/** Tasks became pending that claim cursors may have passed: makes the next claim of each worker look from the start. */
+/** Tasks became pending that claim cursors may have passed: makes the next claim of each worker scan from the start. */
 export function* rewindCursors(): Program<void> {
   yield { want: "rewind" };
 }
 
-/**
- * Runs an operation in a transaction that may write from its first statement on. `awaited`: whether somebody may be
- * waiting for what it writes.
- */
+/** Runs an operation in a transaction that may write from its first statement on. `awaited`: whether to notify others of it. */
 export function* transaction<T>(op: () => Program<T>, awaited: boolean): Program<T> {
   return yield { want: "transaction", op, awaited };
 }

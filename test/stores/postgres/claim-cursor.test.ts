@@ -7,10 +7,10 @@ import { type ClaimCursor, ClaimCursors } from "../../../src/stores/postgres/cla
 
 const start = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
 const at = (id: number, priority = 5): ClaimCursor => ({ id, priority });
-const last = (head: ClaimCursor, key = "work") => new Map([[key, head]]);
-const full = { fromHeads: false, full: true, leaves: false, took: 1, rewinds: 0 };
-const few = { fromHeads: false, full: false, leaves: false, took: 1, rewinds: 0 };
-const fromHeads = { ...full, fromHeads: true };
+const last = (cursor: ClaimCursor, key = "work") => new Map([[key, cursor]]);
+const full = { fromCursors: false, full: true, leftSome: false, took: 1, rewinds: 0 };
+const few = { fromCursors: false, full: false, leftSome: false, took: 1, rewinds: 0 };
+const fromCursors = { ...full, fromCursors: true };
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });
@@ -33,14 +33,14 @@ test("after a scan that found enough, the next one begins where it ended", () =>
   expect(cursors.may(0)).toBe(true);
   expect(cursors.of("work", true)).toEqual(at(10));
   expect(cursors.of("other", true)).toEqual(start);
-  expect(cursors.note(fromHeads, last(at(20)))).toBe(false);
+  expect(cursors.note(fromCursors, last(at(20)))).toBe(false);
   expect(cursors.of("work", true)).toEqual(at(20));
 });
 
 test("a scan from the cursor that finds too little is followed by a full scan", () => {
   const cursors = new ClaimCursors();
   cursors.note(full, last(at(10)));
-  expect(cursors.note({ ...fromHeads, full: false }, last(at(12)))).toBe(true);
+  expect(cursors.note({ ...fromCursors, full: false }, last(at(12)))).toBe(true);
   expect(cursors.may(0)).toBe(false);
 });
 
@@ -48,7 +48,7 @@ test("a full scan runs four times a second", () => {
   const cursors = new ClaimCursors();
   cursors.note(full, last(at(10)));
   vi.advanceTimersByTime(150);
-  cursors.note(fromHeads, last(at(20)));
+  cursors.note(fromCursors, last(at(20)));
   expect(cursors.may(0)).toBe(true);
   vi.advanceTimersByTime(100);
   expect(cursors.may(0)).toBe(false);
@@ -57,9 +57,9 @@ test("a full scan runs four times a second", () => {
 test("a claim of a higher priority does not move the cursor back", () => {
   const cursors = new ClaimCursors();
   cursors.note(full, last(at(10)));
-  cursors.note(fromHeads, last(at(90, 9)));
+  cursors.note(fromCursors, last(at(90, 9)));
   expect(cursors.of("work", true)).toEqual(at(10));
-  cursors.note(fromHeads, last(at(4, 1)));
+  cursors.note(fromCursors, last(at(4, 1)));
   expect(cursors.of("work", true)).toEqual(at(4, 1));
 });
 
@@ -79,7 +79,7 @@ test("where full scans are slow, the next one waits a second even if too little 
   expect(cursors.may(0)).toBe(false);
   cursors.note({ ...few, took: 100 }, last(at(10)));
   expect(cursors.may(0)).toBe(true);
-  expect(cursors.note({ ...fromHeads, full: false }, new Map())).toBe(false);
+  expect(cursors.note({ ...fromCursors, full: false }, new Map())).toBe(false);
   expect(cursors.may(0)).toBe(true);
   vi.advanceTimersByTime(1_000);
   expect(cursors.may(0)).toBe(false);
@@ -103,9 +103,9 @@ test.each([
 test("tasks that were found and not claimed come next, wherever the cursor was", () => {
   const cursors = new ClaimCursors();
   cursors.note(full, last(at(10)));
-  cursors.note({ ...fromHeads, leaves: true }, last(at(15)));
+  cursors.note({ ...fromCursors, leftSome: true }, last(at(15)));
   expect(cursors.of("work", true)).toEqual(at(10));
-  cursors.note({ ...full, leaves: true }, last(at(3)));
+  cursors.note({ ...full, leftSome: true }, last(at(3)));
   expect(cursors.of("work", true)).toEqual(start);
 });
 
