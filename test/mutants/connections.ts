@@ -55,7 +55,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "hosts-are-not-tried-in-turn",
     why: "While the first of several nodes is down, nothing can be enqueued.",
-    in: "ServerPool.held",
+    in: "ServerPool.dedicated",
     find: "for (const host of this.#hosts.inOrder) $body;",
     replace: "for (const host of this.#hosts.inOrder.slice(0, 1)) $body;",
     caughtBy: ofPool(
@@ -266,9 +266,9 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "row-that-is-held-holds-up-a-turn",
     why: "Somebody forgets a transaction on one task, and a worker settles nothing for as long.",
-    in: "settlingAndClaiming.forHeld",
-    find: "forHeld: 3_000",
-    replace: "forHeld: 60_000",
+    in: "settlingAndClaiming.lockedLimit",
+    find: "lockedLimit: 3_000",
+    replace: "lockedLimit: 60_000",
     caughtBy: {
       file: "test/worker/held-row.full.test.ts",
       test: "a locked row on 'MySQL' > an outcome whose row is locked does not block other tasks",

@@ -68,8 +68,8 @@ export const databaseFaults: readonly Mutant[] = [
     name: "migrates-without-a-lock",
     why: "Of several processes that open a new database at once, all but one fail.",
     in: "migrate",
-    find: "write(() => applyLocked(text, place))",
-    replace: "run(() => applyLocked(text, place))",
+    find: "write(() => applyLocked(text, database))",
+    replace: "run(() => applyLocked(text, database))",
     caughtBy: {
       file: "test/stores/sqlite/migrate-locked.test.ts",
       test: "no other connection can write between the statements of a migration",

@@ -217,7 +217,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "deadlock-of-postgres-is-final",
     why: "Of two enqueues that wait for each other's keys one fails.",
-    in: "passing",
+    in: "transient",
     find: '"40P01"',
     replace: "",
     caughtBy: inFile("stores/postgres/answers")(
@@ -322,7 +322,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "deadlock-of-mysql-is-final",
     why: "Of two enqueues that wait for each other's keys one fails.",
-    in: "passing",
+    in: "transient",
     find: "new Set([1213, 1020, 1040, 1203, 3572])",
     replace: "new Set([1020, 1040, 1203, 3572])",
     caughtBy: ofMysql("a store on MySQL > an operation is retried after a deadlock, without an error"),

@@ -28,8 +28,8 @@ export const serverFaults: readonly Mutant[] = [
     name: "unknown-outcome-is-repeated",
     why: "A connection that breaks at the wrong moment enqueues a task twice.",
     in: "ServerRunner.#retrying",
-    find: "lost && !twice && execution?.undecided",
-    replace: "lost && !twice && execution === undefined",
+    find: "lost && !repeatable && execution?.undecided",
+    replace: "lost && !repeatable && execution === undefined",
     caughtBy: ofAnswers(
       "a lost answer of Postgres > an enqueue without a unique key fails with an unknown outcome and is not repeated",
     ),
@@ -57,9 +57,9 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "keyed-enqueue-gives-up",
     why: "A connection that breaks makes an enqueue fail that could have been repeated.",
-    in: "insert.twice",
-    find: "twice: keyed === tasks.length",
-    replace: "twice: keyed > tasks.length",
+    in: "insert.repeatable",
+    find: "repeatable: keyed === tasks.length",
+    replace: "repeatable: keyed > tasks.length",
     caughtBy: ofAnswers(
       "a lost answer of Postgres > an enqueue with a unique key is repeated and finds its own task",
     ),
@@ -93,8 +93,8 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "deadlock-is-surfaced",
     why: "Of two workers that wait for each other one fails, where it had only to begin anew.",
-    in: "ServerRunner.again",
-    find: 'failure === "final"',
+    in: "ServerRunner.retry",
+    find: 'failure === "permanent"',
     replace: 'failure !== "lost"',
     caughtBy: ofRun("a failed operation > (passing) is repeated, without an error"),
   },

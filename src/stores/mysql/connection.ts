@@ -153,7 +153,7 @@ export function isOne(client: unknown): boolean {
 }
 
 /** https://mariadb.com/kb/en/mariadb-error-code-reference/, https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html */
-const passing = new Set([1213, 1020, 1040, 1203, 3572]);
+const transient = new Set([1213, 1020, 1040, 1203, 3572]);
 const lockTimedOut = 1205;
 /** The server is read-only, or a node that is cut off from its cluster. */
 const elsewhere = new Set([1290, 1792, 1836, 1047]);
@@ -163,13 +163,13 @@ const lost = new Set([1053, 1180, 1927, 3169, 4031]);
 export function failureOf(thrown: unknown): Failure {
   const error = driverError(thrown);
   const { errno = 0, code, fatal } = error as { errno?: number; code?: unknown; fatal?: boolean };
-  if (passing.has(errno) || isDuplicate(error)) return "passing";
-  if (errno === lockTimedOut) return "held";
+  if (transient.has(errno) || isDuplicate(error)) return "transient";
+  if (errno === lockTimedOut) return "locked";
   if (elsewhere.has(errno)) return "elsewhere";
   if (lost.has(errno) || (typeof code === "string" && /^PROTOCOL_|^E[A-Z]{4,}$|^EAI_AGAIN$/.test(code)))
     return "lost";
   // A refusal to connect is final: a wrong password, or no such database.
-  return fatal === true && errno === 0 ? "lost" : "final";
+  return fatal === true && errno === 0 ? "lost" : "permanent";
 }
 
 /** Whether the index of unique keys refused a row. */

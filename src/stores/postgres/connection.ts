@@ -61,7 +61,7 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
   };
   await client.connect().catch((error: Error & { code?: unknown }) => {
     // pg's own errors have no code, by which `toDatabaseError` tells them from mistakes in the program.
-    if (failureOf(error) === "final") error.code ??= "CONNECT";
+    if (failureOf(error) === "permanent") error.code ??= "CONNECT";
     throw error;
   });
   return {
@@ -156,7 +156,7 @@ function parametersOf(client: Partial<AppPool & AppClient>): Parameters | undefi
 }
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const passing = new Set(["40001", "40P01", "53300", "57P03", "57014"]);
+const transient = new Set(["40001", "40P01", "53300", "57P03", "57014"]);
 const lockTimedOut = "55P03";
 const elsewhere = new Set(["25006", "26000"]);
 
@@ -169,12 +169,13 @@ export function failureOf(thrown: unknown): Failure {
     constraint_name: constraintOfPostgresJs,
   } = error as { code?: unknown; message?: string; constraint?: string; constraint_name?: string };
   // The app's pool had no free connection: no statement was sent.
-  if (message === "timeout exceeded when trying to connect") return "passing";
+  if (message === "timeout exceeded when trying to connect") return "transient";
   if (typeof code !== "string")
-    return /connection terminated|timeout|Client has encountered/i.test(message) ? "lost" : "final";
-  if (passing.has(code) || (constraint ?? constraintOfPostgresJs) === "dbq_tasks_unique") return "passing";
-  if (code === lockTimedOut) return "held";
+    return /connection terminated|timeout|Client has encountered/i.test(message) ? "lost" : "permanent";
+  if (transient.has(code) || (constraint ?? constraintOfPostgresJs) === "dbq_tasks_unique")
+    return "transient";
+  if (code === lockTimedOut) return "locked";
   if (elsewhere.has(code)) return "elsewhere";
   // Codes of Postgres, the system, the resolver of names, and postgres.js.
-  return /^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/.test(code) ? "lost" : "final";
+  return /^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/.test(code) ? "lost" : "permanent";
 }

@@ -52,7 +52,7 @@ export class PostgresListener {
 
   async #listen(): Promise<void> {
     try {
-      const client = (await this.#pool.held()).client as Client;
+      const client = (await this.#pool.dedicated()).client as Client;
       this.#client = client;
       client.on("end", () => this.#listenLater(client));
       client.on("error", () => this.#listenLater(client));

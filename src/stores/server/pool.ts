@@ -116,7 +116,7 @@ export class ServerPool implements Pool {
   }
 
   /** A connection that does not count, and that the caller ends. @throws the error of the last host that refused */
-  async held(): Promise<Connection> {
+  async dedicated(): Promise<Connection> {
     let failure: unknown;
     for (const host of this.#hosts.inOrder) {
       try {
@@ -181,7 +181,7 @@ export class ServerPool implements Pool {
     }
     this.#open += 1;
     try {
-      return await this.held();
+      return await this.dedicated();
     } catch (error) {
       this.#open -= 1;
       this.#waiting.shift()?.();

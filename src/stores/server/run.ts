@@ -12,12 +12,12 @@ import type { Runner } from "../sql/store-methods.ts";
 import type { Pool, Queryable, QueryResult } from "./pool.ts";
 
 /**
- * What a driver's error means. `passing`: the server undid everything, and another try may succeed (a deadlock). `held`: the
+ * What a driver's error means. `transient`: the server undid everything, and another try may succeed (a deadlock). `locked`: the
  * same, because another transaction holds a row for longer than one statement waits. `elsewhere`: the same, but only another
  * connection can succeed (the server became read-only). `lost`: the connection broke, and the statement may have happened.
- * `final`: another try would fail in the same way.
+ * `permanent`: another try would fail in the same way.
  */
-export type Failure = "passing" | "held" | "elsewhere" | "lost" | "final";
+export type Failure = "transient" | "locked" | "elsewhere" | "lost" | "permanent";
 
 /** The steps that are not one text on every server. */
 export interface ServerSteps {
@@ -214,20 +214,20 @@ const longestOutage = 60_000;
 const firstPause = 5;
 const longestPause = 500;
 
-export interface Repeat {
+export interface RetryPolicy {
   /** Whether a second run is harmless when the first one may have taken effect. */
-  twice: boolean;
+  repeatable: boolean;
   /** Whether to wait for a server that cannot be reached. */
-  patient: boolean;
+  waitForServer: boolean;
   /** Milliseconds to wait for rows that other transactions hold. @default as long as for a server */
-  forHeld?: number;
+  lockedLimit?: number;
 }
 
 /** Generations fence operations: a second run finds nothing to do. */
-const usual: Repeat = { twice: true, patient: true };
+const fenced: RetryPolicy = { repeatable: true, waitForServer: true };
 
 /** While a queue opens, a server that cannot be reached is an error at once. */
-export const atOpening: Repeat = { twice: true, patient: false };
+export const atOpening: RetryPolicy = { repeatable: true, waitForServer: false };
 
 /** The error to throw instead of another try; undefined: try again. `ends`: there will be no other try in any case. */
 type GiveUp = (error: unknown, ends: boolean) => unknown;
@@ -246,11 +246,11 @@ export class ServerRunner implements Runner {
   }
 
   /** `op` gets the number of earlier tries. */
-  readonly run = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
-    this.#retrying((execution, tries) => execution.run(op(tries)), repeat);
+  readonly run = <T>(op: (tries: number) => Program<T>, policy = fenced): Promise<T> =>
+    this.#retrying((execution, tries) => execution.run(op(tries)), policy);
 
-  readonly write = <T>(op: (tries: number) => Program<T>, repeat = usual): Promise<T> =>
-    this.#retrying((execution, tries) => execution.atomically(() => op(tries)), repeat);
+  readonly write = <T>(op: (tries: number) => Program<T>, policy = fenced): Promise<T> =>
+    this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy);
 
   /** Runs queries that are no operation. */
   ask<T>(fn: (queryable: Queryable) => Promise<T>): Promise<T> {
@@ -268,7 +268,7 @@ export class ServerRunner implements Runner {
 
   async #retrying<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
-    { twice, patient, forHeld }: Repeat,
+    { repeatable, waitForServer, lockedLimit }: RetryPolicy,
   ): Promise<T> {
     let execution: Execution | undefined;
     let mayHaveHappened = false;
@@ -286,19 +286,19 @@ export class ServerRunner implements Runner {
     };
     const giveUp: GiveUp = (error, ends) => {
       const lost = this.#steps.failureOf(error) === "lost";
-      if (lost && !twice && execution?.undecided) return this.toDatabaseError(error, true);
+      if (lost && !repeatable && execution?.undecided) return this.toDatabaseError(error, true);
       mayHaveHappened ||= lost && execution?.undecided === true && execution.changed;
       // The last try's error says nothing about an earlier try whose answer was lost.
-      return ends || (lost && !patient) ? this.toDatabaseError(error, mayHaveHappened) : undefined;
+      return ends || (lost && !waitForServer) ? this.toDatabaseError(error, mayHaveHappened) : undefined;
     };
-    return await this.again(attempt, giveUp, forHeld);
+    return await this.retry(attempt, giveUp, lockedLimit);
   }
 
   /** Tries again while the server is unavailable. */
-  async again<T>(
+  async retry<T>(
     attempt: (tries: number) => Promise<T>,
     giveUp: GiveUp,
-    forHeld = longestOutage,
+    lockedLimit = longestOutage,
   ): Promise<T> {
     const start = performance.now();
     for (let tries = 0; ; tries += 1) {
@@ -306,8 +306,8 @@ export class ServerRunner implements Runner {
         return await attempt(tries);
       } catch (error) {
         const failure = this.#steps.failureOf(error);
-        const limit = failure === "held" ? forHeld : longestOutage;
-        const ends = failure === "final" || this.#closed || performance.now() - start > limit;
+        const limit = failure === "locked" ? lockedLimit : longestOutage;
+        const ends = failure === "permanent" || this.#closed || performance.now() - start > limit;
         const reason = giveUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
         if (reason !== undefined) throw reason;
       }
@@ -323,7 +323,8 @@ export class ServerRunner implements Runner {
     if (mayHaveHappened) return new OutcomeUnknownError(problem, { cause: error });
     if (this.#closed) return new QueueClosedError();
     // An error that is not the driver's is a mistake in the program.
-    if (!("code" in error) && !("errno" in error) && this.#steps.failureOf(error) === "final") return error;
+    if (!("code" in error) && !("errno" in error) && this.#steps.failureOf(error) === "permanent")
+      return error;
     return new DatabaseError(problem, { cause: error });
   }
 }

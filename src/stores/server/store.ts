@@ -106,15 +106,15 @@ export async function serverStore(
 async function prepareTables(
   { migrations }: ServerKind,
   runner: ServerRunner,
-  place: string,
+  database: string,
   options: ServerOptions,
 ): Promise<void> {
   const opening: Runner = {
     run: (op) => runner.run(op, atOpening),
     write: (op) => runner.write(op, atOpening),
   };
-  if (options.migrate) await migrate(opening, migrations, place);
-  await checkTables(opening, migrations, place);
+  if (options.migrate) await migrate(opening, migrations, database);
+  await checkTables(opening, migrations, database);
 }
 
 function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, strategy: Strategy): Store {

@@ -168,7 +168,7 @@ export async function runTransaction<T>(
       await end(transactionOf(tx));
     }
   };
-  return await runner.again(
+  return await runner.retry(
     () => transact(run),
     (error) => {
       if (failure) throw failure.error;

@@ -60,19 +60,19 @@ function* isUpToDate(text: MigrationText): Program<boolean> {
 }
 
 /** @throws DatabaseError when this build does not know the newest migration that was applied */
-function* refuseNewer(text: MigrationText, place: string): Program<void> {
+function* refuseNewer(text: MigrationText, database: string): Program<void> {
   const last = yield* lastApplied(text);
   if (last <= newestIn(text.folder)) return;
   const made = new Date(last).toISOString();
-  throw new DatabaseError(`${place}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`);
+  throw new DatabaseError(`${database}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`);
 }
 
-function* applyMissing(text: MigrationText, place: string): Program<void> {
+function* applyMissing(text: MigrationText, database: string): Program<void> {
   const [id, createdAt] = text.historyTypes;
   yield* ask(
     `create table if not exists ${history} (id ${id} primary key, hash text not null, created_at ${createdAt} not null)`,
   );
-  yield* refuseNewer(text, place);
+  yield* refuseNewer(text, database);
   const last = yield* lastApplied(text);
   for (const [i, { sql: statements, hash, folderMillis }] of migrationsIn(text.folder).entries()) {
     if (folderMillis <= last) continue;
@@ -89,10 +89,10 @@ function* applyOnce(text: MigrationText, statement: string): Program<void> {
   }
 }
 
-function* applyLocked(text: MigrationText, place: string): Program<void> {
+function* applyLocked(text: MigrationText, database: string): Program<void> {
   if (text.lock !== undefined) yield* ask(text.lock);
   try {
-    yield* applyMissing(text, place);
+    yield* applyMissing(text, database);
   } finally {
     if (text.unlock !== undefined) yield* ask(text.unlock);
   }
@@ -101,14 +101,14 @@ function* applyLocked(text: MigrationText, place: string): Program<void> {
 /**
  * Applies the missing migrations. Drizzle's own migrator takes no lock: of several processes that start together, all but
  * one may fail.
- * @param place names the database in errors
+ * @param database its name in errors
  */
-export async function migrate({ run, write }: Runner, text: MigrationText, place: string): Promise<void> {
+export async function migrate({ run, write }: Runner, text: MigrationText, database: string): Promise<void> {
   if (await run(() => isUpToDate(text))) return;
   // Before a statement that needs the right to create tables.
-  await run(() => refuseNewer(text, place));
+  await run(() => refuseNewer(text, database));
   try {
-    await write(() => applyLocked(text, place));
+    await write(() => applyLocked(text, database));
   } catch (error) {
     if (!text.isDenied(causeOf(error))) throw error;
     const advice = 'the tables are missing or old: run "dbq migrate" as the user who owns them';
@@ -117,7 +117,7 @@ export async function migrate({ run, write }: Runner, text: MigrationText, place
 }
 
 /** @throws DatabaseError when a table or column is missing, or the tables are of a newer dbq */
-export async function checkTables({ run }: Runner, text: MigrationText, place: string): Promise<void> {
+export async function checkTables({ run }: Runner, text: MigrationText, database: string): Promise<void> {
   try {
     for (const table of Object.keys(kindsOf) as Table[])
       await run(() => ask(`select ${columnsOf(table).join(", ")} from ${table} limit 0`));
@@ -126,9 +126,9 @@ export async function checkTables({ run }: Runner, text: MigrationText, place: s
     if (table === undefined && column === undefined) throw error;
     const missing = table ? `there is no table ${table}` : `the tables dbq_* have no column ${column}`;
     const advice = 'run "dbq migrate", open with { migrate: true }, or generate it with your drizzle-kit';
-    throw new DatabaseError(`${place}: ${missing}: ${advice}`);
+    throw new DatabaseError(`${database}: ${missing}: ${advice}`);
   }
-  await run(() => refuseNewer(text, place));
+  await run(() => refuseNewer(text, database));
 }
 
 /** The driver's own error. */

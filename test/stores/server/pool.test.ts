@@ -221,6 +221,6 @@ describe("with several hosts", () => {
   it("the error is the last host's when all refuse", async () => {
     const { pool, refusing } = poolOf(1, "ab");
     refusing.add("a").add("b");
-    await expect(pool.held()).rejects.toThrow("b refuses");
+    await expect(pool.dedicated()).rejects.toThrow("b refuses");
   });
 });

@@ -37,7 +37,7 @@ class Broken extends Error {
 }
 
 const answer: QueryResult = { rows: [["row"]], changed: 1, insertId: 0 };
-const once = { twice: false, patient: true };
+const once = { repeatable: false, waitForServer: true };
 
 /** Records every query in order. The next query that begins like this fails, once for each failure. */
 class Wire implements Pool {
@@ -80,7 +80,7 @@ const payloads: unknown[] = [];
 
 const steps: ServerSteps = {
   compiler: new Compiler({ quote: '"', parameter: (i) => `$${i + 1}`, items: undefined }),
-  failureOf: (error) => (error instanceof Broken ? error.failure : "final"),
+  failureOf: (error) => (error instanceof Broken ? error.failure : "permanent"),
   isOneInsert: () => true,
   id: async (_, __, ___, payload) => {
     payloads.push(payload);
@@ -109,15 +109,15 @@ const inTransaction = ["begin", "update t", "commit"];
 
 describe("a transaction", () => {
   it("is rolled back when it fails, and throws the failure", async () => {
-    const wire = new Wire(["update", "final"]);
-    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("db.example:1: the server says: final");
+    const wire = new Wire(["update", "permanent"]);
+    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("db.example:1: the server says: permanent");
     expect(wire.texts).toEqual(["begin", "update t", "rollback"]);
     expect(wire.spoilt).toEqual([false]);
   });
 
   it("throws the first failure when its rollback fails too", async () => {
-    const wire = new Wire(["update", "final"], ["rollback", "lost"]);
-    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("the server says: final");
+    const wire = new Wire(["update", "permanent"], ["rollback", "lost"]);
+    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("the server says: permanent");
   });
 
   it("is not opened again inside another one", async () => {
@@ -129,29 +129,29 @@ describe("a transaction", () => {
 });
 
 describe("a failed operation", () => {
-  it.each<Failure>(["passing", "elsewhere", "lost"])("(%s) is repeated, without an error", async (f) => {
+  it.each<Failure>(["transient", "elsewhere", "lost"])("(%s) is repeated, without an error", async (f) => {
     const wire = new Wire(["update", f], ["begin", f], ["update", f]);
     expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
     expect(wire.texts.slice(-3)).toEqual(inTransaction);
     expect(wire.texts.filter((text) => text === "commit")).toHaveLength(1);
-    expect(wire.spoilt).toEqual(Array(3).fill(f !== "passing"));
+    expect(wire.spoilt).toEqual(Array(3).fill(f !== "transient"));
   });
 
   it("is not repeated when it would fail again", async () => {
-    const wire = new Wire(["update", "final"]);
+    const wire = new Wire(["update", "permanent"]);
     await expect(runnerOn(wire).runner.run(change)).rejects.toMatchObject({ code: "DBQ_DATABASE" });
     expect(wire.texts).toEqual(["update t"]);
   });
 
   it("is not repeated by a closed queue, which says that it is closed", async () => {
-    const { runner } = runnerOn(new Wire(["update", "passing"]));
+    const { runner } = runnerOn(new Wire(["update", "transient"]));
     runner.close();
     await expect(runner.write(change)).rejects.toBeInstanceOf(QueueClosedError);
   });
 
   it("is not repeated for a caller that does not wait for a server", async () => {
     const wire = new Wire(["update", "lost"]);
-    const impatient = { twice: true, patient: false };
+    const impatient = { repeatable: true, waitForServer: false };
     await expect(runnerOn(wire).runner.run(change, impatient)).rejects.toMatchObject({
       code: "DBQ_DATABASE",
     });
@@ -184,10 +184,10 @@ describe("an operation that may have happened", () => {
   });
 
   it("has an unknown outcome when the next try is refused", async () => {
-    const wire = new Wire(["commit", "lost"], ["select", "final"]);
+    const wire = new Wire(["commit", "lost"], ["select", "permanent"]);
     await expect(runnerOn(wire).runner.write(changeThenLook)).rejects.toMatchObject({
       code: "DBQ_OUTCOME_UNKNOWN",
-      cause: { failure: "final" },
+      cause: { failure: "permanent" },
     });
   });
 
@@ -203,13 +203,13 @@ describe("an operation that may have happened", () => {
   });
 
   it("fails normally when it only reads", async () => {
-    const wire = new Wire(["select", "lost"], ["select", "final"]);
+    const wire = new Wire(["select", "lost"], ["select", "permanent"]);
     const reading = runnerOn(wire).runner.run(() => rows(select));
     await expect(reading).rejects.toMatchObject({ code: "DBQ_DATABASE" });
   });
 
   it("is repeated when its commit was refused", async () => {
-    const wire = new Wire(["commit", "passing"]);
+    const wire = new Wire(["commit", "transient"]);
     expect(await runnerOn(wire).runner.write(change, once)).toBe(1);
     expect(wire.texts.filter((text) => text === "commit")).toHaveLength(2);
   });
@@ -217,7 +217,7 @@ describe("an operation that may have happened", () => {
 
 describe("other processes are notified", () => {
   it("of changes, once, after the commit", async () => {
-    const wire = new Wire(["commit", "passing"]);
+    const wire = new Wire(["commit", "transient"]);
     const { runner, notify } = runnerOn(wire);
     notify.mockImplementation(() => expect(wire.texts.at(-1)).toBe("commit"));
     await runner.write(function* () {
