@@ -110,7 +110,9 @@ const inTransaction = ["begin", "update t", "commit"];
 describe("a transaction", () => {
   it("is rolled back when it fails, and throws the failure", async () => {
     const wire = new Wire(["update", "permanent"]);
-    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow("db.example:1: the server says: permanent");
+    await expect(runnerOn(wire).runner.write(change)).rejects.toThrow(
+      "db.example:1: the server says: permanent",
+    );
     expect(wire.texts).toEqual(["begin", "update t", "rollback"]);
     expect(wire.spoilt).toEqual([false]);
   });
