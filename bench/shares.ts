@@ -49,7 +49,7 @@ const kinds: readonly { name: string; fits: (frame: Frame) => boolean }[] = [
 ];
 
 /** Functions on the stack of a drain, and of the filling before it. */
-const draining = ["#takeTurn", "attempt"];
+const draining = ["#settleAndClaim", "attempt"];
 const filling = ["insertOne", "rawInsertMany", "fill"];
 
 /** The names of the functions on the stack of each node. */
@@ -91,7 +91,7 @@ function read(files: readonly string[]): Map<string, Shares[]> {
   for (const file of files) {
     const profile: Profile = JSON.parse(readFileSync(file, "utf8"));
     const stacks = stacksOf(profile);
-    const ours = [...stacks.values()].some((names) => names.includes("#takeTurn"));
+    const ours = [...stacks.values()].some((names) => names.includes("#settleAndClaim"));
     const name = ours ? "dbq" : "floor";
     all.set(name, [...(all.get(name) ?? []), sharesOf(profile, stacks)]);
   }

@@ -32,7 +32,7 @@ onLinux("a worker that is killed", () => {
       expect(attempts.map(({ generationId }) => generationId)).toEqual([2, 4, 6]);
       expect(new Set(attempts.map(({ workerId }) => workerId)).size).toBe(3);
       expect(eventLog.entries("start")).toHaveLength(3);
-      // The fourth worker has nobody beside it, and is unharmed.
+      // The fourth worker is alone, and unharmed.
       const left = await queue.enqueueTask(quick);
       const { result } = await queue.awaitTaskCompletion(left, { timeout: "20s" });
       const killed = new Set(

@@ -214,7 +214,7 @@ describe("with the driver of Postgres alone", () => {
   });
   afterAll(() => postgresOnly.remove());
 
-  test("its declarations have no errors of their own", () => {
+  test("the package's declarations have no errors", () => {
     expect(existsSync(join(postgresOnly.folder, "node_modules/better-sqlite3"))).toBe(false);
     expect(errorsOfDeclarations(postgresOnly)).toEqual([expect.stringMatching(/^broken\.ts/)]);
   });

@@ -77,7 +77,7 @@ const given: [what: string, columns: Columns, result: unknown][] = [
     { func: depthOf.taskName, args: "[".repeat(levels + 1) + "]".repeat(levels + 1) },
     levels,
   ],
-  ["meta that is no JSON, which no function sees", { args: "[1]", meta: "{oops" }, [1]],
+  ["meta that is not JSON, which no function sees", { args: "[1]", meta: "{oops" }, [1]],
   ["more than maxPayload", { func: depthOf.taskName, args: JSON.stringify([["x".repeat(400_000)]]) }, 1],
 ];
 
@@ -103,7 +103,7 @@ const bentNumbers: [what: string, args: string][] = [
 
 /** A server takes bytes for text, and Postgres accepts only valid JSON. */
 const onServers = given.filter(
-  ([what]) => !["bytes instead of text", "meta that is no JSON, which no function sees"].includes(what),
+  ([what]) => !["bytes instead of text", "meta that is not JSON, which no function sees"].includes(what),
 );
 
 for (const kind of [databases.postgres, databases.mysql])
@@ -144,10 +144,10 @@ const failing: [what: string, columns: Columns, column: string][] = [
   ["a bare NUL inside", { args: '["\0"]' }, "args"],
   ["two values", { args: "[1] [2]" }, "args"],
   ["10,000 levels that do not end", { args: "[".repeat(levels) }, "args"],
-  ["bytes that are no text", { args: Buffer.from([0xff, 0x00, 0x5b]) }, "args"],
+  ["bytes that are not text", { args: Buffer.from([0xff, 0x00, 0x5b]) }, "args"],
   ["kwargs that are an array", { kwargs: "[1]" }, "kwargs"],
   ["kwargs that are null", { kwargs: "null" }, "kwargs"],
-  ["kwargs that are no JSON", { kwargs: "a=1" }, "kwargs"],
+  ["kwargs that are not JSON", { kwargs: "a=1" }, "kwargs"],
 ];
 
 describe("a row of another program fails alone, with the name of the column", () => {

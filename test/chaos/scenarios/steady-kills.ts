@@ -15,7 +15,7 @@ import type { Scenario, Trial } from "../scenario.ts";
 
 const workers = 6;
 
-/** Kills wait while fewer workers than this are ready: on a machine that starts them slowly nobody would be left to rescue. */
+/** Kills wait while fewer workers than this are ready: on a machine that starts them slowly, no worker would be left for a rescue. */
 const leastReady = 4;
 
 const concurrency = 10;

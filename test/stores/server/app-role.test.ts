@@ -96,7 +96,7 @@ describe.each([
     await expect(database.openAsApp()).rejects.toThrow("update dbq-ts");
   });
 
-  it.skipIf(isMissing(server))("sees in a diagnosis what it may know of a transfer", async () => {
+  it.skipIf(isMissing(server))("sees the permitted parts of a transfer in a diagnosis", async () => {
     const database = await newDatabase();
     const owner = await database.open();
     onTestFinished(() => owner.close());

@@ -1,4 +1,4 @@
-/** Each task that ends goes through one function, and what is to happen at the end of tasks is asked there. */
+/** Every task ends in one function, which also runs the hooks for the ends of tasks. */
 import { expect, test } from "vitest";
 import type { Outcome } from "../../../src/store.ts";
 import { cycleStatements, OneStatementCycles } from "../../../src/stores/postgres/settle-and-claim.ts";
