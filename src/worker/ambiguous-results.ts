@@ -1,7 +1,7 @@
 /** Claims and settles whose answer was lost: what they may have done, and how the worker finds out. */
 
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
-import type { Outcome, OutcomeKind, Store, TaskState } from "../store.ts";
+import type { Outcome, OutcomeKind, TaskState, WorkerStore } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
@@ -52,7 +52,7 @@ const checkEveryMs = 1_000;
  * back.
  */
 export class UnknownClaims {
-  readonly #store: Pick<Store, "heldBy" | "settleAndClaim">;
+  readonly #store: Pick<WorkerStore, "heldBy" | "settleAndClaim">;
   readonly #workerId: string;
   readonly #owned: Iterable<RunningAttempt>;
   /** Also after a claim that was never answered, until the next check. */
@@ -62,7 +62,7 @@ export class UnknownClaims {
 
   /** `owned`: the attempts that the worker knows it owns. */
   constructor(
-    store: Pick<Store, "heldBy" | "settleAndClaim">,
+    store: Pick<WorkerStore, "heldBy" | "settleAndClaim">,
     workerId: string,
     owned: Iterable<RunningAttempt>,
   ) {

@@ -16,7 +16,7 @@ import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import { LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
 import { runChannel } from "../events.ts";
 import type { WithinResult } from "../queue/transaction.ts";
-import type { MaybePromise, Outcome, Store } from "../store.ts";
+import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "../task.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { runHook } from "./hooks.ts";
@@ -24,7 +24,7 @@ import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.
 
 /** What an attempt needs from its worker. */
 export interface AttemptHost {
-  readonly store: Pick<Store, "within">;
+  readonly store: Pick<TransactionalStore, "within">;
   readonly context: unknown;
   readonly maxPayload: number;
   executorOf(definition: TaskDefinition): Executor;

@@ -1,5 +1,5 @@
 /** The background work of every worker: it rescues the tasks of dead workers, promotes due tasks and prunes old ones. */
-import type { Retention, Store, WorkerRecord } from "../store.ts";
+import type { Retention, WorkerRecord, WorkerStore } from "../store.ts";
 import { FailureDetector, living, sweepEvery } from "./failure-detector.ts";
 import { type Job, PeriodicJob } from "./periodic-job.ts";
 
@@ -35,7 +35,10 @@ const promoteBatch = 500;
 const pruneBatch = 500;
 
 export interface MaintenanceHost {
-  readonly store: Pick<Store, "workers" | "heartbeat" | "rescue" | "rescueOrphans" | "promote" | "prune">;
+  readonly store: Pick<
+    WorkerStore,
+    "workers" | "heartbeat" | "rescue" | "rescueOrphans" | "promote" | "prune"
+  >;
   readonly workerId: string;
   readonly lease: number;
   readonly retention: Retention;

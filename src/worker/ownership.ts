@@ -1,7 +1,7 @@
 /** Checks that the worker still owns its tasks: they may have been cancelled, or the worker declared dead. */
 
 import { inRootContext } from "../base/runtime/root-context.ts";
-import type { Store, TaskState } from "../store.ts";
+import type { TaskState, TaskStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { isLost, lossReason } from "./ambiguous-results.ts";
 import type { RunningAttempt } from "./attempt.ts";
@@ -10,14 +10,14 @@ import type { RunningAttempt } from "./attempt.ts";
 const checkEveryMs = 400;
 
 export class OwnershipCheck {
-  readonly #store: Pick<Store, "taskStates">;
+  readonly #store: Pick<TaskStore, "taskStates">;
   readonly #owned: ReadonlySet<RunningAttempt>;
   readonly #report: (error: unknown, where: string) => void;
   /** Set while the worker owns a task. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    store: Pick<Store, "taskStates">,
+    store: Pick<TaskStore, "taskStates">,
     owned: ReadonlySet<RunningAttempt>,
     report: (error: unknown, where: string) => void,
   ) {

@@ -1,18 +1,18 @@
 /** Collects the progress that running tasks report, and writes it in batches. */
 import { limited } from "../base/runtime/timers.ts";
-import type { Store, TaskVersion } from "../store.ts";
+import type { TaskVersion, WorkerStore } from "../store.ts";
 
 /** Milliseconds for which progress is collected before it is written. */
 const collectMs = 100;
 
 export class ProgressNotes {
-  readonly #store: Pick<Store, "progress">;
+  readonly #store: Pick<WorkerStore, "progress">;
   readonly #report: (error: unknown, where: string) => void;
   readonly #notes = new Map<number, TaskVersion & { progress: number; note: string | null }>();
   /** The current write and those before it. */
   #writing: Promise<void> | undefined;
 
-  constructor(store: Pick<Store, "progress">, report: (error: unknown, where: string) => void) {
+  constructor(store: Pick<WorkerStore, "progress">, report: (error: unknown, where: string) => void) {
     this.#store = store;
     this.#report = report;
   }

@@ -1,7 +1,7 @@
 /** A move needs both databases without workers. It rescues the tasks of dead workers, as any worker would. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { DatabaseError } from "../../errors.ts";
-import type { Store, WorkerRecord } from "../../store.ts";
+import type { Store, TaskStore, WorkerRecord, WorkerStore } from "../../store.ts";
 import { FailureDetector } from "../../worker/failure-detector.ts";
 import { showsLife } from "../../worker/liveness.ts";
 
@@ -11,7 +11,7 @@ const pause = { shortest: 20, longest: 400 };
 /** A database, and what messages call it. */
 export interface NamedStore {
   name: string;
-  store: Store;
+  store: WorkerStore & Pick<TaskStore, "count"> & Pick<Store, "transfer">;
 }
 
 /**

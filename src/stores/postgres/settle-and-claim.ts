@@ -31,6 +31,8 @@ const cursorNames = (i: number) => [`priority${i}`, `after${i}`] as const;
 
 // ---- the statement ---------------------------------------------------------------------------
 
+const sensitive = sql.raw(`(${crashSensitiveSql})`);
+
 const pending = (queueName: unknown, func: unknown) => sql`queue_name = ${queueName} and func = ${func}
         and status = 'pending' and (wait_until is null or wait_until <= statement_timestamp())`;
 
@@ -42,15 +44,12 @@ function candidatesOf(p: Params, i: number, look: Look): SQL {
   const [queue, func] = probeNames(i);
   const [priority, after] = cursorNames(i);
   const part = (where: SQL, from: SQL) => {
-    const near = (columns: SQL, limit: unknown) => sql`
-      select ${columns} from dbq_tasks
+    const near = (limit: unknown) => sql`
+      select id, priority, queue_name, func, ${from} as after, ${sensitive} as crash_sensitive from dbq_tasks
       where ${pending(p[queue], p[func])} and ${where} order by priority desc, id limit ${limit}`;
-    const columns = sql`id, priority, queue_name, func, ${from} as after`;
-    if (look === "all") return sql`(${near(columns, p.limit)})`;
-    return sql`(select id, priority, queue_name, func, after from (${near(
-      sql`${columns}, ${sql.raw(crashSensitiveSql)} as crash_sensitive`,
-      p.depth,
-    )}) as near where not crash_sensitive order by priority desc, id limit ${p.limit})`;
+    if (look === "all") return sql`(${near(p.limit)})`;
+    return sql`(select * from (${near(p.depth)}) as near
+      where not crash_sensitive order by priority desc, id limit ${p.limit})`;
   };
   const [at, id] = [sql`${p[priority]}::integer`, sql`${p[after]}::bigint`];
   const all = sql.raw(`'${lowestId}'::bigint`);
@@ -65,15 +64,10 @@ function candidatesOf(p: Params, i: number, look: Look): SQL {
 }
 
 /** Beside the claimed tasks, the statement answers with one row of facts: it alone has a value in the first column. */
-const factsOf = {
-  workers: "bigint",
-  candidates: "bigint",
-  settled: "text",
-  now: "bigint",
-  took: "float8",
-  locked: "bigint",
-} as const;
-const factNames = Object.keys(factsOf);
+const noFacts =
+  sql.raw(`null::bigint as workers, null::bigint as candidates, null::text as settled, null::bigint as now,
+      null::float8 as took, null::bigint as locked`);
+const factCount = 6;
 
 function settleAndClaimStatement(
   d: Dialect,
@@ -84,12 +78,7 @@ function settleAndClaimStatement(
   const now = sql.raw("statement_timestamp()");
   const columns = listed(d, "dbq_tasks", candidateColumns);
   const noTask = sql.raw(candidateColumns.map(() => "null").join(", "));
-  const noFacts = sql.raw(
-    Object.entries(factsOf)
-      .map(([name, type]) => `null::${type} as ${name}`)
-      .join(", "),
-  );
-  const admitted = sql.raw(look === "all" ? "" : `and not (${crashSensitiveSql})`);
+  const admitted = look === "all" ? sql.raw("") : sql`and not ${sensitive}`;
   const each = Array.from({ length: probes }, (_, i) => i);
   return (p) =>
     sql`
@@ -102,7 +91,7 @@ function settleAndClaimStatement(
     wanted as (select queue_name, func, priority, after, count(*) as n from candidates, worker group by queue_name, func, priority, after),
     locked as (
       select found.* from wanted cross join lateral (
-        select id, generation_id, priority, ${sql.raw(crashSensitiveSql)} as crash_sensitive from dbq_tasks
+        select id, generation_id, priority, ${sensitive} as crash_sensitive from dbq_tasks
         where ${pending(sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
           and priority = wanted.priority and id > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by priority desc, id limit wanted.n for update skip locked) as found),
@@ -138,24 +127,13 @@ export function cycleStatements({ dialect, statements }: Texts): CycleStatements
   return { all: of("all"), behind: of("behind") };
 }
 
-/** What one statement did. */
-interface Answer {
-  settled: ReadonlySet<string>;
-  claimed: TaskRecord[];
-  /** How many tasks it read, and how many of them it locked. */
-  candidates: number;
-  locked: number;
-  /** Whether the worker's row was there. Not asked where there was nothing to claim: an idle worker locks nothing. */
-  registered: boolean;
-  /** Milliseconds on the server. */
-  took: number;
-}
+type Answer = ReturnType<typeof answerOf>;
 
-function answerOf(answer: readonly Row[], workerId: string): Answer {
-  const facts = answer.find(([first]) => first !== null) ?? [];
-  const [workers, candidates, settled, now, took, locked] = facts;
+/** What one statement did. */
+function answerOf(answer: readonly Row[], workerId: string) {
+  const [workers, candidates, settled, now, took, locked] = answer.find(([first]) => first !== null) ?? [];
   const toTask = (row: Row): TaskRecord => {
-    const task = toCandidate(row.slice(factNames.length));
+    const task = toCandidate(row.slice(factCount));
     // The rows are those after the claim.
     return toClaimed(task, task.generationId, workerId, Number(now));
   };
@@ -165,9 +143,12 @@ function answerOf(answer: readonly Row[], workerId: string): Answer {
       .filter(([first]) => first === null)
       .map(toTask)
       .sort(byClaimOrder),
+    /** How many tasks it read, and how many of them it locked. */
     candidates: Number(candidates),
     locked: Number(locked),
+    // Not known where there was nothing to claim: an idle worker locks nothing.
     registered: Number(workers) > 0 || Number(candidates) === 0,
+    /** Milliseconds on the server. */
     took: Number(took),
   };
 }
