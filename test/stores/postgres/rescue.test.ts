@@ -4,7 +4,7 @@ import type { Store } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { claim, claimBy, insert, newWorker, outcomes } from "../../conformance/arrange.ts";
 import { emptied } from "../../conformance/server-stores.ts";
-import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
+import { newSchemaAlone, postgresServer, type Schema } from "../../support/postgres.ts";
 import { deferred } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { afterAnswers, openedPostgres } from "../server/stores.ts";
@@ -14,7 +14,8 @@ let schema: Schema;
 
 beforeAll(async () => {
   if (isMissing(server)) return;
-  schema = await newSchema();
+  // In a database of its own: notifications of other tests would make claims scan from the start.
+  schema = await newSchemaAlone();
 });
 afterAll(() => schema?.drop());
 
