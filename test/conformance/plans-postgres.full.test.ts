@@ -57,6 +57,13 @@ async function firstRunning() {
   return task;
 }
 
+async function claimBehindRefused(s: Store) {
+  const refused = Array.from({ length: 20 }, () => newTask({ func: "sensitive", maxRetries: 0 }));
+  await s.insert([...refused, newTask({ func: "sensitive" })], "report");
+  const claimed = await claim(s, claimBy("w1", { funcs: ["sensitive"], limit: 2, crashSensitive: 0 }));
+  expect(claimed).toHaveLength(1);
+}
+
 /** The statements that run for each task, or while a worker is idle, and the index that each should use. */
 const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise<unknown>][] = [
   ["claim", /dbq_tasks_claim/, (s) => claim(s)],
@@ -65,6 +72,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise
     /dbq_tasks_claim/,
     (s) => claim(s, claimBy("w1", { funcs: ["resize", "x", "y"] })),
   ],
+  ["claim of tasks behind refused ones", /dbq_tasks_claim/, claimBehindRefused],
   ["claim of a function without tasks", /dbq_tasks_claim/, (s) => claim(s, claimBy("w1", { funcs: ["x"] }))],
   ["completed", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.completed(await firstRunning()))],
   ["failed", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.failed(await firstRunning()))],
