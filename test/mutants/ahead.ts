@@ -131,8 +131,10 @@ export const aheadFaults: readonly Mutant[] = [
     in: "Dispatcher.#apply",
     find: "if (more) this.lookForWork(); else if (claim && claim.crashSensitive < claim.limit) this.#mayHaveWork = true;",
     replace: "if (more) this.lookForWork();",
-    caughtBy: ofAhead("crash-sensitive tasks are claimed as soon as slots are free, not at the next poll"),
-    hangs: true,
+    caughtBy: {
+      file: "test/worker/dispatcher.test.ts",
+      test: "a claim that had no room for crash-sensitive tasks is made again when their slots are free",
+    },
   },
   {
     name: "heads-of-others",
