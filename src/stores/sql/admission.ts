@@ -9,7 +9,7 @@ import type { ClaimRequest } from "../../store.ts";
 import { crashSensitiveWhen, isCrashSensitive, type TaskRecord } from "../../task.ts";
 import type { Program } from "./program.ts";
 
-/** A candidate of a claim: a pending task that is due. */
+/** A candidate of a claim: a pending task that is due. Where candidates are locked, it has no JSON before. */
 export type Candidate = TaskRecord;
 
 /** One policy during one claim. */

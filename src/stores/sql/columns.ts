@@ -53,8 +53,11 @@ export function positionsIn<C extends string>(columns: readonly C[]): Readonly<R
   return Object.fromEntries(columns.map((column, i) => [column, i])) as Record<C, number>;
 }
 
-/** Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name. */
-export function listed(d: Dialect, table: Table, columns: readonly string[]): SQL {
+/**
+ * Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name.
+ * `json: false`: null in the place of JSON.
+ */
+export function listed(d: Dialect, table: Table, columns: readonly string[], { json = true } = {}): SQL {
   const list = columns.map((name) => {
     const column = sql.raw(name);
     switch (kindOf(table, name)) {
@@ -63,7 +66,7 @@ export function listed(d: Dialect, table: Table, columns: readonly string[]): SQ
       case "real":
         return sql`${d.real(column)} as ${column}`;
       case "json":
-        return sql`${d.text(column)} as ${column}`;
+        return sql`${json ? d.text(column) : sql.raw("null")} as ${column}`;
       default:
         return column;
     }

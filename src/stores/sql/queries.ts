@@ -16,7 +16,8 @@ export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
  * SQLite merges the probes as it reads them, and stops at the limit.
  */
 export function candidatesOf(d: Dialect, pairs: number): Statement {
-  const columns = listed(d, "dbq_tasks", candidateColumns);
+  // Where candidates are locked, they are read again then: no JSON before.
+  const columns = listed(d, "dbq_tasks", candidateColumns, { json: !d.locks });
   const probe = (p: Params, i: number) => {
     const [queue, func] = probeNames(i);
     // A row that another client inserted may be pending before its time.
