@@ -100,12 +100,13 @@ export class Worker<C = unknown> extends WorkerEmitter {
 
   async #start(): Promise<void> {
     this.#internals.checkOpen();
-    const run = this.#newRun();
-    this.#run = run;
+    let run: Run | undefined;
     try {
+      run = this.#newRun();
+      this.#run = run;
       await this.#begin(run);
     } catch (error) {
-      await this.#undo(run);
+      if (run) await this.#undo(run);
       // The next call tries again, instead of sharing this failure.
       if (this.#last.kind === "start") this.#last = stopped();
       throw error;

@@ -191,7 +191,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "refused-tasks-hide-others-on-postgres",
     why: "The same in the one statement of a cycle on Postgres.",
-    in: "OneStatementCycles.#claimBehind",
+    in: "OneStatementCycles.#behindRefused",
     find: "candidates === claim.limit",
     replace: "candidates > claim.limit",
     caughtBy: {

@@ -127,7 +127,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "finish-ignores-row-count",
     why: "A failure that did not count is recorded as an attempt of a task that somebody else runs.",
-    in: "inTwo",
+    in: "inGroups",
     find: "some[n] as A",
     replace: `(some[n] === true || (all[i] as { kind?: unknown }).kind === "failed") as A`,
     caughtBy: stale("failed"),

@@ -21,6 +21,9 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     sql`${sql.raw(column)} in (select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
   integers: (list) =>
     sql`(select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
+  tasksWithIds: (list) =>
+    sql`json_table(${list}, '$[*]' columns (value bigint path '$')) as list
+      straight_join dbq_tasks force index (primary) on id = value where 1 = 1`,
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by claim_rank, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),

@@ -4,7 +4,7 @@
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
-import type { ClaimRequest, Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
+import type { ClaimRequest, Outcome, SettleAndClaim } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";
 import { byClaimOrder, type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
@@ -13,7 +13,7 @@ import type { Dialect, Params, Row } from "../sql/dialect.ts";
 import { notifyChange, type Program, rows, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, toCandidate, toClaimed } from "../sql/rows.ts";
-import { SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
+import { type CycleResult, SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
 import { itemColumns, itemOf, type Statement } from "../sql/statements.ts";
 import type { Texts } from "../sql/texts.ts";
 import type { Transitions } from "../sql/transitions.ts";
@@ -156,7 +156,7 @@ function answerOf(answer: readonly Row[], workerId: string) {
 // ---- the cycle -------------------------------------------------------------------------------
 
 /** A result that is complete only when nothing can undo the cycle any more: its claim then moves the cursors. */
-type Pending = () => SettleAndClaimResult;
+type Pending = () => CycleResult;
 
 /** The cycles of one queue on Postgres, most of them in one statement. */
 export class OneStatementCycles extends SettleAndClaimOperations {
@@ -181,7 +181,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
    * One statement settles only completed tasks, each once: two outcomes of one task go one after the other, and other
    * kinds of outcomes take several statements. Then the cycle is a transaction, in which the claim is one statement.
    */
-  override *run(cycle: SettleAndClaim): Program<SettleAndClaimResult> {
+  override *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
     const pairs = claim ? pairsOf(claim) : [];
     if (!claim || pairs.length === 0 || pairs.length > mostProbes || needsPipeline(claim))
@@ -199,17 +199,24 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     claim: ClaimRequest,
     pairs: Pairs,
   ): Program<[boolean[], Pending]> {
-    return [yield* this.settle(outcomes), yield* this.#inOne([], claim, pairs)];
+    const settled = yield* this.settle(outcomes);
+    // A task that this cycle hands back may stand before the cursors.
+    const fromStart = outcomes.some(({ kind }) => kind === "interrupted");
+    return [settled, yield* this.#inOne([], claim, pairs, fromStart)];
   }
 
-  *#inOne(completed: readonly Completed[], claim: ClaimRequest, pairs: Pairs): Program<Pending> {
+  *#inOne(
+    completed: readonly Completed[],
+    claim: ClaimRequest,
+    pairs: Pairs,
+    fromStart = false,
+  ): Program<Pending> {
     const cursors = this.#cursorsOf(JSON.stringify(pairs));
     const rewinds = this.#rewinds;
-    const fromCursors = cursors.may(rewinds);
+    const fromCursors = !fromStart && cursors.may(rewinds);
     const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromCursors));
     if (completed.length > 0) yield* notifyChange();
     const { settled, claimed, candidates, locked, registered, took } = answer;
-    const behindRefused = yield* this.#claimBehind(answer, claim, pairs);
     const full = candidates === claim.limit;
     const last = new Map<string, ClaimCursor>(
       claimed.map((task) => [keyOf(task.queueName, task.func), task]),
@@ -217,30 +224,30 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     return () => {
       const leftSome = claimed.length < locked;
       const behind = cursors.note({ fromCursors, full, leftSome, took, rewinds }, last);
-      const all = [...claimed, ...behindRefused].sort(byClaimOrder);
       return {
         settled: completed.map(({ id }) => settled.has(String(id))),
-        claimed: all,
+        claimed,
         // What the policy has just refused, it refuses again.
-        more: behind || ((all.length > 0 || locked === 0) && (full || claimed.length < candidates)),
+        more: behind || ((claimed.length > 0 || locked === 0) && (full || claimed.length < candidates)),
         registered,
+        further: this.#behindRefused(answer, claim, pairs),
       };
     };
   }
 
-  /** When the policy refused tasks that the claim had room for: claims tasks that are behind them. */
-  *#claimBehind(
-    { claimed, candidates, locked }: Answer,
-    claim: ClaimRequest,
-    pairs: Pairs,
-  ): Program<TaskRecord[]> {
+  /** When the policy refused tasks that the claim had room for: what claims tasks that are behind them. */
+  #behindRefused({ claimed, candidates, locked }: Answer, claim: ClaimRequest, pairs: Pairs) {
     const room = claim.limit - claimed.length;
     const hidden = claimed.length < locked && candidates === claim.limit;
-    if (!hidden || room === 0 || this.#depth.after(claim.limit, claim.limit) === undefined) return [];
+    if (!hidden || room === 0 || this.#depth.after(claim.limit, claim.limit) === undefined) return undefined;
+    return () => this.#claimBehind({ ...claim, limit: room }, pairs);
+  }
+
+  *#claimBehind(claim: ClaimRequest, pairs: Pairs): Program<TaskRecord[]> {
     const start = performance.now();
-    const answer = yield* this.#ask("behind", [], { ...claim, limit: room }, pairs, () => startOfClaims);
-    if (answer.claimed.length === 0) this.#depth.inVain(start);
-    return answer.claimed;
+    const { claimed } = yield* this.#ask("behind", [], claim, pairs, () => startOfClaims);
+    if (claimed.length === 0) this.#depth.inVain(start);
+    return claimed;
   }
 
   *#ask(

@@ -33,6 +33,8 @@ export interface Dialect {
   integers: Around;
   /** Whether a column is one of the whole numbers of a JSON array. Uses the column's index, however long the list may be. */
   among: (column: string, list: unknown) => SQL;
+  /** The tasks with the ids of a JSON array, up to the WHERE: each is looked up by its id, since a scan would lock others. */
+  tasksWithIds: (list: unknown) => SQL;
   /** The LIMIT of a SELECT. */
   atMost: Around;
   /** One query of a UNION of candidates; of each, the first `limit` rows in the order of claims are enough. */

@@ -4,7 +4,7 @@ import type { Row } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
-import { inTwo, type Transitions } from "./transitions.ts";
+import { inGroups, type Transitions } from "./transitions.ts";
 
 const crashOf = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
   const name = "WorkerCrashed";
@@ -72,8 +72,8 @@ export class MaintenanceOperations {
   *#chargeCrashes(found: readonly Row[]): Program<number> {
     const crashes = found.map(toTaskRecord).map((task) => ({ ...task, ...crashOf(task.workerId) }));
     const hasRetry = ({ retryCount, maxRetries }: (typeof crashes)[number]) => retryCount < maxRetries;
-    const charged = yield* inTwo(crashes, hasRetry, (some) =>
-      some.every(hasRetry)
+    const charged = yield* inGroups(crashes, hasRetry, (some, retried) =>
+      retried
         ? this.#transitions.releaseTasks(some.map((task) => ({ ...task, ...chargedNow })))
         : this.#transitions.endTasks(some.map((task) => ({ ...task, kind: "failed" }))),
     );

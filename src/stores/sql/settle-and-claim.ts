@@ -6,11 +6,12 @@ import type {
   SettleAndClaim,
   SettleAndClaimResult,
 } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
 import type { AdmissionPolicy, Candidate } from "./admission.ts";
-import { ClaimPipeline } from "./claim.ts";
+import { byClaimOrder, ClaimPipeline } from "./claim.ts";
 import { type Program, rows, transaction } from "./program.ts";
 import type { Texts } from "./texts.ts";
-import { type Ending, inTwo, type Release, type Transitions } from "./transitions.ts";
+import { type Ending, inGroups, type Release, type Transitions } from "./transitions.ts";
 
 type Released = Exclude<OutcomeKind, Ending["kind"]>;
 
@@ -21,7 +22,11 @@ const releases = {
   interrupted: { status: "pending", charge: 0 },
 } as const satisfies Record<Released, Pick<Release, "status" | "charge">>;
 
-const isEnding = (outcome: Outcome): boolean => !(outcome.kind in releases);
+/** How an outcome changes its task. Outcomes of the same change are one statement. */
+function changeOf({ kind }: Outcome): "complete" | "finish" | "release" {
+  if (kind in releases) return "release";
+  return kind === "completed" ? "complete" : "finish";
+}
 
 const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
   delay: null,
@@ -29,6 +34,9 @@ const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
   ...outcome,
   ...releases[outcome.kind],
 });
+
+/** What a cycle did. `further`: a claim that goes on behind tasks that a policy refused, to be run by itself afterwards. */
+export type CycleResult = SettleAndClaimResult & { further?: (() => Program<TaskRecord[]>) | undefined };
 
 export class SettleAndClaimOperations {
   /**
@@ -49,11 +57,10 @@ export class SettleAndClaimOperations {
 
   /** For each outcome, in order, whether it was accepted. In most cycles all have completed. */
   *settle(outcomes: readonly Outcome[]): Program<boolean[]> {
-    if (outcomes.every(isEnding)) return yield* this.#transitions.endTasks(outcomes as readonly Ending[]);
-    return yield* inTwo(outcomes, isEnding, (some) =>
-      some.every(isEnding)
-        ? this.#transitions.endTasks(some as readonly Ending[])
-        : this.#transitions.releaseTasks((some as readonly (Outcome & { kind: Released })[]).map(toRelease)),
+    return yield* inGroups(outcomes, changeOf, (some, change) =>
+      change === "release"
+        ? this.#transitions.releaseTasks((some as readonly (Outcome & { kind: Released })[]).map(toRelease))
+        : this.#transitions.endTasks(some as readonly Ending[]),
     );
   }
 
@@ -65,7 +72,7 @@ export class SettleAndClaimOperations {
    * With outcomes, everything happens in the transaction that settles them. Without, candidates are read before the
    * transaction: a worker that is woken up for nothing writes nothing.
    */
-  *run(cycle: SettleAndClaim): Program<SettleAndClaimResult> {
+  *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
     if (outcomes.length > 0 || !claim) return yield* transaction(() => this.#settleAndClaim(cycle), true);
     const candidates = yield* this.#claims.candidates(claim);
@@ -112,12 +119,28 @@ export async function settleAndClaim(
 ): Promise<SettleAndClaimResult> {
   if (ops.inTwoTransactions && claim && outcomes.length > 0)
     return await settleThenClaim(run, ops, outcomes, claim);
-  let last = await run(() => ops.run({ outcomes, claim }));
+  const once = async () => await claimFurther(run, await run(() => ops.run({ outcomes, claim })));
+  let last = await once();
   if (outcomes.length > 0) return last;
-  const isInVain = () => last.claimed.length === 0 && last.more && last.registered;
-  for (let claims = 1; claims < mostClaims && isInVain(); claims += 1)
-    last = await run(() => ops.run({ outcomes, claim }));
+  const isInVain = () =>
+    last.claimed.length === 0 && last.more && last.registered && last.failure === undefined;
+  for (let claims = 1; claims < mostClaims && isInVain(); claims += 1) last = await once();
   return { ...last, more: last.more && last.claimed.length > 0 };
+}
+
+/**
+ * A run of its own: what the cycle settled and claimed is committed by now, and must be told whatever becomes of this claim.
+ * Were both one run, a deadlock in the second statement would repeat the first, which would then find nothing to do.
+ */
+async function claimFurther(run: Run, { further, ...result }: CycleResult): Promise<SettleAndClaimResult> {
+  if (!further) return result;
+  try {
+    const tasks = await run(further);
+    const claimed = [...result.claimed, ...tasks].sort(byClaimOrder);
+    return { ...result, claimed, more: result.more || tasks.length > 0 };
+  } catch (failure) {
+    return { ...result, failure };
+  }
 }
 
 async function settleThenClaim(

@@ -130,7 +130,7 @@ function claimStatements(d: Dialect) {
 
     /** Locks those of these tasks that are still pending and that no other transaction has locked. */
     lockThese: (p) => sql`
-      select ${candidate} from dbq_tasks where ${d.among("id", p.ids)} ${still("pending")} and ${isDue(d, p)}
+      select ${candidate} from ${d.tasksWithIds(p.ids)} ${still("pending")} and ${isDue(d, p)}
       ${d.skipLocked}`,
   } satisfies Record<string, Statement>;
 }

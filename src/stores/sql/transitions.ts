@@ -51,10 +51,8 @@ export class Transitions {
   }
 
   *#endMixed(endings: readonly Ending[]): Program<boolean[]> {
-    const ended = yield* inTwo(endings, isCompleted, (some) =>
-      some.every(isCompleted)
-        ? changes(this.#s.complete, some)
-        : changes(this.#s.finish, some.map(finishParams)),
+    const ended = yield* inGroups(endings, isCompleted, (some, completed) =>
+      completed ? changes(this.#s.complete, some) : changes(this.#s.finish, some.map(finishParams)),
     );
     yield* this.#record(endings.filter((_, i) => ended[i]));
     return ended;
@@ -88,19 +86,21 @@ const releaseParams = ({ id, generationId, status, charge, delay, error }: Relea
   ...{ id, generationId, status, charge, delay, error },
 });
 
-/** Acts on those for which `is` holds and on the others, whichever comes first; the answers are in the order of all. */
-export function* inTwo<T, A>(
+/** Acts on each group of those with the same key, in the order of their first ones; the answers are in the order of all. */
+export function* inGroups<T, K, A>(
   all: readonly T[],
-  is: (one: T) => boolean,
-  act: (some: readonly T[]) => Program<A[]>,
+  keyOf: (one: T) => K,
+  act: (some: readonly T[], key: K) => Program<A[]>,
 ): Program<A[]> {
   const answers: A[] = [];
-  const places = [...all.keys()];
-  const first = all.length > 0 && is(all[0] as T);
-  for (const side of [first, !first]) {
-    const own = places.filter((i) => is(all[i] as T) === side);
-    const some = own.length > 0 ? yield* act(own.map((i) => all[i] as T)) : [];
-    for (const [n, i] of own.entries()) answers[i] = some[n] as A;
+  const keys = all.map(keyOf);
+  for (const key of new Set(keys)) {
+    const places = [...all.keys()].filter((i) => keys[i] === key);
+    const some = yield* act(
+      places.map((i) => all[i] as T),
+      key,
+    );
+    for (const [n, i] of places.entries()) answers[i] = some[n] as A;
   }
   return answers;
 }

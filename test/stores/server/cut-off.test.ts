@@ -34,7 +34,7 @@ async function inTime<T>(promise: Promise<T>): Promise<T> {
     await vi.advanceTimersByTimeAsync(100);
     return over;
   };
-  // Minutes of timers in seconds; but slowly enough for a busy machine to connect before a faked timeout of 10 s.
+  // Minutes of timers in seconds; but slowly enough for a busy machine to connect before its connect times out.
   await vi.waitUntil(passed, { timeout: 25_000, interval: 10 });
   return await promise;
 }

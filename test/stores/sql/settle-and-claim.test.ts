@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { SettleAndClaim, SettleAndClaimResult } from "../../../src/store.ts";
 import { type SettleAndClaimOperations, settleAndClaim } from "../../../src/stores/sql/settle-and-claim.ts";
+import type { TaskRecord } from "../../../src/task.ts";
 
 const claim = { workerId: "w1", queueNames: ["default"], funcs: ["resize"], limit: 1 };
 const completed = {
@@ -55,4 +56,21 @@ test("a call that settles and claims in two statements returns what it settled, 
 test("a call whose worker is gone says so, and does not scan again", async () => {
   const gone = { ...nothingClaimed, registered: false };
   expect(await resultOf([gone, nothingClaimed], [])).toEqual({ ...gone, more: false });
+});
+
+test("a claim behind refused tasks adds to what the cycle did, and its failure takes nothing back", async () => {
+  const further = () => {
+    throw new Error("the runner of this test runs nothing");
+  };
+  const first = { id: 3, priority: 5 } as TaskRecord;
+  const second = { id: 7, priority: 9 } as TaskRecord;
+  const cycle = { ...nothingClaimed, more: false, settled: [true], claimed: [first], further };
+  expect(await resultOf([cycle, [second] as never], [completed])).toEqual({
+    ...nothingClaimed,
+    ...{ settled: [true], claimed: [second, first], more: true },
+  });
+  const { further: _, ...did } = cycle;
+  const failure = new Error("the database says no");
+  expect(await resultOf([cycle], [completed])).toEqual({ ...did, failure });
+  expect(await resultOf([{ ...cycle, claimed: [], more: true }], [])).toMatchObject({ failure });
 });
