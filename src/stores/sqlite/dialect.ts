@@ -12,7 +12,7 @@ export const sqliteDialect: Dialect = {
   plus: (time, milliseconds) => sql`${time} + ${milliseconds}`,
   minus: (later, earlier) => sql`${later} - ${earlier}`,
   among: (column, list) => sql`${sql.raw(column)} in (select value from json_each(${list}))`,
-  tasksWithIds: (list) => sql`dbq_tasks where id in (select value from json_each(${list}))`,
+  tasksWithIds: (list) => sql`dbq_tasks where ${sqliteDialect.among("id", list)}`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
   atMost: (limit) => sql`limit ${limit} + 0`,
