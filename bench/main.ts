@@ -20,7 +20,7 @@ async function run(asked: Asked): Promise<number> {
   const { wishes, json } = asked;
   const planned = setups(asked.benchmarks, wishes);
   if (planned.length === 0) {
-    process.stderr.write("bench: no benchmark matches these names: see --list\\n");
+    process.stderr.write("bench: no benchmark matches these names: see --list\n");
     return 2;
   }
   const on = [...new Set(asked.benchmarks.map((benchmark) => benchmark.on ?? "sqlite"))];

@@ -157,7 +157,7 @@ export const aheadFaults: readonly Mutant[] = [
   },
   {
     name: "waiting-for-a-slot-and-lost",
-    why: "A task that was cancelled is told as started.",
+    why: "The worker reports a cancelled task as started.",
     in: "PrefetchBuffer.remove",
     find: "if (at >= 0) this.#list.splice(at, 1);",
     replace: "",
@@ -168,7 +168,7 @@ export const aheadFaults: readonly Mutant[] = [
   },
   {
     name: "a-worker-that-is-gone-looks-on",
-    why: "A worker that was declared dead claims nothing, and is not told why.",
+    why: "A worker that was declared dead claims nothing and reports no error.",
     in: "settleAndClaim.isInVain",
     find: "last.claimed.length === 0 && last.more && last.registered",
     replace: "last.claimed.length === 0 && last.more",

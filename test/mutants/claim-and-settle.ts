@@ -20,7 +20,7 @@ const unfenced = `((set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement 
 export const claimAndSettle: readonly Mutant[] = [
   {
     name: "complete-ignores-generation",
-    why: "A worker that was taken for dead overwrites the result of the one that ran its task again.",
+    why: "A worker that was declared dead overwrites the result of the worker that ran its task again.",
     in: "transitionStatements.complete",
     find: "change($$$args)",
     replace: `${unfenced}$$$args)`,
@@ -88,7 +88,7 @@ export const claimAndSettle: readonly Mutant[] = [
   },
   {
     name: "cancel-of-a-moved-task-is-taken-for-done",
-    why: "An operator is told that a task is cancelled which a worker has just claimed, and which runs on.",
+    why: "`cancelTask` reports a task as cancelled that a worker has just claimed and goes on running.",
     in: "TaskOperations.cancel",
     find: 'ended ? "changed" : "moved"',
     replace: '"changed"',
@@ -153,7 +153,7 @@ export const claimAndSettle: readonly Mutant[] = [
   },
   {
     name: "settle-within-ignores-row-count",
-    why: "A completion inside of a transaction is reported as accepted whoever holds the task.",
+    why: "A completion inside a transaction is reported as accepted even when another worker holds the task.",
     in: "SettleAndClaimOperations.settleOne",
     find: "return (yield* this.settle([outcome]))[0] === true;",
     replace: "return (yield* this.settle([outcome])).length > 0;",
@@ -181,7 +181,7 @@ export const claimAndSettle: readonly Mutant[] = [
   },
   {
     name: "claim-by-an-unregistered-worker",
-    why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
+    why: "A worker whose row was deleted goes on claiming, and no other worker rescues its tasks when it dies.",
     in: "SettleAndClaimOperations.#claim",
     find: "{ registered: false }",
     replace: "{ registered: false, claimed: (yield* this.#claims.run(request, 1, candidates)).tasks }",
@@ -199,7 +199,7 @@ export const claimAndSettle: readonly Mutant[] = [
   },
   {
     name: "retry-is-not-charged",
-    why: "A task that always fails is tried for ever.",
+    why: "A task that always fails is retried without end.",
     in: "releases.retry",
     find: "charge: 1",
     replace: "charge: 0",

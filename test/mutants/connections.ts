@@ -35,7 +35,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "refused-connection-keeps-its-place",
-    why: "After a few refusals of the server the queue waits for ever, though the server is back.",
+    why: "After the server refused a few connections, the queue never connects again, even when the server is back.",
     in: "ServerPool.#free",
     find: "this.#open -= 1; this.#waiting.shift()?.(); throw error;",
     replace: "this.#waiting.shift()?.(); throw error;",
@@ -80,7 +80,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "password-is-shown",
-    why: "The database's password is in the log of whoever mistypes its URL.",
+    why: "A mistyped URL puts the database's password into the error and the log.",
     in: "withoutPassword",
     find: '$target.replace(/((?:^(?!sqlite:)|[/\\\\])[^/\\\\:]*):(?![/\\\\]).*@/is, "$1:***@")',
     replace: "$target",
@@ -108,7 +108,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "ended-session-beats-no-more",
-    why: "A worker whose heartbeat's connection broke once is dead to the others, and its tasks run twice.",
+    why: "When the connection of a worker's heartbeats breaks once, the other workers declare it dead, and its tasks run twice.",
     in: "sendOnce",
     find: "connection = undefined; void broken?.end();",
     replace: "void broken?.end();",
@@ -118,7 +118,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "end-of-a-connection-is-found-at-the-next-beat",
-    why: "A worker whose heartbeat's connection broke is taken for dead before it would have beaten.",
+    why: "When the connection of a worker's heartbeats breaks, the worker is declared dead before its next heartbeat is due.",
     in: "connected",
     find: "() => scheduleNext(firstRetry)",
     replace: "() => undefined",
@@ -168,7 +168,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "chance-before-anybody-could-beat",
-    why: "After a server was away for a while, living workers are taken for dead before they can beat.",
+    why: "After an outage of the server, living workers are declared dead before they can send a heartbeat.",
     in: "FailureDetector.#suspect",
     find: "await write(); const now = this.#now();",
     replace: "const now = this.#now(); await write();",
@@ -226,7 +226,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "password-without-a-host-is-shown",
-    why: "Who forgets the host of a URL finds the password in his log.",
+    why: "A URL without a host puts the password into the error and the log.",
     in: "withoutPassword",
     find: '$target.replace(/((?:^[\\s"\']*|\\b(?=\\w+:\\/))(?!sqlite:)[a-z]{2,}:\\/*(?:\\[[^\\]]*\\]|[^@/?#[])*?):(?!\\d{0,5}(?:[,/?#]|$))[^@]*$/is, "$1:***")',
     replace: "$target",
@@ -234,7 +234,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "certificate-of-any-host",
-    why: "Whoever has a certificate of his own is taken for the database on MySQL, and is given the password.",
+    why: "On MySQL, any server with a certificate passes as the database and receives the password.",
     in: "proofOf.verifyIdentity",
     find: "verifyIdentity: verify",
     replace: "verifyIdentity: false",
@@ -244,7 +244,7 @@ export const connectionFaults: readonly Mutant[] = [
   },
   {
     name: "pool-of-the-environment",
-    why: "An app whose pool goes by PGHOST has its tasks in another database, on its own machine.",
+    why: "When the app's pool takes its host from PGHOST, its tasks are written to another database, on the local machine.",
     in: "parametersOf",
     find: "return new Client(options).connectionParameters;",
     replace: 'return { user: "postgres", database: "postgres", host: "127.0.0.1", port: 5432, ...options };',

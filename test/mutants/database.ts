@@ -118,7 +118,7 @@ export const databaseFaults: readonly Mutant[] = [
   },
   {
     name: "moved-file-is-written-to",
-    why: "After the file was replaced, enqueues are acknowledged that nobody will ever see.",
+    why: "After the file was replaced, enqueues into the deleted file are acknowledged.",
     in: "FileIdentity.check",
     find: "!this.#isThere",
     replace: "this.#isThere === undefined",
@@ -175,7 +175,7 @@ export const databaseFaults: readonly Mutant[] = [
   },
   {
     name: "heartbeat-tries-again-late",
-    why: "After a full disk living workers are taken for dead before they have beaten.",
+    why: "After a full disk, living workers are declared dead before they can send a heartbeat.",
     in: "sendOnce",
     find: "Math.min(every, busy ? retryAfter.busy : retryAfter.failed)",
     replace: "busy ? retryAfter.busy : every",
@@ -186,7 +186,7 @@ export const databaseFaults: readonly Mutant[] = [
   },
   {
     name: "heartbeat-in-a-moved-file",
-    why: "Whoever opens the moved file waits for ever for a worker that works no more there.",
+    why: "A process that opens the moved file waits without end for a worker that has stopped there.",
     in: "sendOnce",
     find: "open.inode !== inodeNow()",
     replace: "open.inode === undefined",

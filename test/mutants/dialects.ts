@@ -24,7 +24,7 @@ const onMysql = (test: string) => ({
 export const dialectFaults: readonly Mutant[] = [
   {
     name: "migration-of-mysql-that-was-cut-off-stays-so",
-    why: "A database whose first opening was killed half-way can be opened by nobody any more.",
+    why: "A database whose first opening was killed half-way cannot be opened again.",
     in: "mysqlMigrations.isDone",
     find: "exists.has",
     replace: "new Set([0]).has",
@@ -62,7 +62,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "failed-claim-hides-what-was-settled",
-    why: "What was settled is offered again, and told as lost, when the claim after it fails.",
+    why: "When the claim after a settle fails, the settled outcomes are sent again and reported as lost.",
     in: "settleThenClaim",
     find: "return { ...settling, failure };",
     replace: "throw failure;",
@@ -73,7 +73,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "turn-in-one-ignores-generation",
-    why: "On Postgres a worker that was taken for dead overwrites the result of the one that ran its task again.",
+    why: "On Postgres, a worker that was declared dead overwrites the result of the worker that ran its task again.",
     in: "cycleStatements.settled",
     find: 'generationId: itemOf("generationId")',
     replace: 'generationId: sql.raw("generation_id")',
@@ -83,7 +83,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "turn-in-one-accepts-both-of-two-outcomes",
-    why: "A worker is told that two ends of one task were accepted, of which one was never written.",
+    why: "Two outcomes of one task are both reported as accepted, and one of them was never written.",
     in: "OneStatementCycles.run",
     find: "ids.size === outcomes.length",
     replace: "completed.length === outcomes.length && ids.size > -1",
@@ -108,7 +108,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "turn-in-one-of-an-unregistered-worker",
-    why: "A worker whose row others have deleted claims on, and nobody finds its tasks when it dies.",
+    why: "A worker whose row was deleted goes on claiming, and no other worker rescues its tasks when it dies.",
     in: "settleAndClaimStatement",
     find: "`from candidates, worker group by`",
     replace: "`from candidates group by`",
@@ -118,7 +118,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "turn-in-one-of-a-dying-worker",
-    why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
+    why: "A task that a worker claims while it is declared dead stays running without a worker until the sweep for orphans.",
     in: "settleAndClaimStatement",
     find: "`and exists (select 1 from candidates) ${d.shared})`",
     replace: "`and exists (select 1 from candidates))`",
@@ -128,7 +128,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "settled-turn-is-not-told",
-    why: "Whoever awaits a task in another process than its worker's hears of its end by the next poll.",
+    why: "An await in another process than the worker's resolves only at its next poll.",
     in: "OneStatementCycles.#inOne",
     find: "if (completed.length > 0) yield* notifyChange();",
     replace: "",
@@ -205,7 +205,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "rows-with-ids-below-one-are-not-found",
-    why: "A row that somebody inserted under an id of his own is never claimed, and what comes after it waits.",
+    why: "A row that was inserted with an explicit id is never claimed, and the tasks after it wait.",
     in: "candidatesOf",
     find: "sql.raw(`'${lowestId}'::bigint`)",
     replace: 'sql.raw("0::bigint")',
@@ -268,7 +268,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "claim-of-a-dying-worker",
-    why: "What a worker claims while it is declared dead stays running under nobody, until it is taken for an orphan.",
+    why: "A task that a worker claims while it is declared dead stays running without a worker until the sweep for orphans.",
     in: "claimStatements.lockWorker",
     find: "`where id = ${p.workerId} ${d.shared}`",
     replace: "`where id = ${p.workerId}`",
@@ -292,7 +292,7 @@ export const dialectFaults: readonly Mutant[] = [
   },
   {
     name: "row-that-no-update-finds-is-claimed",
-    why: "A row whose generation somebody bent by hand is run again and again, and never ends.",
+    why: "A row whose generation was changed by hand runs again and again, and never ends.",
     in: "steps.changes",
     find: "changed === there.length",
     replace: "changed >= 0",

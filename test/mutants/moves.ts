@@ -28,7 +28,7 @@ export const moveFaults: readonly Mutant[] = [
   },
   {
     name: "overtaken-move-goes-on-without-a-seal",
-    why: "A move that came too late is told that the new database has tasks of its own, which are those of the other move.",
+    why: "A second move is refused because the new database has tasks, though they are those of the first move.",
     in: "Move.#prepare",
     find: "await asOwner(this.#to.freeze(this.#run));",
     replace: "await this.#to.freeze(this.#run);",
@@ -54,7 +54,7 @@ export const moveFaults: readonly Mutant[] = [
   },
   {
     name: "mysql-seal-reads-an-old-mark",
-    why: "A transaction of the app that began before the seal writes a task after the last were carried over.",
+    why: "A transaction that began before the source was frozen writes a task after the last batch was copied.",
     in: "refuses",
     find: "` lock in share mode;`",
     replace: "`;`",
@@ -62,7 +62,7 @@ export const moveFaults: readonly Mutant[] = [
   },
   {
     name: "failed-reopening-is-passed-over",
-    why: "Who stopped a move is told that all is as it was, while the old database refuses each task.",
+    why: "A stopped move reports that nothing has changed, while the old database refuses every task.",
     in: "Move.#reopen",
     find: "throw new DatabaseError($$$args);",
     replace: "void new DatabaseError($$$args);",
@@ -147,7 +147,7 @@ export const moveFaults: readonly Mutant[] = [
   },
   {
     name: "mysql-refusal-in-the-database-s-characters",
-    why: "On a database of another character set, an app is told of a wrong text, not where its tasks are.",
+    why: "On a database with another character set, the error speaks of a wrong text and not of the database that has the tasks now.",
     in: "refuses",
     find: "`varchar(128) character set utf8mb4`",
     replace: "`varchar(128)`",
@@ -155,7 +155,7 @@ export const moveFaults: readonly Mutant[] = [
   },
   {
     name: "postgres-refusal-with-the-writer-s-rights",
-    why: "An app is told that it may not read a table of which it has never heard, not where its tasks are.",
+    why: "The error names a table that the app may not read, and not the database that has the tasks now.",
     in: "refuse",
     find: "` security definer`",
     replace: "",

@@ -33,7 +33,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "enqueue-tasks-writes-half",
-    why: "Of a hundred tasks of one call some are written, and the caller hears of an error.",
+    why: "Some of the tasks of one call are written, and the call rejects.",
     in: "taskMethods.insert",
     find: "isOneStatement(tasks) ? run : write",
     replace: "isOneStatement(tasks) ? run : run",
@@ -92,7 +92,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "await-misses-a-purge",
-    why: "Whoever awaits a task that is deleted waits for ever.",
+    why: "An await of a deleted task never ends.",
     in: "Completions.#look",
     find: "for (const id of gone) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));",
     replace:
@@ -105,7 +105,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "await-outlives-its-queue",
-    why: "Whoever awaits a task when the queue closes waits for ever.",
+    why: "An await never ends when its queue closes.",
     in: "Queue.#close",
     find: "this.#completions.close();",
     replace: "",
@@ -132,7 +132,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "ends-are-not-hinted-at",
-    why: "An await in the worker's own process hears of the end half a second late, by the poll.",
+    why: "An await in the worker's own process resolves half a second late, by the poll.",
     in: "Dispatcher.#reportSettled",
     find: "this.#host.wakeups.taskEnded(ended.map(({ outcome }) => outcome.id));",
     replace: "",
@@ -143,7 +143,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "cancels-are-not-hinted-at",
-    why: "An await in the same process hears of a cancel half a second late, by the poll.",
+    why: "An await in the process that cancels resolves half a second late, by the poll.",
     in: "Queue.cancelTask",
     find: "wakeups.taskChanged([id]);",
     replace: "",
@@ -154,7 +154,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "purges-are-not-hinted-at",
-    why: "An await in the same process hears of a purge half a second late, by the poll.",
+    why: "An await in the process that purges rejects half a second late, by the poll.",
     in: "Queue.purgeTasks",
     find: "wakeups.taskChanged(); const { func, queueName } = read;",
     replace: "const { func, queueName } = read;",
@@ -233,7 +233,7 @@ export const queueFaults: readonly Mutant[] = [
   },
   {
     name: "pages-skip-a-task",
-    why: "Whoever goes through all tasks page by page misses one between each two pages.",
+    why: "A list that is read page by page misses one task between each two pages.",
     in: "queries.list",
     find: "`and id < ${after}`",
     replace: "`and id < ${after} - 1`",

@@ -44,7 +44,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "lost-task-is-not-told",
-    why: "Nobody hears that a worker lost a task while it ran it.",
+    why: "A worker that lost a task while running it reports nothing.",
     in: "Dispatcher.#onEnd",
     find: "this.#host.reportSettled(attempt.record, undefined);",
     replace: "",
@@ -53,7 +53,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "cancel-does-not-abort",
-    why: "A handler that was cancelled never hears of it, and works on for nothing.",
+    why: "The signal of a cancelled handler is never aborted.",
     in: "RunningAttempt.lose",
     find: "this.#abortCall(reason);",
     replace: "",
@@ -77,7 +77,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "cancelled-handler-keeps-its-slot",
-    why: "A handler that ignores its signal takes its slot away for ever.",
+    why: "A handler that ignores its signal occupies its slot without end.",
     in: "RunningAttempt.lose",
     find: "this.#timer = after(this.#executor.abortTimeoutMs, () => this.#finish(undefined))",
     replace: "this.#timer = undefined",
@@ -89,7 +89,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "timeout-does-not-abort",
-    why: "A handler whose time is over never hears of it.",
+    why: "The signal of a handler is not aborted at its timeout.",
     in: "RunningAttempt.#startTimeout",
     find: "this.#abortCall(this.#timedOut);",
     replace: "",
@@ -97,7 +97,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "timed-out-handler-keeps-its-slot",
-    why: "A handler that ignores its timeout takes its slot away for ever, and its task never fails.",
+    why: "A handler that ignores its timeout occupies its slot without end, and its task never fails.",
     in: "RunningAttempt.#startTimeout",
     find: "this.#timer = after(this.#executor.abortTimeoutMs, () => this.#stopWaiting());",
     replace: "",
@@ -200,7 +200,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "ended-outcome-is-forgotten-on-an-error",
-    why: "A task that ended while the disk was full stays running under a living worker for ever.",
+    why: "A task that ended while the disk was full stays running for as long as its worker lives.",
     in: "Dispatcher.#afterFailure",
     find: "this.#settleAgain([single])",
     replace: "undefined",
@@ -245,7 +245,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "settled-and-told-as-lost",
-    why: "What was settled is offered again, and told as lost, when the look for more work after it fails.",
+    why: "When the look for more work after a settle fails, the settled outcomes are sent again and reported as lost.",
     in: "settleAndClaim",
     find: "if (outcomes.length > 0) return last;",
     replace: "",
@@ -300,7 +300,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "abort-listeners-run-as-the-canceller",
-    why: "A listener of the signal asks for its task, and gets that of whoever cancelled it, or an error.",
+    why: "`currentTask()` inside a listener of the signal returns the task of the code that aborted it, or throws.",
     in: "LazyAbort.abort",
     find: "inRootContext(() => runAs(this.#inside, () => this.#controller?.abort(reason)))",
     replace: "this.#controller?.abort(reason)",
@@ -331,7 +331,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "turns-wait-for-a-note",
-    why: "A handler that notes its progress and then completes in its own transaction stops its whole worker.",
+    why: "A handler that reports progress and then completes in its own transaction stops the whole worker.",
     in: "Dispatcher.#runCycle",
     find: "await this.#progress.flush(progressFlushMs)",
     replace: "await this.#progress.flush()",
@@ -342,7 +342,7 @@ export const runningFaults: readonly Mutant[] = [
   },
   {
     name: "late-claim-is-forgotten",
-    why: "What a server commits after its answer was given up on stays running for as long as its worker lives.",
+    why: "A claim that the server commits after the client's timeout stays running for as long as its worker lives.",
     in: "UnknownClaims.handBack",
     find: "if (this.#claimUnderWay) this.#doubtUntil = now + doubtMs;",
     replace: "",

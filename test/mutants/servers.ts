@@ -82,7 +82,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "turn-without-an-answer-is-repeated",
-    why: "Tasks that were claimed while the connection broke stay running, and nobody runs them.",
+    why: "Tasks that were claimed while the connection broke stay running, and no worker runs them.",
     in: "storeOver.settleAndClaim",
     find: "runner.run(op, settlingAndClaiming)",
     replace: "runner.run(op)",
@@ -100,7 +100,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "second-change-of-a-row-is-lost",
-    why: "Of two outcomes of one task both are told to be accepted, and one of them was never written.",
+    why: "Two outcomes of one task are both reported as accepted, and one of them was never written.",
     in: "Execution.#inRounds",
     find: "!seen.has(params[i]?.id) && seen.add(params[i]?.id)",
     replace: "seen.add(params[i]?.id)",
@@ -108,7 +108,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "nul-is-sent",
-    why: "A task whose error holds a NUL can never be settled, and is tried for ever.",
+    why: "A task whose error contains a NUL can never be settled, and runs again and again.",
     in: "storable",
     find: 'text.replaceAll("\\0", "\\ufffd").toWellFormed()',
     replace: "text",
@@ -136,7 +136,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "inserts-that-tell-nothing-are-not-told",
-    why: "Of what a process enqueues soon after something else, others hear at their next poll.",
+    why: "Of two enqueues close together, only the first wakes other processes; the second waits for their poll.",
     in: "Execution.#inserting",
     find: "if (payload === undefined) this.changed = true;",
     replace: "",
@@ -176,7 +176,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "transaction-of-the-app-takes-the-queues-connection",
-    why: "A few transactions that enqueue beside themselves wait for each other for ever.",
+    why: "Transactions whose callbacks enqueue on the queue itself wait for each other without end.",
     in: "openConnections.transact",
     find: "apps.use",
     replace: "pool.use",
@@ -197,7 +197,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "heartbeat-of-servers-on-the-event-loop",
-    why: "A handler that computes for longer than a lease is taken for dead, and runs twice.",
+    why: "A worker whose handler blocks the event loop for longer than the lease is declared dead, and the task runs twice.",
     in: "storeOver.keepAlive",
     find: "reach.heartbeatThread(workerId, strategy)",
     replace: "undefined",
@@ -245,7 +245,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "session-that-was-cut-off-keeps-its-lock",
-    why: "A worker whose heartbeat was cut off beats no more, and its tasks run twice.",
+    why: "A worker whose heartbeat connection ended sends no more heartbeats, and its tasks run twice.",
     in: "locked",
     find: "params.session = `${session}:${sessions}`",
     replace: "params.session = session ?? `${session}:${sessions}`",
@@ -274,7 +274,7 @@ export const serverFaults: readonly Mutant[] = [
   },
   {
     name: "dead-worker-is-forgotten-beside-a-held-task",
-    why: "A task that somebody held when its worker died stays running until it is taken for an orphan.",
+    why: "A task whose row was locked when its worker died stays running until the sweep for orphans.",
     in: "MaintenanceOperations.rescue",
     find: "if (!(yield* this.#holdsOthers(workerId, free))) yield* count(this.#s.removeWorker, { workerId });",
     replace: "yield* count(this.#s.removeWorker, { workerId });",

@@ -38,7 +38,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "rescue-ignores-the-row-count",
-    why: "Each worker that saw the dead one charges its tasks once more.",
+    why: "Each worker that sees a dead worker charges its tasks once more.",
     in: "MaintenanceOperations.rescue",
     find: "(yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length === 0",
     replace: "(yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length < 0",
@@ -54,7 +54,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "crash-is-not-charged",
-    why: "A task that kills its process kills one worker after another, for ever.",
+    why: "A task that kills its process kills one worker after another, without end.",
     in: "chargedNow",
     find: "charge: 1",
     replace: "charge: 0",
@@ -78,7 +78,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "crash-leaves-no-attempt",
-    why: "Nobody can see which worker died of a task, and how often.",
+    why: "The attempts do not show which workers died while they ran the task.",
     in: "Transitions.releaseTasks",
     find: "yield* this.#record(releases.filter((_, i) => released[i]));",
     replace: "",
@@ -86,7 +86,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "unregister-hands-nothing-back",
-    why: "What a worker held when it stopped stays running, until it is taken for an orphan and charged.",
+    why: "Tasks of a stopped worker stay running until the sweep for orphans, which charges them.",
     in: "MaintenanceOperations.unregister",
     find: "yield* rows(this.#s.heldBy, { workerId })",
     replace: "(yield* rows(this.#s.heldBy, { workerId })).slice(0, 0)",
@@ -102,7 +102,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "register-begins-at-the-same-beat",
-    why: "A worker that registers anew is taken for its former self by a late rescue, and loses its tasks.",
+    why: "A late rescue takes the tasks of a worker that has registered again under the same id.",
     in: "MaintenanceOperations.register",
     find: "Math.floor(Math.random() * 2 ** 31)",
     replace: "1",
@@ -142,7 +142,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "heartbeat-on-the-event-loop",
-    why: "A handler that computes for longer than a lease is taken for dead, and runs twice.",
+    why: "A worker whose handler blocks the event loop for longer than the lease is declared dead, and the task runs twice.",
     in: "sqliteStore.keepAlive",
     find: "path === undefined ? undefined : heartbeatThread(path, workerId)",
     replace: "undefined",
@@ -161,7 +161,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "liveness-ignores-process-start",
-    why: "A dead worker whose pid was given to another process is thought alive until its lease ends.",
+    why: "A dead worker whose pid belongs to another process now counts as alive until its lease ends.",
     in: "livenessOf",
     find: "other.processStart !== status.start",
     replace: "other.pid !== other.pid",
@@ -169,7 +169,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "liveness-ignores-zombies",
-    why: "A worker whose parent does not reap it is thought alive until its lease ends.",
+    why: "A dead worker that its parent has not reaped counts as alive until its lease ends.",
     in: "livenessOf",
     find: 'if (status.state === "Z" || status.state === "X") return "dead";',
     replace: "",
@@ -185,7 +185,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "liveness-ignores-the-pid-namespace",
-    why: "A worker in another container is taken for dead, since nobody here has its pid.",
+    why: "A worker in another container is declared dead because no process here has its pid.",
     in: "livenessOf",
     find: "other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace",
     replace: "other.host === here.host && other.bootId === here.bootId",
@@ -211,7 +211,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "death-of-ones-own-kind",
-    why: "Two workers of one process, whose event loop was blocked, take each other for dead.",
+    why: "Two workers of one process declare each other dead after its event loop was blocked.",
     in: "FailureDetector.others",
     find: "!living.has(id)",
     replace: "id !== undefined",
@@ -232,7 +232,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "claims-before-the-first-look-for-the-dead",
-    why: "After a crash of the whole host, a backlog goes before the tasks that were cut off.",
+    why: "After a crash of the host, the backlog runs before the tasks that were interrupted.",
     in: "Worker.#start",
     find: "run.maintenance.start(); run.dispatcher.lookForWork();",
     replace: "run.dispatcher.lookForWork(); run.maintenance.start();",
@@ -273,7 +273,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "prune-leaves-attempts",
-    why: "The table of attempts grows for ever.",
+    why: "The table of attempts grows without end.",
     in: "MaintenanceOperations.remove",
     find: "yield* count(this.#s.deleteAttempts, { ids });",
     replace: "",
@@ -283,7 +283,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "a-step-of-the-clock-shortens-a-lease",
-    why: "When the clock is set forward, a worker of a short lease that beats is taken for dead.",
+    why: "When the clock is set forward, a living worker with a short lease is declared dead.",
     in: "FailureDetector.#isSilent",
     find: "const old = !seen.came && worker.heartbeatAge >= worker.lease;",
     replace: "const old = worker.heartbeatAge >= worker.lease;",
@@ -356,7 +356,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "a-failed-rescue-keeps-the-others",
-    why: "While the rescue of one dead worker fails, the tasks of all others stay where they are.",
+    why: "While the rescue of one dead worker fails, the tasks of other dead workers are not rescued.",
     in: "Sweep.#rescue",
     find: "this.#host.report(error, this.name);",
     replace: "throw error;",
@@ -396,7 +396,7 @@ export const upkeepFaults: readonly Mutant[] = [
   },
   {
     name: "unregistered-tasks-rewind-no-cursor",
-    why: "On Postgres, busy workers pass over what a worker held at its end until they next look at all of the index.",
+    why: "On Postgres, busy workers do not claim a dead worker's tasks until their next scan of the whole index.",
     in: "Transitions.releaseTasks",
     find: 'status === "pending" && released[i]',
     replace: 'status === "pending" && "kind" in (releases[i] as Release) && released[i]',

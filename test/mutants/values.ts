@@ -71,7 +71,7 @@ export const valueFaults: readonly Mutant[] = [
   },
   {
     name: "what-hides-its-class-becomes-empty",
-    why: "A Date whose prototype was replaced goes in, and an empty object comes out.",
+    why: "A Date with another prototype is accepted and arrives as an empty object.",
     in: "Writer.#plain",
     find: 'text === "" && hasInternalSlots(object)',
     replace: 'text !== "" && hasInternalSlots(object)',
@@ -104,7 +104,7 @@ export const valueFaults: readonly Mutant[] = [
   },
   {
     name: "corrupt-args-are-tried-again",
-    why: "A row that nobody can read is tried four times, with backoff.",
+    why: "A row whose arguments cannot be decoded is retried three times.",
     in: "RunningAttempt.#start",
     find: "final: true",
     replace: "final: false",
@@ -127,7 +127,7 @@ export const valueFaults: readonly Mutant[] = [
   },
   {
     name: "hostile-error-breaks-the-worker",
-    why: "A thrown value whose message throws when it is read takes the attempt's outcome away.",
+    why: "An attempt has no outcome when reading the thrown value's message throws.",
     in: "stringOr",
     find: 'try { const value = read(); return typeof value === "string" ? value : otherwise; } catch { return otherwise; }',
     replace: 'const value = read(); return typeof value === "string" ? value : otherwise;',
@@ -173,7 +173,7 @@ export const valueFaults: readonly Mutant[] = [
   },
   {
     name: "warnings-reach-the-terminal-raw",
-    why: "A handler's error that nobody listens to rewrites the terminal in which the app runs.",
+    why: "Control characters in a handler's error reach the terminal in the process warning.",
     in: "textOf",
     find: "/\\p{Cc}/gu",
     replace: "/\\0/gu",
@@ -209,7 +209,7 @@ export const valueFaults: readonly Mutant[] = [
   },
   {
     name: "doctor-ignores-the-failure-detector",
-    why: "`dbq doctor` shows a worker as alive whose process is a zombie, or whose pid another process has.",
+    why: "`dbq doctor` shows a worker as alive whose process is a zombie or whose pid belongs to another process.",
     in: "checkWorkers",
     find: 'dead?.includes(worker) ?? livenessOf(worker) === "dead"',
     replace: "false",
