@@ -57,6 +57,8 @@ export const dbqTasks = mysqlTable(
     timeout: bigint("timeout", whole),
     progress: double("progress"),
     progressNote: json("progress_note"),
+    /** 1: the call, of a `remoteTask`, did not say maxRetries. The first worker that runs the task fills it in. */
+    fillDefaults: int("fill_defaults").notNull().default(0),
     /** The order of claims: MariaDB before 10.8 has no descending indexes. */
     claimRank: bigint("claim_rank", whole).generatedAlwaysAs(sql`(-\`priority\`)`, { mode: "virtual" }),
     /** The key while the task holds it; null otherwise, and null is equal to nothing. Bytes, since trailing spaces count. */
@@ -91,8 +93,24 @@ export const dbqAttempts = mysqlTable(
     errorName: json("error_name"),
     errorMessage: json("error_message"),
     errorStack: json("error_stack"),
+    /** JSON: the nested causes of the error. */
+    errorCause: json("error_cause"),
   },
   (t) => [index("dbq_attempts_task").on(t.taskId)],
+);
+
+/** One row per line that a task logged, in the order of its ids. */
+export const dbqTaskLogs = mysqlTable(
+  "dbq_task_logs",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    taskId: bigint("task_id", whole).notNull(),
+    /** The task's generation while the attempt ran that logged the line. */
+    generationId: bigint("generation_id", whole).notNull(),
+    at: time("at").notNull().default(now),
+    message: json("message").notNull(),
+  },
+  (t) => [index("dbq_task_logs_task").on(t.taskId, t.id)],
 );
 
 /** One row per live worker: its heartbeat, and what tells others that it has died. */

@@ -46,6 +46,8 @@ export const dbqTasks = pgTable(
     timeout: bigint("timeout", whole),
     progress: doublePrecision("progress"),
     progressNote: text("progress_note"),
+    /** 1: the call, of a `remoteTask`, did not say maxRetries. The first worker that runs the task fills it in. */
+    fillDefaults: integer("fill_defaults").notNull().default(0),
   },
   (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
@@ -76,8 +78,24 @@ export const dbqAttempts = pgTable(
     errorName: text("error_name"),
     errorMessage: text("error_message"),
     errorStack: text("error_stack"),
+    /** JSON: the nested causes of the error. */
+    errorCause: text("error_cause"),
   },
   (t) => [index("dbq_attempts_task").on(t.taskId)],
+);
+
+/** One row per line that a task logged, in the order of its ids. */
+export const dbqTaskLogs = pgTable(
+  "dbq_task_logs",
+  {
+    id: bigint("id", whole).primaryKey().generatedByDefaultAsIdentity(),
+    taskId: bigint("task_id", whole).notNull(),
+    /** The task's generation while the attempt ran that logged the line. */
+    generationId: bigint("generation_id", whole).notNull(),
+    at: timestamp("at", time).notNull().default(sql`statement_timestamp()`),
+    message: text("message").notNull(),
+  },
+  (t) => [index("dbq_task_logs_task").on(t.taskId, t.id)],
 );
 
 /** One row per live worker: its heartbeat, and what tells others that it has died. */

@@ -35,6 +35,8 @@ export const dbqTasks = sqliteTable(
     timeout: integer("timeout"),
     progress: real("progress"),
     progressNote: text("progress_note"),
+    /** 1: the call, of a `remoteTask`, did not say maxRetries. The first worker that runs the task fills it in. */
+    fillDefaults: integer("fill_defaults").notNull().default(0),
   },
   (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
@@ -67,8 +69,24 @@ export const dbqAttempts = sqliteTable(
     errorName: text("error_name"),
     errorMessage: text("error_message"),
     errorStack: text("error_stack"),
+    /** JSON: the nested causes of the error. */
+    errorCause: text("error_cause"),
   },
   (t) => [index("dbq_attempts_task").on(t.taskId)],
+);
+
+/** One row per line that a task logged, in the order of its ids. */
+export const dbqTaskLogs = sqliteTable(
+  "dbq_task_logs",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    taskId: integer("task_id").notNull(),
+    /** The task's generation while the attempt ran that logged the line. */
+    generationId: integer("generation_id").notNull(),
+    at: integer("at").notNull().default(now),
+    message: text("message").notNull(),
+  },
+  (t) => [index("dbq_task_logs_task").on(t.taskId, t.id)],
 );
 
 /** One row per live worker: its heartbeat, and what tells others on the same host that its process has died. */

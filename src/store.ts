@@ -238,7 +238,7 @@ export interface TaskStore {
 
   /**
    * One batch of a purge: examines the next `limit` tasks by id above `after`, and deletes those that match with their
-   * attempts; running ones only with `includeRunning`. The examined rows stay locked until the deletion is committed.
+   * attempts and log lines; running ones only with `includeRunning`. The examined rows stay locked until the deletion is committed.
    * `last`: the id to go on from; undefined when the end of the table was reached.
    */
   purge(
@@ -305,7 +305,7 @@ export interface WorkerStore {
   /** Makes due tasks pending, at most `limit`; `nextDue`: milliseconds until the next one, undefined when there is none. */
   promote(limit: number): Promise<{ promoted: number; nextDue: number | undefined }>;
 
-  /** Deletes finished tasks that are older than their retention, with their attempts; at most `limit`. Returns how many. */
+  /** Deletes finished tasks that are older than their retention, with their attempts and log lines; at most `limit`. Returns how many. */
   prune(retention: Retention, limit: number): Promise<number>;
 }
 
@@ -347,7 +347,7 @@ export interface Store extends TaskStore, WorkerStore, TransactionalStore {
 }
 
 /** The tables that a move copies, in this order. */
-export const movedTables = ["dbq_tasks", "dbq_attempts"] as const;
+export const movedTables = ["dbq_tasks", "dbq_attempts", "dbq_task_logs"] as const;
 
 export type MovedTable = (typeof movedTables)[number];
 

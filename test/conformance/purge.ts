@@ -13,6 +13,17 @@ async function purged({ store }: Context, filter: Partial<PurgeFilter>, limit = 
   return (await store.purge({ includeRunning: false, ...filter }, limit, 0)).purged;
 }
 
+async function logOf(ctx: Context, ...ids: readonly number[]): Promise<void> {
+  for (const id of ids)
+    await ctx.sql(`insert into dbq_task_logs (task_id, generation_id, message) values (${id}, 2, 'a line')`);
+}
+
+/** The tasks that have log lines. */
+async function logged({ sql }: Context): Promise<number[]> {
+  const rows = await sql("select task_id as id from dbq_task_logs order by task_id");
+  return rows.map(({ id }) => Number(id));
+}
+
 /** The same retention for each finished status. */
 const keep = (ms: number) => ({ completed: ms, failed: ms, cancelled: ms });
 
@@ -26,11 +37,13 @@ export const purgeGroup: Group = {
   name: "purge and prune",
   cases: [
     {
-      name: "purge deletes tasks of every status but running, and their attempts",
+      name: "purge deletes tasks of every status but running, and their attempts and log lines",
       run: async (ctx) => {
         const { running, failed } = await oneInEach(ctx.store);
         assert.equal((await ctx.store.attempts(failed.id)).length, 1);
+        await logOf(ctx, running.id, failed.id);
         assert.equal(await purged(ctx, {}), 5);
+        assert.deepEqual(await logged(ctx), [running.id]);
         assert.deepEqual(await left(ctx), [running.id]);
         assert.deepEqual(await recordOf(ctx.store, running.id), running);
         assert.deepEqual(await ctx.store.attempts(failed.id), []);
@@ -82,10 +95,11 @@ export const purgeGroup: Group = {
       },
     },
     {
-      name: "prune deletes tasks that ended longer ago than their status is kept, with their attempts",
+      name: "prune deletes tasks that ended longer ago than their status is kept, with their attempts and log lines",
       run: async (ctx) => {
         const old = await oneInEach(ctx.store);
         const young = await taskIn(ctx.store, "completed", { func: "young" });
+        await logOf(ctx, old.failed.id, old.cancelled.id);
         await age(
           ctx,
           10 * minute,
@@ -100,6 +114,7 @@ export const purgeGroup: Group = {
         assert.deepEqual(await left(ctx), kept);
         assert.deepEqual(await ctx.store.attempts(failed.id), []);
         assert.equal((await ctx.store.attempts(cancelled.id)).length, 1);
+        assert.deepEqual(await logged(ctx), [cancelled.id]);
       },
     },
     {

@@ -27,7 +27,8 @@ export interface ServerDialect {
 }
 
 /** A DELETE takes 1 ms; TRUNCATE waits 60 ms for the disk, and running the migrations again takes longer still. */
-export const emptied = "delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks";
+export const emptied =
+  "delete from dbq_task_logs; delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks";
 
 export function serverKind(dialect: ServerDialect, { driver, ...kind }: ServerKind): Kind {
   const { connect } = kind;

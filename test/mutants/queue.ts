@@ -218,7 +218,9 @@ export const queueFaults: readonly Mutant[] = [
     in: "queries.purgeable",
     find: "filter.includeRunning ? sql`` : sql`and status <> 'running'`",
     replace: "sql``",
-    caughtBy: onFile("purge and prune > purge deletes tasks of every status but running, and their attempts"),
+    caughtBy: onFile(
+      "purge and prune > purge deletes tasks of every status but running, and their attempts and log lines",
+    ),
   },
   {
     name: "purge-in-one-transaction",

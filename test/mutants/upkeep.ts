@@ -268,7 +268,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "`finished_at < ${before(d, p)}`",
     replace: "`finished_at <= ${d.now(p)} and ${d.integer(p.age)} >= 0`",
     caughtBy: onFile(
-      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts",
+      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts and log lines",
     ),
   },
   {
@@ -278,7 +278,17 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "yield* count(this.#s.deleteAttempts, { ids });",
     replace: "",
     caughtBy: onFile(
-      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts",
+      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts and log lines",
+    ),
+  },
+  {
+    name: "prune-leaves-log-lines",
+    why: "The table of log lines grows for ever.",
+    in: "MaintenanceOperations.remove",
+    find: "yield* count(this.#s.deleteLogs, { ids });",
+    replace: "",
+    caughtBy: onFile(
+      "purge and prune > prune deletes tasks that ended longer ago than their status is kept, with their attempts and log lines",
     ),
   },
   {

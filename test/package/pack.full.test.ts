@@ -179,7 +179,7 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
   project.command("typescript", "bin/tsc", "-p", ".");
   const required = readFileSync(join(project.folder, "out/app.js"), "utf8").includes("require(");
   expect(required).toBe(type === "commonjs");
-  const tables = ["dbq_attempts", "dbq_tasks", "dbq_workers"];
+  const tables = ["dbq_attempts", "dbq_task_logs", "dbq_tasks", "dbq_workers"];
   const { postgres, mysql } = JSON.parse(project.node("out/app.js"));
   expect([postgres.sort(), mysql.sort()]).toEqual([tables, tables]);
 });

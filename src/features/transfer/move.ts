@@ -35,7 +35,7 @@ export interface MoveProgress {
   state: "copying" | "closing";
   /** Counts from 1. A round compares all rows, and copies those that are missing or differ. */
   round: number;
-  /** Rows: tasks and attempts. */
+  /** Rows: tasks, attempts and log lines. */
   done: number;
   total: number;
 }
@@ -54,7 +54,7 @@ export interface Moved {
 }
 
 /**
- * Moves all tasks and attempts of one queue to the database of another queue, which must have no tasks. The old database
+ * Moves all tasks, attempts and log lines of one queue to the database of another queue, which must have no tasks. The old database
  * refuses all writes from then on. After an interruption, the same call continues the move.
  * @throws DatabaseError when a worker runs on one of the databases, when the new one has tasks of its own, or cannot store a
  *   row unchanged; `signal.reason`. The old database then takes tasks as before, unless the message says otherwise.
@@ -232,8 +232,9 @@ class Move {
 
   /** A function that adds up rows and reports them. */
   async #progressOf(state: "copying" | "closing"): Promise<(rows: number) => void> {
-    const [tasks, attempts] = [await this.#from.size("dbq_tasks"), await this.#from.size("dbq_attempts")];
-    const progress = { state, round: this.#round, done: 0, total: tasks + attempts };
+    let total = 0;
+    for (const table of movedTables) total += await this.#from.size(table);
+    const progress = { state, round: this.#round, done: 0, total };
     return (rows) => {
       progress.done += rows;
       this.#options.onProgress?.({ ...progress, total: Math.max(progress.total, progress.done) });

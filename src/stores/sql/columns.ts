@@ -22,11 +22,15 @@ export const kindsOf = {
     generation_id: "integer", created_at: "time", updated_at: "time", priority: "integer", queue_name: "text",
     retry_count: "integer", max_retries: "integer", wait_until: "time", worker_id: "text", started_at: "time",
     finished_at: "time", request_id: "text", unique_key: "text", meta: "json", timeout: "integer", progress: "real",
-    progress_note: "text",
+    progress_note: "text", fill_defaults: "integer",
   },
   dbq_attempts: {
     id: "integer", task_id: "integer", generation_id: "integer", worker_id: "text", started_at: "time",
     ended_at: "time", outcome: "text", error_name: "text", error_message: "text", error_stack: "text",
+    error_cause: "text",
+  },
+  dbq_task_logs: {
+    id: "integer", task_id: "integer", generation_id: "integer", at: "time", message: "text",
   },
   dbq_workers: {
     id: "text", queue_names: "text", concurrency: "integer", lease: "integer", host: "text", boot_id: "text",

@@ -54,11 +54,12 @@ export class MaintenanceOperations {
     return removed;
   }
 
-  /** Deletes the tasks with the ids of these rows, with their attempts. */
+  /** Deletes the tasks with the ids of these rows, with their attempts and log lines. */
   *remove(found: readonly Row[]): Program<number> {
     if (found.length === 0) return 0;
     const ids = JSON.stringify(found.map(([id]) => Number(id)));
     yield* count(this.#s.deleteAttempts, { ids });
+    yield* count(this.#s.deleteLogs, { ids });
     return yield* count(this.#s.deleteTasks, { ids });
   }
 

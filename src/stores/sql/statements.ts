@@ -209,6 +209,9 @@ function dueAndOldStatements(d: Dialect) {
 
     deleteAttempts: (p) => sql`
       delete from dbq_attempts where ${d.among("task_id", p.ids)}`,
+
+    deleteLogs: (p) => sql`
+      delete from dbq_task_logs where ${d.among("task_id", p.ids)}`,
   } satisfies Record<string, Statement>;
 }
 

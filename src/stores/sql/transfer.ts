@@ -21,8 +21,9 @@ import type { Texts } from "./texts.ts";
 const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
   // biome-ignore format: a list to read, not a column of names
   dbq_tasks: ["generation_id", "status", "updated_at", "func", "queue_name", "priority", "max_retries", "retry_count",
-    "wait_until", "timeout"],
+    "wait_until", "timeout", "fill_defaults"],
   dbq_attempts: ["task_id", "generation_id"],
+  dbq_task_logs: ["task_id", "generation_id", "at"],
 };
 
 /** A parameter as the type of its column. */
@@ -138,8 +139,9 @@ export class TransferOperations {
 
   constructor({ dialect }: Texts) {
     this.#d = dialect;
-    const [tasks, attempts] = movedTables;
-    this.#of = { [tasks]: tableStatements(dialect, tasks), [attempts]: tableStatements(dialect, attempts) };
+    const of = (table: MovedTable) => tableStatements(dialect, table);
+    const [tasks, attempts, logs] = movedTables;
+    this.#of = { [tasks]: of(tasks), [attempts]: of(attempts), [logs]: of(logs) };
     this.#s = stateStatements(dialect);
   }
 

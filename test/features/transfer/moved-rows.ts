@@ -17,9 +17,9 @@ const yearAgo = Date.now() - 365 * 24 * 3_600_000;
 
 const columns = `id, func, args, kwargs, result, error, status, generation_id, created_at, updated_at, priority, queue_name,
   retry_count, max_retries, wait_until, worker_id, started_at, finished_at, request_id, unique_key, meta, timeout,
-  progress, progress_note`;
+  progress, progress_note, fill_defaults`;
 const attemptColumns =
-  "task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name, error_message, error_stack";
+  "task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name, error_message, error_stack, error_cause";
 
 /** The values of a task depend only on its number. */
 function taskRow(i: number): unknown[] {
@@ -47,7 +47,7 @@ function taskRow(i: number): unknown[] {
     ...[i % 4, i % 5, status === "scheduled" ? yearAgo * 2 + i : often(13, time)],
     ...[ended ? `host:${i}:w` : null, ended ? time + 1 : null, ended ? time + 4 : null],
     ...[often(2, `r ${i} 🎉`), often(5, `key ${i % 2 === 0 ? i : `${i} `}`), `{"tenant": ${json}}`],
-    ...[often(3, i + 1), often(4, i / 7), often(4, `line\nnote é ${i}`)],
+    ...[often(3, i + 1), often(4, i / 7), often(4, `line\nnote é ${i}`), i % 2],
   ];
 }
 
@@ -63,12 +63,27 @@ export async function makeQueue(path: string, tasks: number): Promise<void> {
   const attempt = client.prepare(
     `insert into dbq_attempts (${attemptColumns}) values (${marks(attemptColumns)})`,
   );
+  const log = client.prepare(
+    "insert into dbq_task_logs (task_id, generation_id, at, message) values (?, ?, ?, ?)",
+  );
   client.transaction(() => {
     for (let i = 0; i < tasks + deleted; i += 1) {
       task.run(...taskRow(i));
+      if (i % 7 === 0) log.run(i + 1, 2, yearAgo + i, `line é 🎉\n${i}`);
       if (i % 5 !== 3) continue;
       for (const outcome of ["failed", "crashed", "timeout"].slice(0, 1 + (i % 3)))
-        attempt.run(i + 1, 1, `w${i}`, yearAgo + i, yearAgo + i + 1, outcome, "E é", `m\n${i}`, `stack ${i}`);
+        attempt.run(
+          i + 1,
+          1,
+          `w${i}`,
+          yearAgo + i,
+          yearAgo + i + 1,
+          outcome,
+          "E é",
+          `m\n${i}`,
+          `stack ${i}`,
+          `[${i}]`,
+        );
     }
     client.exec(`delete from dbq_tasks where id > ${tasks}`);
   })();
@@ -113,7 +128,7 @@ export async function sameTasks(expected: Queue, actual: Queue): Promise<number>
 export function differences(a: string, b: string): unknown[] {
   const client = new Database(a);
   client.exec(`attach '${b}' as other`);
-  const found = ["dbq_tasks", "dbq_attempts"].flatMap((table) =>
+  const found = ["dbq_tasks", "dbq_attempts", "dbq_task_logs"].flatMap((table) =>
     [
       ["main", "other"],
       ["other", "main"],

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { getTableColumns } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { dbqAttempts, dbqTasks } from "../../../drizzle/sqlite.ts";
+import { dbqAttempts, dbqTaskLogs, dbqTasks } from "../../../drizzle/sqlite.ts";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { columnsOf } from "../../../src/stores/sql/columns.ts";
@@ -33,7 +33,7 @@ const file = async () => join(temporaryFolder(), "dbq.db");
 describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to SQLite", () => {
   const tasks = amount(500, 2_000, 100_000);
 
-  test("every task and attempt is unchanged, and new ids follow the last one", {
+  test("every task, attempt and log line is unchanged, and new ids follow the last one", {
     timeout: 900_000,
   }, async () => {
     const places = [await file(), await schema(), await database(), await file()] as const;
@@ -61,10 +61,11 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
 });
 
 test("every column of the tables is copied", () => {
-  const names = (table: typeof dbqTasks | typeof dbqAttempts) =>
+  const names = (table: typeof dbqTasks | typeof dbqAttempts | typeof dbqTaskLogs) =>
     Object.values(getTableColumns(table)).map(({ name }) => name);
   expect([...columnsOf("dbq_tasks")].sort()).toEqual(names(dbqTasks).sort());
   expect([...columnsOf("dbq_attempts")].sort()).toEqual(names(dbqAttempts).sort());
+  expect([...columnsOf("dbq_task_logs")].sort()).toEqual(names(dbqTaskLogs).sort());
 });
 
 const databases = [

@@ -20,7 +20,7 @@ interface TestDatabase {
 const options = { migrate: true };
 const tables = [
   ["select, insert, update, delete", ["dbq_tasks", "dbq_workers"]],
-  ["select, insert, delete", ["dbq_attempts"]],
+  ["select, insert, delete", ["dbq_attempts", "dbq_task_logs"]],
   ["select", ["dbq_migrations"]],
 ] as const;
 

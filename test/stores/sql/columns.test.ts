@@ -48,6 +48,7 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
   const tables = {
     dbq_tasks: schema.dbqTasks,
     dbq_attempts: schema.dbqAttempts,
+    dbq_task_logs: schema.dbqTaskLogs,
     dbq_workers: schema.dbqWorkers,
   } satisfies Record<Table, object>;
 

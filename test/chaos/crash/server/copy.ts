@@ -10,6 +10,7 @@ import type { Files } from "../operation.ts";
 const tables = [
   ["dbq_tasks", "id"],
   ["dbq_attempts", "id"],
+  ["dbq_task_logs", "id"],
   ["dbq_workers", undefined],
   ["effects", "seq"],
   ["orders", "seq"],

@@ -1,0 +1,1 @@
+ALTER TABLE "dbq_tasks" ADD COLUMN "fill_defaults" integer DEFAULT 0 NOT NULL;
