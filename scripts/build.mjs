@@ -1,11 +1,11 @@
 /**
- * Builds dist/: the compiler's output, with the migrations beside it; then checks that no file of the package is
- * missing.
+ * Builds dist/: the compiler's output, with the migrations and the programs of threads inside of it; then checks that no
+ * file of the package is missing.
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { compiler } from "./compiler.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -18,8 +18,7 @@ rmSync(dist, { recursive: true, force: true });
 compile("tsconfig.build.json");
 compileSchemaForRequire();
 for (const file of builtFiles()) if (file.endsWith(".d.ts")) nameJavaScript(join(dist, file));
-// dist/ mirrors the tree, so `../../migrations` is right from src/stores/ and from dist/src/stores/.
-cpSync(join(root, "migrations"), join(dist, "migrations"), { recursive: true });
+await embedFiles();
 for (const command of Object.values(manifest.bin)) makeExecutable(join(root, command));
 for (const target of targets(manifest.exports)) expectFile(join(root, target), "package.json: exports");
 for (const file of builtFiles()) checkReferences(join(dist, file));
@@ -56,6 +55,21 @@ function compileSchemaForRequire() {
   writeFileSync(join(sources, "tsconfig.json"), JSON.stringify(config));
   compile(join(sources, "tsconfig.json"));
   rmSync(sources, { recursive: true });
+}
+
+/** Replaces each `embedded.js` by what it exports, and removes the files that it has read. */
+async function embedFiles() {
+  // dist/ mirrors the tree, so `../../../migrations` is right from src/stores/sqlite/ and from dist/src/stores/sqlite/.
+  cpSync(join(root, "migrations"), join(dist, "migrations"), { recursive: true });
+  for (const file of builtFiles().filter((file) => basename(file) === "embedded.js")) {
+    const path = join(dist, file);
+    const exports = Object.entries(await import(pathToFileURL(path).href));
+    const lines = exports.map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};\n`);
+    writeFileSync(path, lines.join(""));
+  }
+  rmSync(join(dist, "migrations"), { recursive: true });
+  const read = /^src.stores.*(?:[\\/]embed\.(?:js|d\.ts)|\.cjs|\.d\.cts)$/;
+  for (const file of builtFiles().filter((file) => read.test(file))) rmSync(join(dist, file));
 }
 
 function builtFiles() {
@@ -98,7 +112,7 @@ function targets(exported) {
 }
 
 /**
- * Each file that a built file imports, or finds by its own URL (a thread, the migrations), must be in dist/ too.
+ * Each file that a built file imports, or finds by its own URL, must be in dist/ too.
  * @param {string} path
  */
 function checkReferences(path) {

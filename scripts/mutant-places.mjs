@@ -35,7 +35,7 @@ export class Places {
 
   /** @param {string} root */
   static of(root) {
-    return new Places(readTexts(root, ["src", "drizzle", "demo", "migrations"], /\.(?:ts|mjs|sql)$/));
+    return new Places(readTexts(root, ["src", "drizzle", "demo", "migrations"], /\.(?:ts|[cm]js|sql)$/));
   }
 
   /**

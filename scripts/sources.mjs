@@ -15,7 +15,7 @@ import { parseAst } from "vitest/node";
  * @typedef {{ type: string, start: number, end: number, [key: string]: unknown }} Node
  */
 
-const sourceFile = /(?<!\.d)\.(ts|mts|mjs|js)$/;
+const sourceFile = /(?<!\.d)\.(ts|mts|mjs|cjs|js)$/;
 
 /**
  * Every source file below `root`'s folders, parsed, in order of path.

@@ -7,6 +7,7 @@ import {
   type ReadQueueOptions,
   readQueueOptions,
 } from "./base/options/options.ts";
+import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { AnyFunction } from "./base/tasks/registry.ts";
 import { prepare } from "./queue/enqueue.ts";
@@ -38,7 +39,8 @@ async function openStore(target: unknown, options: ReadQueueOptions): Promise<St
     return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, options);
   if (isOf(target, "MySqlDatabase"))
     return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, options);
-  if (isOf(target, "BaseSQLiteDatabase")) return await (await sqlite()).openSqliteDatabase(target, options);
+  if (isOf(target, "BaseSQLiteDatabase"))
+    return await (await import("./stores/sqlite/store.ts")).openSqliteDatabase(target, options);
   throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
 }
 
@@ -60,7 +62,8 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
   switch (scheme) {
     case undefined:
     case "sqlite":
-      return await (await sqlite()).openSqlite(sqlitePath(target), options);
+      await checkInstalled("better-sqlite3");
+      return await (await import("./stores/sqlite/store.ts")).openSqlite(sqlitePath(target), options);
     case "postgres":
     case "postgresql":
       await checkInstalled("pg");
@@ -82,17 +85,12 @@ function schemeOf(target: string): string | undefined {
   return /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
 }
 
-async function sqlite() {
-  await checkInstalled("better-sqlite3");
-  return await import("./stores/sqlite/store.ts");
-}
-
 /** Drivers are optional peers: an app installs those of its databases. @throws TypeError when this one is missing */
 async function checkInstalled(name: string): Promise<void> {
   try {
-    await import(name);
+    await importPackage(name);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    if (!isMissingPackage(error)) throw error;
     throw new TypeError(`openQueue: the package "${name}" is missing: npm install ${name}`, { cause: error });
   }
 }

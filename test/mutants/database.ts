@@ -79,7 +79,7 @@ export const databaseFaults: readonly Mutant[] = [
     name: "newer-tables-are-used",
     why: "An old build writes into tables whose meaning has changed.",
     in: "refuseNewer",
-    find: "if (last <= newestIn(text.folder)) return;",
+    find: "if (last <= newestOf(text)) return;",
     replace: "if (last >= 0) return;",
     caughtBy: inQueue(
       "migrate",

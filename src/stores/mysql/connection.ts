@@ -1,5 +1,7 @@
 /** Connections to MySQL and MariaDB, and what their errors mean. */
+
 import type { ConnectionOptions, ResultSetHeader } from "mysql2";
+import { importPackage } from "../../base/runtime/packages.ts";
 import { type Connection, type QueryResult, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
 import type { Use } from "../server/store.ts";
@@ -48,7 +50,7 @@ export const addressOf = ({ host, port }: Host) =>
   host.startsWith("/") ? { socketPath: host } : { host, port };
 
 export async function connectMysql(config: ConnectionOptions, host: Host, use: Use): Promise<Connection> {
-  const { createConnection } = await import("mysql2/promise");
+  const { createConnection } = await importPackage<typeof import("mysql2/promise")>("mysql2/promise");
   const client = await createConnection({ ...config, ...addressOf(host) });
   let broken = false;
   const end = () => {

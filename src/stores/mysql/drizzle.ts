@@ -1,5 +1,6 @@
 /** Drizzle on MySQL and MariaDB. */
 import type { Connection as PromiseConnection } from "mysql2/promise";
+import { importPackage } from "../../base/runtime/packages.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
 import type { Queryable } from "../server/pool.ts";
 import { endedTransaction } from "../server/within.ts";
@@ -17,7 +18,7 @@ export const mysqlDrizzle: DrizzleKind = {
 };
 
 export async function mysqlDrizzleOver(client: unknown): Promise<ServerDrizzle> {
-  const { drizzle } = await import("drizzle-orm/mysql2");
+  const { drizzle } = await importPackage<typeof import("drizzle-orm/mysql2")>("drizzle-orm/mysql2");
   return drizzle(client as PromiseConnection) as unknown as ServerDrizzle;
 }
 

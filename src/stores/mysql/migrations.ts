@@ -1,5 +1,6 @@
 import { driverError } from "../server/run.ts";
 import type { MigrationText } from "../sql/migrations.ts";
+import { migrations } from "./embedded.ts";
 
 /** A table, column or key of this name exists; there is none to drop. */
 const exists = new Set([1050, 1060, 1061, 1091]);
@@ -12,7 +13,7 @@ const numberOf = (error: unknown) => Number((driverError(error) as { errno?: unk
 const lock = "concat('dbq:', left(sha2(database(), 256), 32))";
 
 export const mysqlMigrations: MigrationText = {
-  folder: "mysql",
+  migrations,
   hasTable: (name) =>
     `select 1 from information_schema.tables where table_schema = database() and table_name = '${name}'`,
   historyTypes: ["int", "bigint"],

@@ -8,6 +8,7 @@ import { configOf, connectMysql, isOne, settingsOf } from "./connection.ts";
 import { diagnoseMysql, isCluster } from "./diagnose.ts";
 import { optimisticDialect, skipLockedDialect } from "./dialect.ts";
 import { checkOpen, hasBegun, mysqlDrizzle, mysqlDrizzleOver } from "./drizzle.ts";
+import { heartbeatConnector } from "./embedded.ts";
 import { mysqlMigrations } from "./migrations.ts";
 import { mysqlSteps } from "./steps.ts";
 
@@ -31,7 +32,8 @@ const mysql: ServerKind = {
   listenerOver: () => undefined,
   settingsOf,
   isOne,
-  connector: new URL("./heartbeat-connector.mjs", import.meta.url),
+  driver: "mysql2/promise",
+  connector: heartbeatConnector,
   lock: { text: "select get_lock(?, 0)", names: ["session"] },
   // In a cluster, only the node that gave a lock knows it.
   seesLocks: (strategy) => strategy === "skip-locked",

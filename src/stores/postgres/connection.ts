@@ -1,6 +1,8 @@
 /** Connections to Postgres, and what their errors mean. */
+
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, QueryConfig } from "pg";
+import { importPackage } from "../../base/runtime/packages.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
 import type { Use } from "../server/store.ts";
@@ -45,7 +47,7 @@ export function configOf(url: Omit<ServerUrl, "hosts">, use: Use): ClientConfig 
 const proofOf = (sslmode: string) => ({ rejectUnauthorized: /^verify-(full|ca)$/.test(sslmode) });
 
 export async function connectPostgres(config: ClientConfig, host: Host, use: Use): Promise<Connection> {
-  const pg = await import("pg");
+  const pg = await importPackage<{ default: typeof import("pg") }>("pg");
   const client = new pg.default.Client({ ...config, ...host, ...withKey(config.ssl) });
   // A pooler may not keep prepared statements.
   const named = use !== "pooled";

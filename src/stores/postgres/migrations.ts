@@ -1,10 +1,11 @@
 import { driverError } from "../server/run.ts";
 import type { MigrationText } from "../sql/migrations.ts";
+import { migrations } from "./embedded.ts";
 
 const insufficientPrivilege = "42501";
 
 export const postgresMigrations: MigrationText = {
-  folder: "postgres",
+  migrations,
   hasTable: (name) => `select 1 where to_regclass('${name}') is not null`,
   historyTypes: ["integer", "bigint"],
   // Any number that is the same in each process: this one is "dbq" in ASCII.

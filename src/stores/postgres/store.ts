@@ -1,5 +1,6 @@
 /** The store on Postgres 13 and later, over node-postgres. */
 import type { Client } from "pg";
+import { importPackage } from "../../base/runtime/packages.ts";
 import type { Store } from "../../store.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
 import { openDatabase, openUrl } from "../server/open.ts";
@@ -10,6 +11,7 @@ import { configOf, connectPostgres, isOne, settingsOf } from "./connection.ts";
 import { diagnosePostgres } from "./diagnose.ts";
 import { optimisticDialect, skipLockedDialect } from "./dialect.ts";
 import { checkOpen, hasBegun, postgresDrizzle } from "./drizzle.ts";
+import { heartbeatConnector } from "./embedded.ts";
 import { notifyText, PostgresListener } from "./listener.ts";
 import { postgresMigrations } from "./migrations.ts";
 import { cycleStatements, OneStatementCycles } from "./settle-and-claim.ts";
@@ -37,13 +39,15 @@ const postgres: ServerKind = {
   configOf,
   connect: connectPostgres,
   drizzleOver: async (client) => {
-    const { drizzle } = await import("drizzle-orm/node-postgres");
+    const { drizzle } =
+      await importPackage<typeof import("drizzle-orm/node-postgres")>("drizzle-orm/node-postgres");
     return drizzle(client as Client) as unknown as ServerDrizzle;
   },
   listenerOver: (pool) => new PostgresListener(pool),
   settingsOf,
   isOne,
-  connector: new URL("./heartbeat-connector.mjs", import.meta.url),
+  driver: "pg",
+  connector: heartbeatConnector,
   lock: {
     text: "select case when pg_try_advisory_lock(hashtextextended($1, 0)) then 1 end",
     names: ["session"],

@@ -2,8 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { show } from "../../base/options/durations.ts";
 import type { Store } from "../../store.ts";
-import type { HeartbeatThread } from "../sql/heartbeat.ts";
+import { driverFile, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
+import { heartbeatProgram } from "./embedded.ts";
 import { Hosts, type Queryable, ServerPool } from "./pool.ts";
 import { isSpoilt } from "./run.ts";
 import {
@@ -107,17 +108,20 @@ function heartbeatThread(
   lock: boolean,
 ): HeartbeatThread | undefined {
   if (!isPlain(config)) return undefined;
+  const driver = driverFile(kind.driver);
+  if (driver === undefined) return undefined;
   const { beatInSession } = kind.operations.optimistic().texts.statements;
   const session = lock ? `dbq:${randomBytes(8).toString("hex")}` : null;
   const data = {
-    connector: kind.connector.href,
+    connector: kind.connector,
+    driver,
     config,
     hosts,
     lock: lock ? kind.lock : undefined,
     heartbeat: kind.steps.compiler.compile(beatInSession),
     params: { workerId, session },
   };
-  return { program: new URL("./heartbeat-thread.mjs", import.meta.url), data };
+  return { program: heartbeatProgram, data };
 }
 
 /** Whether the settings can be sent to a thread: a password, or the check of a certificate, may be a function. */

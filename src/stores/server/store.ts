@@ -68,8 +68,10 @@ export interface ServerKind extends TransactionKind {
   settingsOf(client: unknown, use: Use): ServerSettings | undefined;
   /** Whether the client is a single connection, which the app's transactions share with all other statements. */
   isOne(client: unknown): boolean;
+  /** The module of the driver. */
+  driver: string;
   /** The program that connects in the heartbeat thread. */
-  connector: URL;
+  connector: string;
   /** The statement by which the heartbeat's session takes the lock named `session`. */
   lock: Compiled;
   /** Whether every connection to a server of this strategy sees a session's lock. */

@@ -1,5 +1,6 @@
 /** Sends a worker's heartbeats from a thread of its own, and from this thread while that one does not. */
 import { Worker as Thread } from "node:worker_threads";
+import { packageFile } from "../../base/runtime/packages.ts";
 import { report } from "../../events.ts";
 
 /** Milliseconds before a thread that ended is started again: at first, and at most. */
@@ -10,11 +11,11 @@ const longestRestart = 30_000;
 const longestEnd = 1_000;
 
 /**
- * A program that sends heartbeats. It posts "alive" after the first one, "lost" when the worker's row is gone, and the
- * message of any error.
+ * The text of a program that sends heartbeats. It posts "alive" after the first one, "lost" when the worker's row is gone,
+ * and the message of any error.
  */
 export interface HeartbeatThread {
-  program: URL;
+  program: string;
   data: Readonly<Record<string, unknown>>;
 }
 
@@ -27,6 +28,21 @@ export interface HeartbeatSettings {
   send: () => Promise<boolean>;
   /** Called when the worker's row is gone. */
   onLost: () => void;
+}
+
+/**
+ * The file of the driver, for the thread to load. Reports when there is none: the event loop then sends all heartbeats.
+ * @param name the module of the driver
+ */
+export function driverFile(name: string): string | undefined {
+  const file = packageFile(name);
+  if (file !== undefined) return file;
+  const reason = `found no module "${name}" for the heartbeat thread: heartbeats come from the event loop, and a function that blocks it for longer than the lease makes its worker look dead, so that its tasks run twice`;
+  report(
+    new Error(`${reason}. Leave the package out of your bundle, and install it where the bundle runs`),
+    "heartbeat thread",
+  );
+  return undefined;
 }
 
 export class Heartbeat {
@@ -93,7 +109,7 @@ export class Heartbeat {
     // environment.
     const { NODE_OPTIONS: _, ...env } = process.env;
     const workerData = { ...data, every: this.#settings.every };
-    const thread = new Thread(program, { workerData, execArgv: [], env });
+    const thread = new Thread(program, { eval: true, workerData, execArgv: [], env });
     thread.unref();
     thread.on("message", (message: string) => this.#onMessage(message));
     thread.on("error", (error) => report(error, "heartbeat thread"));

@@ -1,8 +1,5 @@
 /** Brings dbq's tables up to date, and checks that this build can use them. Written once; the lock is each dialect's own. */
-import { fileURLToPath } from "node:url";
-import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql/sql";
-import { memoize } from "../../base/runtime/memoize.ts";
 import { DatabaseError } from "../../errors.ts";
 import { columnsOf, kindsOf, type Table } from "./columns.ts";
 import { type Program, rowsOnce } from "./program.ts";
@@ -11,10 +8,18 @@ import type { Runner } from "./store-methods.ts";
 /** dbq's own history: the app may have a `__drizzle_migrations` of its own in the same database. */
 const history = "dbq_migrations";
 
+/** One of `migrations/`, as Drizzle's migrator reads it. */
+export interface Migration {
+  sql: readonly string[];
+  hash: string;
+  /** When drizzle-kit wrote it, in milliseconds. */
+  folderMillis: number;
+}
+
 /** What differs between databases. */
 export interface MigrationText {
-  /** The folder in `migrations/`. */
-  folder: string;
+  /** In the order in which they are applied. */
+  migrations: readonly Migration[];
   /** Returns a row when there is a table of this name. */
   hasTable(name: string): string;
   /** The types of `id` and `created_at` in the history. */
@@ -31,14 +36,7 @@ export interface MigrationText {
   missing: RegExp;
 }
 
-/** The migrations of this build. */
-const migrationsIn = memoize((folder: string) =>
-  readMigrationFiles({
-    migrationsFolder: fileURLToPath(new URL(`../../../migrations/${folder}`, import.meta.url)),
-  }),
-);
-
-const newestIn = (folder: string): number => migrationsIn(folder).at(-1)?.folderMillis ?? 0;
+const newestOf = ({ migrations }: MigrationText): number => migrations.at(-1)?.folderMillis ?? 0;
 
 const ask = (text: string) => rowsOnce(sql.raw(text));
 
@@ -56,13 +54,13 @@ function* lastApplied(text: MigrationText): Program<number> {
 function* isUpToDate(text: MigrationText): Program<boolean> {
   // Without a history, the app's own drizzle-kit has made the tables and migrates them.
   if ((yield* has(text, "dbq_tasks")) && !(yield* has(text, history))) return true;
-  return (yield* lastApplied(text)) === newestIn(text.folder);
+  return (yield* lastApplied(text)) === newestOf(text);
 }
 
 /** @throws DatabaseError when this build does not know the newest migration that was applied */
 function* refuseNewer(text: MigrationText, database: string): Program<void> {
   const last = yield* lastApplied(text);
-  if (last <= newestIn(text.folder)) return;
+  if (last <= newestOf(text)) return;
   const made = new Date(last).toISOString();
   throw new DatabaseError(`${database}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`);
 }
@@ -74,7 +72,7 @@ function* applyMissing(text: MigrationText, database: string): Program<void> {
   );
   yield* refuseNewer(text, database);
   const last = yield* lastApplied(text);
-  for (const [i, { sql: statements, hash, folderMillis }] of migrationsIn(text.folder).entries()) {
+  for (const [i, { sql: statements, hash, folderMillis }] of text.migrations.entries()) {
     if (folderMillis <= last) continue;
     for (const statement of statements) yield* applyOnce(text, statement);
     yield* ask(`insert into ${history} (id, hash, created_at) values (${i + 1}, '${hash}', ${folderMillis})`);

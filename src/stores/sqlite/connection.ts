@@ -3,7 +3,7 @@
  * for locks without blocking the event loop.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
 import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
@@ -13,6 +13,12 @@ import type { Statement } from "../sql/statements.ts";
 import type { Runner } from "../sql/store-methods.ts";
 
 export const compiler = new Compiler({ quote: '"', parameter: () => "?", items: undefined });
+
+/** The class of connections. */
+export type Driver = typeof Database;
+
+/** The driver of an app's connection, which may be in the app's bundle. */
+export const driverOf = (client: Database.Database): Driver => client.constructor as Driver;
 
 interface Prepared {
   run: Database.Statement;
@@ -135,7 +141,7 @@ function bind(names: readonly string[], params: Params): unknown[] {
 /** Busy while the app has a transaction open on this connection: its rollback would undo the queue's own writes. */
 export function refuseOpenTransaction(client: Database.Database): void {
   if (client.inTransaction)
-    throw new Database.SqliteError("a transaction is open on this connection", "SQLITE_BUSY");
+    throw new (driverOf(client).SqliteError)("a transaction is open on this connection", "SQLITE_BUSY");
 }
 
 /** An error of a client, as a queue throws it. */

@@ -6,6 +6,7 @@ import type { Database } from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { entityKind, is } from "drizzle-orm/entity";
 import { show } from "../../base/options/durations.ts";
+import { importPackage } from "../../base/runtime/packages.ts";
 
 // Copies of Drizzle recognise each other's objects by these names of classes.
 // biome-ignore lint/complexity/noStaticOnlyClass: `is` takes nothing but classes.
@@ -24,7 +25,9 @@ export function isTransaction(db: object): boolean {
 
 /** A Drizzle database over dbq's own connection. */
 export async function drizzleOver(client: Database): Promise<BetterSQLite3Database> {
-  const { drizzle } = await import("drizzle-orm/better-sqlite3");
+  const { drizzle } = await importPackage<typeof import("drizzle-orm/better-sqlite3")>(
+    "drizzle-orm/better-sqlite3",
+  );
   return drizzle(client);
 }
 

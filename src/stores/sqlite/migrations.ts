@@ -1,8 +1,9 @@
 import type { MigrationText } from "../sql/migrations.ts";
+import { migrations } from "./embedded.ts";
 
 /** No lock: a transaction that may write is the only one. */
 export const sqliteMigrations: MigrationText = {
-  folder: "sqlite",
+  migrations,
   hasTable: (name) => `select 1 from sqlite_master where type = 'table' and name = '${name}'`,
   historyTypes: ["integer", "integer"],
   isDone: () => false,

@@ -1,10 +1,10 @@
 /** Opens a SQLite file with the settings that dbq's promises need. */
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { withoutPassword } from "../../base/options/passwords.ts";
 import { DatabaseError } from "../../errors.ts";
-import { nativeTimeout, retryWhileBusy, toDatabaseError } from "./connection.ts";
+import { type Driver, driverOf, nativeTimeout, retryWhileBusy, toDatabaseError } from "./connection.ts";
 
 /** Older versions can lose commits when several connections reset a WAL (sqlite.org/wal.html, "The WAL-Reset Bug"). */
 const oldestSqlite = "3.51.3";
@@ -26,9 +26,9 @@ export interface SqliteSettings {
  * Opens (or creates) the file at `path`.
  * @throws DatabaseError when its folder is missing; TypeError for a mistyped URL; the driver's errors
  */
-export function openFile(path: string, settings: SqliteSettings): Database.Database {
+export function openFile(Driver: Driver, path: string, settings: SqliteSettings): Database.Database {
   if (path !== ":memory:" && !existsSync(path)) checkNew(path);
-  return checked(new Database(path, { timeout: nativeTimeout }), (client) => {
+  return checked(new Driver(path, { timeout: nativeTimeout }), (client) => {
     checkVersion(client);
     configure(client, settings);
   });
@@ -85,7 +85,7 @@ export function openBeside(
   checkVersion(client);
   const path = fileOf(client);
   if (path === undefined) return undefined;
-  const beside = new Database(path, { timeout: nativeTimeout, fileMustExist: true });
+  const beside = new (driverOf(client))(path, { timeout: nativeTimeout, fileMustExist: true });
   return checked(beside, () => configure(beside, settings));
 }
 

@@ -1,9 +1,9 @@
 /** The store on SQLite, over better-sqlite3. */
-import { createRequire } from "node:module";
 import type { Database } from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import { importPackage } from "../../base/runtime/packages.ts";
 import type { Store } from "../../store.ts";
-import { Heartbeat } from "../sql/heartbeat.ts";
+import { driverFile, Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, migrate } from "../sql/migrations.ts";
 import { operationsOf } from "../sql/operations.ts";
 import { methodsOver } from "../sql/store-methods.ts";
@@ -11,6 +11,7 @@ import { textsOf } from "../sql/texts.ts";
 import { transferFacts } from "../sql/transfer.ts";
 import {
   compiler,
+  type Driver,
   refuseOpenTransaction,
   retryWhileBusy,
   runnerOver,
@@ -20,6 +21,7 @@ import {
 import { diagnoseSqlite } from "./diagnose.ts";
 import { sqliteDialect } from "./dialect.ts";
 import { clientOf, drizzleOver } from "./drizzle.ts";
+import { heartbeatProgram } from "./embedded.ts";
 import { FileIdentity } from "./file-identity.ts";
 import { sqliteMigrations } from "./migrations.ts";
 import {
@@ -54,7 +56,8 @@ interface Opened {
 /** Opens a file or `:memory:`. @throws DatabaseError that says what is wrong with it */
 export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
   return await withOpenErrors(path, async () => {
-    const client = await retryWhileBusy(() => openFile(path, options));
+    const { default: Driver } = await importPackage<{ default: Driver }>("better-sqlite3");
+    const client = await retryWhileBusy(() => openFile(Driver, path, options));
     const store = await openStore({ client, owned: true, drizzle: () => drizzleOver(client) }, options);
     await useWal(client);
     return store;
@@ -152,8 +155,9 @@ function sqliteStore(
   };
 }
 
-function heartbeatThread(path: string, workerId: string) {
-  const driver = createRequire(import.meta.url).resolve("better-sqlite3");
+function heartbeatThread(path: string, workerId: string): HeartbeatThread | undefined {
+  const driver = driverFile("better-sqlite3");
+  if (driver === undefined) return undefined;
   const data = { driver, path, pragmas: walPragmas, ...compiler.compile(texts.statements.beat), workerId };
-  return { program: new URL("./heartbeat-thread.mjs", import.meta.url), data };
+  return { program: heartbeatProgram, data };
 }

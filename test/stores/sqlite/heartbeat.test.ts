@@ -9,7 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Heartbeat } from "../../../src/stores/sql/heartbeat.ts";
+import { driverFile, Heartbeat } from "../../../src/stores/sql/heartbeat.ts";
+import { heartbeatProgram } from "../../../src/stores/sqlite/embedded.ts";
 
 const text = "update workers set beat = beat + 1 where id = ?";
 
@@ -25,9 +26,8 @@ function beating(every = 10, before = "") {
   const lost = vi.fn();
   const driver = createRequire(import.meta.url).resolve("better-sqlite3");
   const data = { driver, path, pragmas: [], text, names: ["workerId"], workerId: "w1" };
-  const program = new URL("../../../src/stores/sqlite/heartbeat-thread.mjs", import.meta.url);
   const send = async () => true;
-  const heartbeat = new Heartbeat({ every, thread: { program, data }, send, onLost: lost });
+  const heartbeat = new Heartbeat({ every, thread: { program: heartbeatProgram, data }, send, onLost: lost });
   onTestFinished(async () => {
     await heartbeat.stop();
     client.close();
@@ -43,6 +43,13 @@ test("the thread reports that the row of its worker is gone", async () => {
   expect(lost).not.toHaveBeenCalled();
   client.exec("delete from workers");
   await vi.waitUntil(() => lost.mock.calls.length > 0, { timeout: 5_000 });
+});
+
+test("a driver that the thread could not load is reported, with what follows from it", async () => {
+  const warned = once(process, "warning");
+  expect(driverFile("no-such-driver")).toBeUndefined();
+  const [warning] = await warned;
+  expect(String(warning)).toMatch(/"no-such-driver".*event loop.*Leave the package out of your bundle/);
 });
 
 test("a failed heartbeat is repeated soon, also between rare heartbeats", async () => {

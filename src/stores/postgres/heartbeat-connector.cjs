@@ -1,14 +1,14 @@
 // @ts-check
 /** Connects the heartbeat thread to Postgres. */
-import pg from "pg";
+
+/** @typedef {{ host: string, port: number }} Host */
 
 /**
- * @param {import("pg").ClientConfig} config
- * @param {{ host: string, port: number }} host
- * @param {number} queryTimeout milliseconds
- * @param {() => void} onEnd
+ * @param {{ Client: typeof import("pg").Client }} pg
+ * @returns {(config: import("pg").ClientConfig, host: Host, queryTimeout: number, onEnd: () => void) => Promise<object>}
+ * `queryTimeout` in milliseconds
  */
-export async function connect(config, host, queryTimeout, onEnd) {
+exports.connectWith = (pg) => async (config, host, queryTimeout, onEnd) => {
   const client = new pg.Client({ ...config, ...host, query_timeout: queryTimeout });
   let ended = false;
   const end = () => {
@@ -32,4 +32,4 @@ export async function connect(config, host, queryTimeout, onEnd) {
       await client.end().catch(() => undefined);
     },
   };
-}
+};

@@ -2,17 +2,17 @@
 /**
  * Sends a worker's heartbeats to a server, from a thread and a connection of its own: a handler that blocks the event loop
  * does not make its worker look dead. While the worker lives, this connection's session holds the lock that its row names.
- * JavaScript, since a thread starts from a file as it is, under `tsx` and vitest too.
+ * CommonJS, since the thread runs this text (`embedded.ts`) by itself: in a bundle of an app there is no such file.
  */
-import { parentPort, workerData } from "node:worker_threads";
+const { parentPort, workerData } = require("node:worker_threads");
 
 /**
  * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void> }} Connected
  * @typedef {{ text: string, names: string[] }} Text
- * @type {{ connector: string, config: object, hosts: { host: string, port: number }[], lock: Text | undefined, heartbeat: Text,
+ * @type {{ connector: string, driver: string, config: object, hosts: { host: string, port: number }[], lock: Text | undefined, heartbeat: Text,
  *   params: Record<string, unknown>, every: number }}
  */
-const { connector, config, hosts, lock, heartbeat, params, every } = workerData;
+const { connector, driver, config, hosts, lock, heartbeat, params, every } = workerData;
 const { session } = params;
 
 /** Milliseconds. A process that sees that the lock is gone waits 300 for a heartbeat. */
@@ -22,8 +22,13 @@ const longestRetry = 100;
 /** Milliseconds. Short enough to notice a connection that was cut off before the lease ends. */
 const queryTimeout = 4_000;
 
-/** @type {{ connect(config: object, host: object, queryTimeout: number, onEnd: () => void): Promise<Connected> }} */
-const { connect } = await import(connector);
+/**
+ * The exports of the connector, which is the text of a CommonJS module.
+ * @type {{ connectWith?: (driver: unknown) => (config: object, host: object, queryTimeout: number, onEnd: () => void) => Promise<Connected> }}
+ */
+const exported = {};
+new Function("exports", connector)(exported);
+const connect = /** @type {Required<typeof exported>} */ (exported).connectWith(require(driver));
 
 /** @type {Connected | undefined} */
 let connection;
@@ -117,4 +122,4 @@ parentPort?.once("message", () => {
   void connection?.end();
 });
 
-await sendOnce();
+sendOnce();

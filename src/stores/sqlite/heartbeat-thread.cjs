@@ -1,15 +1,15 @@
 // @ts-check
 /**
  * Sends a worker's heartbeats from a thread of its own: a handler that blocks the event loop does not make its worker look
- * dead. JavaScript, since a thread starts from a file as it is, under `tsx` and vitest too. It loads only the driver.
+ * dead. CommonJS, since the thread runs this text (`embedded.ts`) by itself: in a bundle of an app there is no such file. It
+ * loads only the driver, by its path.
  */
-import { statSync } from "node:fs";
-import { createRequire } from "node:module";
-import { parentPort, workerData } from "node:worker_threads";
+const { statSync } = require("node:fs");
+const { parentPort, workerData } = require("node:worker_threads");
 
 /** @type {{ driver: string, path: string, pragmas: string[], text: string, names: string[], workerId: string, every: number }} */
 const { driver, path, pragmas, text, names, workerId, every } = workerData;
-const Database = createRequire(import.meta.url)(driver);
+const Database = require(driver);
 
 /** Milliseconds. A process that suspects this worker waits 200 for a heartbeat, once the file can be written again. */
 const retryAfter = { busy: 20, failed: 50 };

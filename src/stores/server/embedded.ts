@@ -1,0 +1,4 @@
+/** Files of the repository that the program needs: the build replaces this module by what it exports. */
+import { readText } from "../sql/embed.ts";
+
+export const heartbeatProgram = readText(new URL("./heartbeat-thread.cjs", import.meta.url));
