@@ -21,18 +21,26 @@ export const errorChannel: Channel = channel("dbq:error");
 /** Reports an error that no caller can receive: on `dbq:error`, or as a process warning when that has no subscriber. */
 export function report(error: unknown, where: string): void {
   if (errorChannel.hasSubscribers) errorChannel.publish({ error, where });
-  else process.emitWarning(`${where}: ${textOf(error)}`, "DbqWarning");
+  else warn(`${where}: ${textOf(error)}`);
+}
+
+/** Emits a process warning of type `DbqWarning`. Control characters are escaped: a terminal would obey them. */
+export function warn(text: string): void {
+  process.emitWarning(printable(text), "DbqWarning");
 }
 
 /** Any thrown value as one line of text. Never throws. */
 function textOf(error: unknown): string {
   try {
     const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    // A terminal shows it, and would obey control characters.
-    return text.slice(0, 1_000).replace(/\p{Cc}/gu, escaped);
+    return text.slice(0, 1_000);
   } catch {
     return "a value that cannot be shown";
   }
+}
+
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, escaped);
 }
 
 /** A control character as an escape. `JSON.stringify` keeps C1 controls and DEL, which some terminals obey. */

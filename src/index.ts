@@ -16,11 +16,13 @@ export { defaultBackoff } from "./base/tasks/backoff.ts";
 export { CancelTask, SnoozeTask } from "./base/tasks/control-errors.ts";
 export {
   type AnyFunction,
+  clearTasks,
   registeredNames,
   registerTasks,
   remoteTask,
   type TaskFunction,
   task,
+  unregisterTask,
   withOptions,
 } from "./base/tasks/registry.ts";
 export type { CallOptions, TaskOptions } from "./base/tasks/task-options.ts";

@@ -4,7 +4,7 @@
  */
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { after } from "../base/runtime/timers.ts";
-import { definitionNamed, type TaskDefinition } from "../base/tasks/registry.ts";
+import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult, Store } from "../store.ts";
@@ -267,11 +267,12 @@ export class Dispatcher {
   }
 
   #accept(record: TaskRecord): void {
-    const definition = definitionNamed(record.func);
-    if (!definition) throw new TypeError(`claimed a task of "${record.func}", which is not registered`);
+    const known = definitionNamed(record.func);
+    const definition = known ?? remoteDefinition(record.func);
     const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
     this.#owned.add(attempt);
-    if (this.#phase === "claiming") this.#prefetched.push(attempt);
+    // A function that was unregistered during the claim is not run here any more: its task is handed back.
+    if (this.#phase === "claiming" && known) this.#prefetched.push(attempt);
     else attempt.interrupt();
     this.ownership.watch();
   }

@@ -9,7 +9,12 @@ import {
 } from "../base/options/options.ts";
 import { thisProcess } from "../base/runtime/process-identity.ts";
 import { after, limited, repeat, type Timer } from "../base/runtime/timers.ts";
-import { registeredNames, registrationOf, type TaskDefinition } from "../base/tasks/registry.ts";
+import {
+  definitionNamed,
+  registeredNames,
+  registrationOf,
+  type TaskDefinition,
+} from "../base/tasks/registry.ts";
 import { internalsOf, type QueueInternals } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
 import { ChangeListener } from "./change-listener.ts";
@@ -46,6 +51,8 @@ export class Worker<C = unknown> extends WorkerEmitter {
   readonly #queue: Queue;
   readonly #internals: QueueInternals;
   readonly #options: ReadWorkerOptions;
+  /** The names of the functions that it runs; undefined: all that are registered. */
+  readonly #names: readonly string[] | undefined;
   #run: Run | undefined;
   /** Starts and stops run one after another, in the order of their calls. This is the last one that was asked for. */
   #last: { kind: "start" | "stop"; done: Promise<void>; over: boolean } = stopped();
@@ -60,7 +67,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     this.#queue = queue;
     this.#internals = internalsOf(queue);
     this.#options = readWorkerOptions(options);
-    for (const fn of this.#options.tasks ?? []) refuseRemote(registrationOf(fn).definition);
+    this.#names = this.#options.tasks?.map((fn) => nameOfLocal(registrationOf(fn).definition));
   }
 
   /** Its id in `dbq_workers` and in the column `worker_id`; undefined while it is stopped. */
@@ -206,10 +213,9 @@ export class Worker<C = unknown> extends WorkerEmitter {
     await this.#internals.store.register({ id, queueNames: queueName, concurrency, lease, ...thisProcess() });
   }
 
-  /** Read for each claim: functions may be registered after the worker has started. */
+  /** Read for each claim: functions may be registered, replaced or unregistered after the worker has started. */
   #funcs(): readonly string[] {
-    const { tasks } = this.#options;
-    return tasks ? tasks.map((fn) => registrationOf(fn).definition.name) : registeredNames();
+    return this.#names?.filter((name) => definitionNamed(name) !== undefined) ?? registeredNames();
   }
 
   /**
@@ -313,9 +319,10 @@ export class Worker<C = unknown> extends WorkerEmitter {
   }
 }
 
-function refuseRemote({ name, fn }: TaskDefinition): void {
-  if (fn === undefined)
-    throw new TypeError(`new Worker: tasks: "${name}" is a remoteTask, which another program runs`);
+/** @throws TypeError for a function that another program runs */
+function nameOfLocal({ name, fn }: TaskDefinition): string {
+  if (fn !== undefined) return name;
+  throw new TypeError(`new Worker: tasks: "${name}" is a remoteTask, which another program runs`);
 }
 
 function stopped() {

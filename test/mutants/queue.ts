@@ -9,7 +9,42 @@ const onFile = (test: string) => ({
 });
 const inQueue = (file: string, test: string) => ({ file: `test/queue/${file}.test.ts`, test });
 
+/** A test of what a second definition of a name is. */
+const ofRedefinition = (test: string) => ({ file: "test/base/tasks/redefinition.test.ts", test });
+
 export const queueFaults: readonly Mutant[] = [
+  {
+    name: "second-function-replaces-in-production",
+    why: "Two modules that use one name by mistake run each other's tasks, and nobody hears of it.",
+    in: "isMistake",
+    find: 'if (environment === "production") return true;',
+    replace: "",
+    caughtBy: ofRedefinition(
+      "a second function under one name > of the same file replaces the first, except in production",
+    ),
+  },
+  {
+    name: "second-function-of-one-file-replaces",
+    why: "A task that was copied and not renamed silently replaces the first one.",
+    in: "isMistake",
+    find: "isOtherLine && first.tick === second.tick",
+    replace: "isOtherLine && first.tick !== first.tick",
+    caughtBy: ofRedefinition(
+      "a second function under one name > of another line in the same tick is refused everywhere",
+    ),
+  },
+  {
+    name: "task-of-an-unregistered-function-is-started",
+    why: "A task whose function was unregistered during the claim ends as completed, and nothing was run.",
+    in: "Dispatcher.#accept",
+    find: 'this.#phase === "claiming" && known',
+    replace: 'this.#phase === "claiming"',
+    caughtBy: {
+      file: "test/worker/redefinition.test.ts",
+      test: "a task whose function is unregistered during its claim is handed back, and no retry is charged",
+    },
+    hangs: true,
+  },
   {
     name: "key-of-a-scheduled-task-is-free",
     why: "An enqueue with the key of a task that waits fails with an error, instead of giving its id.",

@@ -5,6 +5,7 @@ import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 import { label } from "../options/validators.ts";
 import { processGlobal } from "../runtime/process-globals.ts";
+import { checkRedefinition, type DefinitionPlace, placeOfCall } from "./redefinition.ts";
 import {
   type CallOptions,
   overridden,
@@ -57,17 +58,23 @@ export interface TaskDefinition extends ReadTaskOptions {
   fn: ((...args: unknown[]) => unknown) | undefined;
 }
 
+/** A definition in the registry. */
+interface Registered extends TaskDefinition {
+  place: DefinitionPlace;
+}
+
 /** The definition behind a function, and the options of `.with`. */
 interface Registration {
   definition: TaskDefinition;
   overrides: Partial<ReadCallOptions>;
 }
 
-const definitions = processGlobal("definitions", () => new Map<string, TaskDefinition>());
+const definitions = processGlobal("definitions", () => new Map<string, Registered>());
 const registrations = processGlobal("registrations", () => new WeakMap<object, Registration>());
 
 /**
- * Registers `fn` under `name`.
+ * Registers `fn` under `name`. When its module is loaded again in development or in a test, the new function replaces the
+ * old one, with one process warning of type `DbqWarning`.
  * @returns a function that runs `fn` when called, and that `enqueueTask` takes to run it later
  * @throws TypeError when another function has the name, or for a wrong option
  */
@@ -76,7 +83,7 @@ export function task<A extends unknown[], R>(
   fn: (...args: A) => R,
   options?: TaskOptions<Awaited<R>>,
 ): TaskFunction<A, R> {
-  return callable<A, R>({ definition: define(name, fn, options), overrides: {} });
+  return callable<A, R>({ definition: define(name, fn, options, placeOfCall(task)), overrides: {} });
 }
 
 /**
@@ -84,11 +91,32 @@ export function task<A extends unknown[], R>(
  * @throws TypeError when another function has the name
  */
 export function registerTasks(functions: Readonly<Record<string, AnyFunction>>): void {
+  const place = placeOfCall(registerTasks);
   for (const [name, fn] of Object.entries(functions)) {
-    const definition = define(name, fn, undefined);
+    const definition = define(name, fn, undefined, place);
     // A function that is registered already is still enqueued under its first name; this name only runs it.
-    if (!registrations.has(fn)) registrations.set(fn, { definition, overrides: {} });
+    if (!isEnqueued(registrations.get(fn))) registrations.set(fn, { definition, overrides: {} });
   }
+}
+
+/**
+ * Removes a function from the registry: the workers of this process no longer run its tasks, and `enqueueTask` refuses it.
+ * Another function may then have the name.
+ * @param task the name, or the function
+ * @returns whether it was registered
+ * @throws TypeError for a value that is neither a name nor a function
+ */
+export function unregisterTask(task: string | AnyFunction): boolean {
+  if (typeof task === "string") return definitions.delete(task);
+  if (typeof task !== "function")
+    throw new TypeError(`unregisterTask: expected a name or a function, got ${show(task)}`);
+  const found = registrations.get(task);
+  return found !== undefined && definitions.delete(found.definition.name);
+}
+
+/** Removes all functions from the registry, as `unregisterTask` does for one: for tests that define their own. */
+export function clearTasks(): void {
+  definitions.clear();
 }
 
 /**
@@ -116,14 +144,26 @@ export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unkno
   options?: CallOptions,
 ): TaskFunction<Parameters<F>, ReturnType<F>> {
   const call = readCallOptions(options, `remoteTask "${name}"`);
-  const definition = { name: label(name, "remoteTask: name"), fn: undefined, call, ...noDecisions };
+  const definition = { ...remoteDefinition(label(name, "remoteTask: name")), call };
   return callable<Parameters<F>, ReturnType<F>>({ definition, overrides: {} });
+}
+
+/** The definition of a function that this process does not know. */
+export function remoteDefinition(name: string): TaskDefinition {
+  return { name, fn: undefined, call: {}, ...noDecisions };
+}
+
+/** Whether `enqueueTask` takes it: the function is not unregistered, or another program runs it. */
+function isEnqueued(registration: Registration | undefined): registration is Registration {
+  if (registration === undefined) return false;
+  const { fn, name } = registration.definition;
+  return fn === undefined || definitions.has(name);
 }
 
 /** The registration of a function. @throws UnregisteredFunctionError; TypeError for a value that is not a function */
 export function registrationOf(fn: unknown): Registration {
   const found = typeof fn === "function" ? registrations.get(fn) : undefined;
-  if (found) return found;
+  if (isEnqueued(found)) return found;
   if (typeof fn !== "function") throw new TypeError(`expected a registered function, got ${show(fn)}`);
   throw new UnregisteredFunctionError(fn.name === "" ? "an anonymous function" : `function ${fn.name}`);
 }
@@ -147,7 +187,7 @@ export function callArguments(fn: { length: number }, args: readonly unknown[], 
   return [...args, ...new Array<undefined>(leftOut).fill(undefined), kwargs];
 }
 
-function define(name: unknown, fn: unknown, options: unknown): TaskDefinition {
+function define(name: unknown, fn: unknown, options: unknown, place: DefinitionPlace): TaskDefinition {
   const checked = label(name, "task: name");
   if (typeof fn !== "function")
     throw new TypeError(`task "${checked}": expected a function, got ${show(fn)}`);
@@ -156,14 +196,14 @@ function define(name: unknown, fn: unknown, options: unknown): TaskDefinition {
       `task "${checked}": a generator function cannot be a task: calling it runs none of its code`,
     );
   }
-  const known = definitions.get(checked);
-  if (known && known.fn !== fn)
-    throw new TypeError(`task "${checked}" is already registered, with another function`);
   const definition = {
     name: checked,
     fn: fn as TaskDefinition["fn"],
+    place,
     ...readTaskOptions(options, `task "${checked}"`),
   };
+  const known = definitions.get(checked);
+  if (known && known.fn !== fn) checkRedefinition(checked, known, definition);
   definitions.set(checked, definition);
   return definition;
 }

@@ -1,0 +1,156 @@
+/** A second function under one name: a module that is loaded again replaces the first, a mistake is refused. */
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { type Defined, isMistake, placeOfCall } from "../../../src/base/tasks/redefinition.ts";
+import { definitionNamed } from "../../../src/base/tasks/registry.ts";
+import {
+  clearTasks,
+  registeredNames,
+  registerTasks,
+  remoteTask,
+  task,
+  UnregisteredFunctionError,
+  unregisterTask,
+} from "../../../src/index.ts";
+import { prepare } from "../../../src/queue/enqueue.ts";
+import { uniqueName } from "../../support/queue.ts";
+
+const tick = { earlier: {}, now: {} };
+const before: Defined = { fn: () => 1, place: { file: "/app/tasks.ts", line: 3, tick: tick.earlier } };
+
+const now = (place: Partial<Defined["place"]> = {}, fn: unknown = () => 2): Defined => ({
+  fn,
+  place: { file: "/app/tasks.ts", line: 4, tick: tick.now, ...place },
+});
+const otherFile = { file: "/app/other.ts" };
+const sameTick = { tick: tick.earlier };
+const noFile = { file: undefined };
+const sameText = () => 1;
+const native = sameText.bind({});
+
+describe("a second function under one name", () => {
+  const environments = ["development", "test", undefined, "production"] as const;
+
+  it.each<[rule: string, second: Defined, refused: readonly (string | undefined)[]]>([
+    ["of the same file replaces the first, except in production", now(), ["production"]],
+    ["of the same line replaces the first, except in production", now({ line: 3 }), ["production"]],
+    ["of another line in the same tick is refused everywhere", now(sameTick), environments],
+    ["of another file is refused, except in development", now(otherFile), ["test", undefined, "production"]],
+    ["of an unknown file is refused, except in development", now(noFile), ["test", undefined, "production"]],
+    ["with the same text replaces the first, whatever its file", now(otherFile, sameText), []],
+    ["with the same text replaces the first on the same line", now({ line: 3 }, sameText), []],
+    ["with the same text on another line is refused in production", now(sameTick, sameText), ["production"]],
+    ["that is native is not told by its text", now(otherFile, native), ["test", undefined, "production"]],
+  ])("%s", (_, second, refused) => {
+    const first = second.fn === native ? { ...before, fn: sameText.bind({}) } : before;
+    const found = environments.filter((environment) => isMistake(first, second, environment));
+    expect(found).toEqual(environments.filter((environment) => refused.includes(environment)));
+  });
+
+  it("has the place of the call that defines it, without a reloaded module's query", () => {
+    const { file, line } = placeOfThisCall();
+    expect(file).toMatch(/^\/.*\/redefinition\.test\.ts$/);
+    expect(line).toBeGreaterThan(1);
+  });
+
+  function placeOfThisCall() {
+    return placeOfCall(placeOfThisCall);
+  }
+});
+
+describe("a redefinition", () => {
+  let warnings: string[];
+  beforeEach(() => {
+    warnings = [];
+    const emitted = vi.spyOn(process, "emitWarning").mockImplementation((text, name) => {
+      expect(name).toBe("DbqWarning");
+      warnings.push(String(text));
+    });
+    onTestFinished(() => {
+      emitted.mockRestore();
+      vi.unstubAllEnvs();
+    });
+  });
+
+  /** Waits for the end of the tick, as an import does. */
+  const redefine = async (name: string, version: number) => {
+    await Promise.resolve();
+    return task(name, new Function(`return ${version}`) as () => number);
+  };
+
+  it("replaces the function, with one warning for each name that says where both are", async () => {
+    const name = uniqueName("reloaded");
+    for (const version of [1, 2, 3]) await redefine(name, version);
+    expect(definitionNamed(name)?.fn?.()).toBe(3);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(
+      /^task "reloaded-\d+" was defined again \(first at \/.+redefinition\.test\.ts:\d+, now at /,
+    );
+  });
+
+  it("leaves the first function's object usable: it enqueues by its name", async () => {
+    const name = uniqueName("stale");
+    const stale = await redefine(name, 1);
+    await redefine(name, 2);
+    expect(prepare(stale, []).task.func).toBe(name);
+    expect(stale()).toBe(1);
+  });
+
+  it("is refused in production, and the error names both places and what to do", async () => {
+    vi.stubEnv("NODE_ENV", "production");
+    const name = uniqueName("strict");
+    await redefine(name, 1);
+    await expect(redefine(name, 2)).rejects.toThrow(
+      /already registered, with another function \(first at \/.+:\d+, now at \/.+:\d+\): .+unregisterTask\("strict-\d+"\)/,
+    );
+    expect(definitionNamed(name)?.fn?.()).toBe(1);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe("unregisterTask", () => {
+  it.each<[what: string, by: (fn: () => number) => string | (() => number)]>([
+    ["name", (fn) => fn.name],
+    ["function", (fn) => fn],
+  ])("removes a function by its %s: it is no longer listed, and not enqueued", (_, by) => {
+    const fn = task(uniqueName("gone"), () => 1);
+    expect(unregisterTask(by(fn))).toBe(true);
+    expect(unregisterTask(by(fn))).toBe(false);
+    expect(registeredNames()).not.toContain(fn.taskName);
+    expect(() => prepare(fn, [])).toThrow(UnregisteredFunctionError);
+    expect(() => prepare(fn.with({ priority: 1 }), [])).toThrow(UnregisteredFunctionError);
+  });
+
+  it("makes the name free for any function, in production too", () => {
+    vi.stubEnv("NODE_ENV", "production");
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const first = task(uniqueName("free"), () => 1);
+    unregisterTask(first);
+    expect(task(first.taskName, () => 2)()).toBe(2);
+    expect(definitionNamed(first.taskName)?.fn?.()).toBe(2);
+  });
+
+  it("lets registerTasks give the function another name", () => {
+    const fn = () => 1;
+    const [first, second] = [uniqueName("first"), uniqueName("second")];
+    registerTasks({ [first]: fn });
+    unregisterTask(fn);
+    registerTasks({ [second]: fn });
+    expect(prepare(fn, []).task.func).toBe(second);
+  });
+
+  it("ignores what is not registered, and refuses what is neither a name nor a function", () => {
+    expect(unregisterTask("never there")).toBe(false);
+    expect(unregisterTask(() => 1)).toBe(false);
+    expect(() => unregisterTask(7 as never)).toThrow("unregisterTask: expected a name or a function, got 7");
+  });
+});
+
+it("clearTasks removes all functions; a remoteTask still enqueues", () => {
+  const fn = task(uniqueName("cleared"), () => 1);
+  clearTasks();
+  expect(registeredNames()).toEqual([]);
+  expect(() => prepare(fn, [])).toThrow(UnregisteredFunctionError);
+  expect(prepare(remoteTask("elsewhere"), []).task.func).toBe("elsewhere");
+});
