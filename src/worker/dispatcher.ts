@@ -267,12 +267,11 @@ export class Dispatcher {
   }
 
   #accept(record: TaskRecord): void {
-    const known = definitionNamed(record.func);
-    const definition = known ?? remoteDefinition(record.func);
+    const definition = definitionNamed(record.func) ?? remoteDefinition(record.func);
     const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
     this.#owned.add(attempt);
     // A function that was unregistered during the claim is not run here any more: its task is handed back.
-    if (this.#phase === "claiming" && known) this.#prefetched.push(attempt);
+    if (this.#phase === "claiming" && definition.fn) this.#prefetched.push(attempt);
     else attempt.interrupt();
     this.ownership.watch();
   }

@@ -17,7 +17,7 @@ export const runningFaults: readonly Mutant[] = [
     name: "late-claim-is-run",
     why: "What a claim brings that was under way when the stop began is run, and the stop waits for it.",
     in: "Dispatcher.#accept",
-    find: 'if (this.#phase === "claiming") this.#prefetched.push(attempt); else attempt.interrupt();',
+    find: 'if (this.#phase === "claiming" && definition.fn) this.#prefetched.push(attempt); else attempt.interrupt();',
     replace: 'if (this.#phase === "claiming") this.#prefetched.push(attempt);',
     caughtBy: inWorker("stop", "tasks of a claim that is under way at the stop are handed back"),
     hangs: true,
