@@ -1,5 +1,5 @@
 /** Errors that a caller can act on. A wrong option throws a `TypeError` instead: the programmer has to correct it. */
-import type { Task } from "./task.ts";
+import type { Task, TaskError } from "./task.ts";
 
 export type DbqErrorCode =
   | "DBQ_UNREGISTERED_FUNCTION"
@@ -131,18 +131,33 @@ export class TaskNotFoundError extends DbqError {
   }
 }
 
+/** The task failed. `cause` is the error that its function threw, made anew from `task.error`. */
 export class TaskFailedError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "TaskFailedError";
   readonly task: Task;
 
   constructor(task: Task) {
+    const { error } = task;
     super(
       "DBQ_TASK_FAILED",
-      `task ${task.id} (${task.func}) failed: ${task.error?.name}: ${task.error?.message}`,
+      `task ${task.id} (${task.func}) failed: ${error?.name}: ${error?.message}`,
+      error ? { cause: toError(error) } : {},
     );
     this.task = task;
   }
+}
+
+/** An `Error` with the name, message, stack, code and causes of a stored one. */
+function toError({ name, message, stack, code, cause }: TaskError): Error {
+  const error = new Error(message, cause ? { cause: toError(cause) } : {});
+  Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
+  Object.defineProperty(error, "stack", {
+    value: stack ?? `${name}: ${message}`,
+    configurable: true,
+    writable: true,
+  });
+  return code === undefined ? error : Object.assign(error, { code });
 }
 
 /** The task was cancelled. `awaitTaskResult` rejects with it, and it is the reason of a running task's signal. */

@@ -30,6 +30,8 @@ export interface TaskError {
   stack?: string;
   /** The thrown error's own `code`, when it had a string one. */
   code?: string;
+  /** The thrown error's own `cause`, such as the database's error inside Drizzle's. At most five of them are nested. */
+  cause?: TaskError;
 }
 
 /** A JSON object, as `kwargs` and `meta` are. */

@@ -89,6 +89,7 @@ describe("errors", () => {
     expect(new dbq.DuplicateTaskError("k", 7).taskId).toBe(7);
     expect(new dbq.DuplicateTaskError("k", undefined).taskId).toBeUndefined();
     expect(new dbq.TaskFailedError(task).task).toBe(task);
+    expect(new dbq.TaskFailedError({ ...task, error: null }).cause).toBeUndefined();
     for (const error of [
       new dbq.AwaitTimeoutError(7, 1),
       new dbq.TaskNotFoundError(7),

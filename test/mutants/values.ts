@@ -128,12 +128,23 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "hostile-error-breaks-the-worker",
     why: "An attempt has no outcome when reading the thrown value's message throws.",
-    in: "stringOr",
-    find: 'try { const value = read(); return typeof value === "string" ? value : otherwise; } catch { return otherwise; }',
-    replace: 'const value = read(); return typeof value === "string" ? value : otherwise;',
+    in: "propertyOf",
+    find: "try { return $value; } catch { return undefined; }",
+    replace: "return $value;",
     caughtBy: {
       file: "test/base/values/thrown.test.ts",
       test: "describeThrown > an error whose message throws",
+    },
+  },
+  {
+    name: "causes-are-dropped",
+    why: "A failed query says nothing but the query: the database's reason is in the cause.",
+    in: "chainOf",
+    find: "chain.push(cause);",
+    replace: "",
+    caughtBy: {
+      file: "test/base/values/thrown.test.ts",
+      test: "describeThrown > keeps the causes, each with its name, message, stack and code",
     },
   },
   {

@@ -52,9 +52,13 @@ function readable(text: string, read: (text: string) => unknown): unknown {
 
 function errorOf(text: string): TaskError {
   const error = readable(text, (json) => decodeObject(json, "error"));
-  return {
-    name: "Error",
-    message: text,
-    ...(typeof error === "string" ? {} : (error as Partial<TaskError>)),
-  };
+  return typeof error === "string"
+    ? { name: "Error", message: text }
+    : withCauses(error as Partial<TaskError>, text);
+}
+
+/** Another program may have written the error: each one gets a name and a message, and a cause that is no object is left out. */
+function withCauses({ cause, ...error }: Partial<TaskError>, message = ""): TaskError {
+  const described = { name: "Error", message, ...error };
+  return typeof cause === "object" && cause !== null ? { ...described, cause: withCauses(cause) } : described;
 }

@@ -1,30 +1,89 @@
-/** Describes a thrown value for storage. It may be any value, and reading its properties may throw again. */
+/**
+ * Describes a thrown value for storage, with its chain of causes. It may be any value, and reading its properties may throw
+ * again.
+ */
 import { inspect, types } from "node:util";
 import type { AttemptRecord } from "../../store.ts";
 import type { AttemptOutcome, TaskError } from "../../task.ts";
 import { storable } from "./storable.ts";
 
 /** Characters that are stored; the text then says how many more there were. */
-const longestMessage = 10_000;
-const longestStack = 20_000;
+const longest = { name: 200, message: 10_000, stack: 20_000 };
 
-/** A description of any thrown value, cut to a storable length. Never throws. */
+/** How many causes of the thrown error are stored, and the characters that their messages and stacks share. */
+const causes = { most: 5, characters: 8_000 };
+
+/** How many errors of an AggregateError stand for its missing message. */
+const mostAggregated = 10;
+
+/**
+ * A description of any thrown value, cut to a storable length. Never throws.
+ *
+ * The thrown error keeps 10,000 characters of its message and 20,000 of its stack. Its causes, at most five, share 8,000
+ * equally: a message takes at most half of its share, the stack the rest. So all together are at most about 40,000
+ * characters. A chain that comes back to an error ends before it.
+ */
 export function describeThrown(thrown: unknown): TaskError {
+  const [first, ...others] = chainOf(thrown);
+  const share = Math.floor(causes.characters / Math.max(1, others.length));
+  const described = describeOne(first, longest.message, () => longest.stack);
+  let outer = described;
+  for (const cause of others) {
+    outer.cause = describeOne(cause, share / 2, (message) => share - message.length);
+    outer = outer.cause;
+  }
+  return described;
+}
+
+/** The thrown value and its causes, outermost first. */
+function chainOf(thrown: unknown): unknown[] {
+  const chain = [thrown];
+  let cause = causeOf(thrown);
+  while (cause !== undefined && chain.length <= causes.most && !chain.includes(cause)) {
+    chain.push(cause);
+    cause = causeOf(cause);
+  }
+  return chain;
+}
+
+function causeOf(thrown: unknown): unknown {
+  return isError(thrown) ? (propertyOf(thrown, "cause") ?? undefined) : undefined;
+}
+
+function describeOne(
+  thrown: unknown,
+  longestMessage: number,
+  longestStack: (message: string) => number,
+): TaskError {
   if (!isError(thrown)) return { name: "Thrown", message: cut(shown(thrown), longestMessage) };
-  const stack = stringOr(() => thrown.stack, undefined);
-  const code = stringOr(() => (thrown as { code?: unknown }).code, undefined);
+  const name = textOf(thrown, "name") ?? "Error";
+  const message = cut(messageOf(thrown), longestMessage);
+  const [stack, code] = [textOf(thrown, "stack"), textOf(thrown, "code")];
   return {
-    name: cut(
-      stringOr(() => thrown.name, "Error"),
-      200,
-    ),
-    message: cut(
-      stringOr(() => thrown.message, "its message could not be read"),
-      longestMessage,
-    ),
-    ...(stack === undefined ? {} : { stack: cut(stack, longestStack) }),
-    ...(code === undefined ? {} : { code: cut(code, 200) }),
+    name: cut(name, longest.name),
+    message,
+    ...(stack === undefined ? {} : { stack: cut(stack, longestStack(message)) }),
+    ...(code === undefined ? {} : { code: cut(code, longest.name) }),
   };
+}
+
+function messageOf(error: Error): string {
+  const message = textOf(error, "message") ?? "its message could not be read";
+  return message === "" ? messagesOf(propertyOf(error, "errors")) : message;
+}
+
+/** The messages of an AggregateError's errors: Node's failed connections have no message of their own. */
+function messagesOf(errors: unknown): string {
+  try {
+    if (!Array.isArray(errors)) return "";
+    const texts = errors
+      .slice(0, mostAggregated)
+      .map((each: unknown) => (isError(each) ? textOf(each, "message") : undefined) ?? shown(each));
+    return texts.join("; ");
+  } catch {
+    // A proxy.
+    return "";
+  }
 }
 
 function isError(value: unknown): value is Error {
@@ -35,12 +94,17 @@ function isError(value: unknown): value is Error {
   }
 }
 
-function stringOr<T>(read: () => unknown, otherwise: T): string | T {
+function textOf(error: Error, key: "name" | "message" | "stack" | "code"): string | undefined {
+  const value = propertyOf(error, key);
+  return typeof value === "string" ? value : undefined;
+}
+
+/** `undefined` when reading it throws. */
+function propertyOf(error: Error, key: string): unknown {
   try {
-    const value = read();
-    return typeof value === "string" ? value : otherwise;
+    return (error as unknown as Record<string, unknown>)[key];
   } catch {
-    return otherwise;
+    return undefined;
   }
 }
 

@@ -3,7 +3,7 @@ import { subscribe } from "node:diagnostics_channel";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Queue } from "../../index.ts";
-import { CommandError, describeThrown, UsageError } from "./failure.ts";
+import { CommandError, describeThrown, noteStacks, reasonOf, UsageError } from "./failure.ts";
 import type { Library } from "./modules.ts";
 import { jsonNote, note } from "./output.ts";
 
@@ -84,11 +84,11 @@ function logReports(asJson: boolean | undefined): void {
   });
 }
 
-/** Prints an error that does not end the command: one line on stderr, its stack too with --json or DBQ_DEBUG=1. */
+/** Prints an error that does not end the command: one line on stderr, its stack and causes too with --json or DBQ_DEBUG=1. */
 export function logError(error: unknown, where: string, asJson?: boolean, more: object = {}): void {
   const described = describeThrown(error);
   const time = new Date().toISOString();
   if (asJson) jsonNote({ time, event: "error", where, ...more, error: described });
-  else note(`${time} ${where}: ${described.name}: ${described.message}`);
-  if (!asJson && process.env.DBQ_DEBUG === "1") note(described.stack ?? "");
+  else note(`${time} ${where}: ${described.name}: ${described.message}${reasonOf(described)}`);
+  if (!asJson && process.env.DBQ_DEBUG === "1") noteStacks(described);
 }

@@ -31,14 +31,23 @@ function isMissingModule({ cause }: TypeError): boolean {
 
 /** Prints an error. Adds the stack of an unexpected error, or with `DBQ_DEBUG=1`. */
 export function reportFailure(error: unknown, asJson?: boolean): void {
-  const { stack, ...described } = describe(error);
+  const all = describe(error);
+  const { stack, cause, ...described } = all;
   const withStack = process.env.DBQ_DEBUG === "1" || !isExpected(error);
   if (asJson) {
-    jsonNote({ error: { ...described, ...detailsOf(error), ...(withStack && stack ? { stack } : {}) } });
+    jsonNote({
+      error: { ...described, ...detailsOf(error), ...(withStack && stack ? { stack, cause } : {}) },
+    });
     return;
   }
-  note(`error: ${described.message}`);
-  if (withStack && stack) for (const each of stack.split("\n")) note(each);
+  note(`error: ${described.message}${reasonOf(all)}`);
+  if (withStack) noteStacks(all);
+}
+
+/** Prints the stacks of an error and of its causes. */
+export function noteStacks(error: Described): void {
+  const texts = [error.stack, ...causesOf(error).map(({ stack }) => stack && `cause: ${stack}`)];
+  for (const text of texts) for (const each of text?.split("\n") ?? []) note(each);
 }
 
 /** The fields of a thrown value that are printed. */
@@ -47,30 +56,48 @@ export interface Described {
   message: string;
   code?: string;
   stack?: string;
+  cause?: Described;
 }
 
+/** How many causes of an error are printed. */
+const mostCauses = 5;
+
 /** Describes what a handler or a module has thrown. Never throws, though reading the value may. */
-export function describeThrown(thrown: unknown): Described {
+export function describeThrown(thrown: unknown, causes: number = mostCauses): Described {
   try {
-    return describe(thrown);
+    return describe(thrown, causes);
   } catch {
     return { name: "Thrown", message: "a value that cannot be shown" };
   }
 }
 
-function describe(thrown: unknown): Described {
+function describe(thrown: unknown, causes: number = mostCauses): Described {
   if (!types.isNativeError(thrown)) {
     const message = typeof thrown === "string" ? thrown : inspect(thrown, { depth: 1, customInspect: false });
     return { name: "Thrown", message };
   }
-  const { name, message, stack } = thrown;
+  const { name, message, stack, cause } = thrown;
   const code = "code" in thrown ? thrown.code : undefined;
+  const hasCause = cause !== undefined && cause !== null && causes > 0;
   return {
     name: String(name),
     message: String(message),
     ...(typeof code === "string" ? { code } : {}),
     ...(typeof stack === "string" ? { stack } : {}),
+    ...(hasCause ? { cause: describeThrown(cause, causes - 1) } : {}),
   };
+}
+
+/** The causes of an error, outermost first. */
+export function causesOf({ cause }: Pick<Described, "cause">): Described[] {
+  return cause === undefined ? [] : [cause, ...causesOf(cause)];
+}
+
+/** The innermost cause as the end of a line; empty where the error's own message has it already. */
+export function reasonOf(error: Described): string {
+  const innermost = causesOf(error).at(-1);
+  if (innermost === undefined || String(error.message).includes(innermost.message)) return "";
+  return `; cause: ${innermost.name}: ${innermost.message}`;
 }
 
 /** Whether the message of an error says all that a user needs. */

@@ -1,5 +1,6 @@
 /** Prints a change of a task as one line, for `dbq worker` and `dbq tail`. */
 import type { Task, TaskChange, TaskError } from "../../index.ts";
+import { reasonOf } from "./failure.ts";
 import { type Cell, type Color, json, line } from "./output.ts";
 import { moment, shortened, span } from "./text.ts";
 
@@ -77,7 +78,8 @@ function durationOf({ startedAt, finishedAt }: Task): number | null {
   return Math.max(0, (finishedAt ?? new Date()).getTime() - startedAt.getTime());
 }
 
-/** An error on one line, shortened. */
-export function errorText({ name, message }: TaskError, longest: number = longestMessage): string {
-  return shortened(`${name}: ${message}`, longest);
+/** An error on one line, shortened, with the innermost of its causes: often the only part that says what is wrong. */
+export function errorText(error: TaskError, longest: number = longestMessage): string {
+  const reason = shortened(reasonOf(error), Math.floor(longest / 2));
+  return shortened(`${error.name}: ${error.message}`, longest - reason.length) + reason;
 }

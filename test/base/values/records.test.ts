@@ -76,6 +76,18 @@ describe("toTask", () => {
     },
   );
 
+  it("gives each cause of an error a name and a message, and omits a cause that is no object", () => {
+    const errorOf = (error: object) => toTask({ ...record, error: JSON.stringify(error) }).error;
+    const cause = { name: "RangeError", message: "too wide", cause: { code: "E_WIDE" } };
+    expect(errorOf({ name: "Error", message: "no", cause })).toEqual({
+      name: "Error",
+      message: "no",
+      cause: { ...cause, cause: { name: "Error", message: "", code: "E_WIDE" } },
+    });
+    for (const odd of ["text", 7, null])
+      expect(errorOf({ name: "Error", message: "no", cause: odd })).toEqual({ name: "Error", message: "no" });
+  });
+
   it("returns tasks that share no objects", () => {
     const [a, b] = [toTask({ ...record, meta: "{}" }), toTask({ ...record, meta: "{}" })];
     a.meta.changed = true;

@@ -3,6 +3,7 @@ import { inspect } from "node:util";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { describeThrown } from "../../../src/base/values/thrown.ts";
+import type { TaskError } from "../../../src/task.ts";
 
 const boom = (): never => {
   throw new Error("called");
@@ -150,6 +151,24 @@ const hostile: readonly [what: string, thrown: () => unknown, name: string, mess
   ],
   ["a DOMException", () => new DOMException("too late", "TimeoutError"), "TimeoutError", "too late"],
   ["an AggregateError", () => new AggregateError([cyclic(), revoked()], "all"), "AggregateError", "all"],
+  [
+    "an AggregateError whose errors throw",
+    () => Object.defineProperty(new AggregateError([]), "errors", { get: boom }),
+    "AggregateError",
+    "",
+  ],
+  [
+    "an AggregateError whose errors are a revoked proxy",
+    () => Object.defineProperty(new AggregateError([]), "errors", { value: revoked() }),
+    "AggregateError",
+    "",
+  ],
+  [
+    "an AggregateError whose errors are a proxy of an array",
+    () => Object.defineProperty(new AggregateError([]), "errors", { value: new Proxy([], traps) }),
+    "AggregateError",
+    "",
+  ],
   ["an error whose name throws", () => withGetter("name", boom), "Error", "original"],
   ["an error whose message throws", () => withGetter("message", boom), "Error", "could not be read"],
   ["an error whose stack throws", () => withGetter("stack", boom), "Error", "original"],
@@ -190,7 +209,8 @@ describe("describeThrown", () => {
     const described = describeThrown(thrown());
     expect(described.name.startsWith(name)).toBe(true);
     expect(described.message).toContain(message);
-    for (const value of Object.values(described)) expect(value).toBeTypeOf("string");
+    for (const [key, value] of Object.entries(described))
+      expect(value).toBeTypeOf(key === "cause" ? "object" : "string");
     expect(JSON.parse(JSON.stringify(described))).toStrictEqual(described);
     expect(JSON.stringify(described).length).toBeLessThan(200_000);
   });
@@ -234,4 +254,66 @@ describe("describeThrown", () => {
     describeThrown(value);
     expect(called).toEqual([]);
   });
+
+  it("keeps the causes, each with its name, message, stack and code", () => {
+    const reason = Object.assign(new RangeError("no such table"), { code: "42P01" });
+    const error = new Error("Failed query", { cause: new Error("in between", { cause: reason }) });
+    expect(describeThrown(error)).toMatchObject({
+      message: "Failed query",
+      cause: {
+        message: "in between",
+        cause: { name: "RangeError", message: "no such table", code: "42P01", stack: reason.stack },
+      },
+    });
+    expect(describeThrown(new Error("x", { cause: "just text" })).cause).toEqual({
+      name: "Thrown",
+      message: "just text",
+    });
+  });
+
+  it("omits a cause that is null, undefined, or cannot be read", () => {
+    const without = [new Error("x", { cause: null }), new Error("x", { cause: undefined })];
+    for (const error of [...without, withGetter("cause", boom)])
+      expect(describeThrown(error)).not.toHaveProperty("cause");
+  });
+
+  it("keeps five causes, and ends before an error that it has described", () => {
+    let error = new Error("innermost");
+    for (let i = 6; i >= 0; i -= 1) error = new Error(`level ${i}`, { cause: error });
+    const messages = ["level 0", "level 1", "level 2", "level 3", "level 4", "level 5"];
+    expect(messagesOf(describeThrown(error))).toEqual(messages);
+    expect(messagesOf(describeThrown(cyclic()))).toEqual(["a", "b"]);
+    const itself = new Error("itself");
+    expect(messagesOf(describeThrown(Object.assign(itself, { cause: itself })))).toEqual(["itself"]);
+  });
+
+  it("stores about 40,000 characters at most, however long the errors are", () => {
+    let error = new Error(megabytes);
+    for (let i = 0; i < 9; i += 1) error = new Error(megabytes, { cause: error });
+    const described = describeThrown(error);
+    expect(messagesOf(described)).toHaveLength(6);
+    expect(JSON.stringify(described).length).toBeLessThan(40_000);
+    expect(described.cause?.message).toBe(`${"x".repeat(800)}… (4999200 more characters)`);
+  });
+
+  it("keeps 4,000 characters of the message of a single cause", () => {
+    const { cause } = describeThrown(new Error("x", { cause: new Error("y".repeat(4_000)) }));
+    expect(cause?.message).toBe("y".repeat(4_000));
+  });
+
+  it("uses the messages of its errors for an AggregateError without one", () => {
+    const errors = [
+      new Error("connect ECONNREFUSED ::1:5432"),
+      new Error("connect ECONNREFUSED 127.0.0.1:5432"),
+    ];
+    const { message } = describeThrown(new AggregateError([...errors, "text"]));
+    expect(message).toBe("connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432; text");
+    expect(describeThrown(new AggregateError(errors, "both")).message).toBe("both");
+    const many = Array.from({ length: 50_000 }, (_, i) => new Error(String(i)));
+    expect(describeThrown(new AggregateError(many)).message).toBe("0; 1; 2; 3; 4; 5; 6; 7; 8; 9");
+  });
 });
+
+function messagesOf(error: TaskError): string[] {
+  return [error.message, ...(error.cause === undefined ? [] : messagesOf(error.cause))];
+}

@@ -2,7 +2,17 @@ import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { deferred, startedWorker, temporaryFolder } from "../../support/queue.ts";
-import { dbq, eventsOf, folderWithQueue, inPairs, isEvent, startDbq, startWorker, tasks } from "./dbq.ts";
+import {
+  dbq,
+  dbqJson,
+  eventsOf,
+  folderWithQueue,
+  inPairs,
+  isEvent,
+  startDbq,
+  startWorker,
+  tasks,
+} from "./dbq.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 const fail = remoteTask<(message: string) => Promise<void>>("fail");
@@ -35,6 +45,24 @@ test("a worker runs tasks, prints their events, and exits with 0 after SIGTERM",
     ].toSorted(),
   );
   expect(await queue.awaitTaskResult(good)).toBe(3);
+});
+
+test("a failed task's line ends with the innermost cause of its error, and show has all causes with their stacks", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = startDbq(folder, ["worker", tasks]);
+  const id = await queue.enqueueTask(remoteTask("failQuery"));
+  const failed = await worker.out((line) => line.includes("failed"));
+  expect(failed).toMatch(
+    /failQuery Error: Failed query: select .*…; cause: RangeError: no such table: orders$/,
+  );
+  expect(failed.length).toBeLessThan(300);
+  const shown = await dbq(folder, ["show", String(id)]);
+  expect(shown.out).toMatch(
+    /^ {2}cause RangeError: no such table: orders\n {4}RangeError: no such table: orders\n {8}at /m,
+  );
+  expect(await dbqJson(folder, ["show", String(id)])).toMatchObject({
+    error: { cause: { name: "RangeError", message: "no such table: orders" } },
+  });
 });
 
 test("after SIGTERM running tasks finish, and no more are claimed", async () => {

@@ -1,11 +1,15 @@
 import type { Command } from "commander";
-import type { Attempt, Task } from "../../../index.ts";
+import type { Attempt, Task, TaskError } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { causesOf } from "../failure.ts";
 import { block, type Cell, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { errorText } from "../task-events.ts";
-import { columnsOf, isoText, jsonText, moment } from "../text.ts";
+import { columnsOf, isoText, jsonText, moment, shortened } from "../text.ts";
 import { statusCell } from "./list.ts";
+
+/** Characters of an error's message. */
+const longestError = 10_000;
 
 const examples = `
 Examples:
@@ -40,10 +44,18 @@ function print(task: Task, attempts: readonly Attempt[]): void {
   const facts = factsOf(task).filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name)));
   for (const [name, value] of facts) line({ text: `  ${name.padEnd(width)}`, color: "dim" }, value);
-  if (task.error?.stack) block(task.error.stack, "    ");
+  if (task.error) printStacks(task.error);
   if (attempts.length === 0) return;
   line("");
   table(["ATTEMPT", "GENERATION", "OUTCOME", "STARTED", "ENDED", "WORKER", ""], attempts.map(attemptRow));
+}
+
+function printStacks(error: TaskError): void {
+  if (error.stack) block(error.stack, "    ");
+  for (const { name, message, stack } of causesOf(error)) {
+    line({ text: "  cause", color: "dim" }, shortened(`${name}: ${message}`, longestError));
+    if (stack) block(stack, "    ");
+  }
 }
 
 /** Names and values; facts with an empty value are not shown. */
@@ -64,7 +76,7 @@ function factsOf(task: Task): [string, Cell][] {
     ["worker", task.workerId ?? ""],
     ["progress", progress === null ? "" : `${progress} ${progressNote ?? ""}`.trim()],
     ["result", result === undefined ? "" : jsonText(result)],
-    ["error", error === null ? "" : errorText(error, 10_000)],
+    ["error", error === null ? "" : shortened(`${error.name}: ${error.message}`, longestError)],
   ];
 }
 
