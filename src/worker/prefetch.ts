@@ -3,8 +3,9 @@
  * wait for cycles most of the time. `PrefetchControl` says how many tasks to claim ahead, `PrefetchBuffer` holds them.
  */
 
+import { isCrashSensitive } from "../base/tasks/crash-sensitive.ts";
 import type { Outcome } from "../store.ts";
-import { isCrashSensitive, type TaskRecord } from "../task.ts";
+import type { TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
 /** Tasks claimed ahead at most, however quick the handlers are. */

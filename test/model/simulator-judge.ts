@@ -1,6 +1,8 @@
 /** Watches a simulation, and records each broken promise. */
+
+import { isCrashSensitive } from "../../src/base/tasks/crash-sensitive.ts";
 import type { Outcome, SettleAndClaim, SettleAndClaimResult, StoredAttempt } from "../../src/store.ts";
-import { isCrashSensitive, isFinished, type TaskRecord } from "../../src/task.ts";
+import { isFinished, type TaskRecord } from "../../src/task.ts";
 import type { Clock } from "./simulator-clock.ts";
 import type { Process, Settled, Witness } from "./simulator-wire.ts";
 

@@ -5,8 +5,10 @@
  * A new rule (a limit, a pause, a group) is one more `AdmissionPolicy` in `policies`. The pipeline in `claim.ts` stays
  * as it is: it reads more candidates when policies refuse some, so that a refused task hides no other.
  */
+
+import { crashSensitiveWhen, isCrashSensitive } from "../../base/tasks/crash-sensitive.ts";
 import type { ClaimRequest } from "../../store.ts";
-import { crashSensitiveWhen, isCrashSensitive, type TaskRecord } from "../../task.ts";
+import type { TaskRecord } from "../../task.ts";
 import type { Program } from "./program.ts";
 
 /** A candidate of a claim: a pending task that is due. Where candidates are locked, it has no JSON before. */
