@@ -2,7 +2,7 @@
  * Store: the boundary between the queue's logic and the database.
  *
  * Everything above it (queue, worker, features) is the same for each database. Everything below it (`stores/`) knows SQL
- * and drivers, and makes no decision about retries, leases or schedules. A store has four facets: `TaskStore`,
+ * and drivers: it does not decide whether or when a failed attempt is retried, or who is dead. A store has four facets: `TaskStore`,
  * `WorkerStore`, `TransactionalStore`, `TransferStore`. Each method of each store keeps these promises:
  *
  * - Atomic: a method happens completely or not at all. After an error it may be called again.

@@ -2,10 +2,12 @@
  * A task: one call of a registered function, kept as a row.
  *
  *     pending ──claim──▶ running ──▶ completed | failed | cancelled
- *        ▲                  │
- *        └──── scheduled ◀──┘   (waits for wait_until: a delay, a retry's backoff, a snooze)
+ *      ▲   ▲                │ │
+ *      │   └── hand back ───┘ │   (its worker stopped or died)
+ *      └────── scheduled ◀────┘   (waits for wait_until: a delay, a retry's backoff, a snooze)
  *
- * Every arrow is one UPDATE that names the generation that was read and adds one to it.
+ * `cancelTask` ends any unfinished task, and `retryTask` makes a finished one pending. Each of these changes is one UPDATE
+ * that names the generation that was read and adds one to it.
  */
 
 export const unfinishedStatuses = ["pending", "scheduled", "running"] as const;

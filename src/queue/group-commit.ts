@@ -1,4 +1,4 @@
-/** Writes the enqueue calls of one event-loop tick in one statement, and gives each caller its own id or error. */
+/** Writes the enqueue calls of one event-loop tick together, and gives each caller its own id or error. */
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { DatabaseError, QueueClosedError } from "../errors.ts";
 import type { Inserted, NewTask } from "../store.ts";
@@ -11,7 +11,7 @@ interface Call {
   reject: (error: unknown) => void;
 }
 
-/** Milliseconds. An error that takes longer means that the database is not writable: each call would take as long. */
+/** Milliseconds. A refusal that takes longer is an outage: the calls are not tried one by one, as each would take as long. */
 const maxRefusalMs = 1_000;
 
 /** Refused calls of one tick that are found one by one. A database that refuses every call is not asked about each. */

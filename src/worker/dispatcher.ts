@@ -230,7 +230,7 @@ export class Dispatcher {
     // With outcomes waiting, the next cycle goes first.
     if (this.#ended.length === 0) this.#fillSlots();
     if (more) this.lookForWork();
-    // The claim passed over crash-sensitive tasks that the next free slot may take.
+    // The claim had no room for some crash-sensitive tasks: look again.
     else if (claim && claim.crashSensitive < claim.limit) this.#mayHaveWork = true;
   }
 
@@ -261,7 +261,7 @@ export class Dispatcher {
 
   // ---- slots ---------------------------------------------------------------------------------
 
-  /** Of `ended` attempts: each frees its slot before it is settled, unless settling fails. */
+  /** `ended`: attempts that are not settled yet. Their slots count as free, unless cycles are failing. */
   #freeSlots(ended: number): number {
     return this.#host.concurrency - this.inflight + (this.#failedCycles > 0 ? 0 : ended);
   }

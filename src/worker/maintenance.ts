@@ -7,7 +7,7 @@ import { type Job, PeriodicJob } from "./periodic-job.ts";
 const sweepAloneEvery = 2_000;
 /** The least number of milliseconds between sweeps, when the failure detector asks for one at once. */
 const shortestSleep = 20;
-/** Milliseconds until the next sweep when another process was rescuing a dead worker: it may be killed meanwhile. */
+/** Milliseconds until the next sweep when another process was rescuing a dead worker: it may die before it has finished. */
 const busySweepAfter = 100;
 /**
  * Dead workers that one process rescues at once. One after the other, the next sweep waited for all of them; more would
@@ -48,7 +48,7 @@ export interface MaintenanceHost {
   report(error: unknown, where: string): void;
 }
 
-/** Runs a list of jobs. A capability adds its own to the built-in ones. */
+/** Runs a list of jobs. A feature adds its own to the built-in ones by `addJob`. */
 export class Maintenance {
   readonly #host: MaintenanceHost;
   readonly #jobs: PeriodicJob[];
@@ -111,7 +111,7 @@ class Sweep implements Job {
     const workers = await store.workers();
     const { dead, suspects } = this.#detector.judge(workers);
     this.#onSwept();
-    // Under load, the write that the suspects need takes as long as a rescue.
+    // At the same time: under load, the write that the suspects need takes as long as a rescue.
     const rescuing = this.#rescueAll(dead);
     try {
       await this.#detector.confirm(suspects, () => store.heartbeat(workerId));

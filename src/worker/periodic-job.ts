@@ -1,4 +1,6 @@
+import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
+import type { Queue } from "../queue/queue.ts";
 
 /** Milliseconds until the next run after one that threw. */
 const afterFailure = 1_000;
@@ -9,6 +11,28 @@ export interface Job {
   readonly name: string;
   /** @returns milliseconds until the next run */
   run(): Promise<number>;
+}
+
+const jobsByQueue = processGlobal("jobs", () => new WeakMap<Queue, ((host: JobHost) => Job)[]>());
+
+/** What a feature's job may need from the worker that runs it. */
+export interface JobHost {
+  readonly workerId: string;
+  /** Tasks became pending. */
+  onWork(): void;
+}
+
+/**
+ * Adds a job that each worker of this queue runs, from its next start to its stop. The seam for a feature: the core imports
+ * none.
+ */
+export function addJob(queue: Queue, job: (host: JobHost) => Job): void {
+  jobsByQueue.set(queue, [...(jobsByQueue.get(queue) ?? []), job]);
+}
+
+/** New jobs for one start of a worker. */
+export function openJobs(queue: Queue, host: JobHost): Job[] {
+  return (jobsByQueue.get(queue) ?? []).map((job) => job(host));
 }
 
 /** Runs a job again and again, one run at a time. A run that throws is reported, and the next one comes a second later. */

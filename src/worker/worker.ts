@@ -21,7 +21,8 @@ import { ChangeListener } from "./change-listener.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { WorkerEmitter } from "./events.ts";
 import { type Executors, openExecutors } from "./executor.ts";
-import { Maintenance } from "./maintenance.ts";
+import { Maintenance, type MaintenanceHost } from "./maintenance.ts";
+import { openJobs } from "./periodic-job.ts";
 
 /** Milliseconds for which a stop retries to settle once its grace is over; also the limit of each step of a stop. */
 const finalWriteMs = 5_000;
@@ -169,7 +170,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
   /** Watches do not report our own writes, so local workers and awaits are woken here too. */
   #newMaintenance(workerId: string): Maintenance {
     const { store, wakeups, options } = this.#internals;
-    return new Maintenance({
+    const host: MaintenanceHost = {
       store,
       workerId,
       lease: this.#options.lease,
@@ -180,7 +181,8 @@ export class Worker<C = unknown> extends WorkerEmitter {
         this.reportRescued(dead, tasks);
       },
       report: (error, where) => this.reportError(error, where),
-    });
+    };
+    return new Maintenance(host, openJobs(this.#queue, host));
   }
 
   async #begin({ id, dispatcher, changeListener, maintenance, undo }: Run): Promise<void> {

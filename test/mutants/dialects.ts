@@ -137,9 +137,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "spread-is-never-widened",
     why: "Without row locks thirty workers all try the same few tasks, and most of their turns are in vain.",
-    in: "nextSpread",
-    find: "return Math.min(spread * 4, widestSpread);",
-    replace: "return spread;",
+    in: "adapt",
+    find: "this.#width = Math.min(this.#width * 4, widest);",
+    replace: "this.#width = 1;",
     caughtBy: ofTurns(
       "a worker that claims without locks > picks from more tasks after it lost a race, and in order again when it wins",
     ),
@@ -147,9 +147,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "spread-is-never-narrowed",
     why: "After one busy moment without row locks priorities mean nothing any more.",
-    in: "nextSpread",
-    find: "Math.max(1, spread / 2)",
-    replace: "Math.max(1, spread)",
+    in: "adapt",
+    find: "Math.max(1, this.#width / 2)",
+    replace: "Math.max(1, this.#width)",
     caughtBy: ofTurns(
       "a worker that claims without locks > picks from more tasks after it lost a race, and in order again when it wins",
     ),

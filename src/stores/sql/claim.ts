@@ -3,10 +3,10 @@
  *
  * 1. candidates: reads pending tasks that are due, without locks, highest priority first, then oldest.
  * 2. admit: leaves out the tasks that a policy refuses (`admission.ts`), and reads further in their place.
- * 3. lock: on servers, locks what is left, passing over rows that other transactions have locked.
+ * 3. lock: on servers, locks as many tasks as were admitted, passing over rows that other transactions have locked.
  * 4. claim: sets each task to `running` by an UPDATE that names the generation that was read.
  *
- * Postgres does the same in one statement: `postgres/settle-and-claim.ts`.
+ * Postgres does the same in one statement, which locks before it admits: `postgres/settle-and-claim.ts`.
  */
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
@@ -14,6 +14,7 @@ import { Admission, type AdmissionPolicy, type Candidate, Depth, policies } from
 import { changes, type Program, rows } from "./program.ts";
 import { probeNames } from "./queries.ts";
 import { toCandidate, toClaimed } from "./rows.ts";
+import { Spread } from "./spread.ts";
 import type { Texts } from "./texts.ts";
 
 /** SQLite allows 500 in one statement. */
@@ -53,8 +54,7 @@ export class ClaimPipeline {
   readonly #texts: Texts;
   readonly #policies: readonly AdmissionPolicy[];
   readonly #depth = new Depth();
-  /** Where nothing is locked, each worker reads so many times its limit and claims any of them. */
-  #spread = 1;
+  readonly #spread = new Spread();
 
   constructor(texts: Texts, among: readonly AdmissionPolicy[] = policies) {
     this.#texts = texts;
@@ -70,7 +70,7 @@ export class ClaimPipeline {
       : { candidates, admitted: candidates };
     const locked = this.#texts.dialect.locks ? yield* this.#lock(found, admission) : found.admitted;
     const tasks = yield* this.#claim(locked, request.workerId, startedAt);
-    if (this.#texts.dialect.spreads) this.#spread = nextSpread(this.#spread, tasks.length, locked.length);
+    if (this.#texts.dialect.spreads) this.#spread.adapt(tasks.length, locked.length);
     const mayHaveMore = found.candidates.length >= request.limit || tasks.length < found.candidates.length;
     // What policies have just refused, they refuse again.
     return { tasks, more: found.admitted.length > 0 && mayHaveMore };
@@ -81,8 +81,8 @@ export class ClaimPipeline {
   /** Reads at most the claim's limit. Another worker may claim them first. */
   *candidates(request: ClaimRequest): Program<readonly Candidate[]> {
     const { limit } = request;
-    const found = yield* this.#read(pairsOf(request), limit * this.#spread);
-    return this.#spread === 1 || found.length <= limit ? found : chosenFrom(found, limit);
+    const found = yield* this.#read(pairsOf(request), this.#spread.widened(limit));
+    return found.length <= limit ? found : this.#spread.chosen(found, limit).sort(byClaimOrder);
   }
 
   *#read(pairs: Pairs, limit: number): Program<Candidate[]> {
@@ -157,19 +157,4 @@ export class ClaimPipeline {
       .filter((_, i) => won[i])
       .map((task) => toClaimed(task, task.generationId + 1, workerId, startedAt));
   }
-}
-
-const widestSpread = 64;
-
-/** Wider when other workers were faster for half of the tasks or more, narrower when they were not: that keeps priorities best. */
-function nextSpread(spread: number, won: number, wanted: number): number {
-  if (wanted > 0 && won <= wanted / 2) return Math.min(spread * 4, widestSpread);
-  return won === wanted ? Math.max(1, spread / 2) : spread;
-}
-
-/** This number of the tasks, chosen at random, in the order of claims. */
-function chosenFrom(found: readonly Candidate[], count: number): Candidate[] {
-  const drawn = found.map((task) => ({ task, lot: Math.random() })).sort((a, b) => a.lot - b.lot);
-  const chosen = drawn.slice(0, count).map(({ task }) => task);
-  return chosen.sort(byClaimOrder);
 }

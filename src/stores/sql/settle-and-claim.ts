@@ -40,8 +40,8 @@ export type CycleResult = SettleAndClaimResult & { further?: (() => Program<Task
 
 export class SettleAndClaimOperations {
   /**
-   * Whether to settle and claim in two transactions. A claim that does not pass over locks waits for a worker that settles
-   * the same task; if that one then claimed too, it would wait for this one.
+   * Whether to settle and claim in two transactions. In a Galera cluster a claim waits for a task that another worker is
+   * settling. If that worker's transaction also claimed, the two could wait for each other.
    */
   readonly inTwoTransactions: boolean;
   readonly #texts: Texts;
@@ -80,7 +80,7 @@ export class SettleAndClaimOperations {
     return yield* transaction(() => this.#settleAndClaim(cycle, candidates), false);
   }
 
-  /** Makes the next claim read from the start, where claims remember how far they came. */
+  /** Nothing here. On Postgres, where a claim begins where the last one ended, it sends the next claim back to the start. */
   rewind(): void {}
 
   *#settleAndClaim(

@@ -86,7 +86,7 @@ const releaseParams = ({ id, generationId, status, charge, delay, error }: Relea
   ...{ id, generationId, status, charge, delay, error },
 });
 
-/** Acts on each group of those with the same key, in the order of their first ones; the answers are in the order of all. */
+/** Groups the items by their key, acts on each group, first seen first, and returns the answers in the order of the items. */
 export function* inGroups<T, K, A>(
   all: readonly T[],
   keyOf: (one: T) => K,
