@@ -4,13 +4,13 @@ import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "..
 import type { TaskRecord } from "../../task.ts";
 import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
-import type { RetryPolicy, ServerRunner, ServerSteps } from "./run.ts";
+import type { RepeatPolicy, ServerRunner, ServerSteps } from "./run.ts";
 
 /** A second run would do it twice. */
-const once: RetryPolicy = { repeatable: false, waitForServer: true };
+const once: RepeatPolicy = { repeatable: false, waitForServer: true };
 
 /** One locked row must not delay the settlements of other tasks: after this time, each is settled by itself. */
-export const settlingAndClaiming: RetryPolicy = { ...once, lockedLimit: 3_000 };
+export const settlingAndClaiming: RepeatPolicy = { ...once, lockedLimit: 3_000 };
 
 /** After a lost answer, looks whether the worker's row is there. */
 export async function register(runner: ServerRunner, ops: Operations, worker: NewWorker): Promise<void> {

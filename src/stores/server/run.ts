@@ -214,7 +214,7 @@ const longestOutage = 60_000;
 const firstPause = 5;
 const longestPause = 500;
 
-export interface RetryPolicy {
+export interface RepeatPolicy {
   /** Whether a second run is harmless when the first one may have taken effect. */
   repeatable: boolean;
   /** Whether to wait for a server that cannot be reached. */
@@ -224,10 +224,10 @@ export interface RetryPolicy {
 }
 
 /** Generations fence operations: a second run finds nothing to do. */
-const fenced: RetryPolicy = { repeatable: true, waitForServer: true };
+const fenced: RepeatPolicy = { repeatable: true, waitForServer: true };
 
 /** While a queue opens, a server that cannot be reached is an error at once. */
-export const atOpening: RetryPolicy = { repeatable: true, waitForServer: false };
+export const atOpening: RepeatPolicy = { repeatable: true, waitForServer: false };
 
 /** The error to throw instead of another try; undefined: try again. `ends`: there will be no other try in any case. */
 type GiveUp = (error: unknown, ends: boolean) => unknown;
@@ -268,7 +268,7 @@ export class ServerRunner implements Runner {
 
   async #retrying<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
-    { repeatable, waitForServer, lockedLimit }: RetryPolicy,
+    { repeatable, waitForServer, lockedLimit }: RepeatPolicy,
   ): Promise<T> {
     let execution: Execution | undefined;
     let mayHaveHappened = false;
