@@ -3,9 +3,19 @@
  * file of the package is missing.
  */
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { buildSync } from "esbuild";
 import { compiler } from "./compiler.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -17,8 +27,12 @@ const missing = [];
 rmSync(dist, { recursive: true, force: true });
 compile("tsconfig.build.json");
 compileSchemaForRequire();
-for (const file of builtFiles()) if (file.endsWith(".d.ts")) nameJavaScript(join(dist, file));
+for (const file of builtFiles()) {
+  if (file.endsWith(".d.ts")) nameJavaScript(join(dist, file));
+  if (file.endsWith(".js")) keepSpecifiers(join(dist, file));
+}
 await embedFiles();
+bundleForRequire();
 for (const command of Object.values(manifest.bin)) makeExecutable(join(root, command));
 for (const target of targets(manifest.exports)) expectFile(join(root, target), "package.json: exports");
 for (const file of builtFiles()) checkReferences(join(dist, file));
@@ -61,6 +75,9 @@ function compileSchemaForRequire() {
 async function embedFiles() {
   // dist/ mirrors the tree, so `../../../migrations` is right from src/stores/sqlite/ and from dist/src/stores/sqlite/.
   cpSync(join(root, "migrations"), join(dist, "migrations"), { recursive: true });
+  // As they are written: the compiler adds a function of its own to a `require` of a variable.
+  const isThread = (/** @type {string} */ file) => /^src.stores.*\.cjs$/.test(file);
+  for (const file of builtFiles().filter(isThread)) cpSync(join(root, file), join(dist, file));
   for (const file of builtFiles().filter((file) => basename(file) === "embedded.js")) {
     const path = join(dist, file);
     const exports = Object.entries(await import(pathToFileURL(path).href));
@@ -70,6 +87,46 @@ async function embedFiles() {
   rmSync(join(dist, "migrations"), { recursive: true });
   const read = /^src.stores.*(?:[\\/]embed\.(?:js|d\.ts)|\.cjs|\.d\.cts)$/;
   for (const file of builtFiles().filter((file) => read.test(file))) rmSync(join(dist, file));
+}
+
+/**
+ * Builds the package for `require` too: Node 20 before 20.19, Jest, and TypeScript's `module: node16` do not require ES
+ * modules. One file, whose stores are initialised when a queue opens; its declarations are copies, in which the compiler
+ * reads drizzle-orm's declarations for `require`.
+ */
+function bundleForRequire() {
+  const folder = join(dist, "require");
+  buildSync({
+    entryPoints: [join(dist, "src/index.js")],
+    outfile: join(folder, "src/index.cjs"),
+    bundle: true,
+    packages: "external",
+    platform: "node",
+    format: "cjs",
+    target: "node20",
+    // Jest's modules and a loader's hooks know only `require`.
+    supported: { "dynamic-import": false },
+    logOverride: { "empty-import-meta": "silent" },
+  });
+  for (const file of declarationsOf(join(dist, "src/index.d.ts"))) {
+    const copy = join(folder, relative(dist, file)).replace(/\.d\.ts$/, ".d.cts");
+    const text = readFileSync(file, "utf8").replace(/(["']\.[^"']*)\.js(["'])/g, "$1.cjs$2");
+    mkdirSync(dirname(copy), { recursive: true });
+    writeFileSync(copy, text);
+  }
+}
+
+/**
+ * A declaration file, and those that it imports.
+ * @param {string} entry
+ */
+function declarationsOf(entry) {
+  const found = new Set([entry]);
+  for (const file of found) {
+    const imports = readFileSync(file, "utf8").matchAll(/(?:from|import\(|import)\s*"(\.[^"]+)\.js"/g);
+    for (const [, target = ""] of imports) found.add(`${resolve(dirname(file), target)}.d.ts`);
+  }
+  return found;
 }
 
 function builtFiles() {
@@ -86,6 +143,21 @@ function builtFiles() {
 function nameJavaScript(path) {
   const text = readFileSync(path, "utf8");
   writeFileSync(path, text.replace(/((?:from|import\(|import)\s*"\.[^"]*)\.ts"/g, '$1.js"'));
+}
+
+/**
+ * The compiler wraps the name in `import(name)` with a function that turns `.ts` into `.js`. No name needs it, and bundlers
+ * do not find their comments inside of it.
+ * @param {string} path
+ */
+function keepSpecifiers(path) {
+  const text = readFileSync(path, "utf8");
+  if (!text.includes("__rewriteRelativeImportExtension")) return;
+  const kept = text
+    .replace(/^var __rewriteRelativeImportExtension = [\s\S]*?^};\n/m, "")
+    .replace(/import\(__rewriteRelativeImportExtension\((.*)\)\)/g, "import($1)");
+  if (kept.includes("__rewriteRelativeImportExtension")) missing.push(`${path}: an import is not recognised`);
+  writeFileSync(path, kept);
 }
 
 /** @param {string} path */
@@ -119,7 +191,8 @@ function checkReferences(path) {
   const text = readFileSync(path, "utf8").replace(/^\s*(\/?\*|\/\/).*$/gm, "");
   const reference = /(?:from|import\(|import|new URL\()\s*"(\.[^"]+)"/g;
   for (const [, target = ""] of text.matchAll(reference)) {
-    const file = resolve(dirname(path), target);
+    const named = resolve(dirname(path), target);
+    const file = path.endsWith(".d.cts") ? named.replace(/\.cjs$/, ".d.cts") : named;
     if (!file.startsWith(dist)) missing.push(`${path}: ${target} is outside of dist/`);
     else expectFile(file, path);
   }

@@ -57,6 +57,7 @@ test("the package holds the build and the documents, and nothing else", () => {
     /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
     /^docs\/.*\.(md|svg|png)$/,
     /^dist\/src\/.*\.(js|d\.ts)$/,
+    /^dist\/require\/src\/(index\.cjs|.*\.d\.cts)$/,
     /^dist\/drizzle\/\w+\.(js|cjs|d\.ts|d\.cts)$/,
   ];
   expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);
@@ -108,40 +109,53 @@ test("the package's declarations have no errors", () => {
   expect(errorsOfDeclarations(installation)).toEqual([expect.stringMatching(/^broken\.ts/)]);
 });
 
-test("an app compiles and runs in a CommonJS project, whose require() loads the ES modules", () => {
-  const project = installation.project(
-    "cjs",
-    { type: "commonjs" },
-    {
-      "tasks.ts": tasks,
-      "app.ts": app,
-      "tsconfig.json": tsconfig({ module: "nodenext" }),
-    },
-  );
-  project.command("typescript", "bin/tsc", "-p", ".");
-  expect(readFileSync(join(project.folder, "out/app.js"), "utf8")).toContain('require("dbq-ts")');
-  expect(JSON.parse(project.node("out/app.js"))).toEqual(appPrints);
-});
+test.for(["nodenext", "node16"])(
+  "an app compiles in a CommonJS project with module %s, and runs where Node requires no ES modules",
+  (module) => {
+    const project = installation.project(
+      `cjs-${module}`,
+      { type: "commonjs" },
+      { "tasks.ts": tasks, "app.ts": app, "tsconfig.json": tsconfig({ module }) },
+    );
+    project.command("typescript", "bin/tsc", "-p", ".");
+    expect(readFileSync(join(project.folder, "out/app.js"), "utf8")).toContain('require("dbq-ts")');
+    const printed = project.node("--no-experimental-require-module", "out/app.js");
+    expect(JSON.parse(printed)).toEqual(appPrints);
+  },
+);
 
 test.for(["module", "commonjs"])("an app runs under tsx in a project of type %s", (type) => {
   const project = installation.project(`tsx-${type}`, { type }, { "tasks.ts": tasks, "app.ts": app });
   expect(JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts"))).toEqual(appPrints);
 });
 
-// tsx converts what such a project requires to CommonJS, dbq included, while an ES module beside it imports dbq as it
-// is. Then two copies of dbq are in the process, and must work as one.
-test("an ES module runs the tasks of a CommonJS project under tsx, as dbq worker does", () => {
-  const project = installation.project(
-    "mixed",
-    { type: "commonjs" },
-    { "tasks.ts": steering, "main.mjs": mixed },
-  );
-  expect(JSON.parse(project.command("tsx", "dist/cli.mjs", "main.mjs"))).toEqual({
-    names: ["give-up", "look"],
-    looked: { status: "completed", result: 1 },
-    gaveUp: "cancelled",
-  });
-});
+// Two copies of dbq are in the process, one required and one imported, and must work as one.
+test.for(["tsx", "node"])(
+  "an ES module runs the tasks of a CommonJS module under %s, as dbq worker does",
+  (how) => {
+    const project = installation.project(
+      `mixed-${how}`,
+      { type: "commonjs" },
+      {
+        "tasks.ts": steering,
+        "main.mjs": mixed,
+        "tsconfig.json": tsconfig({ module: "node16" }),
+      },
+    );
+    if (how === "node") project.command("typescript", "bin/tsc", "-p", ".");
+    const tasks = how === "node" ? "./out/tasks.js" : "./tasks.ts";
+    const args = ["main.mjs", tasks];
+    const printed = how === "node" ? project.node(...args) : project.command("tsx", "dist/cli.mjs", ...args);
+    expect(JSON.parse(printed)).toEqual({
+      copies: 2,
+      names: ["enqueue-by-default", "give-up", "look"],
+      looked: { status: "completed", result: 1 },
+      gaveUp: "cancelled",
+      enqueued: { func: "look", status: "completed" },
+      isRefused: true,
+    });
+  },
+);
 
 test.for(["module", "commonjs"])(
   "an app of type %s has dbq's tables in its own schema, and enqueues in its own transaction",

@@ -57,30 +57,40 @@ export const appPrints = { status: "completed", bytes: 3200, isDatabaseError: tr
 
 /** Tasks that use the current task's properties, and outcomes that dbq recognises by their classes. */
 export const steering = `
-import { CancelTask, currentTask, task } from "dbq-ts";
+import { CancelTask, currentTask, enqueueTask, task, UnregisteredFunctionError } from "dbq-ts";
 
 export const look = task("look", async () => currentTask().id);
 export const giveUp = task("give-up", async () => {
   throw new CancelTask("no use");
 });
+/** On the default queue, which the other copy has set. */
+export const enqueueByDefault = task("enqueue-by-default", async () => await enqueueTask(look));
+export const OfThisCopy = UnregisteredFunctionError;
 `;
 
 export const mixed = `
-import { openQueue, registeredNames, Worker } from "dbq-ts";
+import { openQueue, registeredNames, setDefaultQueue, UnregisteredFunctionError, Worker } from "dbq-ts";
 
-const { look, giveUp } = await import("./tasks.ts");
+const { look, giveUp, enqueueByDefault, OfThisCopy } = await import(process.argv[2]);
 const names = registeredNames().sort();
 const queue = await openQueue("mixed.db");
+setDefaultQueue(queue);
+const refused = await queue.enqueueTask(() => 1).catch((error) => error);
 const worker = new Worker(queue);
 await worker.start();
 const looked = await queue.awaitTaskCompletion(await queue.enqueueTask(look), { timeout: "20s" });
 const gaveUp = await queue.awaitTaskCompletion(await queue.enqueueTask(giveUp), { timeout: "20s" });
+const id = await queue.awaitTaskResult(await queue.enqueueTask(enqueueByDefault), { timeout: "20s" });
+const { func, status } = await queue.awaitTaskCompletion(id, { timeout: "20s" });
 await worker.stop();
 await queue.close();
 console.log(JSON.stringify({
+  copies: new Set([UnregisteredFunctionError, OfThisCopy]).size,
   names,
   looked: { status: looked.status, result: looked.result },
   gaveUp: gaveUp.status,
+  enqueued: { func, status },
+  isRefused: refused instanceof OfThisCopy && refused instanceof UnregisteredFunctionError,
 }));
 `;
 
