@@ -11,9 +11,10 @@ import { isMissing } from "../support/server.ts";
 import { codeIn, namesIn, ofMysqlAlone, type Page, readPages, root, sqlOf } from "./pages.ts";
 import { compiledOf, fileOf, programOf, writePrograms } from "./programs.ts";
 import { installed, type Ran, run, tsc } from "./scratch.ts";
+import { walks } from "./walk.ts";
 
 const pages = readPages();
-const typescript = codeIn(pages, "ts");
+const typescript = codeIn(pages, "ts").filter(({ page }) => !walks.includes(page));
 const quickstart = typescript.find((block) => fileOf(block).endsWith("/quickstart.mts"));
 
 let folder = "";
@@ -29,7 +30,7 @@ beforeAll(async () => {
 
 /** Runs a compiled program of the scratch folder, in a new folder. */
 const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
-  run([join(folder, path)], temporaryFolder(), env);
+  run([join(folder, path)], temporaryFolder(), { PORT: "0", ...env });
 
 /** The page about servers. */
 const onServers = "docs/databases.md";
@@ -207,13 +208,15 @@ describe.skipIf(isMissing(await mysqlServer()))(`${onServers} on MySQL`, () => {
 
 const isNoHistory = (row: string) => !row.includes("dbq_migrations");
 
+const commandsOfNpm = ["ci", "init", "install", "pkg"];
+
 describe("shell", () => {
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   for (const { page, line, text } of codeIn(pages, "sh").filter((block) => block.page !== "docs/cli.md")) {
     test(`${page}:${line} names existing scripts and files`, () => {
-      const scripts = Array.from(text.matchAll(/npm (?:run )?(\w+)/g), ([, name]) => name);
+      const scripts = Array.from(text.matchAll(/npm (?:run )?(\w+)/g), ([, name]) => String(name));
       for (const name of scripts)
-        if (name !== "install" && name !== "ci") expect(manifest.scripts).toHaveProperty(String(name));
+        if (!commandsOfNpm.includes(name)) expect(manifest.scripts).toHaveProperty(name);
       const files = Array.from(
         text.matchAll(/\b((?:examples|test|scripts)\/\S+)/g),
         ([, path]) => path as string,

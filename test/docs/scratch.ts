@@ -13,7 +13,7 @@ export interface Ran {
 export function installed(): Installation {
   const installation = new Installation();
   installation.install([
-    ...["better-sqlite3", "pg", "mysql2", "drizzle-kit", "typescript"],
+    ...["better-sqlite3", "pg", "mysql2", "drizzle-kit", "typescript", "tsx", "vitest"],
     ...["@types/node", "@types/better-sqlite3", "@types/pg"],
   ]);
   return installation;

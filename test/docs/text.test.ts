@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
-import { anchorsOf, linksOf, type Page, readPage, readPages, root } from "./pages.ts";
+import { anchorsOf, linksOf, namesIn, type Page, readPage, readPages, root } from "./pages.ts";
 
 const pages = readPages();
 
@@ -61,6 +61,15 @@ test("the README leads to every page of docs/", () => {
   const readme = pages.find(({ path }) => path === "README.md") as Page;
   const linked = linksOf(readme).map(({ target }) => target.split("#")[0]);
   for (const { path } of pages) if (path.startsWith("docs/")) expect(linked).toContain(path);
+});
+
+test("docs/troubleshooting.md has each error code, and no other", () => {
+  const source = readFileSync(join(root, "src/errors.ts"), "utf8");
+  const union = /export type DbqErrorCode =([^;]+);/.exec(source)?.[1] ?? "";
+  const codes = Array.from(union.matchAll(/"(\w+)"/g), ([, code]) => code as string);
+  expect(codes.length).toBeGreaterThan(15);
+  const page = pages.find(({ path }) => path === "docs/troubleshooting.md") as Page;
+  expect(namesIn(page, "By error code").sort()).toEqual(codes.sort());
 });
 
 test("the servers of compose.yaml are those that the pages and the tests use", () => {
