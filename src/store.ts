@@ -34,6 +34,8 @@ export type NewTask = {
   timeout: number | null;
   requestId: string | null;
   uniqueKey: string | null;
+  /** 1: `maxRetries` is what the worker that knows the function says; see `WorkerStore.fillDefaults`. */
+  fillDefaults: 0 | 1;
 };
 
 /** The answer to one inserted task: its id, or the id of the unfinished task that already holds its unique key. */
@@ -290,6 +292,12 @@ export interface WorkerStore {
    * and nobody is notified.
    */
   progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Promise<void>;
+
+  /**
+   * Sets the `maxRetries` of running tasks that have `fillDefaults`, and ends that. Skips a task whose generation has
+   * changed. No state change: generations stay.
+   */
+  fillDefaults(tasks: readonly (TaskVersion & { maxRetries: number })[]): Promise<void>;
 
   /**
    * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has no

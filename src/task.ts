@@ -76,6 +76,8 @@ export interface Task<R = unknown> {
   timeout: number | null;
   progress: number | null;
   progressNote: string | null;
+  /** Whether the first worker that runs the task sets `maxRetries`, since the caller, by a `remoteTask`, did not. */
+  fillDefaults: boolean;
 }
 
 /** A task as stores read and write it: JSON as text, times as milliseconds since 1970. */
@@ -104,6 +106,7 @@ export interface TaskRecord {
   timeout: number | null;
   progress: number | null;
   progressNote: string | null;
+  fillDefaults: 0 | 1;
 }
 
 /** How an attempt that did not complete ended. */

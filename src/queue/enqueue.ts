@@ -53,6 +53,8 @@ export function prepare(
     timeout: options.timeout ?? null,
     requestId: options.requestId ?? null,
     uniqueKey: options.uniqueKey ?? null,
+    // The options of a remoteTask are those of the caller: the worker has others.
+    fillDefaults: definition.fn === undefined && options.maxRetries === undefined ? 1 : 0,
   };
   checkPayload(task, maxPayload);
   return { task, refuse: options.onDuplicate === "error" };

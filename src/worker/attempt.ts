@@ -28,6 +28,8 @@ export interface AttemptHost {
   readonly context: unknown;
   readonly maxPayload: number;
   executorOf(definition: TaskDefinition): Executor;
+  /** Writes the `maxRetries` that the caller left to the worker. */
+  fillDefaults(record: TaskRecord, maxRetries: number): Promise<void>;
   /** Records progress, to be written with the next batch. */
   noteProgress(record: TaskRecord, progress: number, note: string | null): void;
   /** Whether a transaction of the function's own has completed the task. */
@@ -104,7 +106,21 @@ export class RunningAttempt implements Execution {
   run(): void {
     if (this.#released) return;
     this.#phase = "started";
-    runAs(this, () => this.#start());
+    const { maxRetries } = this.definition.call;
+    if (this.record.fillDefaults === 1 && maxRetries !== undefined) void this.#startFilled(maxRetries);
+    else runAs(this, () => this.#start());
+  }
+
+  /** Writes `maxRetries` before the function is called, which may kill the process. */
+  async #startFilled(maxRetries: number): Promise<void> {
+    try {
+      await this.#host.fillDefaults(this.record, maxRetries);
+    } catch (error) {
+      this.#host.report(error, `writing the maxRetries of task "${this.record.func}" (${this.record.id})`);
+      this.#released ??= "interrupted";
+    }
+    if (this.#released) this.#finish(this.#outcome({ kind: "interrupted" }));
+    else runAs(this, () => this.#start());
   }
 
   /**

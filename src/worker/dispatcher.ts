@@ -12,6 +12,7 @@ import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-results.ts";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
 import { CycleLoop } from "./cycle-loop.ts";
+import { Defaults } from "./defaults.ts";
 import type { Executor } from "./executor.ts";
 import { OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
@@ -22,7 +23,7 @@ import { ProgressNotes } from "./progress.ts";
 export interface DispatcherHost {
   readonly store: Pick<
     Store,
-    "settleAndClaim" | "heldBy" | "taskStates" | "progress" | "within" | "synchronous"
+    "settleAndClaim" | "heldBy" | "taskStates" | "progress" | "fillDefaults" | "within" | "synchronous"
   >;
   readonly wakeups: Wakeups;
   readonly workerId: string;
@@ -89,11 +90,13 @@ export class Dispatcher {
     this.#prefetch = new PrefetchControl(host.store.synchronous);
     this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned);
     this.ownership = new OwnershipCheck(host.store, this.#owned, report);
+    const defaults = new Defaults(host.store);
     this.#attemptHost = {
       store: host.store,
       context: host.context,
       maxPayload: host.maxPayload,
       executorOf: (definition) => host.executorOf(definition),
+      fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,

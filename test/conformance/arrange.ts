@@ -19,6 +19,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     timeout: null,
     requestId: null,
     uniqueKey: null,
+    fillDefaults: 0,
     ...changes,
   };
 }

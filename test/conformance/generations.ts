@@ -17,6 +17,8 @@ interface Reported {
   removed?: number;
   /** The call may have written progress, which is not a change of state. */
   noted?: boolean;
+  /** The call may have set `maxRetries`, which is not a change of state. */
+  filled?: boolean;
 }
 
 /** More tasks than any case has, except for the cases of contention. */
@@ -32,7 +34,15 @@ function withoutNotes({ progress, progressNote, updatedAt, ...rest }: TaskRecord
   return rest;
 }
 
-function checkMoves(before: Table, after: Table, { moved = 0, noted = false }: Reported): void {
+function withoutDefaults({ maxRetries, fillDefaults, updatedAt, ...rest }: TaskRecord) {
+  return rest;
+}
+
+function checkMoves(
+  before: Table,
+  after: Table,
+  { moved = 0, noted = false, filled = false }: Reported,
+): void {
   let movedInAll = 0;
   for (const [id, was] of before) {
     const is = after.get(id);
@@ -46,6 +56,7 @@ function checkMoves(before: Table, after: Table, { moved = 0, noted = false }: R
       assert.notEqual(is.status, was.status, `task ${id}: a new generation must come with a new status`);
     if (steps > 0) continue;
     if (noted) assert.deepEqual(withoutNotes(is), withoutNotes(was));
+    else if (filled) assert.deepEqual(withoutDefaults(is), withoutDefaults(was));
     else assert.deepEqual(is, was, `task ${id} changed without a new generation`);
   }
   if (typeof moved === "number") assert.equal(movedInAll, moved, "number of tasks that moved");
@@ -115,6 +126,11 @@ export function checked(store: Store): Store {
       account(
         () => store.progress(notes),
         () => ({ noted: true }),
+      ),
+    fillDefaults: (tasks) =>
+      account(
+        () => store.fillDefaults(tasks),
+        () => ({ filled: true }),
       ),
     cancel: (id, error) => account(() => store.cancel(id, error), one),
     retry: (id) => account(() => store.retry(id), one),

@@ -84,6 +84,39 @@ export const ownershipGroup: Group = {
       },
     },
     {
+      name: "fillDefaults sets maxRetries once, and only where the caller left it to the worker",
+      run: async ({ store }) => {
+        const [left, said] = [await running(store, { fillDefaults: 1 }), await running(store)];
+        assert.equal(left.fillDefaults, 1);
+        await store.fillDefaults([
+          { ...left, maxRetries: 7 },
+          { ...said, maxRetries: 7 },
+        ]);
+        const filled = await recordOf(store, left.id);
+        assert.deepEqual([filled.maxRetries, filled.fillDefaults], [7, 0]);
+        assert.equal((await recordOf(store, said.id)).maxRetries, 3);
+        await store.fillDefaults([{ ...left, maxRetries: 0 }]);
+        assert.equal((await recordOf(store, left.id)).maxRetries, 7);
+        await store.fillDefaults([]);
+      },
+    },
+    {
+      name: "fillDefaults of a stale generation, or of a task that does not run, is ignored",
+      run: async ({ store }) => {
+        const task = await running(store, { fillDefaults: 1 });
+        await store.fillDefaults([{ ...task, generationId: task.generationId - 1, maxRetries: 0 }]);
+        assert.deepEqual(await recordOf(store, task.id), task);
+        await settle(store, outcomes.interrupted(task));
+        const pending = await recordOf(store, task.id);
+        await store.fillDefaults([
+          { ...task, maxRetries: 0 },
+          { ...pending, maxRetries: 0 },
+        ]);
+        assert.deepEqual(await recordOf(store, task.id), pending);
+        assert.equal(pending.fillDefaults, 1);
+      },
+    },
+    {
       name: "progress of a stale generation, or of a task that does not run, is ignored",
       run: async ({ store }) => {
         const task = await running(store);

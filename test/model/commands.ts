@@ -57,6 +57,7 @@ const newTask: fc.Arbitrary<() => NewTask> = fc
     priority: fc.constantFrom(5, 5, 0, 9),
     queueName: fc.constantFrom(...queueNames),
     maxRetries: fc.constantFrom(0, 1, 3),
+    fillDefaults: fc.constantFrom(0 as const, 1 as const),
     when: rarely(fc.record({ delay: fc.boolean(), offset })),
     timeout: rarely(fc.constant(1_000)),
     requestId: rarely(fc.constant("request")),
@@ -182,6 +183,12 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
       }),
     ],
   ),
+  fillDefaults: of(fc.array(fc.tuple(outcome, fc.constantFrom(0, 2)), { maxLength: 2 }), (filled, model) => [
+    filled.map(([one, maxRetries]) => {
+      const { id, generationId } = one(model);
+      return { id, generationId, maxRetries };
+    }),
+  ]),
   get: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
   findEnded: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
   heldBy: of(fc.constantFrom(...workerIds), (id) => [id]),

@@ -30,6 +30,7 @@ export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
     timeout: null,
     progress: null,
     progressNote: null,
+    fillDefaults: 0,
   };
 }
 

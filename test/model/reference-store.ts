@@ -13,6 +13,7 @@ const methods: readonly Method[] = [
   "heldBy",
   "taskStates",
   "progress",
+  "fillDefaults",
   "cancel",
   "retry",
   "purge",

@@ -159,6 +159,14 @@ export class Reference extends ReferenceRows implements Answering {
     }
   }
 
+  fillDefaults(tasks: readonly (TaskVersion & { maxRetries: number })[]): void {
+    for (const { maxRetries, ...held } of tasks) {
+      const task = this.held(held);
+      if (task?.status !== "running" || task.fillDefaults === 0) continue;
+      this.tasks.set(task.id, { ...task, maxRetries, fillDefaults: 0, updatedAt: this.now() });
+    }
+  }
+
   // ---- operate ----------------------------------------------------------------------
 
   cancel(id: number, error: string): Operated {

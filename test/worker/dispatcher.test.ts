@@ -29,7 +29,7 @@ function record(id: number, func: string): TaskRecord {
   return {
     ...{ id, func, args: "[]", kwargs: "{}", meta: "{}", status: "running", generationId: 2, priority: 5 },
     ...{ createdAt: 1, updatedAt: 1, startedAt: 1, queueName: "default", retryCount: 0, maxRetries: 0 },
-    ...{ ...none, workerId: "w1", timeout: null, progress: null, progressNote: null },
+    ...{ ...none, workerId: "w1", timeout: null, progress: null, progressNote: null, fillDefaults: 0 },
   };
 }
 
@@ -51,6 +51,7 @@ function storeOf(pending: TaskRecord[]) {
     heldBy: async () => [],
     taskStates: async () => [],
     progress: async () => undefined,
+    fillDefaults: async () => undefined,
     within: () => {
       throw new Error("no task here uses a transaction");
     },

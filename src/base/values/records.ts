@@ -20,6 +20,7 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     startedAt: dateOrNull(record.startedAt),
     finishedAt: dateOrNull(record.finishedAt),
     meta: readable(record.meta, (text) => decodeObject(text, "meta")) as JsonObject,
+    fillDefaults: record.fillDefaults === 1,
   };
 }
 

@@ -10,6 +10,7 @@ import type { Row } from "./dialect.ts";
 // Drivers give bigint columns as numbers, strings or BigInts.
 const int = (value: unknown): number => Number(value);
 const intOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
+const flag = (value: unknown): 0 | 1 => Number(value) as 0 | 1;
 const text = (value: unknown): string => value as string;
 const textOrNull = (value: unknown): string | null => value as string | null;
 
@@ -43,13 +44,14 @@ export function toTaskRecord(row: Row): TaskRecord {
     timeout: intOrNull(row[task.timeout]),
     progress: intOrNull(row[task.progress]),
     progressNote: textOrNull(row[task.progress_note]),
+    fillDefaults: flag(row[task.fill_defaults]),
   };
 }
 
 /** The columns that a claim does not set. Each column that is read costs 0.1 µs, as much as a step of the claim itself. */
 // biome-ignore format: a list to read
 export const candidateColumns = ["id", "generation_id", "func", "args", "kwargs", "error", "created_at", "priority",
-  "queue_name", "retry_count", "max_retries", "wait_until", "request_id", "unique_key", "meta", "timeout"] as const;
+  "queue_name", "retry_count", "max_retries", "wait_until", "request_id", "unique_key", "meta", "timeout", "fill_defaults"] as const;
 
 const candidate = positionsIn(candidateColumns);
 
@@ -80,6 +82,7 @@ export function toCandidate(row: Row): TaskRecord {
     timeout: intOrNull(row[candidate.timeout]),
     progress: null,
     progressNote: null,
+    fillDefaults: flag(row[candidate.fill_defaults]),
   };
 }
 
@@ -110,7 +113,9 @@ export function toTaskState([id, generationId, status]: Row): TaskState {
   return { id: int(id), generationId: int(generationId), status: status as TaskStatus };
 }
 
-export const attemptColumns = columnsOf("dbq_attempts").filter((column) => column !== "id");
+export const attemptColumns = columnsOf("dbq_attempts").filter(
+  (column) => column !== "id" && column !== "error_cause",
+);
 
 const attempt = positionsIn(attemptColumns);
 

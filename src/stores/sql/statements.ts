@@ -58,7 +58,7 @@ const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.ag
 
 const insertInto = sql.raw(`
       insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
-        unique_key, created_at, updated_at, wait_until, status)`);
+        unique_key, fill_defaults, created_at, updated_at, wait_until, status)`);
 
 /** The values of these columns in a new task. */
 function newRow(d: Dialect, p: Params): SQL {
@@ -66,7 +66,7 @@ function newRow(d: Dialect, p: Params): SQL {
   const due = sql`coalesce(${d.time(d.integer(p.waitUntil))}, ${d.plus(now, d.integer(p.delay))})`;
   return sql`
       ${p.func}, ${d.json(p.args)}, ${d.json(p.kwargs)}, ${d.json(p.meta)}, ${d.integer(p.priority)}, ${p.queueName},
-        ${d.integer(p.maxRetries)}, ${d.integer(p.timeout)}, ${p.requestId}, ${p.uniqueKey}, ${now}, ${now}, ${due},
+        ${d.integer(p.maxRetries)}, ${d.integer(p.timeout)}, ${p.requestId}, ${p.uniqueKey}, ${d.integer(p.fillDefaults)}, ${now}, ${now}, ${due},
         case when ${due} > ${now} then 'scheduled' else 'pending' end`;
 }
 
@@ -173,6 +173,12 @@ function transitionStatements(d: Dialect) {
     noteProgress: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
       update ${beforeTable} dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
       where ${held(d, p)} ${still("running")}`,
+
+    /** Not a state change: the generation stays. */
+    fillDefaults: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
+      update ${beforeTable} dbq_tasks ${afterTable} set max_retries = ${d.integer(p.maxRetries)}, fill_defaults = 0,
+        updated_at = ${d.now(p)} ${afterSet}
+      where ${held(d, p)} ${still("running")} and fill_defaults = 1`,
 
     recordAttempt: (p, many) => {
       const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},

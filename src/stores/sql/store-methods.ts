@@ -20,6 +20,7 @@ export function methodsOver(
     ...taskMethods(runner, tasks),
     settleAndClaim: (asked) => settleAndClaim(runner.run, cycle, asked),
     progress: (notes) => runner.write(() => tasks.progress(notes)),
+    fillDefaults: (filled) => runner.write(() => tasks.fillDefaults(filled)),
     ...maintenanceMethods(runner, maintenance),
     transfer: transferMethods(runner, transfer),
   };
@@ -50,7 +51,7 @@ function isOneStatement(tasks: readonly NewTask[]): boolean {
 function maintenanceMethods(
   { run, write }: Runner,
   ops: Operations["maintenance"],
-): Omit<WorkerStore, "keepAlive" | "settleAndClaim" | "progress"> {
+): Omit<WorkerStore, "keepAlive" | "settleAndClaim" | "progress" | "fillDefaults"> {
   return {
     register: (worker) => write(() => ops.register(worker)),
     unregister: (workerId) => write(() => ops.unregister(workerId)),

@@ -197,4 +197,8 @@ export class TaskOperations {
   *progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Program<void> {
     yield* changes(this.#s.noteProgress, notes);
   }
+
+  *fillDefaults(tasks: readonly (TaskVersion & { maxRetries: number })[]): Program<void> {
+    yield* changes(this.#s.fillDefaults, tasks);
+  }
 }

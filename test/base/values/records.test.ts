@@ -29,6 +29,7 @@ const record: TaskRecord = {
   timeout: 30_000,
   progress: 0.5,
   progressNote: "half",
+  fillDefaults: 1,
 };
 
 describe("toTask", () => {
@@ -38,6 +39,7 @@ describe("toTask", () => {
       args: ["a.png", -0],
       kwargs: { quality: 80 },
       result: { bytes: 123 },
+      fillDefaults: true,
       error: { name: "RangeError", message: "too wide", stack: "…", code: "E_WIDE" },
       createdAt: new Date(1_000),
       updatedAt: new Date(2_000),

@@ -1,0 +1,30 @@
+/** Writes the `maxRetries` of tasks whose caller left it to the worker: those of one tick in one statement. */
+import type { TaskVersion, WorkerStore } from "../store.ts";
+import type { TaskRecord } from "../task.ts";
+
+export class Defaults {
+  readonly #store: Pick<WorkerStore, "fillDefaults">;
+  #tasks: (TaskVersion & { maxRetries: number })[] = [];
+  #writing: Promise<void> | undefined;
+
+  constructor(store: Pick<WorkerStore, "fillDefaults">) {
+    this.#store = store;
+  }
+
+  /** Resolves when the row has it: a crash of the first attempt is then judged by it. @throws DatabaseError */
+  async fill(record: TaskRecord, maxRetries: number): Promise<void> {
+    const { id, generationId } = record;
+    this.#tasks.push({ id, generationId, maxRetries });
+    this.#writing ??= new Promise((resolve) => setImmediate(resolve)).then(() => this.#write());
+    await this.#writing;
+    record.maxRetries = maxRetries;
+    record.fillDefaults = 0;
+  }
+
+  async #write(): Promise<void> {
+    const tasks = this.#tasks;
+    this.#tasks = [];
+    this.#writing = undefined;
+    await this.#store.fillDefaults(tasks);
+  }
+}
