@@ -261,6 +261,16 @@ export const claimAndSettle: readonly Mutant[] = [
     ),
   },
   {
+    name: "defaults-ignore-generation",
+    why: "A worker that has lost a task sets the retries of the attempt that runs now.",
+    in: "transitionStatements.fillDefaults",
+    find: '`where ${held(d, p)} ${still("running")}`',
+    replace: '`where dbq_tasks.id = ${p.id} ${still("running")}`',
+    caughtBy: onFile(
+      "ownership and progress > fillDefaults of a stale generation, or of a task that does not run, is ignored",
+    ),
+  },
+  {
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
     in: "Dispatcher.#runCycle",

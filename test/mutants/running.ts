@@ -370,4 +370,15 @@ export const runningFaults: readonly Mutant[] = [
       test: "prefetch on a server > a prefetched task does not start in another task's async context",
     },
   },
+  {
+    name: "called-before-its-defaults-are-written",
+    why: "A task that kills its worker at once is tried again as often as the caller's default says, not the worker's.",
+    in: "RunningAttempt.#startFilled",
+    find: "await this.#host.fillDefaults(this.record, maxRetries);",
+    replace: "void this.#host.fillDefaults(this.record, maxRetries);",
+    caughtBy: inWorker(
+      "defaults",
+      "maxRetries is in the row before the function is called, so that a crash of the first attempt is judged by it",
+    ),
+  },
 ];
