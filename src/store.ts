@@ -88,6 +88,8 @@ export interface AttemptRecord {
   errorName: string | null;
   errorMessage: string | null;
   errorStack: string | null;
+  /** JSON of the error's `cause`, with its own causes. */
+  errorCause: string | null;
 }
 
 export interface StoredAttempt extends AttemptRecord {

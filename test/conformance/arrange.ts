@@ -96,6 +96,7 @@ export const failedAttempt: AttemptRecord = {
   errorName: "Error",
   errorMessage: "no luck",
   errorStack: "Error: no luck\n    at resize",
+  errorCause: '{"name":"error","message":"no such table: \\u0000"}',
 };
 
 export type OutcomeOf<K extends Outcome["kind"]> = Extract<Outcome, { kind: K }>;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { TaskFilter } from "../../src/store.ts";
-import { insert, minute, oneInEach, outcomes, running, settle, taskIn } from "./arrange.ts";
+import { failedAttempt, insert, minute, oneInEach, outcomes, running, settle, taskIn } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
 /** The function names of the tasks that a filter finds, newest first. */
@@ -221,6 +221,7 @@ export const readGroup: Group = {
             errorName: "Error",
             errorMessage: "no luck",
             errorStack: "Error: no luck\n    at resize",
+            errorCause: failedAttempt.errorCause,
           })),
         );
         for (const { startedAt, endedAt } of attempts) assert.ok(endedAt >= (startedAt ?? Number.NaN));

@@ -133,6 +133,7 @@ export const settleGroup: Group = {
           errorName: "TimeoutError",
           errorMessage: `ünder\n${"m".repeat(10_000)}`,
           errorStack: null,
+          errorCause: null,
         } as const;
         await settle(store, { ...outcomes.retry(task), attempt });
         const [kept] = await store.attempts(task.id);

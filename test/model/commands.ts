@@ -128,7 +128,12 @@ const outcome: fc.Arbitrary<(model: Model) => Outcome> = fc
   .map(({ n, kind, wrongGeneration, wrongId, delay }) => (model) => {
     const { id, generationId, ...ran } = model.claim(n);
     const held = { ...ran, id: id + wrongId, generationId: generationId + wrongGeneration };
-    const failure = { errorName: "Error", errorMessage: "no luck", errorStack: "Error: no luck" };
+    const failure = {
+      errorName: "Error",
+      errorMessage: "no luck",
+      errorStack: "Error: no luck",
+      errorCause: null,
+    };
     const attempt = { outcome: kind === "cancelled" ? kind : ("failed" as const), ...failure };
     if (kind === "completed") return { ...held, kind, result: "1" };
     if (kind === "snoozed") return { ...held, kind, delay };

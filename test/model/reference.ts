@@ -173,7 +173,13 @@ export class Reference extends ReferenceRows implements Answering {
     const task = this.tasks.get(id);
     if (!task || isFinished(task.status)) return task && { record: task, changed: false };
     this.end(task, "cancelled", null, error);
-    const attempt = { outcome: "cancelled", errorName: null, errorMessage: null, errorStack: null } as const;
+    const attempt = {
+      outcome: "cancelled",
+      errorName: null,
+      errorMessage: null,
+      errorStack: null,
+      errorCause: null,
+    } as const;
     if (task.status === "running") this.keepAttempt(task, attempt);
     return this.#operated(id);
   }
@@ -303,7 +309,13 @@ export class Reference extends ReferenceRows implements Answering {
       const retryCount = task.retryCount + 1;
       if (task.retryCount >= task.maxRetries) this.end(task, "failed", null, error);
       else this.move(task, { status: "pending", waitUntil: null, error, retryCount });
-      const attempt = { outcome: "crashed", errorName: name, errorMessage: message, errorStack: null };
+      const attempt = {
+        outcome: "crashed",
+        errorName: name,
+        errorMessage: message,
+        errorStack: null,
+        errorCause: null,
+      };
       this.keepAttempt(task, { ...attempt, outcome: "crashed" });
     }
     return tasks.length;

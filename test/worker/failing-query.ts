@@ -4,7 +4,7 @@ import { type Queue, type TaskError, type TaskFailedError, task } from "../../sr
 import { startedWorker, uniqueName } from "../support/queue.ts";
 import { next, rejection } from "./setup.ts";
 
-/** The errors of the task, outermost first, as its row, its event, its hook and `awaitTaskResult` have them. */
+/** The errors of the task, outermost first, as its row, its attempt, its event, its hook and `awaitTaskResult` have them. */
 export async function chainOfFailure(
   queue: Queue,
   query: () => unknown,
@@ -20,6 +20,8 @@ export async function chainOfFailure(
   const { error } = await failed;
   expect(hooked).toEqual([error]);
   expect((await queue.getTask(id))?.error).toEqual(error);
+  const [attempt] = await queue.listAttempts(id);
+  expect(chainOf(attempt?.error as TaskError)).toEqual(chainOf(error as TaskError));
   const rejected = await rejection(queue.awaitTaskResult(id));
   expect(chainOf((rejected as TaskFailedError).cause as Error)).toEqual(chainOf(error as TaskError));
   return chainOf(error as TaskError);

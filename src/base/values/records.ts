@@ -25,7 +25,7 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
 }
 
 export function toAttempt(stored: StoredAttempt): Attempt {
-  const { taskId, generationId, workerId, outcome, errorName, errorMessage, errorStack } = stored;
+  const { taskId, generationId, workerId, outcome, errorName, errorMessage, errorStack, errorCause } = stored;
   const error: TaskError | null =
     errorName === null && errorMessage === null
       ? null
@@ -33,6 +33,7 @@ export function toAttempt(stored: StoredAttempt): Attempt {
           name: errorName ?? "Error",
           message: errorMessage ?? "",
           ...(errorStack === null ? {} : { stack: errorStack }),
+          ...(errorCause === null ? {} : { cause: errorOf(errorCause) }),
         };
   const [startedAt, endedAt] = [dateOrNull(stored.startedAt), new Date(stored.endedAt)];
   return { taskId, generationId, workerId, startedAt, endedAt, outcome, error };

@@ -138,9 +138,15 @@ export function failureOf(
   outcome: AttemptOutcome,
   described: TaskError,
 ): { error: string; attempt: AttemptRecord } {
-  const { name, message, stack } = described;
-  const errorStack = stack === undefined ? null : storable(stack);
-  const attempt = { outcome, errorName: storable(name), errorMessage: storable(message), errorStack };
+  const { name, message, stack, cause } = described;
+  const attempt = {
+    outcome,
+    errorName: storable(name),
+    errorMessage: storable(message),
+    errorStack: stack === undefined ? null : storable(stack),
+    // Its JSON has escapes where these characters are.
+    errorCause: cause === undefined ? null : JSON.stringify(cause),
+  };
   return { error: JSON.stringify(described), attempt };
 }
 

@@ -11,7 +11,13 @@ const crashOf = (workerId: string | null): { error: string; attempt: AttemptReco
   const message = `worker ${workerId ?? "unknown"} died, or lost its lease, while it ran this`;
   return {
     error: JSON.stringify({ name, message }),
-    attempt: { outcome: "crashed", errorName: name, errorMessage: message, errorStack: null },
+    attempt: {
+      outcome: "crashed",
+      errorName: name,
+      errorMessage: message,
+      errorStack: null,
+      errorCause: null,
+    },
   };
 };
 

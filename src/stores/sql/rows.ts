@@ -130,6 +130,7 @@ export function toStoredAttempt(row: Row): StoredAttempt {
     errorName: textOrNull(row[attempt.error_name]),
     errorMessage: textOrNull(row[attempt.error_message]),
     errorStack: textOrNull(row[attempt.error_stack]),
+    errorCause: textOrNull(row[attempt.error_cause]),
   };
 }
 

@@ -182,10 +182,10 @@ function transitionStatements(d: Dialect) {
 
     recordAttempt: (p, many) => {
       const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
-        ${p.errorMessage}, ${p.errorStack}`;
+        ${p.errorMessage}, ${p.errorStack}, ${p.errorCause}`;
       return sql`
       insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
-        error_stack) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+        error_stack, error_cause) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
   } satisfies Record<string, Statement>;
 }

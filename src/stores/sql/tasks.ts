@@ -29,6 +29,7 @@ const cancelledAttempt = {
   errorName: null,
   errorMessage: null,
   errorStack: null,
+  errorCause: null,
 } as const;
 
 export class TaskOperations {

@@ -110,6 +110,7 @@ describe("toAttempt", () => {
     errorName: "RangeError",
     errorMessage: "too wide",
     errorStack: "at …",
+    errorCause: null,
   };
 
   it("returns the error as one object, and times as Date", () => {
@@ -122,6 +123,16 @@ describe("toAttempt", () => {
       outcome: "failed",
       error: { name: "RangeError", message: "too wide", stack: "at …" },
     });
+  });
+
+  it("returns the cause of the error, and a corrupt one as its message", () => {
+    const errorCause = '{"name":"error","message":"no such table","cause":{"message":"deeper"}}';
+    expect(toAttempt({ ...stored, errorCause }).error?.cause).toEqual({
+      name: "error",
+      message: "no such table",
+      cause: { name: "Error", message: "deeper" },
+    });
+    expect(toAttempt({ ...stored, errorCause: "{" }).error?.cause).toEqual({ name: "Error", message: "{" });
   });
 
   it("omits a missing stack, and names an error without a name", () => {

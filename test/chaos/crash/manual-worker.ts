@@ -73,7 +73,7 @@ export function outcome(record: TaskRecord, kind: OutcomeKind, result = '"by han
   const held = { id, generationId, workerId, startedAt };
   const [errorName, errorMessage] = ["Error", "as planned"];
   const error = JSON.stringify({ name: errorName, message: errorMessage });
-  const attempt = { outcome: "failed" as const, errorName, errorMessage, errorStack: null };
+  const attempt = { outcome: "failed" as const, errorName, errorMessage, errorStack: null, errorCause: null };
   switch (kind) {
     case "completed":
       return { ...held, kind, result };

@@ -10,7 +10,16 @@ const names = (columns: readonly string[]) => columns.map(camel);
 const texts = new Set(
   names([
     ...["func", "args", "kwargs", "result", "error", "status", "queue_name", "worker_id", "request_id"],
-    ...["unique_key", "meta", "progress_note", "outcome", "error_name", "error_message", "error_stack"],
+    ...[
+      "unique_key",
+      "meta",
+      "progress_note",
+      "outcome",
+      "error_name",
+      "error_message",
+      "error_stack",
+      "error_cause",
+    ],
     ...["host", "boot_id", "pid_namespace", "process_start"],
   ]),
 );
