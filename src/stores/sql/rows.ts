@@ -113,9 +113,7 @@ export function toTaskState([id, generationId, status]: Row): TaskState {
   return { id: int(id), generationId: int(generationId), status: status as TaskStatus };
 }
 
-export const attemptColumns = columnsOf("dbq_attempts").filter(
-  (column) => column !== "id" && column !== "error_cause",
-);
+export const attemptColumns = columnsOf("dbq_attempts").filter((column) => column !== "id");
 
 const attempt = positionsIn(attemptColumns);
 
