@@ -7,6 +7,8 @@ import {
   type ReadQueueOptions,
   readQueueOptions,
 } from "./base/options/options.ts";
+import { withoutPassword } from "./base/options/passwords.ts";
+import { schemaName } from "./base/options/validators.ts";
 import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { AnyFunction } from "./base/tasks/registry.ts";
@@ -37,10 +39,14 @@ async function openStore(target: unknown, options: ReadQueueOptions): Promise<St
   if (typeof target === "string") return await openTarget(target, options);
   if (isOf(target, "PgDatabase"))
     return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, options);
-  if (isOf(target, "MySqlDatabase"))
+  if (isOf(target, "MySqlDatabase")) {
+    refuseSchema(options.schema, onMysql);
     return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, options);
-  if (isOf(target, "BaseSQLiteDatabase"))
+  }
+  if (isOf(target, "BaseSQLiteDatabase")) {
+    refuseSchema(options.schema, onSqlite);
     return await (await import("./stores/sqlite/store.ts")).openSqliteDatabase(target, options);
+  }
   throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
 }
 
@@ -62,14 +68,19 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
   switch (scheme) {
     case undefined:
     case "sqlite":
+      refuseSchema(options.schema, onSqlite);
       await checkInstalled("better-sqlite3");
       return await (await import("./stores/sqlite/store.ts")).openSqlite(sqlitePath(target), options);
     case "postgres":
     case "postgresql":
       await checkInstalled("pg");
-      return await (await import("./stores/postgres/store.ts")).openPostgres(target, options);
+      return await (await import("./stores/postgres/store.ts")).openPostgres(target, {
+        ...options,
+        schema: schemaOf(target, options),
+      });
     case "mysql":
     case "mariadb":
+      refuseSchema(schemaOf(target, options), onMysql);
       await checkInstalled("mysql2");
       return await (await import("./stores/mysql/store.ts")).openMysql(target, options);
     default:
@@ -83,6 +94,26 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
 function schemeOf(target: string): string | undefined {
   if (target === ":memory:") return undefined;
   return /^([a-z][a-z0-9+.-]+):/i.exec(target)?.[1]?.toLowerCase();
+}
+
+/** The schema that the option or the URL's parameter names. @throws TypeError when they differ, or for a wrong name */
+function schemaOf(target: string, { schema }: ReadQueueOptions): string | undefined {
+  const parameter = new URLSearchParams(target.split("?")[1] ?? "").get("schema");
+  if (parameter === null) return schema;
+  const named = schemaName(parameter, `openQueue: the parameter schema of ${withoutPassword(target)}`);
+  if (schema === undefined || schema === named) return named;
+  throw new TypeError(
+    `openQueue: the option schema is ${show(schema)}, and the URL says ${show(named)}: name one schema`,
+  );
+}
+
+const onMysql = "on MySQL and MariaDB a schema is a database: name it in the URL's path";
+const onSqlite = "on SQLite a file has one queue: give this one a file of its own";
+
+/** @throws TypeError when a schema is named for a database that is not Postgres */
+function refuseSchema(schema: string | undefined, instead: string): void {
+  if (schema !== undefined)
+    throw new TypeError(`openQueue: the option schema is Postgres's, got ${show(schema)}: ${instead}`);
 }
 
 /** Drivers are optional peers: an app installs those of its databases. @throws TypeError when this one is missing */

@@ -14,6 +14,17 @@ export const postgresDialect: ServerDialect = {
   earlier: (column, ms) => `${column} - interval '${ms} milliseconds'`,
 };
 
+/** The same, for a queue that names the schema: nothing is found by the search path of its connections, or of the app's. */
+const namingDialect: ServerDialect = {
+  ...postgresDialect,
+  newHome: async () => {
+    const { client, drop, name, url } = await newSchema();
+    const elsewhere = `${url.replace(`search_path=${name}`, "search_path=nowhere")}&schema=${name}`;
+    if (elsewhere.includes(`path=${name}`)) throw new Error(`${url} has another form than expected`);
+    return { url: elsewhere, drop, sql: async (text) => (await client.query<Row>(text)).rows };
+  },
+};
+
 const bigint = 20;
 
 /** An app's database, with settings that some apps use. */
@@ -56,4 +67,13 @@ export const postgresVariants: readonly Kind[] = [
   ),
 ];
 
-export const postgresStores: readonly Kind[] = [...postgresMain, ...postgresVariants];
+export const postgresInSchema: readonly Kind[] = [
+  serverKind(namingDialect, {
+    name: "Postgres, in a schema",
+    lacks: {},
+    driver: nodePostgres,
+    connect: (url) => openPostgres(url, { migrate, schema: new URL(url).searchParams.get("schema") ?? "" }),
+  }),
+];
+
+export const postgresStores: readonly Kind[] = [...postgresMain, ...postgresInSchema, ...postgresVariants];

@@ -12,6 +12,7 @@ import {
   labels,
   oneOf,
   readOptions,
+  schemaName,
   signal,
   wrong,
 } from "./validators.ts";
@@ -51,6 +52,12 @@ export interface QueueOptions {
    */
   poolSize?: number;
   /**
+   * Postgres: the schema of dbq's tables, created where it is missing. Upper and lower case differ. A URL may name it too:
+   * `?schema=dbq`.
+   * @default the first schema of the connection's `search_path`, which is `public` unless the server says otherwise
+   */
+  schema?: string;
+  /**
    * How long finished tasks are kept; `Infinity` keeps them forever.
    * @default { completed: "7d", cancelled: "7d", failed: "30d" }
    */
@@ -65,6 +72,7 @@ export interface ReadQueueOptions {
   strategy?: "skip-locked" | "optimistic";
   sessions?: boolean;
   poolSize?: number;
+  schema?: string;
 }
 
 const day = 24 * 60 * 60 * 1_000;
@@ -81,6 +89,7 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     strategy: oneOf("skip-locked", "optimistic"),
     sessions: boolean,
     poolSize: integer(1, 1_000),
+    schema: schemaName,
     retention: (value, name) => ({
       ...defaultRetention,
       ...readOptions<Retention>(value, name, {

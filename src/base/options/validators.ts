@@ -69,6 +69,16 @@ export function labels(value: unknown, name: string): readonly string[] {
   return [...new Set(list.map((item) => label(item, name)))];
 }
 
+/**
+ * A schema of Postgres. Statements have it in their texts, inside quotes of several kinds: so no character that means
+ * something there. Postgres keeps names that begin with `pg_` for itself, and cuts longer ones off.
+ */
+export const schemaName: Reader<string> = (value, name) => {
+  if (typeof value === "string" && /^(?!pg_|information_schema$)[A-Za-z0-9_-]{1,63}$/.test(value))
+    return value;
+  throw wrong(name, "1 to 63 of the characters A-Z a-z 0-9 _ -, not beginning with pg_", value);
+};
+
 export const anything: Reader<unknown> = (value) => value;
 
 export function callable<F>(value: unknown, name: string): F {

@@ -11,9 +11,10 @@ const facts = `select current_setting('server_version') as version, current_data
   current_setting('max_connections') as connections,
   (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest`;
 
-export async function diagnosePostgres(queryable: Queryable): Promise<Diagnosis[]> {
+/** @param own the schema that was named for the tables */
+export async function diagnosePostgres(queryable: Queryable, own?: string): Promise<Diagnosis[]> {
   const { rows } = await queryable.query(facts, []);
-  const [version = null, database = null, schema = null, commit = null, recovery, connections, oldest] = (
+  const [version = null, database = null, first = null, commit = null, recovery, connections, oldest] = (
     rows[0] ?? []
   ).map((value) => (value === null ? null : String(value)));
   const isStandby = recovery === "true";
@@ -21,7 +22,7 @@ export async function diagnosePostgres(queryable: Queryable): Promise<Diagnosis[
   return [
     fact("Postgres", version),
     fact("database", database),
-    fact("schema", schema),
+    fact("schema", own ?? first),
     fact("synchronous commit", commit, commit === "off", "a crash of the server can undo the last commits"),
     fact("standby", isStandby, isStandby, "nothing can be written here: connect to the primary"),
     fact("max connections", Number(connections)),

@@ -5,7 +5,12 @@ import { repeat } from "../../base/runtime/timers.ts";
 import type { Connection, ServerPool } from "../server/pool.ts";
 import { endOf, keepAlive } from "./connection.ts";
 
-const channel = "dbq";
+/**
+ * The channel of the queue in this schema. `public` has the same as no schema: workers that do not name it have their tables
+ * there, unless their search path says otherwise.
+ */
+export const channelOf = (schema = "public"): string =>
+  schema === "public" ? "dbq" : `dbq:${schema}`.slice(0, 63);
 
 /** Milliseconds between tries to listen again: at first, and at most. */
 const firstRetry = 50;
@@ -20,10 +25,14 @@ const pause = 2;
 /** The end of a payload which says that claim cursors may have passed tasks that became pending. */
 const rewindMark = "!";
 
-export const notifyText = (parameter: number) => `select pg_notify('${channel}', $${parameter})`;
+export const notifyText = (channel: string, parameter: number) =>
+  `select pg_notify('${channel}', $${parameter})`;
+
+const listenText = (channel: string) => `listen ${channel === "dbq" ? channel : `"${channel}"`}`;
 
 export class PostgresListener {
   readonly #pool: ServerPool;
+  readonly #channel: string;
   readonly #listeners = new Set<() => void>();
   /** The payload of this queue's own notifications, which it ignores. */
   readonly #own = randomBytes(6).toString("hex");
@@ -38,8 +47,9 @@ export class PostgresListener {
   #rewinds = false;
   onRewind: () => void = () => undefined;
 
-  constructor(pool: ServerPool) {
+  constructor(pool: ServerPool, channel: string) {
     this.#pool = pool;
+    this.#channel = channel;
   }
 
   /** Returns a function that removes the listener. The session keeps listening: a busy worker removes its listener for moments. */
@@ -57,7 +67,7 @@ export class PostgresListener {
       client.on("end", () => this.#listenLater(client));
       client.on("error", () => this.#listenLater(client));
       client.on("notification", ({ payload = "" }) => this.#notified(payload));
-      await client.query(`listen ${channel}`);
+      await client.query(listenText(this.#channel));
       keepAlive(client, false);
       this.#retryAfter = firstRetry;
       this.#stopChecks = repeat(checkEvery, () => this.#check(client), { keepAlive: false });
@@ -116,7 +126,8 @@ export class PostgresListener {
     while (this.#pending && !this.#closed) {
       const payload = this.#rewinds ? this.#own + rewindMark : this.#own;
       [this.#pending, this.#rewinds] = [false, false];
-      const send = (connection: Connection) => connection.query(notifyText(1), [payload], "dbq_notify");
+      const text = notifyText(this.#channel, 1);
+      const send = (connection: Connection) => connection.query(text, [payload], "dbq_notify");
       await this.#pool.use(send, () => true).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, pause));
     }

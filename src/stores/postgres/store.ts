@@ -1,5 +1,6 @@
 /** The store on Postgres 13 and later, over node-postgres. */
 import type { Client } from "pg";
+import { memoize } from "../../base/runtime/memoize.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
 import type { Store } from "../../store.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
@@ -12,7 +13,7 @@ import { diagnosePostgres } from "./diagnose.ts";
 import { optimisticDialect, skipLockedDialect } from "./dialect.ts";
 import { checkOpen, hasBegun, postgresDrizzle } from "./drizzle.ts";
 import { heartbeatConnector } from "./embedded.ts";
-import { notifyText, PostgresListener } from "./listener.ts";
+import { channelOf, notifyText, PostgresListener } from "./listener.ts";
 import { postgresMigrations } from "./migrations.ts";
 import { cycleStatements, OneStatementCycles } from "./settle-and-claim.ts";
 import { postgresSteps } from "./steps.ts";
@@ -21,18 +22,15 @@ import { postgresSteps } from "./steps.ts";
 const [skipLocked, optimistic] = [textsOf(skipLockedDialect), textsOf(optimisticDialect)];
 const cycles = cycleStatements(skipLocked);
 
-const postgres: ServerKind = {
-  steps: postgresSteps,
+/** What does not depend on the schema of the tables. */
+const common = {
   operations: {
     "skip-locked": () =>
       operationsOf(skipLocked, (transitions) => new OneStatementCycles(skipLocked, transitions, cycles)),
     optimistic: () => operationsOf(optimistic),
   },
-  migrations: postgresMigrations,
   drizzle: postgresDrizzle,
   strategyFor: async () => "skip-locked",
-  diagnose: diagnosePostgres,
-  notifyInside: (queryable) => queryable.query(notifyText(1), [""]),
   checkOpen,
   hasBegun,
   urlDefaults: { port: 5432, user: "postgres" },
@@ -43,7 +41,6 @@ const postgres: ServerKind = {
       await importPackage<typeof import("drizzle-orm/node-postgres")>("drizzle-orm/node-postgres");
     return drizzle(client as Client) as unknown as ServerDrizzle;
   },
-  listenerOver: (pool) => new PostgresListener(pool),
   settingsOf,
   isOne,
   driver: "pg",
@@ -53,14 +50,27 @@ const postgres: ServerKind = {
     names: ["session"],
   },
   seesLocks: () => true,
-};
+} satisfies Partial<ServerKind>;
+
+/** The texts of a schema are made once in a process. */
+const postgresIn = memoize((schema: string | undefined): ServerKind => {
+  const channel = channelOf(schema);
+  return {
+    ...common,
+    steps: postgresSteps(schema),
+    migrations: postgresMigrations(schema),
+    diagnose: (queryable) => diagnosePostgres(queryable, schema),
+    notifyInside: (queryable) => queryable.query(notifyText(channel, 1), [""]),
+    listenerOver: (pool) => new PostgresListener(pool, channel),
+  };
+});
 
 /** Opens the queue on the app's own Drizzle database. @throws DatabaseError that says what is wrong with it */
 export function openPostgresDatabase(db: object, options: ServerOptions): Promise<Store> {
-  return openDatabase(postgres, db, options);
+  return openDatabase(postgresIn(options.schema), db, options);
 }
 
 /** Opens the queue on a Postgres server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
 export function openPostgres(url: string, options: ServerOptions): Promise<Store> {
-  return openUrl(postgres, url, options);
+  return openUrl(postgresIn(options.schema), url, options);
 }

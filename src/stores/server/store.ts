@@ -28,6 +28,8 @@ export interface ServerOptions {
   sessions?: boolean | undefined;
   /** How many connections operations share; the listener and heartbeats have others. */
   poolSize?: number | undefined;
+  /** The schema of the tables, on Postgres. @default the first of the connection's search path */
+  schema?: string | undefined;
 }
 
 /** What a connection is for: dbq's own statements, the same through a pooler, or the app's in `queue.transaction`. */

@@ -3,6 +3,7 @@ import { CasingCache } from "drizzle-orm/casing";
 import { is } from "drizzle-orm/entity";
 import { Placeholder, type Query, type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
+import { kindsOf } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import { itemColumns, itemOf, oneRow, type Statement } from "./statements.ts";
 
@@ -18,7 +19,15 @@ export interface Style {
   quote: string;
   parameter(index: number): string;
   items: Dialect["items"];
+  /** The schema of the tables, named in each statement. Undefined: the connection decides. */
+  schema?: string | undefined;
 }
+
+/** What statements name that a schema holds. Names of indexes and triggers stand without a schema. */
+const held = [...Object.keys(kindsOf), "dbq_migrations", "dbq_move", "dbq_move_refuse"];
+
+/** Not a quoted name: those of generated migrations are found by the search path that their transaction sets. */
+const unqualified = new RegExp(`(?<![\\w."])(?:${held.join("|")})(?![\\w"])`, "g");
 
 const placeholders = new Proxy({}, { get: (_, name) => sql.placeholder(String(name)) }) as Params;
 
@@ -28,9 +37,11 @@ export const itemList = "items";
 export class Compiler {
   readonly #style: Parameters<SQL["toQuery"]>[0];
   readonly #items: Dialect["items"];
+  readonly #schema: string | undefined;
 
-  constructor({ quote, parameter, items }: Style) {
+  constructor({ quote, parameter, items, schema }: Style) {
     this.#items = items;
+    this.#schema = schema === undefined ? undefined : `${quote}${schema}${quote}.`;
     this.#style = {
       casing: new CasingCache(),
       escapeName: (name) => `${quote}${name.replaceAll(quote, quote + quote)}${quote}`,
@@ -41,7 +52,10 @@ export class Compiler {
 
   /** Text and values, for one use. */
   once(query: SQL): Query {
-    return query.toQuery(this.#style);
+    const written = query.toQuery(this.#style);
+    const schema = this.#schema;
+    if (schema === undefined) return written;
+    return { ...written, sql: written.sql.replace(unqualified, (name) => schema + name) };
   }
 
   /** Text with placeholders, for any number of uses. */

@@ -8,6 +8,14 @@ import type { Runner } from "./store-methods.ts";
 /** dbq's own history: the app may have a `__drizzle_migrations` of its own in the same database. */
 const history = "dbq_migrations";
 
+/** How a schema is found, created, and made the place of what the current transaction creates. */
+export interface SchemaText {
+  /** Returns a row when it exists. */
+  exists: string;
+  create: string;
+  use: string;
+}
+
 /** One of `migrations/`, as Drizzle's migrator reads it. */
 export interface Migration {
   sql: readonly string[];
@@ -20,6 +28,8 @@ export interface Migration {
 export interface MigrationText {
   /** In the order in which they are applied. */
   migrations: readonly Migration[];
+  /** The tables' own schema, where it is not the connection that chooses one. */
+  schema?: SchemaText | undefined;
   /** Returns a row when there is a table of this name. */
   hasTable(name: string): string;
   /** The types of `id` and `created_at` in the history. */
@@ -65,7 +75,16 @@ function* refuseNewer(text: MigrationText, database: string): Program<void> {
   throw new DatabaseError(`${database}: its tables are of a newer dbq (migration of ${made}): update dbq-ts`);
 }
 
+/** Generated migrations name no schema: they find and create the tables in the first of the search path. */
+function* enterSchema({ schema }: MigrationText): Program<void> {
+  if (schema === undefined) return;
+  // Not "if not exists", which needs the right to create schemas where there is nothing to create.
+  if ((yield* ask(schema.exists)).length === 0) yield* ask(schema.create);
+  yield* ask(schema.use);
+}
+
 function* applyMissing(text: MigrationText, database: string): Program<void> {
+  yield* enterSchema(text);
   const [id, createdAt] = text.historyTypes;
   yield* ask(
     `create table if not exists ${history} (id ${id} primary key, hash text not null, created_at ${createdAt} not null)`,
@@ -109,9 +128,16 @@ export async function migrate({ run, write }: Runner, text: MigrationText, datab
     await write(() => applyLocked(text, database));
   } catch (error) {
     if (!text.isDenied(causeOf(error))) throw error;
-    const advice = 'the tables are missing or old: run "dbq migrate" as the user who owns them';
+    const advice = await run(() => adviceTo(text));
     throw new DatabaseError(`${(error as Error).message}: ${advice}`, { cause: causeOf(error) });
   }
+}
+
+/** What to do where the user has no right to create what is missing. */
+function* adviceTo({ schema }: MigrationText): Program<string> {
+  if (schema && (yield* ask(schema.exists)).length === 0)
+    return `there is no such schema: as a user who may, run: ${schema.create} authorization ROLE, with the name of this user for ROLE`;
+  return 'the tables are missing or old: run "dbq migrate" as the user who owns them';
 }
 
 /** @throws DatabaseError when a table or column is missing, or the tables are of a newer dbq */

@@ -40,6 +40,7 @@ const types: Record<ColumnKind, { postgres: RegExp; sqlite: RegExp; mysql: RegEx
 
 const schemas = [
   { dialect: "postgres", schema: postgres },
+  { dialect: "postgres", schema: postgres.dbqTables("jobs") },
   { dialect: "sqlite", schema: sqlite },
   { dialect: "mysql", schema: mysql },
 ] as const;
