@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openQueue } from "../../src/index.ts";
 import { mysqlServer, newDatabase } from "../support/mysql.ts";
-import { newSchema, postgresServer } from "../support/postgres.ts";
+import { newSchema, newSchemaAlone, postgresServer } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/queue.ts";
 import { isMissing } from "../support/server.ts";
 import { codeIn, namesIn, ofMysqlAlone, type Page, readPages, root, sqlOf } from "./pages.ts";
@@ -163,7 +163,8 @@ const described = `select table_name, column_name, data_type, column_default, is
 
 describe.skipIf(isMissing(await postgresServer()))(`${onServers} on Postgres`, () => {
   test("its schema makes the tables that dbq would make, and its code runs on them", async () => {
-    const [theirs, own] = [await newSchema(), await newSchema()];
+    // Its code makes a schema with a name of its own.
+    const [theirs, own] = [await newSchemaAlone(), await newSchema()];
     for (const { drop } of [theirs, own]) onTestFinished(drop);
     for (const sql of await generated("postgresql", "pages/docs-databases.md/schema.ts"))
       await theirs.client.query(sql);

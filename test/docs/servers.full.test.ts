@@ -139,7 +139,7 @@ describe.skipIf(isMissing(await postgresServer()))("the grants of docs/databases
     const urlOf = (user: string) => {
       const own = new URL(url);
       [own.username, own.password] = [user, password];
-      own.search = `options=${encodeURIComponent(`-c search_path=${queue}`)}`;
+      own.search = `schema=${queue}`;
       return own.href;
     };
     await (await openQueue(urlOf(owner))).close();

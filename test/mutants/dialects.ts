@@ -5,6 +5,8 @@ import type { Mutant } from "./mutant.ts";
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofTurns = inFile("stores/postgres/settle-and-claim");
 const ofSessions = inFile("stores/postgres/sessions");
+const ofSchemas = (test: string) =>
+  inFile("stores/postgres/schema")(`a queue in a schema of Postgres > ${test}`);
 const ofMysql = inFile("stores/mysql/store.full");
 
 /** Cases of the conformance suite. */
@@ -34,6 +36,41 @@ export const dialectFaults: readonly Mutant[] = [
     },
   },
   // ---- Postgres ------------------------------------------------------------------------------
+  {
+    name: "postgres-migrates-outside-of-its-schema",
+    why: "The tables of a queue with a schema of its own are created in public, where an app's drizzle-kit drops them.",
+    in: "enterSchema",
+    find: "yield* ask(schema.use);",
+    replace: "",
+    caughtBy: ofSchemas("makes the schema, with a name of any case, and all of its tables in it"),
+  },
+  {
+    name: "postgres-creates-a-schema-that-is-there",
+    why: "A user who owns the schema but may create none cannot open the queue.",
+    in: "enterSchema",
+    find: "(yield* ask(schema.exists)).length === 0",
+    replace: "true",
+    caughtBy: ofSchemas("needs no right to create schemas where the schema is there"),
+  },
+  {
+    name: "postgres-names-no-schema-in-a-transaction-of-the-app",
+    why: "A statement finds the tables by the search path of the connection, which leads elsewhere in an app's transaction.",
+    in: "Compiler.once",
+    find: "schema + name",
+    replace: "name",
+    caughtBy: ofSchemas("works through an app's database whose search path leads elsewhere"),
+  },
+  {
+    name: "postgres-listens-where-older-workers-do-not-notify",
+    why: "A queue that names the schema public, and one that does not, wake each other only by polling.",
+    in: "channelOf",
+    find: 'schema === "public"',
+    replace: "false",
+    caughtBy: {
+      file: "test/stores/postgres/schema.test.ts",
+      test: "the queue without a schema, and that in public, notify on the channel of older workers",
+    },
+  },
   {
     name: "postgres-goes-through-all-rows-to-settle",
     why: "A worker that was there before the first task reads the whole table to settle each batch.",
