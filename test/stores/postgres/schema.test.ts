@@ -84,29 +84,36 @@ describe("openQueue refuses", () => {
 
 const server = await postgresServer();
 
-/** A database user's connection, on which no search path leads to dbq's tables. */
-async function connected(url = server.url): Promise<Client> {
-  const client = new Client({ connectionString: url });
+/** The server's URL with settings of the session. */
+function urlWith(settings: string): string {
+  const url = new URL(server.url ?? "");
+  url.search = `?options=${encodeURIComponent(settings)}`;
+  return url.href;
+}
+
+/** The search path leads nowhere: a name without a schema is neither found nor created. */
+const nowhere = "-c search_path=nowhere";
+
+async function connected(): Promise<Client> {
+  const client = new Client({ connectionString: server.url });
   await client.connect();
   onTestFinished(() => client.end());
   return client;
 }
 
-/** A name of a schema that does not exist, and the server's URL. */
+/** A name of a schema that does not exist, and a URL. */
 async function missingSchema(name = newName()) {
   const client = await connected();
   onTestFinished(async () => void (await client.query(`drop schema if exists "${name}" cascade`)));
-  return { schema: name, url: server.url ?? "", client };
+  return { schema: name, url: urlWith(nowhere), client };
 }
 
-/** A role of the server that may log in by `SET ROLE`, and a URL that does so. */
+/** A role without rights, and a URL by which a session has it. */
 async function role(client: Client) {
   const name = newName();
   await client.query(`create role ${name}`);
   onTestFinished(async () => void (await client.query(`drop owned by ${name}; drop role ${name}`)));
-  const url = new URL(server.url ?? "");
-  url.search = `?options=${encodeURIComponent(`-c role=${name}`)}`;
-  return { name, url: url.href };
+  return { name, url: urlWith(`${nowhere} -c role=${name}`) };
 }
 
 const tablesIn = async (client: Client, schema: string) => {
@@ -124,12 +131,12 @@ describe.skipIf(isMissing(server))("a queue in a schema of Postgres", () => {
       expect.arrayContaining(["dbq_attempts", "dbq_migrations", "dbq_tasks", "dbq_workers"]),
     );
     // A second opening finds its history there.
-    await temporaryQueue({ schema, migrate: false }, `${url}?schema=${schema}`);
+    await temporaryQueue({ schema, migrate: false }, `${url}&schema=${schema}`);
   });
 
   it("shares no task, worker or wake-up with a queue in another schema of the database", async () => {
     const [one, two] = [await missingSchema(), await missingSchema()];
-    const queue = await temporaryQueue({}, `${one.url}?schema=${one.schema}`);
+    const queue = await temporaryQueue({}, `${one.url}&schema=${one.schema}`);
     const other = await temporaryQueue({ schema: two.schema }, two.url);
     const heard: string[] = [];
     const end = deferred<void>();
@@ -170,7 +177,7 @@ describe.skipIf(isMissing(server))("a queue in a schema of Postgres", () => {
   it("is the same queue as that of a connection whose search path begins with the schema", async () => {
     const { schema, url } = await missingSchema();
     const named = await temporaryQueue({ schema }, url);
-    const found = await temporaryQueue({}, `${url}?options=-c%20search_path%3D${schema}`);
+    const found = await temporaryQueue({}, urlWith(`-c search_path=${schema}`));
     expect(await found.getTask(await named.enqueueTask(add, 1, 2))).toMatchObject({ args: [1, 2] });
   });
 
