@@ -24,7 +24,7 @@ export interface Code {
 
 export function readPages(): Page[] {
   const docs = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
-  const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"];
+  const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "website/index.md"];
   return [...paths, ...docs.sort().map((name) => `docs/${name}`)].map(readPage);
 }
 

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
+import { sections } from "../../website/sections.ts";
 import { anchorsOf, linksOf, namesIn, type Page, readPage, readPages, root } from "./pages.ts";
 
 const pages = readPages();
@@ -70,6 +71,16 @@ test("docs/troubleshooting.md has each error code, and no other", () => {
   expect(codes.length).toBeGreaterThan(15);
   const page = pages.find(({ path }) => path === "docs/troubleshooting.md") as Page;
   expect(namesIn(page, "By error code").sort()).toEqual(codes.sort());
+});
+
+test("the sidebar of the site leads to every page of docs/", () => {
+  const missing = pages.map(({ path }) => path).filter((path) => path.startsWith("docs/"));
+  const listed = sections.flatMap((section) => section.pages);
+  expect(
+    missing.filter((path) => !listed.includes(path)),
+    "add these to website/sections.ts",
+  ).toEqual([]);
+  expect(new Set(listed).size).toBe(listed.length);
 });
 
 test("the servers of compose.yaml are those that the pages and the tests use", () => {

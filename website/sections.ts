@@ -1,0 +1,49 @@
+/** The sidebar of the site: the pages by what a reader wants. A page's title is its first heading. */
+
+export interface Section {
+  title: string;
+  /** Paths from the root of the repository, in the order in which they are read. */
+  pages: readonly string[];
+}
+
+export const sections: readonly Section[] = [
+  {
+    title: "Start",
+    pages: [
+      "README.md",
+      "docs/getting-started.md",
+      "docs/testing.md",
+      "docs/deploying.md",
+      "docs/recipes.md",
+      "docs/troubleshooting.md",
+      "examples/README.md",
+    ],
+  },
+  {
+    title: "Use",
+    pages: [
+      "docs/tasks-and-retries.md",
+      "docs/transactions.md",
+      "docs/workers-and-shutdown.md",
+      "docs/databases.md",
+      "docs/cli.md",
+      "docs/schema-and-raw-sql.md",
+      "docs/moving.md",
+      "docs/performance.md",
+    ],
+  },
+  {
+    title: "Inside",
+    pages: ["docs/guarantees.md", "docs/architecture.md", "docs/benchmarks.md"],
+  },
+  {
+    title: "Project",
+    pages: ["CHANGELOG.md", "CONTRIBUTING.md", "bench/README.md"],
+  },
+];
+
+/** Titles of pages whose first heading says too little beside the others. */
+export const titles: Readonly<Record<string, string>> = {
+  "README.md": "Overview",
+  "bench/README.md": "How benchmarks are measured",
+};

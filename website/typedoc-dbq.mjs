@@ -1,0 +1,59 @@
+/** TypeDoc's part of the site: groups the exports by what they are for, and writes the sidebar of the API. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Comment, CommentTag, Converter, RendererEvent } from "typedoc";
+import { MarkdownPageEvent } from "typedoc-plugin-markdown";
+
+/** The first pattern that fits the file of a declaration, and its name, decides. */
+const categories = [
+  [/options\.ts#(WorkerOptions|StopOptions)$/, "Workers"],
+  [/^src\/(base\/tasks\/|task\.ts)|durations\.ts/, "Tasks"],
+  [/^src\/(queue\/|open\.ts|base\/options\/)/, "Queues"],
+  [/^src\/worker\/liveness\.ts|^src\/store\.ts|^src\/features\/inspect\//, "Health"],
+  [/^src\/worker\//, "Workers"],
+  [/^src\/errors\.ts/, "Errors"],
+  [/^src\/features\/transfer\//, "Moving"],
+  [/./, "Other"],
+];
+
+/** The signature above has the type parameters; a table of them without a description says no more. */
+const undescribedTypeParameters = /^#+ Type Parameters\n\n(?!.*Description)(?:\|.*\n)+\n?/gm;
+
+/** @param {import("typedoc-plugin-markdown").MarkdownApplication} app */
+export function load(app) {
+  app.converter.on(
+    Converter.EVENT_RESOLVE_BEGIN,
+    ({ project }) => {
+      for (const reflection of project.children ?? []) categorize(reflection);
+      // The site shows no lines of the sources.
+      for (const reflection of Object.values(project.reflections)) delete reflection.sources;
+    },
+    1_000,
+  );
+  app.renderer.on(MarkdownPageEvent.END, (page) => {
+    const title = page.contents.replace(/^# (\w+)&lt;.*$/m, "# $1");
+    page.contents = title.replaceAll(undescribedTypeParameters, "");
+  });
+  app.renderer.on(RendererEvent.END, ({ project, outputDirectory }) => {
+    const items = (project.categories ?? []).map(({ title, children }) => ({
+      text: title,
+      collapsed: title === "Errors",
+      items: children.map((child) => ({
+        text: child.name,
+        link: `/api/${app.renderer.router.getFullUrl(child)}`,
+      })),
+    }));
+    writeFileSync(join(outputDirectory, "sidebar.json"), JSON.stringify(items));
+  });
+}
+
+/** @param {import("typedoc").DeclarationReflection} reflection */
+function categorize(reflection) {
+  const source = reflection.sources?.[0] ?? reflection.signatures?.[0]?.sources?.[0];
+  const place = `${source?.fullFileName.replace(/^.*?(?=src\/)/, "")}#${reflection.name}`;
+  const [, category = "Other"] = categories.find(([pattern]) => pattern.test(place)) ?? [];
+  // The documentation of a function is that of its first signature.
+  const documented = reflection.signatures?.[0] ?? reflection;
+  documented.comment ??= new Comment();
+  documented.comment.blockTags.push(new CommentTag("@category", [{ kind: "text", text: category }]));
+}
