@@ -3,7 +3,16 @@
  * ended.
  */
 import { setMaxListeners } from "node:events";
-import { after, type Timer } from "../base/runtime/timers.ts";
+import {
+  after,
+  clearInterval,
+  clearTimeout,
+  performance,
+  setImmediate,
+  setInterval,
+  setTimeout,
+  type Timer,
+} from "../base/runtime/timers.ts";
 import { AwaitTimeoutError, QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";

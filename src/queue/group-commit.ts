@@ -1,5 +1,6 @@
 /** Writes the enqueue calls of one event-loop tick together, and gives each caller its own id or error. */
 import { inRootContext } from "../base/runtime/root-context.ts";
+import { performance, setImmediate } from "../base/runtime/timers.ts";
 import { DatabaseError, QueueClosedError } from "../errors.ts";
 import type { Inserted, NewTask } from "../store.ts";
 import { idOf, type Prepared } from "./enqueue.ts";

@@ -13,6 +13,7 @@ import {
   taskId,
 } from "../base/options/options.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
+import { setImmediate } from "../base/runtime/timers.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import { toAttempt, toTask } from "../base/values/records.ts";
 import {

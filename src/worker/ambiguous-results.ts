@@ -1,5 +1,6 @@
 /** Claims and settles whose answer was lost: what they may have done, and how the worker finds out. */
 
+import { performance } from "../base/runtime/timers.ts";
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
 import type { Outcome, OutcomeKind, TaskState, WorkerStore } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";

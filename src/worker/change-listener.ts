@@ -1,4 +1,5 @@
 /** A worker's subscription to the writes of other connections. */
+import { performance } from "../base/runtime/timers.ts";
 
 /** Milliseconds with work at hand after which the worker stops listening. */
 const pauseAfterMs = 20;

@@ -1,6 +1,7 @@
 /** Runs the dispatcher's cycles one after another: requests that come before a cycle begins share it. */
 import { EventEmitter } from "node:events";
 import { inRootContext } from "../base/runtime/root-context.ts";
+import { clearTimeout, setImmediate, setTimeout } from "../base/runtime/timers.ts";
 
 export interface CycleLoopHost {
   /** One cycle. Never rejects. */

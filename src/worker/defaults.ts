@@ -1,4 +1,5 @@
 /** Writes the `maxRetries` of tasks whose caller left it to the worker: those of one tick in one statement. */
+import { setImmediate } from "../base/runtime/timers.ts";
 import type { TaskVersion, WorkerStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 

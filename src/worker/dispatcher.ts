@@ -3,7 +3,7 @@
  * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle.
  */
 import { inRootContext } from "../base/runtime/root-context.ts";
-import { after } from "../base/runtime/timers.ts";
+import { after, setImmediate, setTimeout } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";

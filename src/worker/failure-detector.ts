@@ -1,6 +1,7 @@
 /** Decides which workers are dead. */
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { isVisible, livenessOf } from "../base/runtime/process-identity.ts";
+import { performance } from "../base/runtime/timers.ts";
 import type { WorkerRecord } from "../store.ts";
 
 /** Milliseconds between sweeps. Where a sweep is the first to see a death, its tasks have to run within a second of it. */

@@ -1,6 +1,6 @@
 /** The one rule that says whether a worker lives: for rescues, `dbq move`, `doctor` and `stats` alike. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { livenessOf } from "../base/runtime/process-identity.ts";
+import { sleep } from "../base/runtime/timers.ts";
 import type { WorkerRecord } from "../store.ts";
 import { FailureDetector } from "./failure-detector.ts";
 

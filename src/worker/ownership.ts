@@ -1,6 +1,7 @@
 /** Checks that the worker still owns its tasks: they may have been cancelled, or the worker declared dead. */
 
 import { inRootContext } from "../base/runtime/root-context.ts";
+import { clearTimeout, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskState, TaskStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { isLost, lossReason } from "./ambiguous-results.ts";

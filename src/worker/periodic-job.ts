@@ -1,5 +1,6 @@
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
+import { clearTimeout, performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** Milliseconds until the next run after one that threw. */

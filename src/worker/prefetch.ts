@@ -3,6 +3,7 @@
  * wait for cycles most of the time. `PrefetchControl` says how many tasks to claim ahead, `PrefetchBuffer` holds them.
  */
 
+import { performance, setTimeout } from "../base/runtime/timers.ts";
 import { isCrashSensitive } from "../base/tasks/crash-sensitive.ts";
 import type { Outcome } from "../store.ts";
 import type { TaskRecord } from "../task.ts";

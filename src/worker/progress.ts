@@ -1,5 +1,5 @@
 /** Collects the progress that running tasks report, and writes it in batches. */
-import { limited } from "../base/runtime/timers.ts";
+import { limited, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskVersion, WorkerStore } from "../store.ts";
 
 /** Milliseconds for which progress is collected before it is written. */

@@ -8,7 +8,15 @@ import {
   type WorkerOptions,
 } from "../base/options/options.ts";
 import { thisProcess } from "../base/runtime/process-identity.ts";
-import { after, limited, repeat, type Timer } from "../base/runtime/timers.ts";
+import {
+  after,
+  limited,
+  performance,
+  repeat,
+  setImmediate,
+  setTimeout,
+  type Timer,
+} from "../base/runtime/timers.ts";
 import {
   definitionNamed,
   registeredNames,

@@ -123,6 +123,25 @@ test("outside of stores/ and the schema, only types of a database's packages are
   expect(broken(ofDrivers, ({ kind }) => kind === "type")).toEqual([]);
 });
 
+test("no global timer or clock is used, but in the programs: tests of apps fake these", () => {
+  const timers = "src/base/runtime/timers.ts";
+  const faked =
+    /(?<![\w.#"`])(set(?:Timeout|Interval|Immediate)|clear(?:Timeout|Interval)|performance)(?=[(.])/g;
+  const users = sources.filter(
+    ({ path }) => path.endsWith(".ts") && layerOf(path) !== "entries" && path !== timers,
+  );
+  const wrong = users.flatMap(({ path }) => {
+    const text = readFileSync(join(root, path), "utf8").replace(/\/\*.*?\*\/|\/\/[^\n]*|`[^`]*`/gs, "");
+    const [, imported = ""] =
+      /import \{([^}]*)\} from "[./]*(?:base\/runtime)?\/timers\.ts"/.exec(text) ?? [];
+    const names = [...text.matchAll(faked)].map(([, name]) => name as string);
+    const others = /\b(?:queueMicrotask|nextTick)\(/.exec(text) ?? [];
+    return [...names.filter((name) => !imported.includes(name)), ...others].map((name) => `${path}: ${name}`);
+  });
+  expect(users.length).toBeGreaterThan(50);
+  expect([...new Set(wrong)]).toEqual([]);
+});
+
 test("one feature never imports another", () => {
   const featureOf = (path: string) => /^src\/features\/([^/]+)\//.exec(path)?.[1];
   const between = inner.filter(

@@ -5,6 +5,7 @@ import { seedOf } from "../support/random.ts";
 import { Model } from "./commands.ts";
 import type { Fault, RealStore } from "./real-store.ts";
 import { Call, ScenarioStep, scenarioSteps } from "./scenario-steps.ts";
+import "../support/fakeable-timers.ts";
 
 const start = Date.UTC(2026, 0, 1);
 

@@ -5,6 +5,7 @@
  * Each event belongs to a thread of a simulated process, the one in whose event it was created. So a process can be
  * killed (its events no longer happen) or stopped (they happen later) without any support from its code.
  */
+import "../support/fakeable-timers.ts";
 
 /** Runs events one after the other. */
 export interface Thread {

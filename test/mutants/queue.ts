@@ -34,6 +34,18 @@ export const queueFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "enqueue-waits-for-a-faked-timer",
+    why: "An app's test that fakes timers hangs at its first enqueue.",
+    in: "GroupCommit.add",
+    find: "setImmediate(() => this.#flush())",
+    replace: "globalThis.setImmediate(() => this.#flush())",
+    caughtBy: inQueue(
+      "fake-timers",
+      "under vitest's fake timers, with its defaults > a queue and its worker do all that they do, on SQLite",
+    ),
+    hangs: true,
+  },
+  {
     name: "task-of-an-unregistered-function-is-started",
     why: "A task whose function was unregistered during the claim ends as completed, and nothing was run.",
     in: "Dispatcher.#accept",

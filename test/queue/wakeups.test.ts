@@ -10,6 +10,7 @@ import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { nextTick } from "./raw.ts";
 import { echo } from "./tasks.ts";
+import "../support/fakeable-timers.ts";
 
 const silent = { pollInterval: "1m", lease: "1h" } as const;
 

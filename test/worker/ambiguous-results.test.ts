@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SettleAndClaim, SettleAndClaimResult, TaskVersion } from "../../src/store.ts";
 import { UnknownClaims } from "../../src/worker/ambiguous-results.ts";
 import type { RunningAttempt } from "../../src/worker/attempt.ts";
+import "../support/fakeable-timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });

@@ -1,6 +1,7 @@
 /** A worker listens for changes while it is idle, and misses none by pausing while it is busy. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ChangeListener } from "../../src/worker/change-listener.ts";
+import "../support/fakeable-timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });

@@ -5,6 +5,7 @@ import { currentTask, task } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns } from "./setup.ts";
+import "../support/fakeable-timers.ts";
 
 test("a worker waits for another connection's write lock without blocking the event loop", async () => {
   const { queue, raw } = await queueOnFile();

@@ -7,6 +7,7 @@ import type { TaskRecord } from "../../src/task.ts";
 import { Dispatcher } from "../../src/worker/dispatcher.ts";
 import { eventLoopExecutor } from "../../src/worker/executor.ts";
 import { deferred, uniqueName } from "../support/queue.ts";
+import "../support/fakeable-timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });

@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { type Task, type TaskOptions, task } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, next, queueOnFile, raise, reportsOf } from "./setup.ts";
+import "../support/fakeable-timers.ts";
 
 const seenOf = ({ id, status, retryCount, result, error }: Task) => ({
   id,

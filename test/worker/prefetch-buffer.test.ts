@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { RunningAttempt } from "../../src/worker/attempt.ts";
 import { PrefetchBuffer } from "../../src/worker/prefetch.ts";
+import "../support/fakeable-timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

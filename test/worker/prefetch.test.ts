@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Outcome } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { PrefetchControl, roomForCrashSensitive } from "../../src/worker/prefetch.ts";
+import "../support/fakeable-timers.ts";
 
 const outcomes = (count: number, kind = "completed") =>
   Array.from({ length: count }, () => ({ kind }) as Outcome);

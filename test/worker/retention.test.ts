@@ -4,6 +4,7 @@ import { expect, test, vi } from "vitest";
 import { CancelTask, type QueueOptions, task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, type QueueOnFile, queueOnFile, raise, turns, until } from "./setup.ts";
+import "../support/fakeable-timers.ts";
 
 const days = (n: number) => n * 24 * 60 * 60 * 1_000;
 

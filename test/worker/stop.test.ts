@@ -3,6 +3,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { currentTask, task, Worker } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { aborted, aroundTurns, ended, next, queueOnFile, read, turns } from "./setup.ts";
+import "../support/fakeable-timers.ts";
 
 /** A task that runs until it is released, and the reasons of its aborted signals. */
 function held() {

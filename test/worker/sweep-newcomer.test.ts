@@ -6,6 +6,7 @@ import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { openSqlite } from "../../src/stores/sqlite/store.ts";
 import { Maintenance } from "../../src/worker/maintenance.ts";
 import { insertOne, newWorker, recordOf, running } from "../conformance/arrange.ts";
+import "../support/fakeable-timers.ts";
 
 const forever = Number.POSITIVE_INFINITY;
 

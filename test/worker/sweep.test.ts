@@ -11,6 +11,7 @@ import { Maintenance } from "../../src/worker/maintenance.ts";
 import type { Job } from "../../src/worker/periodic-job.ts";
 import { newWorker } from "../conformance/arrange.ts";
 import { deferred } from "../support/queue.ts";
+import "../support/fakeable-timers.ts";
 
 const forever = Number.POSITIVE_INFINITY;
 

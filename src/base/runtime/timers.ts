@@ -1,4 +1,32 @@
-/** Timers for any delay, and a time limit for a promise. */
+/**
+ * Node's timers and monotonic clock, timers for any delay, and a time limit for a promise.
+ *
+ * All other files import these functions instead of using the global ones, since fake timers (of vitest, Jest, sinon or
+ * `node:test`) replace those: under them an enqueue would wait for a test that waits for the enqueue. Node's modules keep the
+ * real ones.
+ */
+import { performance as nodePerformance } from "node:perf_hooks";
+import * as nodeTimers from "node:timers";
+import { setTimeout as nodeSleep } from "node:timers/promises";
+
+export let { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate } = nodeTimers;
+export let performance: { now(): number } = nodePerformance;
+
+/** Resolves after this many milliseconds. */
+export const sleep: typeof nodeSleep = nodeSleep;
+
+/** Makes dbq use the global functions, as they are at each call: for dbq's own tests and simulations, which control time. */
+export function useGlobalTimers(): void {
+  setTimeout = ((...args: Parameters<typeof setTimeout>) =>
+    globalThis.setTimeout(...args)) as typeof setTimeout;
+  setInterval = ((...args: Parameters<typeof setInterval>) =>
+    globalThis.setInterval(...args)) as typeof setInterval;
+  setImmediate = ((...args: Parameters<typeof setImmediate>) =>
+    globalThis.setImmediate(...args)) as typeof setImmediate;
+  clearTimeout = (timer) => globalThis.clearTimeout(timer);
+  clearInterval = (timer) => globalThis.clearInterval(timer);
+  performance = { now: () => globalThis.performance.now() };
+}
 
 /**
  * Milliseconds of one step. `setTimeout` fires at once above 2^31, and a short step bounds the drift after a suspend.

@@ -1,4 +1,5 @@
 /** Copies rows from one store to another until both have the same, with a bounded number of bytes in memory. */
+import { setImmediate } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
 import type { MovedRow, MovedTable, RowVersion, TransferStore } from "../../store.ts";
 

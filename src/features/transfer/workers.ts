@@ -1,5 +1,5 @@
 /** A move needs both databases without workers. It rescues the tasks of dead workers, as any worker would. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
 import type { Store, TaskStore, WorkerRecord, WorkerStore } from "../../store.ts";
 import { FailureDetector } from "../../worker/failure-detector.ts";

@@ -7,6 +7,8 @@
  * a later one's. It happens when the last scan found less than the limit, and otherwise four times a second, since the
  * tasks of a dead worker have to run again within a second; less often where it would take more than a tenth of the time.
  */
+
+import { performance } from "../../base/runtime/timers.ts";
 /** A place in the order of claims: priority descending, id ascending. */
 export interface ClaimCursor {
   priority: number;

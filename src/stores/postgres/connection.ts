@@ -3,6 +3,7 @@
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, QueryConfig } from "pg";
 import { importPackage } from "../../base/runtime/packages.ts";
+import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
 import type { Use } from "../server/store.ts";

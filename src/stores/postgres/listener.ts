@@ -1,7 +1,7 @@
 /** LISTEN and NOTIFY. Notifications are hints: losing one is harmless, since workers and awaits also poll. */
 import { randomBytes } from "node:crypto";
 import type { Client } from "pg";
-import { repeat } from "../../base/runtime/timers.ts";
+import { clearTimeout, repeat, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import type { Connection, ServerPool } from "../server/pool.ts";
 import { endOf, keepAlive } from "./connection.ts";
 

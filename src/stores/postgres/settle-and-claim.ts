@@ -4,6 +4,7 @@
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
+import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";

@@ -4,6 +4,7 @@
  * Not `pg.Pool` or a general pool: this one prefers a host for all pools of a queue, ends connections that a statement spoilt,
  * lets idle ones not keep the process alive, and tests one that was idle for long, the same for both drivers.
  */
+import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
 import type { Row } from "../sql/dialect.ts";
 import { type Host, nameOf } from "./url.ts";

@@ -1,6 +1,6 @@
 /** Runs operations on a server: one query per step, and the whole operation again when the server could not do it. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { memoize } from "../../base/runtime/memoize.ts";
+import { performance, sleep } from "../../base/runtime/timers.ts";
 import { storable } from "../../base/values/storable.ts";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../../errors.ts";
 import type { NewTask } from "../../store.ts";

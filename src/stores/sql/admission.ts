@@ -6,6 +6,7 @@
  * as it is: it reads more candidates when policies refuse some, so that a refused task hides no other.
  */
 
+import { performance } from "../../base/runtime/timers.ts";
 import { crashSensitiveWhen, isCrashSensitive } from "../../base/tasks/crash-sensitive.ts";
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";

@@ -1,13 +1,12 @@
 /**
  * A claim is a pipeline of four steps:
- *
  * 1. candidates: reads pending tasks that are due, without locks, highest priority first, then oldest.
  * 2. admit: leaves out the tasks that a policy refuses (`admission.ts`), and reads further in their place.
  * 3. lock: on servers, locks as many tasks as were admitted, passing over rows that other transactions have locked.
  * 4. claim: sets each task to `running` by an UPDATE that names the generation that was read.
- *
  * Postgres does the same in one statement, which locks before it admits: `postgres/settle-and-claim.ts`.
  */
+import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { Admission, type AdmissionPolicy, type Candidate, Depth, policies } from "./admission.ts";

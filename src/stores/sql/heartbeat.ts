@@ -1,6 +1,7 @@
 /** Sends a worker's heartbeats from a thread of its own, and from this thread while that one does not. */
 import { Worker as Thread } from "node:worker_threads";
 import { packageFile } from "../../base/runtime/packages.ts";
+import { clearInterval, clearTimeout, setInterval, setTimeout } from "../../base/runtime/timers.ts";
 import { report } from "../../events.ts";
 
 /** Milliseconds before a thread that ended is started again: at first, and at most. */

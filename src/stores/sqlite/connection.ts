@@ -2,9 +2,9 @@
  * One better-sqlite3 connection: prepares each statement once, begins transactions that may write from their start, and waits
  * for locks without blocking the event loop.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
+import { performance, sleep } from "../../base/runtime/timers.ts";
 import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
 import type { Params } from "../sql/dialect.ts";

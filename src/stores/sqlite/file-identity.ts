@@ -3,6 +3,7 @@
  * renamed, and a process that opens the path again never sees those writes.
  */
 import { type BigIntStats, statSync } from "node:fs";
+import { performance } from "../../base/runtime/timers.ts";
 import { DatabaseMovedError } from "../../errors.ts";
 
 /** Milliseconds between checks: one takes 2 µs, a tenth of an enqueue. */

@@ -3,6 +3,7 @@
  * it, one wake-up in ten waits 1 ms for the watch's next look, and all do with `synchronous = full`.
  */
 import { utimesSync } from "node:fs";
+import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
 
 /** Milliseconds: a touch takes 4 µs, too much for each of tens of thousands of commits a second. */
 const touchEvery = 0.25;

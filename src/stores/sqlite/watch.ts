@@ -12,6 +12,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Database, Statement } from "better-sqlite3";
+import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
 import { report } from "../../events.ts";
 
 /** Milliseconds between the looks after an event: at first, and at most. */

@@ -75,9 +75,9 @@ function refuseThenable<T>(returned: MaybePromise<T>): T {
 /** @throws TypeError when `tx` is not Drizzle's over better-sqlite3; AsyncTransactionError when it has ended */
 export function inTransaction(ops: Operations, tx: unknown): StoreTransaction {
   const client = clientOf(tx);
-  // The callback of such a transaction is synchronous: it has ended by the end of this tick.
+  // The callback of such a transaction is synchronous: it has ended by the end of this tick. Tests may fake `queueMicrotask`.
   const isScoped = isTransaction(tx as object);
-  if (isScoped) queueMicrotask(() => ended.add(tx as object));
+  if (isScoped) void Promise.resolve().then(() => ended.add(tx as object));
   const checkOpen = () => {
     if (!isScoped || (client.inTransaction && !ended.has(tx as object))) return;
     throw new AsyncTransactionError(

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { kindOf, milliseconds, moment, show } from "../../../src/base/options/durations.ts";
 import { after as callAfter } from "../../../src/base/runtime/timers.ts";
+import "../../support/fakeable-timers.ts";
 
 describe("durations", () => {
   it.each<[given: unknown, ms: number]>([

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type ClaimCursor, ClaimCursors } from "../../../src/stores/postgres/claim-cursor.ts";
+import "../../support/fakeable-timers.ts";
 
 const start = { priority: -(2 ** 31), id: Number.MIN_SAFE_INTEGER };
 const at = (id: number, priority = 5): ClaimCursor => ({ id, priority });

@@ -8,6 +8,7 @@ import { newSchemaAlone, postgresServer, type Schema } from "../../support/postg
 import { deferred } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { afterAnswers, openedPostgres } from "../server/stores.ts";
+import "../../support/fakeable-timers.ts";
 
 const server = await postgresServer();
 let schema: Schema;

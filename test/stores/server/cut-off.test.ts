@@ -11,6 +11,7 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { isMissing, type Server } from "../../support/server.ts";
 import { wireTo } from "./cut-wire.ts";
+import "../../support/fakeable-timers.ts";
 
 /** Fakes the timers of the drivers too: mysql2 imports its own from `node:timers`. */
 function fakedTimers(): void {

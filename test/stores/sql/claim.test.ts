@@ -6,6 +6,7 @@ import type { AdmissionPolicy, Gate } from "../../../src/stores/sql/admission.ts
 import { crashSensitiveSql, Depth } from "../../../src/stores/sql/admission.ts";
 import { rowsOnce } from "../../../src/stores/sql/program.ts";
 import { type Harness, harness } from "./pipeline.ts";
+import "../../support/fakeable-timers.ts";
 
 /** A policy that applies to each claim. */
 const policy = (gate: () => Gate): AdmissionPolicy => ({

@@ -9,6 +9,7 @@ import { openSqlite } from "../../../src/stores/sqlite/store.ts";
 import { FileTouch } from "../../../src/stores/sqlite/touch.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { claim, claimBy, newTask, newWorker, outcomes, settle } from "../../conformance/arrange.ts";
+import "../../support/fakeable-timers.ts";
 
 function file(): string {
   const folder = mkdtempSync(join(tmpdir(), "dbq-nudge-"));
