@@ -195,4 +195,15 @@ export const databaseFaults: readonly Mutant[] = [
       test: "no heartbeat is written to a file that was moved, and they continue when it is back",
     },
   },
+  {
+    name: "no-heartbeat-thread-and-no-word-of-it",
+    why: "In a bundle without a driver beside it, a blocked event loop makes tasks run twice, and nobody was warned.",
+    in: "driverFile",
+    find: 'report($any, "heartbeat thread")',
+    replace: "undefined",
+    caughtBy: {
+      file: "test/stores/sqlite/heartbeat.test.ts",
+      test: "a driver that the thread could not load is reported, with what follows from it",
+    },
+  },
 ];

@@ -222,3 +222,38 @@ async function main() {
 
 main();
 `;
+
+/** Runs a task that blocks the event loop, and looks how many heartbeats its worker has sent meanwhile. */
+export const bundled = `
+import { openQueue, task, Worker } from "dbq-ts";
+
+const block = task("block", async (ms: number) => {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  return ms;
+});
+
+async function main() {
+  const queue = await openQueue("bundled.db");
+  const worker = new Worker(queue, { lease: "1s" });
+  await worker.start();
+  const beats = async () => (await queue.listWorkers())[0]?.beat ?? 0;
+  // The event loop sends at most two beside a task. The thread may start late.
+  let beatsMeanwhile = 0;
+  for (let tries = 0; tries < 20 && beatsMeanwhile < 3; tries += 1) {
+    const before = await beats();
+    await queue.awaitTaskResult(await queue.enqueueTask(block, 1_300), { timeout: "20s" });
+    beatsMeanwhile = (await beats()) - before;
+  }
+  const missing = await openQueue("mysql://ada@127.0.0.1:1/app").catch((error: Error) => error.message);
+  console.log(JSON.stringify({ threadIsAlive: beatsMeanwhile >= 3, missing }));
+  await worker.stop();
+  await queue.close();
+}
+
+main();
+`;
+
+export const bundledPrints = {
+  threadIsAlive: true,
+  missing: 'openQueue: the package "mysql2" is missing: npm install mysql2',
+};

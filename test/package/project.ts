@@ -8,7 +8,17 @@ import {
   type SpawnSyncReturns,
   spawnSync,
 } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -48,11 +58,13 @@ export class Installation {
     for (const name of [...Object.keys(dependencies), ...peers, ...tools]) this.add(name);
   }
 
-  /** Links an installed package of the repository, which finds its own dependencies where it is. */
-  add(name: string): void {
+  /** Links an installed package of the repository, or of a package of it, where it finds its own dependencies. */
+  add(name: string, within = ""): void {
     const path = join(this.folder, "node_modules", name);
     mkdirSync(dirname(path), { recursive: true });
-    symlinkSync(join(root, "node_modules", name), path, "junction");
+    const from = createRequire(join(root, "node_modules", within, "_")).resolve.paths(name) ?? [];
+    const target = from.map((folder) => join(folder, name)).find((folder) => existsSync(folder));
+    symlinkSync(target ?? join(root, "node_modules", name), path, "junction");
   }
 
   manifest(): Manifest {

@@ -38,11 +38,9 @@ export interface HeartbeatSettings {
 export function driverFile(name: string): string | undefined {
   const file = packageFile(name);
   if (file !== undefined) return file;
-  const reason = `found no module "${name}" for the heartbeat thread: heartbeats come from the event loop, and a function that blocks it for longer than the lease makes its worker look dead, so that its tasks run twice`;
-  report(
-    new Error(`${reason}. Leave the package out of your bundle, and install it where the bundle runs`),
-    "heartbeat thread",
-  );
+  const found = `found no module "${name}" for a thread: heartbeats come from the event loop, and a function that blocks it for longer than the lease makes its worker look dead, so that its tasks run twice`;
+  const advice = "Leave the package out of your bundle, and install it where the bundle runs";
+  report(new Error(`${found}. ${advice}`), "heartbeat thread");
   return undefined;
 }
 
