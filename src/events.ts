@@ -6,7 +6,7 @@
  * | --- | --- |
  * | `dbq:enqueue` | `{ func, queueName, meta }` before a task is written; a subscriber may add to `meta` |
  * | `tracing:dbq:run:*` | `{ task }` around each run of a handler (a TracingChannel: `start`, `asyncEnd`, `error`, …) |
- * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome |
+ * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome. A task that `cancelTask` ended during the attempt: `cancelled`, refused |
  * | `dbq:rescued` | `{ workerId, tasks }` after a dead worker's tasks were released |
  * | `dbq:error` | `{ error, where }`: a hook threw, or the database failed; no task is lost by these |
  */

@@ -60,6 +60,7 @@ export class RunningAttempt implements Execution {
   #phase: "claimed" | "started" | "calling" | "called" | "finished" = "claimed";
   /** The attempt no longer decides about the task: another program changed it, or the worker hands it back. */
   #released: "lost" | "interrupted" | undefined;
+  #cancelled: TaskRecord | undefined;
   #timedOut: Error | undefined;
   /** The timeout; after an abort, the time that the function has left to settle. */
   #timer: Timer | undefined;
@@ -85,6 +86,11 @@ export class RunningAttempt implements Execution {
   /** The outcome that the function wrote in its own transaction, committed or not. */
   get completedWithin(): Outcome | undefined {
     return this.#completedWithin?.outcome;
+  }
+
+  /** The row of a lost task, when it was cancelled during the attempt. */
+  get cancelled(): TaskRecord | undefined {
+    return this.#cancelled;
   }
 
   /** What `currentTask()` returns inside the function. */
@@ -125,11 +131,12 @@ export class RunningAttempt implements Execution {
 
   /**
    * The task was changed by another program. Aborts the signal; the slot is free once the function settles, or is
-   * abandoned.
+   * abandoned. `cancelled`: the row, when that change was a cancel.
    */
-  lose(reason: unknown): void {
+  lose(reason: unknown, cancelled: TaskRecord | undefined): void {
     if (this.#released || this.#phase === "finished") return;
     this.#released = "lost";
+    this.#cancelled = cancelled;
     this.#abortCall(reason);
     this.#timer?.clear();
     if (this.#phase === "claimed") this.#finish(undefined);

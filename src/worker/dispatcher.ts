@@ -23,7 +23,14 @@ import { ProgressNotes } from "./progress.ts";
 export interface DispatcherHost {
   readonly store: Pick<
     Store,
-    "settleAndClaim" | "heldBy" | "taskStates" | "progress" | "fillDefaults" | "within" | "synchronous"
+    | "settleAndClaim"
+    | "heldBy"
+    | "taskStates"
+    | "get"
+    | "progress"
+    | "fillDefaults"
+    | "within"
+    | "synchronous"
   >;
   readonly wakeups: Wakeups;
   readonly workerId: string;
@@ -41,8 +48,9 @@ export interface DispatcherHost {
   /** A task became `scheduled`: it may be due before the next one that is known. */
   onScheduled(): void;
   reportStarted(record: TaskRecord): void;
-  /** No outcome: the task was lost. */
-  reportSettled(record: TaskRecord, outcome: Outcome | undefined): void;
+  reportSettled(record: TaskRecord, outcome: Outcome): void;
+  /** The attempt has no outcome that counts. `cancelled`: the row, when the task was cancelled during the attempt. */
+  reportLost(record: TaskRecord, cancelled: TaskRecord | undefined): void;
   reportError(error: unknown, where: string): void;
 }
 
@@ -258,7 +266,8 @@ export class Dispatcher {
     for (const { attempt, outcome } of batch) {
       // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
       const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
-      this.#host.reportSettled(attempt.record, lost.has(attempt) ? undefined : accepted);
+      if (accepted && !lost.has(attempt)) this.#host.reportSettled(attempt.record, accepted);
+      else this.#host.reportLost(attempt.record, lost.get(attempt)?.cancelled);
     }
   }
 
@@ -298,7 +307,7 @@ export class Dispatcher {
     } else {
       this.#owned.delete(attempt);
       this.#prefetched.remove(attempt);
-      this.#host.reportSettled(attempt.record, undefined);
+      this.#host.reportLost(attempt.record, attempt.cancelled);
       this.#mayHaveWork = true;
     }
     this.#loop.request();

@@ -13,11 +13,12 @@ export interface WorkerEvents {
   failed: [task: Task];
   /** The attempt failed and will be retried. */
   retrying: [task: Task];
+  /** The handler threw `CancelTask`, or `cancelTask` was called in any process during the attempt. */
   cancelled: [task: Task];
   snoozed: [task: Task];
   /** The task was handed back: the worker stopped, or the task was claimed ahead and no slot became free in time. */
   interrupted: [task: Task];
-  /** The task was cancelled, purged or rescued during the attempt: the attempt's outcome was not accepted. */
+  /** The task was purged or rescued during the attempt: the attempt's outcome was not accepted. */
   lost: [task: Task];
   /** This worker declared another one dead and freed its tasks. */
   rescued: [dead: { workerId: string; tasks: number }];
@@ -48,17 +49,19 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
     this.#emitTask("started", () => toTask(record));
   }
 
-  /** @internal No outcome: the task was lost. */
-  protected reportSettled(record: TaskRecord, outcome: Outcome | undefined): void {
-    const event = outcome ? eventOf[outcome.kind] : "lost";
-    this.#emitTask(event, () => toTask(outcome ? settledRecord(record, outcome) : record));
-    if (settledChannel.hasSubscribers) {
-      settledChannel.publish({
-        task: toTask(record),
-        kind: outcome?.kind ?? "lost",
-        accepted: outcome !== undefined,
-      });
-    }
+  /** @internal */
+  protected reportSettled(record: TaskRecord, outcome: Outcome): void {
+    this.#emitTask(eventOf[outcome.kind], () => toTask(settledRecord(record, outcome)));
+    if (settledChannel.hasSubscribers)
+      settledChannel.publish({ task: toTask(record), kind: outcome.kind, accepted: true });
+  }
+
+  /** @internal `cancelled`: the row, when the task was cancelled during the attempt. */
+  protected reportLost(record: TaskRecord, cancelled: TaskRecord | undefined): void {
+    const kind = cancelled ? "cancelled" : "lost";
+    this.#emitTask(kind, () => toTask(cancelled ?? record));
+    if (settledChannel.hasSubscribers)
+      settledChannel.publish({ task: toTask(cancelled ?? record), kind, accepted: false });
   }
 
   /** @internal */

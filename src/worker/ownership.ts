@@ -10,15 +10,23 @@ import type { RunningAttempt } from "./attempt.ts";
 /** Milliseconds between checks. A cancel by another process reaches its handler within this time. */
 const checkEveryMs = 400;
 
+/** What became of a task that an attempt has lost. */
+export interface Loss {
+  /** Undefined when the task does not exist any more. */
+  state: TaskState | undefined;
+  /** The row, when the task was cancelled during the attempt. */
+  cancelled: TaskRecord | undefined;
+}
+
 export class OwnershipCheck {
-  readonly #store: Pick<TaskStore, "taskStates">;
+  readonly #store: Pick<TaskStore, "taskStates" | "get">;
   readonly #owned: ReadonlySet<RunningAttempt>;
   readonly #report: (error: unknown, where: string) => void;
   /** Set while the worker owns a task. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    store: Pick<TaskStore, "taskStates">,
+    store: Pick<TaskStore, "taskStates" | "get">,
     owned: ReadonlySet<RunningAttempt>,
     report: (error: unknown, where: string) => void,
   ) {
@@ -40,27 +48,47 @@ export class OwnershipCheck {
   async check(ids?: readonly number[]): Promise<void> {
     const attempts = [...this.#owned].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.lostAmong(attempts);
-    for (const [attempt, state] of lost) attempt.lose(lossReason(attempt.record, state));
+    for (const [attempt, { state, cancelled }] of lost)
+      attempt.lose(lossReason(attempt.record, state), cancelled);
   }
 
   /**
-   * The attempts whose tasks were lost, with the tasks' states. On a database error, reports it and returns none: the
-   * next check retries.
+   * The attempts whose tasks were lost. On a database error, reports it and returns none: the next check retries.
    */
-  async lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, TaskState | undefined>> {
-    const lost = new Map<RunningAttempt, TaskState | undefined>();
-    if (attempts.length === 0) return lost;
+  async lostAmong(attempts: readonly RunningAttempt[]): Promise<Map<RunningAttempt, Loss>> {
+    if (attempts.length === 0) return new Map();
     try {
       const found = await this.#store.taskStates(attempts.map(({ record }) => record.id));
       const states = new Map(found.map((state) => [state.id, state]));
-      for (const attempt of attempts) {
-        const state = states.get(attempt.record.id);
-        if (isLost(attempt, state)) lost.set(attempt, state);
-      }
+      const lost = attempts.filter((attempt) => isLost(attempt, states.get(attempt.record.id)));
+      const cancelled = await this.#cancelledAmong(lost, states);
+      return new Map(
+        lost.map((attempt) => {
+          const { id } = attempt.record;
+          return [attempt, { state: states.get(id), cancelled: cancelled.get(id) }];
+        }),
+      );
     } catch (error) {
       this.#report(error, "checking running tasks");
+      return new Map();
     }
-    return lost;
+  }
+
+  /** The rows of the tasks that were cancelled during these attempts. A cancel is the next change after the claim. */
+  async #cancelledAmong(
+    lost: readonly RunningAttempt[],
+    states: ReadonlyMap<number, TaskState>,
+  ): Promise<Map<number, TaskRecord>> {
+    const ids: number[] = [];
+    for (const { record } of lost) {
+      const state = states.get(record.id);
+      if (state?.status === "cancelled" && state.generationId === record.generationId + 1)
+        ids.push(record.id);
+    }
+    if (ids.length === 0) return new Map();
+    // A retry may have changed a row again.
+    const records = (await this.#store.get(ids)).filter(({ status }) => status === "cancelled");
+    return new Map(records.map((record) => [record.id, record]));
   }
 
   /** Whether the function's own transaction has completed its task. */

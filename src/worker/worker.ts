@@ -171,6 +171,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       onClaim: (more) => (more ? changeListener.busy() : changeListener.idle()),
       reportStarted: (record) => this.reportStarted(record),
       reportSettled: (record, outcome) => this.reportSettled(record, outcome),
+      reportLost: (record, cancelled) => this.reportLost(record, cancelled),
       reportError: (error, where) => this.reportError(error, where),
     });
   }

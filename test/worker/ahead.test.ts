@@ -130,10 +130,10 @@ describe.skipIf(isMissing(server))("prefetch on a server", () => {
 
   it("a prefetched task that is cancelled is never started", async () => {
     const { queue, gate, slow, slowStarted, claimedAhead } = await quickThenSlow();
-    const lost = vi.fn();
+    const cancelled = vi.fn();
     const started = vi.fn();
     const worker = await startedWorker(queue, { concurrency });
-    worker.on("lost", lost);
+    worker.on("cancelled", cancelled);
     worker.on("started", started);
     await vi.waitFor(async () => expect(await claimedAhead()).toBeGreaterThan(0), 10_000);
     const all = await queue.listTasks({ func: slow.taskName, limit: 100 });
@@ -143,6 +143,6 @@ describe.skipIf(isMissing(server))("prefetch on a server", () => {
     const told = new Set(started.mock.calls.map(([{ id, func }]) => func === slow.taskName && id));
     told.delete(false);
     expect(told.size).toBe(slowStarted.length);
-    expect(lost.mock.calls.length).toBeGreaterThanOrEqual(slowStarted.length);
+    expect(cancelled.mock.calls.length).toBeGreaterThanOrEqual(slowStarted.length);
   });
 });

@@ -23,26 +23,29 @@ type Ways = [string, (here: Queue, elsewhere: () => Promise<Queue>) => Promise<Q
 test.each<Ways>([
   ["the same queue", async (here) => here],
   ["another queue on the file", async (_, elsewhere) => await elsewhere()],
-])("a cancel by %s aborts the handler's signal, and the task has ended", async (_, from) => {
-  const { queue, elsewhere } = await queueOnFile();
-  const { wait, heard } = waiting();
-  const worker = await startedWorker(queue);
-  const canceller = await from(queue, elsewhere);
-  const started = next(worker, "started");
-  const id = await queue.enqueueTask(wait);
-  await started;
-  const lost = next(worker, "lost", id);
-  const before = performance.now();
-  const cancelled = await canceller.cancelTask(id);
-  expect(cancelled).toMatchObject({ status: "cancelled", generationId: 3 });
-  const { reason, at } = await heard;
-  console.log(`the signal came ${Math.round(at - before)} ms after the cancel`);
-  expect(at - before).toBeLessThan(1_000);
-  expect(reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
-  await lost;
-  expect(await read(queue, id)).toEqual(cancelled);
-  expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "cancelled", generationId: 2 }]);
-});
+])(
+  "a cancel by %s aborts the handler's signal, and the worker reports the task as its row is",
+  async (_, from) => {
+    const { queue, elsewhere } = await queueOnFile();
+    const { wait, heard } = waiting();
+    const worker = await startedWorker(queue);
+    const canceller = await from(queue, elsewhere);
+    const started = next(worker, "started");
+    const id = await queue.enqueueTask(wait);
+    await started;
+    const reported = next(worker, "cancelled", id);
+    const before = performance.now();
+    const cancelled = await canceller.cancelTask(id);
+    expect(cancelled).toMatchObject({ status: "cancelled", generationId: 3 });
+    const { reason, at } = await heard;
+    console.log(`the signal came ${Math.round(at - before)} ms after the cancel`);
+    expect(at - before).toBeLessThan(1_000);
+    expect(reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
+    expect(await reported).toEqual(cancelled);
+    expect(await read(queue, id)).toEqual(cancelled);
+    expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "cancelled", generationId: 2 }]);
+  },
+);
 
 test("a cancel aborts the signal of a handler in another process within a second", async () => {
   const { eventLog, queue, worker } = await testHarness();
@@ -55,7 +58,7 @@ test("a cancel aborts the signal of a handler in another process within a second
   console.log(`the signal came ${aborted.at - before} ms after the cancel`);
   expect(aborted).toMatchObject({ task: id, note: "DBQ_TASK_CANCELLED" });
   expect(aborted.at - before).toBeLessThanOrEqual(1_000);
-  await eventLog.until("lost");
+  await eventLog.until("cancelled", ({ task, generation }) => task === id && generation === 3);
   expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
 });
 
@@ -84,9 +87,9 @@ test("a handler that throws after its cancel does not fail the task", async () =
   const started = next(worker, "started");
   const id = await queue.enqueueTask(wait);
   await started;
-  const lost = next(worker, "lost", id);
+  const reported = next(worker, "cancelled", id);
   const cancelled = await queue.cancelTask(id);
-  await lost;
+  await reported;
   expect(await read(queue, id)).toEqual(cancelled);
   expect(await queue.listAttempts(id)).toHaveLength(1);
   expect(reports).toEqual([]);
@@ -188,6 +191,28 @@ test("a task that another process cancels and retries at once: the first handler
   expect(reason).toMatchObject({ code: expect.stringMatching(/^DBQ_(TASK_CANCELLED|LOST_GENERATION)$/) });
 });
 
+test("a task that was cancelled after its rescue is lost for the first worker", async () => {
+  const { queue, raw, elsewhere } = await queueOnFile();
+  const { wait } = waiting();
+  const worker = await startedWorker(queue);
+  const started = next(worker, "started");
+  const id = await queue.enqueueTask(wait);
+  await started;
+  const over = Promise.race([
+    next(worker, "lost", id).then(() => "lost"),
+    next(worker, "cancelled", id).then(() => "cancelled"),
+  ]);
+  // As a rescue leaves the row. Its queue must not run it again before the cancel.
+  raw
+    .prepare(
+      "update dbq_tasks set status = 'pending', queue_name = 'other', generation_id = 3, worker_id = null where id = ?",
+    )
+    .run(id);
+  const other = await elsewhere();
+  await other.cancelTask(id);
+  expect(await over).toBe("lost");
+});
+
 test("a cancelled handler that still runs keeps its slot while its task runs again", async () => {
   const { queue, elsewhere } = await queueOnFile();
   const second = deferred();
@@ -211,7 +236,7 @@ test("a cancelled handler that still runs keeps its slot while its task runs aga
   await second.promise;
   const more = await queue.enqueueTask(work);
   // The slot of the first handler is free at most a second after its abort; until then no slot is free.
-  await Promise.race([next(worker, "lost"), next(worker, "started", more)]);
+  await Promise.race([next(worker, "lost"), next(worker, "cancelled"), next(worker, "started", more)]);
   expect(most).toBe(2);
   finish.resolve();
   await ended(queue, more);

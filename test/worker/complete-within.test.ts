@@ -27,11 +27,12 @@ async function app(options?: QueueOptions) {
 async function run(queue: Awaited<ReturnType<typeof app>>["queue"], fn: AnyFunction) {
   const worker = await startedWorker(queue);
   const told: string[] = [];
-  for (const event of ["completed", "failed", "retrying", "lost"] as const)
+  for (const event of ["completed", "failed", "retrying", "cancelled", "lost"] as const)
     worker.on(event, () => told.push(event));
   const id = await queue.enqueueTask(fn);
   const over = Promise.race([
     next(worker, "completed", id),
+    next(worker, "cancelled", id),
     next(worker, "lost", id),
     next(worker, "failed", id),
   ]);
@@ -143,7 +144,7 @@ test("complete() throws for a task that was lost, and the app's rows are rolled 
   expect(await thrown.promise).toMatchObject({ code: "DBQ_LOST_GENERATION", taskId: id });
   await over;
   expect(orders()).toEqual([]);
-  expect(told).toEqual(["lost"]);
+  expect(told).toEqual(["cancelled"]);
   expect(await read(queue, id)).toMatchObject({ status: "cancelled", result: undefined });
 });
 
@@ -251,9 +252,9 @@ test("a handler that goes on after its commit has not lost its task", async () =
   await ended(queue, id);
   // The ownership check that finds this cancel has checked the other task, too.
   await other.cancelTask(cancelled);
-  await until(() => told.includes("lost"));
+  await until(() => told.includes("cancelled"));
   expect(goesOn.aborted).toBe(false);
   release.resolve();
   await over;
-  expect(told.sort()).toEqual(["completed", "lost"]);
+  expect(told.sort()).toEqual(["cancelled", "completed"]);
 });

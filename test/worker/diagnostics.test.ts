@@ -119,10 +119,12 @@ interface Settled {
   accepted: boolean;
 }
 
-test("dbq:settled reports the outcome of each attempt, lost ones included", async () => {
+test("dbq:settled reports the outcome of each attempt, those of cancelled and purged tasks included", async () => {
   const { queue } = await queueOnFile();
   const settled: unknown[] = [];
-  listen<Settled>("dbq:settled", ({ task, kind, accepted }) => void settled.push([task.id, kind, accepted]));
+  listen<Settled>("dbq:settled", ({ task, kind, accepted }) => {
+    settled.push([task.id, kind, accepted, task.status]);
+  });
   const good = task(uniqueName("good"), async () => undefined);
   const bad = task(uniqueName("bad"), async () => raise(new Error("no")), { backoff: () => "1h" });
   const wait = task(uniqueName("wait"), async () => await aborted(currentTask().signal));
@@ -132,16 +134,25 @@ test("dbq:settled reports the outcome of each attempt, lost ones included", asyn
   const retrying = next(worker, "retrying");
   const badId = await queue.enqueueTask(bad);
   await retrying;
-  const started = next(worker, "started");
-  const waitId = await queue.enqueueTask(wait);
-  await started;
+  const waiting = async () => {
+    const started = next(worker, "started");
+    const id = await queue.enqueueTask(wait);
+    await started;
+    return id;
+  };
+  const cancelledId = await waiting();
+  const cancelled = next(worker, "cancelled");
+  await queue.cancelTask(cancelledId);
+  await cancelled;
+  const purgedId = await waiting();
   const lost = next(worker, "lost");
-  await queue.cancelTask(waitId);
+  await queue.purgeTasks({ func: wait.taskName, includeRunning: true });
   await lost;
   expect(settled).toEqual([
-    [goodId, "completed", true],
-    [badId, "retry", true],
-    [waitId, "lost", false],
+    [goodId, "completed", true, "running"],
+    [badId, "retry", true, "running"],
+    [cancelledId, "cancelled", false, "cancelled"],
+    [purgedId, "lost", false, "running"],
   ]);
 });
 

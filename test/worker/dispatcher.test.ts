@@ -51,6 +51,7 @@ function storeOf(pending: TaskRecord[]) {
     settleAndClaim,
     heldBy: async () => [],
     taskStates: async () => [],
+    get: async () => [],
     progress: async () => undefined,
     fillDefaults: async () => undefined,
     within: () => {
@@ -69,6 +70,7 @@ function dispatcherOver(store: ReturnType<typeof storeOf>["store"], funcs: reado
     onScheduled: () => undefined,
     reportStarted: () => undefined,
     reportSettled: () => undefined,
+    reportLost: () => undefined,
     reportError: (error) => {
       throw error;
     },

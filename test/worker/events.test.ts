@@ -49,7 +49,7 @@ test.each<Ending>([
   expect(updatedAt).toBeInstanceOf(Date);
 });
 
-test("lost is emitted for a task that another connection changed", async () => {
+test("lost is emitted for a task that was purged during its attempt", async () => {
   const { queue } = await queueOnFile();
   const wait = task(uniqueName(), async () => await aborted(currentTask().signal));
   const worker = await startedWorker(queue);
@@ -58,9 +58,24 @@ test("lost is emitted for a task that another connection changed", async () => {
   const id = await queue.enqueueTask(wait);
   await started;
   const lost = next(worker, "lost");
-  await queue.cancelTask(id);
-  expect(await lost).toMatchObject({ id, generationId: 2 });
+  await queue.purgeTasks({ includeRunning: true });
+  expect(await lost).toMatchObject({ id, status: "running", generationId: 2 });
   expect(told.map(([name]) => name)).toEqual(["started", "lost"]);
+});
+
+test("cancelled is emitted for a task that was cancelled before its outcome was settled", async () => {
+  const { queue, elsewhere } = await queueOnFile();
+  const other = await elsewhere();
+  const cancelledItself = task(uniqueName(), async () => {
+    await other.cancelTask(currentTask().id);
+    return "late";
+  });
+  const worker = await startedWorker(queue);
+  const told = toldBy(worker);
+  const cancelled = next(worker, "cancelled");
+  const id = await queue.enqueueTask(cancelledItself);
+  expect(await cancelled).toEqual(await read(queue, id));
+  expect(told.map(([name]) => name)).toEqual(["started", "cancelled"]);
 });
 
 const badListeners: [string, (bad: Error) => unknown][] = [

@@ -106,8 +106,12 @@ test("a running task can be cancelled, but not retried", async () => {
   expect([refused.code, refused.out]).toEqual([1, "[]\n"]);
   expect(JSON.parse(refused.err)).toMatchObject({ error: { code: "DBQ_TASK_RUNNING", taskId: id } });
   expect(await dbq(folder, ["cancel", String(id)])).toMatchObject({ code: 0 });
-  await worker.out(isEvent("lost", id));
-  expect((await queue.getTask(id))?.status).toBe("cancelled");
+  const cancelled = JSON.parse(await worker.out(isEvent("cancelled", id)));
+  expect(cancelled).toMatchObject({
+    func: "untilAborted",
+    generationId: 3,
+    error: { name: "TaskCancelled" },
+  });
 });
 
 test("purge without --yes shows what it would delete, and exits with 2", async () => {
