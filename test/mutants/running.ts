@@ -67,7 +67,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: inWorker(
       "cancel",
-      "a cancel by the same queue aborts the handler's signal, and the task has ended",
+      "a cancel by the same queue aborts the handler's signal, and the worker reports the task as its row is",
     ),
     hangs: true,
   },
@@ -79,7 +79,7 @@ export const runningFaults: readonly Mutant[] = [
     replace: "",
     caughtBy: inWorker(
       "cancel",
-      "a cancel by another queue on the file aborts the handler's signal, and the task has ended",
+      "a cancel by another queue on the file aborts the handler's signal, and the worker reports the task as its row is",
     ),
     hangs: true,
   },
