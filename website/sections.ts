@@ -33,6 +33,16 @@ export const sections: readonly Section[] = [
     ],
   },
   {
+    title: "Coming from",
+    pages: [
+      "docs/coming-from-bullmq.md",
+      "docs/coming-from-pg-boss.md",
+      "docs/coming-from-graphile-worker.md",
+      "docs/coming-from-plainjob.md",
+      "docs/dbq-and-others.md",
+    ],
+  },
+  {
     title: "Inside",
     pages: ["docs/guarantees.md", "docs/architecture.md", "docs/benchmarks.md"],
   },
@@ -45,5 +55,9 @@ export const sections: readonly Section[] = [
 /** Titles of pages whose first heading says too little beside the others. */
 export const titles: Readonly<Record<string, string>> = {
   "README.md": "Overview",
+  "docs/coming-from-bullmq.md": "BullMQ",
+  "docs/coming-from-pg-boss.md": "pg-boss",
+  "docs/coming-from-graphile-worker.md": "Graphile Worker",
+  "docs/coming-from-plainjob.md": "plainjob",
   "bench/README.md": "How benchmarks are measured",
 };
