@@ -72,6 +72,7 @@ export {
   type Task,
   type TaskError,
   type TaskId,
+  type TaskLog,
   type TaskStatus,
   taskStatuses,
 } from "./task.ts";

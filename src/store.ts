@@ -92,6 +92,14 @@ export interface AttemptRecord {
   errorCause: string | null;
 }
 
+/** A line that an attempt logged. `at`: milliseconds since 1970, by the worker's clock. */
+export type LogLine = TaskVersion & { at: number; message: string };
+
+export interface StoredLogLine extends LogLine {
+  /** Of the line. Later lines of a task have higher ids. */
+  lineId: number;
+}
+
 export interface StoredAttempt extends AttemptRecord {
   taskId: number;
   generationId: number;
@@ -221,6 +229,9 @@ export interface TaskStore {
   /** The recorded attempts of one task, oldest first. Only attempts that did not complete are recorded. */
   attempts(taskId: number): Promise<StoredAttempt[]>;
 
+  /** One query: of each of these tasks the log lines with ids above `after`; oldest first, at most `limit` in all. */
+  logs(asked: readonly { id: number; after: number }[], limit: number): Promise<StoredLogLine[]>;
+
   /** One query: of these tasks, in no order, the finished ones as records, and as `gone` the ids that have no row. */
   findEnded(ids: readonly number[]): Promise<{ tasks: TaskRecord[]; gone: number[] }>;
 
@@ -294,6 +305,13 @@ export interface WorkerStore {
    * and nobody is notified.
    */
   progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Promise<void>;
+
+  /**
+   * Writes log lines in this order, and deletes all but the newest `keep` of each task. Leaves out the lines of an attempt
+   * that has lost its task: the task must be running in the attempt's generation, or have been completed in it, by its
+   * function's own transaction. Waits for no other transaction that has locked a task.
+   */
+  log(lines: readonly LogLine[], keep: number): Promise<void>;
 
   /**
    * Sets the `maxRetries` of running tasks that have `fillDefaults`, and ends that. Skips a task whose generation has

@@ -112,6 +112,15 @@ export interface TaskRecord {
 /** How an attempt that did not complete ended. */
 export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
 
+/** A line that the attempt of this generation logged, by its worker's clock. Later lines have higher ids. */
+export interface TaskLog {
+  id: number;
+  taskId: number;
+  generationId: number;
+  at: Date;
+  message: string;
+}
+
 /** One attempt that did not complete. A completed attempt has no record: its result is on the task. */
 export interface Attempt {
   taskId: number;

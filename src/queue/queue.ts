@@ -15,7 +15,7 @@ import {
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
-import { toAttempt, toTask } from "../base/values/records.ts";
+import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
   AsyncTransactionError,
   QueueClosedError,
@@ -25,7 +25,14 @@ import {
   TaskRunningError,
 } from "../errors.ts";
 import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "../store.ts";
-import { type Attempt, type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
+import {
+  type Attempt,
+  type Task,
+  type TaskId,
+  type TaskLog,
+  type TaskStatus,
+  taskStatuses,
+} from "../task.ts";
 import { Completions } from "./completion.ts";
 import {
   allOrNone,
@@ -44,6 +51,9 @@ import { Wakeups } from "./wakeups.ts";
 
 /** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
 const purgeBatch = 500;
+
+/** Log lines that one query reads. */
+const logPage = 1_000;
 
 /** A queue in one database, created by `openQueue`. Its methods may be destructured. */
 export class Queue {
@@ -222,6 +232,18 @@ export class Queue {
   /** The failed, timed-out, crashed and cancelled attempts of a task, oldest first. @throws DatabaseError */
   listAttempts = async (id: number): Promise<Attempt[]> =>
     (await this.#open().store.attempts(taskId(id, "listAttempts"))).map(toAttempt);
+
+  /** The lines that a task's function has logged by `currentTask().log`, oldest first. @throws DatabaseError */
+  listLogs = async (id: number): Promise<TaskLog[]> => {
+    const asked = taskId(id, "listLogs");
+    const lines: TaskLog[] = [];
+    for (let after = 0; ; ) {
+      const page = await this.#open().store.logs([{ id: asked, after }], logPage);
+      lines.push(...page.map(toTaskLog));
+      if (page.length < logPage) return lines;
+      after = page.at(-1)?.lineId ?? after;
+    }
+  };
 
   /**
    * The registered workers, oldest first. A dead worker is among them until another one declares it dead.

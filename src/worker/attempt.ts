@@ -20,11 +20,13 @@ import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
 import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "../task.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { runHook } from "./hooks.ts";
+import { AttemptLog, type TaskLogs } from "./logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.ts";
 
 /** What an attempt needs from its worker. */
 export interface AttemptHost {
-  readonly store: Pick<TransactionalStore, "within">;
+  readonly store: Pick<TransactionalStore, "within" | "synchronous">;
+  readonly logs: TaskLogs;
   readonly context: unknown;
   readonly maxPayload: number;
   executorOf(definition: TaskDefinition): Executor;
@@ -37,6 +39,9 @@ export interface AttemptHost {
   /** Reports an error that changes nothing: a hook or a retry policy threw. */
   report(error: unknown, where: string): void;
 }
+
+/** Milliseconds that a completion in the function's own transaction waits until the log is written. */
+const logWriteMs = 100;
 
 /** How a call of the function ended. `abandoned`: the attempt stopped waiting for it. */
 type CallEnd = { how: "returned"; value: unknown } | { how: "threw"; error: unknown } | { how: "abandoned" };
@@ -57,6 +62,8 @@ export class RunningAttempt implements Execution {
   readonly #abort = new LazyAbort(this);
   #kwargs: JsonObject = {};
   #current: RunningTask | undefined;
+  /** Undefined: the function has logged nothing. */
+  #log: AttemptLog | undefined;
   #phase: "claimed" | "started" | "calling" | "called" | "finished" = "claimed";
   /** The attempt no longer decides about the task: another program changed it, or the worker hands it back. */
   #released: "lost" | "interrupted" | undefined;
@@ -101,6 +108,7 @@ export class RunningAttempt implements Execution {
       context: this.#host.context,
       signal: () => this.#abort.signal,
       noteProgress: (progress, note) => this.#host.noteProgress(this.record, progress, note),
+      log: (message) => this.#addToLog(message),
       completeWithin: (tx, result) => this.#completeWithin(tx, result),
     });
     return this.#current;
@@ -337,14 +345,30 @@ export class RunningAttempt implements Execution {
     if (this.#phase === "finished") return;
     this.#phase = "finished";
     this.#timer?.clear();
-    this.#onEnd(this, this.#released === "lost" ? undefined : outcome);
+    const end = () => this.#onEnd(this, this.#released === "lost" ? undefined : outcome);
+    // Whoever sees the outcome can read the log.
+    if (this.#log && this.#released !== "lost") void this.#log.end().then(end);
+    else end();
+  }
+
+  // ---- currentTask().log() -------------------------------------------------------------------
+
+  /** A function that goes on after its attempt has ended adds nothing. */
+  #addToLog(message: string): void {
+    if (this.#phase === "finished") return;
+    this.#log ??= new AttemptLog(this.#host.logs, this.record);
+    this.#log.add(message);
   }
 
   // ---- currentTask().within(tx).complete() ---------------------------------------------------
 
   #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
-    return mapMaybe(this.#host.store.within(tx).settle(outcome), (accepted) => {
+    const inside = this.#host.store.within(tx);
+    const log = this.#host.store.synchronous ? undefined : this.#log;
+    // A limit, since the app's transaction may hold the only connection.
+    const settled = log ? log.written(logWriteMs).then(() => inside.settle(outcome)) : inside.settle(outcome);
+    return mapMaybe(settled, (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
       this.#completedWithin = { value, outcome };
     }) as WithinResult<Tx, void>;

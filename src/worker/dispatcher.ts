@@ -14,6 +14,7 @@ import { type AttemptHost, RunningAttempt } from "./attempt.ts";
 import { CycleLoop } from "./cycle-loop.ts";
 import { Defaults } from "./defaults.ts";
 import type { Executor } from "./executor.ts";
+import { TaskLogs } from "./logs.ts";
 import { OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
@@ -28,6 +29,7 @@ export interface DispatcherHost {
     | "taskStates"
     | "get"
     | "progress"
+    | "log"
     | "fillDefaults"
     | "within"
     | "synchronous"
@@ -101,6 +103,7 @@ export class Dispatcher {
     const defaults = new Defaults(host.store);
     this.#attemptHost = {
       store: host.store,
+      logs: new TaskLogs(host.store, report),
       context: host.context,
       maxPayload: host.maxPayload,
       executorOf: (definition) => host.executorOf(definition),

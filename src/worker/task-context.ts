@@ -30,6 +30,12 @@ export interface RunningTask<C = unknown> {
    */
   progress(n: number, note?: string): void;
   /**
+   * Stores a line (up to 2,000 characters) in the task's log, which `queue.listLogs` reads. Lines are written every 100 ms,
+   * and all of them before the task's outcome; those that a killed process had not written yet are lost. An attempt writes
+   * 1,000 lines, and a task keeps its newest 2,000.
+   */
+  log(message: string): void;
+  /**
    * Binds to the app's own Drizzle transaction. `complete(result)` completes the task in it: the app's writes and the
    * completion are committed together or not at all. Synchronous on better-sqlite3.
    * @throws LostGenerationError when this attempt no longer owns the task: let the error roll the transaction back
@@ -45,6 +51,7 @@ export interface TaskContextHost {
   context: unknown;
   signal(): AbortSignal;
   noteProgress(progress: number, note: string | null): void;
+  log(message: string): void;
   completeWithin<Tx>(tx: Tx, result: unknown): WithinResult<Tx, void>;
 }
 
@@ -66,6 +73,7 @@ export function runningTask({ record, kwargs, context, ...host }: TaskContextHos
       if (!Number.isFinite(n)) throw new TypeError(`progress: expected a finite number, got ${String(n)}`);
       host.noteProgress(n, note === undefined ? null : beginning(String(note), longestNote));
     },
+    log: (message) => host.log(String(message)),
     within: (tx) => ({ complete: (result) => host.completeWithin(tx, result) }),
   };
 }

@@ -12,7 +12,8 @@ export type Need =
   | "heartbeats on a thread"
   | "change notifications"
   | "an app's connection"
-  | "transactions that await their writes";
+  | "transactions that await their writes"
+  | "locks of single rows";
 
 /** A transaction of the app, begun and ended by hand. */
 export interface OpenTransaction {
@@ -87,6 +88,7 @@ export type GroupName =
   | "claim"
   | "settle"
   | "ownership and progress"
+  | "log lines"
   | "cancel and retry"
   | "purge and prune"
   | "promote"

@@ -127,6 +127,8 @@ export function checked(store: Store): Store {
         () => store.progress(notes),
         () => ({ noted: true }),
       ),
+    log: (lines, keep) => account(() => store.log(lines, keep)),
+    logs: (asked, limit) => account(() => store.logs(asked, limit)),
     fillDefaults: (tasks) =>
       account(
         () => store.fillDefaults(tasks),

@@ -42,7 +42,7 @@ function missing(what: string): () => never {
 
 const sqliteFile: Kind = {
   name: "SQLite, a file",
-  lacks: {},
+  lacks: { "locks of single rows": "a transaction that writes locks the whole file" },
   connect: (path) => openSqlite(path, options),
   make: async () => {
     const folder = mkdtempSync(join(tmpdir(), "dbq-conformance-"));

@@ -5,6 +5,7 @@ import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
+import { logsGroup } from "./logs.ts";
 import { operateGroup } from "./operate.ts";
 import { ownershipGroup } from "./ownership.ts";
 import { promoteGroup } from "./promote.ts";
@@ -27,6 +28,7 @@ export const suite: readonly Group[] = [
   claimGroup,
   settleGroup,
   ownershipGroup,
+  logsGroup,
   operateGroup,
   purgeGroup,
   promoteGroup,

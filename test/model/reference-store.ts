@@ -47,6 +47,9 @@ export function referenceStore(reference: Reference): Store {
   };
   return {
     ...promised(reference),
+    // No simulated task logs a line.
+    log: async () => undefined,
+    logs: async () => [],
     synchronous: true,
     within: (tx) => ({
       insert: checked(tx, reference.insert.bind(reference)),

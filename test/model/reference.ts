@@ -37,6 +37,8 @@ export type Method = Exclude<
   | "list"
   | "count"
   | "transfer"
+  | "log"
+  | "logs"
 >;
 
 /** How an outcome changes its task. */

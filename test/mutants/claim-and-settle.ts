@@ -271,6 +271,14 @@ export const claimAndSettle: readonly Mutant[] = [
     ),
   },
   {
+    name: "log-ignores-generation",
+    why: "An attempt that was left behind writes its lines among those of the one which runs now.",
+    in: "logStatements.log",
+    find: '`(generation_id = ${generation} ${still("running")}`',
+    replace: "`(generation_id >= ${generation}`",
+    caughtBy: onFile("log lines > a late line of an attempt that has lost its task is left out"),
+  },
+  {
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
     in: "Dispatcher.#runCycle",

@@ -389,4 +389,15 @@ export const runningFaults: readonly Mutant[] = [
       "maxRetries is in the row before the function is called, so that a crash of the first attempt is judged by it",
     ),
   },
+  {
+    name: "outcome-before-its-log",
+    why: "Who reads the log of a task that has just failed finds nothing, and its last lines are lost.",
+    in: "RunningAttempt.#finish",
+    find: 'if (this.#log && this.#released !== "lost") void this.#log.end().then(end); else end();',
+    replace: "void this.#log?.end(); end();",
+    caughtBy: inWorker(
+      "logs",
+      "all lines of an attempt are stored when its outcome is visible, in their order",
+    ),
+  },
 ];

@@ -54,6 +54,7 @@ function storeOf(pending: TaskRecord[]) {
     get: async () => [],
     progress: async () => undefined,
     fillDefaults: async () => undefined,
+    log: async () => undefined,
     within: () => {
       throw new Error("no task here uses a transaction");
     },

@@ -1,7 +1,7 @@
 /** Turns the records of a store into the public types: decoded JSON, times as `Date`. */
 
-import type { StoredAttempt } from "../../store.ts";
-import type { Attempt, JsonObject, Task, TaskError, TaskId, TaskRecord } from "../../task.ts";
+import type { StoredAttempt, StoredLogLine } from "../../store.ts";
+import type { Attempt, JsonObject, Task, TaskError, TaskId, TaskLog, TaskRecord } from "../../task.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
 
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {
@@ -37,6 +37,10 @@ export function toAttempt(stored: StoredAttempt): Attempt {
         };
   const [startedAt, endedAt] = [dateOrNull(stored.startedAt), new Date(stored.endedAt)];
   return { taskId, generationId, workerId, startedAt, endedAt, outcome, error };
+}
+
+export function toTaskLog({ lineId, id, generationId, at, message }: StoredLogLine): TaskLog {
+  return { id: lineId, taskId: id, generationId, at: new Date(at), message };
 }
 
 function dateOrNull(time: number | null): Date | null {

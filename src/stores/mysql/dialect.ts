@@ -21,6 +21,15 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     sql`${sql.raw(column)} in (select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
   integers: (list) =>
     sql`(select value from json_table(${list}, '$[*]' columns (value bigint path '$')) as list)`,
+  objects: (list, columns) =>
+    sql`json_table(${list}, '$[*]' columns (${sql.join(
+      columns.map(
+        ({ name, column, type }) =>
+          sql`${sql.identifier(column)} ${sql.raw(`${types[type]} path '$.${name}'`)}`,
+      ),
+      sql`, `,
+    )})) as item`,
+  joinEach: sql.raw("straight_join"),
   tasksWithIds: (list) =>
     sql`json_table(${list}, '$[*]' columns (value bigint path '$')) as list
       straight_join dbq_tasks force index (primary) on id = value where 1 = 1`,
@@ -55,13 +64,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   sessionLives: sql.raw("case when session is null then null else is_used_lock(session) is not null end"),
   items: (list, columns) => ({
     // Looks up each row by its id, however few there are: a scan would wait for rows that others have locked.
-    beforeTable: sql`json_table(${list}, '$[*]' columns (${sql.join(
-      columns.map(
-        ({ name, column, type }) =>
-          sql`${sql.identifier(column)} ${sql.raw(`${types[type]} path '$.${name}'`)}`,
-      ),
-      sql`, `,
-    )})) as item straight_join`,
+    beforeTable: sql`${base.objects(list, columns)} straight_join`,
     afterTable: sql.raw("force index (primary)"),
     afterSet: sql.raw(""),
   }),

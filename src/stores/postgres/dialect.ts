@@ -34,6 +34,12 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   among: (column, list) =>
     sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${list}::json) as value))`,
   tasksWithIds: (list) => sql`dbq_tasks where ${base.among("id", list)}`,
+  objects: (
+    list,
+    columns,
+  ) => sql`(select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
+      from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
+  joinEach: sql.raw("cross join"),
   integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
@@ -65,8 +71,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   items: (list, columns) => ({
     beforeTable: sql.raw(""),
     afterTable: sql.raw(""),
-    afterSet: sql`from (select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
-      from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
+    afterSet: sql`from ${base.objects(list, columns)}`,
   }),
   // A plan that is made while the table is empty would meet `= id` by reading all of an index.
   only: (id) => sql`any (array[${id}::bigint])`,

@@ -79,14 +79,15 @@ export function listed(d: Dialect, table: Table, columns: readonly string[], { j
 }
 
 /** Parameters of batches that are not named after a column, and are whole numbers. */
-const numbersBesideColumns = new Set(["delay", "charge"]);
+const numbersBesideColumns = new Set(["delay", "charge", "line", "after"]);
 
 const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** The type of a parameter in the list of a batch, by the column of the same name in camelCase. Times are milliseconds there. */
 export function itemTypeOf(name: string): "integer" | "real" | "text" {
   if (numbersBesideColumns.has(name)) return "integer";
-  const { [snakeCase(name)]: kind = "text" }: Kinds = { ...kindsOf.dbq_attempts, ...kindsOf.dbq_tasks };
+  const { dbq_tasks, dbq_attempts, dbq_task_logs } = kindsOf;
+  const { [snakeCase(name)]: kind = "text" }: Kinds = { ...dbq_task_logs, ...dbq_attempts, ...dbq_tasks };
   if (kind === "time") return "integer";
   return kind === "json" ? "text" : kind;
 }

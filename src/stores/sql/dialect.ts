@@ -31,6 +31,10 @@ export interface Dialect {
   minus: (later: SQL, earlier: SQL) => SQL;
   /** The whole numbers of a JSON array, as a table of one column, `value`. */
   integers: Around;
+  /** The objects of a JSON array, as the table `item`. */
+  objects: (list: unknown, columns: readonly ItemColumn[]) => SQL;
+  /** Joins such a table with another one, whose rows are looked up for each of its objects. */
+  joinEach: SQL;
   /** Whether a column is one of the whole numbers of a JSON array. Uses the column's index, however long the list may be. */
   among: (column: string, list: unknown) => SQL;
   /** The tasks with the ids of a JSON array, up to the WHERE: each is looked up by its id, since a scan would lock others. */

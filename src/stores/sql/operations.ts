@@ -1,5 +1,6 @@
 /** The operations of one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
 import type { AdmissionPolicy } from "./admission.ts";
+import { LogOperations } from "./logs.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
 import { TaskOperations } from "./tasks.ts";
@@ -11,6 +12,7 @@ export interface Operations {
   texts: Texts;
   transitions: Transitions;
   tasks: TaskOperations;
+  logs: LogOperations;
   /** A worker's cycle. */
   cycle: SettleAndClaimOperations;
   maintenance: MaintenanceOperations;
@@ -29,6 +31,7 @@ export function operationsOf(
     texts,
     transitions,
     tasks: new TaskOperations(texts, transitions, maintenance),
+    logs: new LogOperations(texts.statements),
     cycle: cycleOf(transitions),
     maintenance,
     transfer: new TransferOperations(texts),

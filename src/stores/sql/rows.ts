@@ -2,7 +2,14 @@
  * Turns rows into records. Drivers give rows as arrays (on better-sqlite3 reading a task as an array takes less than half
  * the time of an object), so each list of columns stands beside the function that reads rows of them.
  */
-import type { StoredAttempt, TaskCount, TaskState, TaskVersion, WorkerRecord } from "../../store.ts";
+import type {
+  StoredAttempt,
+  StoredLogLine,
+  TaskCount,
+  TaskState,
+  TaskVersion,
+  WorkerRecord,
+} from "../../store.ts";
 import type { AttemptOutcome, TaskRecord, TaskStatus } from "../../task.ts";
 import { columnsOf, positionsIn } from "./columns.ts";
 import type { Row } from "./dialect.ts";
@@ -129,6 +136,20 @@ export function toStoredAttempt(row: Row): StoredAttempt {
     errorMessage: textOrNull(row[attempt.error_message]),
     errorStack: textOrNull(row[attempt.error_stack]),
     errorCause: textOrNull(row[attempt.error_cause]),
+  };
+}
+
+export const logColumns = columnsOf("dbq_task_logs");
+
+const logLine = positionsIn(logColumns);
+
+export function toLogLine(row: Row): StoredLogLine {
+  return {
+    lineId: int(row[logLine.id]),
+    id: int(row[logLine.task_id]),
+    generationId: int(row[logLine.generation_id]),
+    at: int(row[logLine.at]),
+    message: text(row[logLine.message]),
   };
 }
 

@@ -12,6 +12,7 @@ import type { Dialect, ItemColumn, Items, Params } from "./dialect.ts";
 import {
   attemptColumns,
   candidateColumns,
+  logColumns,
   taskColumns,
   taskStateColumns,
   taskVersionColumns,
@@ -190,6 +191,42 @@ function transitionStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+function logStatements(d: Dialect) {
+  const line = listed(d, "dbq_task_logs", logColumns);
+  const [item, asked] = [
+    itemColumns(["id", "generationId", "at", "message", "line"]),
+    itemColumns(["id", "after"]),
+  ];
+  const generation = itemOf("generationId");
+  return {
+    /** A completed task of the next generation: the attempt has completed it, in its function's own transaction. */
+    log: (p) => sql`
+      insert into dbq_task_logs (task_id, generation_id, at, message)
+      select dbq_tasks.id, ${generation}, ${d.time(itemOf("at"))}, ${itemOf("message")}
+      from ${d.objects(p.lines, item)} ${d.joinEach} dbq_tasks
+      where dbq_tasks.id = ${d.only(itemOf("id"))} and (generation_id = ${generation} ${still("running")}
+        or generation_id = ${generation} + 1 ${still("completed")})
+      order by ${itemOf("line")}`,
+
+    logs: (p) => sql`
+      select ${line} from (
+        select dbq_task_logs.* from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_task_logs
+        where task_id = ${itemOf("id")} and dbq_task_logs.id > ${itemOf("after")}) as found
+      order by id ${d.atMost(p.limit)}`,
+
+    /** The tasks that have more than `keep` lines. */
+    longLogs: (p) => sql`
+      select task_id from dbq_task_logs where ${d.among("task_id", p.ids)}
+      group by task_id having count(*) > ${d.integer(p.keep)}`,
+
+    newestLines: (p) => sql`
+      select id from dbq_task_logs where task_id = ${p.taskId} order by id desc ${d.atMost(p.keep)}`,
+
+    trimLog: (p) => sql`
+      delete from dbq_task_logs where task_id = ${p.taskId} and id < ${p.oldest}`,
+  } satisfies Record<string, Statement>;
+}
+
 function dueAndOldStatements(d: Dialect) {
   const version = listed(d, "dbq_tasks", taskVersionColumns);
   return {
@@ -276,6 +313,7 @@ export function statements(d: Dialect) {
     ...readStatements(d),
     ...claimStatements(d),
     ...transitionStatements(d),
+    ...logStatements(d),
     ...dueAndOldStatements(d),
     ...workerStatements(d),
   };

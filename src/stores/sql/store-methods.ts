@@ -14,10 +14,12 @@ export interface Runner {
 
 export function methodsOver(
   runner: Runner,
-  { tasks, cycle, maintenance, transfer }: Operations,
+  { tasks, logs, cycle, maintenance, transfer }: Operations,
 ): TaskStore & Omit<WorkerStore, "keepAlive"> & Pick<Store, "transfer"> {
   return {
     ...taskMethods(runner, tasks),
+    logs: (asked, limit) => runner.run(() => logs.logs(asked, limit)),
+    log: (lines, keep) => runner.write(() => logs.log(lines, keep)),
     settleAndClaim: (asked) => settleAndClaim(runner.run, cycle, asked),
     progress: (notes) => runner.write(() => tasks.progress(notes)),
     fillDefaults: (filled) => runner.write(() => tasks.fillDefaults(filled)),
@@ -26,7 +28,7 @@ export function methodsOver(
   };
 }
 
-function taskMethods({ run, write }: Runner, ops: Operations["tasks"]): TaskStore {
+function taskMethods({ run, write }: Runner, ops: Operations["tasks"]): Omit<TaskStore, "logs"> {
   return {
     insert: (tasks, onDuplicate) =>
       (isOneStatement(tasks) ? run : write)(() => ops.insert(tasks, onDuplicate)),
@@ -51,7 +53,7 @@ function isOneStatement(tasks: readonly NewTask[]): boolean {
 function maintenanceMethods(
   { run, write }: Runner,
   ops: Operations["maintenance"],
-): Omit<WorkerStore, "keepAlive" | "settleAndClaim" | "progress" | "fillDefaults"> {
+): Omit<WorkerStore, "keepAlive" | "settleAndClaim" | "progress" | "fillDefaults" | "log"> {
   return {
     register: (worker) => write(() => ops.register(worker)),
     unregister: (workerId) => write(() => ops.unregister(workerId)),

@@ -14,6 +14,11 @@ export const sqliteDialect: Dialect = {
   among: (column, list) => sql`${sql.raw(column)} in (select value from json_each(${list}))`,
   tasksWithIds: (list) => sql`dbq_tasks where ${sqliteDialect.among("id", list)}`,
   integers: (list) => sql`(select value from json_each(${list}))`,
+  objects: (list, columns) => {
+    const values = columns.map(({ name, column }) => `value ->> '$.${name}' as "${column}"`).join(", ");
+    return sql`(select ${sql.raw(values)} from json_each(${list})) as item`;
+  },
+  joinEach: sql.raw("cross join"),
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
   atMost: (limit) => sql`limit ${limit} + 0`,
   // SQLite reads each probe in the order of its index, and merges them.

@@ -2,10 +2,12 @@ import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
   type Attempt,
+  currentTask,
   registerTasks,
   remoteTask,
   type Task,
   type TaskCount,
+  type TaskLog,
   withOptions,
 } from "../../../src/index.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
@@ -63,23 +65,26 @@ test("list prints an aligned table, and the option for the next page", async () 
   });
 });
 
-test("show prints all facts about a task, with its failed attempts", async () => {
+test("show prints all facts about a task, with its failed attempts and its log", async () => {
   const { folder, queue } = await folderWithQueue();
   const name = uniqueName("shown");
   const broken = async () => {
+    currentTask().log("page 1\n\u001b[31mpage 2");
     throw new RangeError("out of paper");
   };
   registerTasks({ [name]: broken });
   const id = await queue.enqueueTask(withOptions(broken, { maxRetries: 0, requestId: "r7" }));
   await startedWorker(queue);
   await queue.awaitTaskCompletion(id);
-  const shown = await dbqJson<Task & { attempts: Attempt[] }>(folder, ["show", String(id)]);
+  const shown = await dbqJson<Task & { attempts: Attempt[]; logs: TaskLog[] }>(folder, ["show", String(id)]);
   expect(shown).toMatchObject({ id, status: "failed", requestId: "r7", error: { name: "RangeError" } });
+  expect(shown.logs).toMatchObject([{ taskId: id, generationId: 2, message: "page 1\n\u001b[31mpage 2" }]);
   expect(shown.attempts).toMatchObject([{ outcome: "failed", error: { message: "out of paper" } }]);
   const { out, code } = await dbq(folder, ["show", String(id)]);
   expect(code).toBe(0);
   for (const text of [name, "failed", "r7", "RangeError: out of paper", "look.full.test.ts"])
     expect(out).toContain(text);
+  expect(out).toMatch(/^LOG OF GENERATION 2\n\S+Z page 1\\n\\x1b\[31mpage 2$/m);
 });
 
 test("show exits with 1 for an unknown id, with 2 for a malformed one", async () => {

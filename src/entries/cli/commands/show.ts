@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Attempt, Task, TaskError } from "../../../index.ts";
+import type { Attempt, Task, TaskError, TaskLog } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
 import { block, type Cell, json, line, table } from "../output.ts";
@@ -20,7 +20,7 @@ export function addShow(program: Command): void {
   program
     .command("show")
     .summary("show one task")
-    .description("Show all facts about one task, and its failed attempts.")
+    .description("Show all facts about one task, its failed attempts, and the lines that it logged.")
     .argument("<id>", "task id")
     .addHelpText("after", examples)
     .action(async (id: string, _: unknown, self: Command) => {
@@ -34,20 +34,39 @@ async function show(id: number, options: CommonOptions): Promise<void> {
     const task = await queue.getTask(id);
     if (task === undefined) throw new TaskNotFoundError(id);
     const attempts = await queue.listAttempts(id);
-    if (options.json) json({ ...task, attempts });
-    else print(task, attempts);
+    const logs = await queue.listLogs(id);
+    if (options.json) json({ ...task, attempts, logs });
+    else print(task, attempts, logs);
   });
 }
 
-function print(task: Task, attempts: readonly Attempt[]): void {
+function print(task: Task, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
   const facts = factsOf(task).filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name)));
   for (const [name, value] of facts) line({ text: `  ${name.padEnd(width)}`, color: "dim" }, value);
   if (task.error) printStacks(task.error);
+  printAttempts(attempts);
+  printLogs(logs);
+}
+
+function printAttempts(attempts: readonly Attempt[]): void {
   if (attempts.length === 0) return;
   line("");
   table(["ATTEMPT", "GENERATION", "OUTCOME", "STARTED", "ENDED", "WORKER", ""], attempts.map(attemptRow));
+}
+
+/** A heading for each attempt; under it one line for each of its lines. */
+function printLogs(logs: readonly TaskLog[]): void {
+  let generation: number | undefined;
+  for (const { at, generationId, message } of logs) {
+    if (generationId !== generation) {
+      line("");
+      line({ text: `LOG OF GENERATION ${generationId}`, color: "dim" });
+    }
+    generation = generationId;
+    line({ text: isoText(at), color: "dim" }, message);
+  }
 }
 
 function printStacks(error: TaskError): void {
