@@ -59,7 +59,7 @@ export class Walk {
   async step(block: Code): Promise<void> {
     const place = `${block.page}:${block.line}`;
     if (runsTypeScript && block.text.startsWith("# only for Node before 22.18")) return;
-    if (block.language === "ts") this.#write(block);
+    if (["js", "ts"].includes(block.language)) this.#write(block);
     else if (block.language === "sh") await this.#runAll(place, block.text);
     else if (block.language === "text") await this.#expectOutput(place, block.text);
   }
@@ -88,7 +88,7 @@ export class Walk {
     const [, name, value = ""] = /^export (\w+)=(".*"|\S+)/.exec(command) ?? [];
     if (command === "" || command.startsWith("#") || prepared.test(command)) return;
     if (name !== undefined) this.#env[name] = value.replaceAll(/^"|"$/g, "");
-    else if (/\bdbq worker\b/.test(command)) this.#workers.push(this.#start(command));
+    else if (/\bdbq(-ts)? worker\b/.test(command)) this.#workers.push(this.#start(command));
     else {
       const program = this.#start(command);
       const expected = Number(/# exit code (\d+)/.exec(command)?.[1] ?? 0);
@@ -128,12 +128,10 @@ function linkCommands({ folder }: Installation, project: string): void {
   symlinkSync(modules, join(project, "node_modules"), "junction");
   if (existsSync(join(modules, ".bin"))) return;
   mkdirSync(join(modules, ".bin"));
-  for (const [name, bin] of [
-    ["dbq-ts", "dbq"],
-    ["vitest", "vitest"],
-  ] as const) {
-    const manifest = JSON.parse(readFileSync(join(modules, name, "package.json"), "utf8"));
-    symlinkSync(join(modules, name, manifest.bin[bin]), join(modules, ".bin", bin));
+  for (const name of ["dbq-ts", "vitest"]) {
+    const { bin } = JSON.parse(readFileSync(join(modules, name, "package.json"), "utf8"));
+    for (const [command, file] of Object.entries(bin))
+      symlinkSync(join(modules, name, String(file)), join(modules, ".bin", command));
   }
 }
 

@@ -1,4 +1,6 @@
 /** Pages that lead their reader from an empty folder to something that runs: each step is taken, and prints what they show. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Installation } from "../package/project.ts";
 import { newSchema, postgresServer } from "../support/postgres.ts";
@@ -54,11 +56,22 @@ describe(page.path, () => {
   });
 });
 
+/** Jest is not installed here. What the page uses of it, over node:test. */
+const globalsOfJest = `
+const { afterEach, beforeEach, test } = require("node:test");
+const { deepStrictEqual } = require("node:assert");
+Object.assign(globalThis, { afterEach, beforeEach, test, expect: (got) => ({ toEqual: (wanted) => deepStrictEqual(got, wanted) }) });
+`;
+
 describe(testingPage.path, () => {
   const [onSqlite, onPostgres] = parts(testingPage, "## Postgres in tests");
 
   test("its tests pass under vitest and node:test", async () => {
-    await follow(new Walk(installation, "tested"), [...setup, ...onSqlite]);
+    const walk = new Walk(installation, "tested", {
+      'npx jest --testMatch "**/': 'node --require ./jest.cjs --test "',
+    });
+    writeFileSync(join(walk.folder, "jest.cjs"), globalsOfJest);
+    await follow(walk, [...setup, ...onSqlite]);
   });
 
   test.skipIf(withoutPostgres)("its tests on Postgres pass", async () => {
