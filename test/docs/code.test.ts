@@ -32,8 +32,8 @@ beforeAll(async () => {
 const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
   run([join(folder, path)], temporaryFolder(), { PORT: "0", ...env });
 
-/** The page about servers. */
-const onServers = "docs/databases.md";
+/** The page about servers, and the one about migrations: their code needs a Postgres. */
+const [onServers, onMigrations] = ["docs/databases.md", "docs/drizzle-and-migrations.md"];
 
 test("every block of TypeScript compiles under strict", () => {
   expect(typescript.length).toBeGreaterThan(20);
@@ -42,7 +42,7 @@ test("every block of TypeScript compiles under strict", () => {
 
 describe("the TypeScript of a page runs from its first block to its last", () => {
   const withCode = pages.filter(({ path }) => typescript.some((block) => block.page === path));
-  for (const page of withCode.filter(({ path }) => path !== onServers))
+  for (const page of withCode.filter(({ path }) => path !== onServers && path !== onMigrations))
     test(page.path, async () => await expectToRun(page));
 });
 
@@ -142,7 +142,7 @@ function tablesOf(client: Database.Database): Column[] {
 }
 
 test("an app's own drizzle-kit generates tables on which a queue opens and changes nothing", async () => {
-  const migrations = await generated("sqlite", "pages/docs-schema-and-raw-sql.md/schema.ts");
+  const migrations = await generated("sqlite", "pages/docs-drizzle-and-migrations.md/schema.ts");
   const path = join(temporaryFolder(), "app.db");
   const client = new Database(path);
   for (const sql of migrations) client.exec(sql);
@@ -161,12 +161,15 @@ test("an app's own drizzle-kit generates tables on which a queue opens and chang
 const described = `select table_name, column_name, data_type, column_default, is_nullable from information_schema.columns
   where table_schema = (select SCHEMA) order by 1, 2`;
 
-describe.skipIf(isMissing(await postgresServer()))(`${onServers} on Postgres`, () => {
-  test("its schema makes the tables that dbq would make, and its code runs on them", async () => {
+describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => {
+  test("the schema of a page makes the tables that dbq would make, and the code of its pages runs on them", async () => {
     // Its code makes a schema with a name of its own.
     const [theirs, own] = [await newSchemaAlone(), await newSchema()];
     for (const { drop } of [theirs, own]) onTestFinished(drop);
-    for (const sql of await generated("postgresql", "pages/docs-databases.md/schema.ts"))
+    for (const sql of await generated(
+      "postgresql",
+      "pages/docs-drizzle-and-migrations.md/schema-postgres.ts",
+    ))
       await theirs.client.query(sql);
     await (await openQueue(own.url)).close();
     const tables = async ({ client, name }: typeof own) => {
@@ -178,13 +181,13 @@ describe.skipIf(isMissing(await postgresServer()))(`${onServers} on Postgres`, (
     };
     const made = await tables(theirs);
     expect(made).toEqual(expect.arrayContaining((await tables(own)).filter(isNoHistory)));
-    const page = pages.find(({ path }) => path === onServers) as Page;
-    await expectToRun(page, { DATABASE_URL: theirs.url });
+    for (const page of pages.filter(({ path }) => path === onServers || path === onMigrations))
+      await expectToRun(page, { DATABASE_URL: theirs.url });
     expect(await tables(theirs)).toEqual(made);
   });
 });
 
-describe.skipIf(isMissing(await mysqlServer()))(`${onServers} on MySQL`, () => {
+describe.skipIf(isMissing(await mysqlServer()))("on MySQL", () => {
   test("the schema for MySQL makes the tables that dbq would make", async () => {
     const [theirs, own] = [await newDatabase(), await newDatabase()];
     for (const { drop } of [theirs, own]) onTestFinished(drop);

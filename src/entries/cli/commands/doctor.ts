@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Diagnosis, QueueHealth } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { printWorkers, unclaimedText, workerProblem } from "../health-tables.ts";
+import { drizzleKitFact } from "../kit-fact.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, table } from "../output.ts";
 
@@ -28,7 +29,7 @@ export function addDoctor(program: Command): void {
 async function doctor(modules: readonly string[], options: CommonOptions): Promise<void> {
   const files = moduleFiles(modules);
   await withExistingQueue(options, async (queue) => {
-    const health = await inspectWith(queue, files, options.db);
+    const health = withKit(await inspectWith(queue, files, options.db));
     const problems = problemsOf(health);
     const { database, workers, unclaimed } = health;
     const ok = problems.length === 0;
@@ -36,6 +37,12 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
     else print(health, problems);
     if (!ok) process.exitCode = 1;
   });
+}
+
+/** With the fact about an app's own drizzle-kit, whose configuration is looked for in the current folder. */
+function withKit(health: QueueHealth): QueueHealth {
+  const kit = drizzleKitFact(process.cwd(), health.database);
+  return kit === undefined ? health : { ...health, database: [...health.database, kit] };
 }
 
 function problemsOf({ database, workers, unclaimed }: QueueHealth): string[] {
