@@ -26,6 +26,7 @@ export const sections: readonly Section[] = [
       "docs/transactions.md",
       "docs/workers-and-shutdown.md",
       "docs/databases.md",
+      "docs/drizzle-and-migrations.md",
       "docs/cli.md",
       "docs/schema-and-raw-sql.md",
       "docs/moving.md",
