@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { buildProgram } from "../../../src/entries/cli/program.ts";
+import { codeIn, readPages } from "../../docs/pages.ts";
 
 const page = readFileSync(fileURLToPath(new URL("../../../docs/cli.md", import.meta.url)), "utf8");
 const program = buildProgram(false);
@@ -29,6 +30,21 @@ function wrongCalls(text: string): string[] {
     })
     .map(({ call }) => call);
 }
+
+/** The commands of a block, as docs/cli.md would write them. */
+function written(text: string): string {
+  const lines = text.split("\n").filter((line) => !/^\s*(npm|docker) /.test(line));
+  return lines.join("\n").replaceAll(/(?:npx )?\b(?:node_modules\/\S+\/(?:bin\.js|dbq)|dbq-ts)(?= )/g, "dbq");
+}
+
+test("every page's commands exist, with these options", () => {
+  const texts = codeIn(readPages(), "sh").map(({ text }) => written(text));
+  const calls = callsIn(texts.join("\n")).map(({ call }) => call);
+  expect(calls.length).toBeGreaterThan(40);
+  expect(calls).toContainEqual(expect.stringMatching(/dbq worker \.\/tasks\.ts --db app\.db$/));
+  expect(wrongCalls(texts.join("\n"))).toEqual([]);
+  expect(wrongCalls(written("node node_modules/dbq-ts/bin.js wrk\nnpx dbq-ts list --nope"))).toHaveLength(2);
+});
 
 const blocks = Array.from(page.matchAll(/^```sh\n(.*?)^```/gms), ([, text]) => text as string);
 

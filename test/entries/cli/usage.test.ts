@@ -53,6 +53,7 @@ test("wrong usage exits with 2, and one line on stderr names the value", async (
     [["list", "--stats", "failed"], "--stats"],
     [["list", "--limit", "1001"], "1001"],
     [["worker"], "modules"],
+    [["enqueue", "resize", "a.png", "320"], `'["a.png", 320]'`],
   ];
   await inPairs(wrong, async ([args, named]) => {
     const { code, out, err } = await dbq(folder, args);

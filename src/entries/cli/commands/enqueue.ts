@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { CallOptions, JsonObject, Queue, Task, TaskFunction } from "../../../index.ts";
 import { type CommonOptions, withQueue } from "../database.ts";
+import { UsageError } from "../failure.ts";
 import { json, line, note } from "../output.ts";
 import { duration, given, jsonArray, jsonObject, metaPair, whole } from "../parse.ts";
 import { jsonText } from "../text.ts";
@@ -28,13 +29,31 @@ export function addEnqueue(program: Command): void {
     .summary("enqueue a task")
     .description("Enqueue a task by the registered name of its function, and print the task's id.")
     .argument("<name>", "the registered name of the function")
-    .argument("[args]", "its arguments, as a JSON array", "[]");
+    .argument("[args]", "its arguments, as a JSON array", "[]")
+    .allowExcessArguments();
   addCallOptions(command)
     .option("--wait [timeout]", "wait until the task ends, or for this time, and print its result", waitTime)
     .addHelpText("after", examples)
     .action(async (name: string, args: string, _: unknown, self: Command) => {
+      refuseSeparateArguments(self.args.slice(1));
       await enqueue(name, args, self.optsWithGlobals<EnqueueOptions>());
     });
+}
+
+/** @throws UsageError for `enqueue resize a.png 320`, which names the form that is meant */
+function refuseSeparateArguments(given: readonly string[]): void {
+  if (given.length < 2) return;
+  const values = given.map((text) => (isJson(text) ? text : JSON.stringify(text)));
+  throw new UsageError(`enqueue: expected the arguments as one JSON array, such as '[${values.join(", ")}]'`);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function addCallOptions(command: Command): Command {
