@@ -61,6 +61,13 @@ export {
   type QueueTarget,
   setDefaultQueue,
 } from "./open.ts";
+export type {
+  DatabaseOf,
+  MysqlDatabase,
+  PostgresDatabase,
+  SqliteDatabase,
+  TransactionOf,
+} from "./queue/drizzle.ts";
 export type { Entries, Ids } from "./queue/enqueue.ts";
 export { Queue } from "./queue/queue.ts";
 export type { QueueWithin, WithinResult } from "./queue/transaction.ts";

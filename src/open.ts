@@ -12,6 +12,7 @@ import { schemaName } from "./base/options/validators.ts";
 import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { AnyFunction } from "./base/tasks/registry.ts";
+import type { DatabaseOf } from "./queue/drizzle.ts";
 import { prepare } from "./queue/enqueue.ts";
 import { internalsOf } from "./queue/internals.ts";
 import { Queue } from "./queue/queue.ts";
@@ -22,15 +23,17 @@ import type { Task, TaskId } from "./task.ts";
 export type QueueTarget = string | object;
 
 /**
- * Opens the queue in a database. Creates the file and the tables when they are missing.
+ * Opens the queue in a database. Creates the file and the tables when they are missing. The literal type of a path or URL,
+ * and the type of a Drizzle database, become that of the queue's transactions; for any `string` write
+ * `const queue: Queue<NodePgDatabase> = await openQueue(url)`, with the type of your Drizzle database.
  * @param target @default process.env.DBQ_URL ?? "dbq.db"
  * @throws DatabaseError when the database cannot be used, and why; TypeError for a wrong option, or when the database's
  * driver is not installed
  */
-export async function openQueue(
-  target: QueueTarget = process.env.DBQ_URL ?? "dbq.db",
+export async function openQueue<const Target extends QueueTarget | undefined = undefined>(
+  target: Target | QueueTarget = process.env.DBQ_URL ?? "dbq.db",
   options?: QueueOptions,
-): Promise<Queue> {
+): Promise<Queue<DatabaseOf<Target>>> {
   const read = readQueueOptions(options);
   return new Queue(await openStore(target, read), read);
 }

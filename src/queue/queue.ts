@@ -34,6 +34,7 @@ import {
   taskStatuses,
 } from "../task.ts";
 import { Completions } from "./completion.ts";
+import type { DialectOf, TransactionOf } from "./drizzle.ts";
 import {
   allOrNone,
   checkPayload,
@@ -46,7 +47,7 @@ import {
 } from "./enqueue.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { type QueueInternals, setInternals } from "./internals.ts";
-import { isAsync, type QueueWithin, type SynchronousDrizzle } from "./transaction.ts";
+import { isAsync, type QueueWithin } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
 
 /** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
@@ -55,8 +56,13 @@ const purgeBatch = 500;
 /** Log lines that one query reads. */
 const logPage = 1_000;
 
-/** A queue in one database, created by `openQueue`. Its methods may be destructured. */
-export class Queue {
+/**
+ * A queue in one database, created by `openQueue`. Its methods may be destructured.
+ * `Db` is the type of the Drizzle database, which `openQueue` infers; by it `transaction` knows the type of `tx`.
+ */
+export class Queue<Db = unknown> {
+  /** Only in types: queues on SQLite, Postgres and MySQL are not the same. */
+  declare protected readonly dialect?: DialectOf<Db>;
   readonly #internals: QueueInternals;
   readonly #groupCommit: GroupCommit;
   readonly #completions: Completions;
@@ -140,7 +146,7 @@ export class Queue {
    * `queue.within(tx)`. An error rolls the transaction back.
    * @throws AsyncTransactionError on SQLite: at once for an async `fn`, after a rollback for one that returns a promise
    */
-  transaction = async <T, Tx = SynchronousDrizzle>(
+  transaction = async <T, Tx = TransactionOf<Db>>(
     fn: (tx: Tx, q: QueueWithin<Tx>) => T,
   ): Promise<Awaited<T>> => {
     const { store, wakeups } = this.#open();

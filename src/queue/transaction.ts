@@ -1,21 +1,20 @@
 /** The types of `queue.within(tx)` and `queue.transaction(fn)`: enqueueing in the app's own transaction. */
-import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids } from "./enqueue.ts";
 
 /**
  * The return type of a method inside a transaction: a value where the Drizzle driver is synchronous (better-sqlite3), a
- * promise elsewhere. The type of `run` tells which; only SQLite's handles have that method.
+ * promise elsewhere, and either where the type of `tx` is unknown. The type of `all` tells which: only SQLite's handles have
+ * that method, and it does not depend on the types of the driver.
  */
-export type WithinResult<Tx, T> = Tx extends { run(...args: never[]): infer R }
-  ? R extends PromiseLike<unknown>
-    ? Promise<T>
-    : T
-  : Promise<T>;
-
-/** The type of `tx` in `queue.transaction` on SQLite. On another database, annotate `tx` with its type. */
-export type SynchronousDrizzle = BaseSQLiteDatabase<"sync", unknown>;
+export type WithinResult<Tx, T> = unknown extends Tx
+  ? T | Promise<T>
+  : Tx extends { all(...args: never[]): infer R }
+    ? R extends PromiseLike<unknown>
+      ? Promise<T>
+      : T
+    : Promise<T>;
 
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
 export interface QueueWithin<Tx> {

@@ -19,6 +19,7 @@ import {
   serverSchema,
   steering,
   tasks,
+  typedTransactions,
 } from "./programs.ts";
 import { Installation } from "./project.ts";
 
@@ -227,6 +228,17 @@ describe("with the driver of Postgres alone", () => {
   test("the package's declarations have no errors", () => {
     expect(existsSync(join(postgresOnly.folder, "node_modules/better-sqlite3"))).toBe(false);
     expect(errorsOfDeclarations(postgresOnly)).toEqual([expect.stringMatching(/^broken\.ts/)]);
+  });
+
+  test("transactions have right types without the types of any driver", () => {
+    // Without it the compiler finds the drivers' types beside the linked package.
+    const options = { module: "nodenext", noEmit: true, preserveSymlinks: true, skipLibCheck: true };
+    const project = postgresOnly.project(
+      "typed",
+      { type: "module" },
+      { "app.ts": typedTransactions, "tsconfig.json": tsconfig(options) },
+    );
+    project.command("typescript", "bin/tsc", "-p", ".");
   });
 
   test.for(["module", "commonjs"])(

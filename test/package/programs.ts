@@ -94,6 +94,45 @@ console.log(JSON.stringify({
 }));
 `;
 
+/** Only the compiler looks at it: what a transaction is, by the app's own Drizzle database or by a URL. */
+export const typedTransactions = `
+import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import type { NodePgDatabase } from "drizzle-orm/node-postgres";
+import { openQueue, task, type TaskId } from "dbq-ts";
+
+const send = task("send", async (order: number) => "sent");
+
+export async function postgres(db: NodePgDatabase) {
+  const queue = await openQueue(db);
+  await queue.transaction(async (tx, q) => {
+    await tx.execute("select 1");
+    const id: TaskId<string> = await q.enqueueTask(send, 1);
+    // @ts-expect-error it is a promise
+    const early: TaskId<string> = q.enqueueTask(send, 1);
+    return [id, early];
+  });
+  const byUrl = await openQueue("postgres://ada@localhost/shop");
+  await byUrl.transaction(async (tx, q) => {
+    await tx.execute("select 1");
+    // @ts-expect-error it is a promise
+    const early: TaskId<string> = q.enqueueTask(send, 1);
+    return early;
+  });
+}
+
+export async function sqlite(db: BetterSQLite3Database) {
+  const queue = await openQueue(db);
+  const id: TaskId<string> = db.transaction((tx) => queue.within(tx).enqueueTask(send, 1));
+  await queue.transaction((tx, q) => {
+    tx.run("select 1");
+    const inside: TaskId<string> = q.enqueueTask(send, 1);
+    // @ts-expect-error it is no promise
+    q.enqueueTask(send, 1).then();
+    return [id, inside];
+  });
+}
+`;
+
 /** An app whose own drizzle-kit makes its tables, and that enqueues in its own transaction. */
 export const ownDatabase = `
 import Database from "better-sqlite3";

@@ -65,7 +65,7 @@ export async function transactions(): Promise<void> {
   });
   same<typeof id, Id>(true);
   // The result when the type of the transaction is not given.
-  const told = await queue.transaction((_, q) => q.enqueueTask(now));
+  const told: TaskId<string> = await queue.transaction((_, q) => q.enqueueTask(now));
   same<typeof told, TaskId<string>>(true);
   const text = await queue.transaction(() => "text");
   same<typeof text, string>(true);

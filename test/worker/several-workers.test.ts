@@ -3,6 +3,7 @@
  * watch does not report them; without a poll and heartbeats, a missing wake-up is a hang.
  */
 import { sql } from "drizzle-orm";
+import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { expect, test } from "vitest";
 import { task } from "../../src/index.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
@@ -26,7 +27,7 @@ test("a task that the app's own SQL inserts in queue.transaction runs at once", 
   const quick = task(uniqueName(), async () => undefined);
   const worker = await startedWorker(queue, silent);
   const done = next(worker, "completed");
-  await queue.transaction((tx) => {
+  await queue.transaction((tx: BetterSQLite3Database) => {
     tx.run(sql`insert into dbq_tasks (id, func) values (-5, ${quick.taskName})`);
   });
   expect((await done).id).toBe(-5);
