@@ -162,10 +162,6 @@ function keepSpecifiers(path) {
 
 /** @param {string} path */
 function makeExecutable(path) {
-  if (!existsSync(path) && !existsSync(join(root, "src/entries/cli/main.ts"))) {
-    console.warn("build: src/entries/cli/main.ts does not exist: the package has no command");
-    return;
-  }
   if (!expectFile(path, "package.json: bin")) return;
   if (!readFileSync(path, "utf8").startsWith("#!/usr/bin/env node\n")) {
     missing.push(`${path}: its first line must be "#!/usr/bin/env node"`);

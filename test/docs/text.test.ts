@@ -58,6 +58,11 @@ test.each([
   expect(page?.lines.length).toBeLessThanOrEqual(most);
 });
 
+// `node_modules/.bin/dbq` is a shell script under pnpm, and the package named dbq is somebody else's.
+test.each(pages)("$path starts the command in a way that works with every package manager", ({ lines }) => {
+  expect(lines.filter((line) => /\.bin\/dbq|npx dbq(?!-ts)/.test(line))).toEqual([]);
+});
+
 test("the README leads to every page of docs/", () => {
   const readme = pages.find(({ path }) => path === "README.md") as Page;
   const linked = linksOf(readme).map(({ target }) => target.split("#")[0]);

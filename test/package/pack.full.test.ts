@@ -3,7 +3,7 @@
  * tools are those of the repository.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -55,7 +55,8 @@ test("the package holds the build and the documents, and nothing else", () => {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installation.package.length + 1));
   const known = [
-    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+    /^(package\.json|bin\.js|LICENSE|compose\.yaml|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
+    /^examples\/.*\.(ts|mjs|md|json)$/,
     /^docs\/.*\.(md|svg|png)$/,
     /^dist\/src\/.*\.(js|d\.ts)$/,
     /^dist\/require\/src\/(index\.cjs|.*\.d\.cts)$/,
@@ -64,6 +65,21 @@ test("the package holds the build and the documents, and nothing else", () => {
   expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);
   const expected = ["README.md", "LICENSE", "CHANGELOG.md", "docs/architecture.md"];
   expect(expected.filter((file) => !files.includes(file))).toEqual([]);
+});
+
+test("relative links in the package's pages lead to files of the package", () => {
+  const pages = readdirSync(installation.package, { recursive: true, encoding: "utf8" }).filter((file) =>
+    file.endsWith(".md"),
+  );
+  const links = pages.flatMap((page) => {
+    const text = readFileSync(join(installation.package, page), "utf8");
+    return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, target = ""]) => ({ page, target }));
+  });
+  const relative = links.filter(({ target }) => !/^(\w+:|#)/.test(target));
+  expect(relative.length).toBeGreaterThan(50);
+  const leads = ({ page, target }: { page: string; target: string }) =>
+    existsSync(join(installation.package, dirname(page), target.replace(/#.*/, "")));
+  expect(relative.filter((link) => !leads(link))).toEqual([]);
 });
 
 test.for(["sqlite", "postgres", "mysql"])(
@@ -278,12 +294,16 @@ test("an import of dbq opens nothing, loads no driver and adds no listener to th
 
 test("the package's command exists and runs", () => {
   const file = join(installation.package, installation.manifest().bin.dbq ?? "");
-  expect(existsSync(file), "the package has no command: there is no src/entries/cli/main.ts").toBe(true);
+  expect(existsSync(file), "the package has no command: there is no bin.js").toBe(true);
   if (process.platform !== "win32") expect(statSync(file).mode & 0o111).toBe(0o111);
   const project = installation.project("command", {}, {});
   const help = project.node(file, "--help");
   expect(help).toMatch(/worker/);
   expect(help).toMatch(/enqueue/);
+  // The docs write this path, and `npx dbq-ts`: the package named dbq is somebody else's.
+  expect(installation.manifest().bin).toEqual({ dbq: "bin.js", "dbq-ts": "bin.js" });
+  const path = join(installation.folder, "node_modules/dbq-ts/bin.js");
+  expect(project.node(path, "--version")).toBe(`${installation.manifest().version}\n`);
   const database = ["--json", "--db", join(project.folder, "dbq.db")];
   project.node(file, "migrate", ...database);
   expect(JSON.parse(project.node(file, "list", ...database))).toEqual([]);

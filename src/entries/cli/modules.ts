@@ -65,7 +65,7 @@ async function imported(file: ModuleFile): Promise<object> {
 function reasonOf(error: unknown, { given, path }: ModuleFile): string {
   const { name, message, code } = describeThrown(error);
   if (code === "ERR_UNKNOWN_FILE_EXTENSION" && /^\.[cm]?tsx?$/.test(extname(path))) {
-    return `module ${given}: Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or tsx: node --import tsx node_modules/.bin/dbq …`;
+    return `module ${given}: Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or tsx: node --import tsx node_modules/dbq-ts/bin.js …`;
   }
   return `module ${given} cannot be imported: ${name}: ${message} (DBQ_DEBUG=1 shows the stack)`;
 }

@@ -2,6 +2,7 @@
  * The thread that sends a worker's heartbeats reports a lost row, retries soon after a failure, and does not write to a
  * file that was moved, all without the event loop.
  */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -45,11 +46,14 @@ test("the thread reports that the row of its worker is gone", async () => {
   await vi.waitUntil(() => lost.mock.calls.length > 0, { timeout: 5_000 });
 });
 
-test("a driver that the thread could not load is reported, with what follows from it", async () => {
-  const warned = once(process, "warning");
+test("a driver that the thread could not load is reported, with what follows from it", () => {
+  const reported: string[] = [];
+  const listener = (message: unknown) => reported.push(String((message as { error: unknown }).error));
+  subscribe("dbq:error", listener);
   expect(driverFile("no-such-driver")).toBeUndefined();
-  const [warning] = await warned;
-  expect(String(warning)).toMatch(/"no-such-driver".*event loop.*Leave the package out of your bundle/);
+  unsubscribe("dbq:error", listener);
+  const expected = /"no-such-driver".*event loop.*Leave the package out of your bundle/;
+  expect(reported).toEqual([expect.stringMatching(expected)]);
 });
 
 test("a failed heartbeat is repeated soon, also between rare heartbeats", async () => {

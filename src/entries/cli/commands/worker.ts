@@ -24,14 +24,14 @@ Examples:
   $ dbq worker mail.js reports.js --queue mail,reports --concurrency 20
 
   TypeScript, before Node 22.18:
-  $ node --import tsx node_modules/.bin/dbq worker tasks.ts
+  $ node --import tsx node_modules/dbq-ts/bin.js worker tasks.ts
 
 SIGTERM and SIGINT stop the worker: it claims no more tasks, and hands back the
 tasks that do not finish within --grace. After a second signal it hands them
 back at once. The exit code is 0.
 
 npx may not pass SIGTERM on: let a supervisor start the worker by
-  $ node node_modules/.bin/dbq worker tasks.js`;
+  $ node node_modules/dbq-ts/bin.js worker tasks.js`;
 
 export function addWorker(program: Command): void {
   program
