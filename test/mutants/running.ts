@@ -164,11 +164,11 @@ export const runningFaults: readonly Mutant[] = [
     name: "retry-without-backoff",
     why: "A task that fails hammers the service which it needs until its retries are used up.",
     in: "defaultBackoff",
-    find: "first * 2 ** exponent",
-    replace: "first * 0 ** exponent",
+    find: "first * factor ** exponent",
+    replace: "first * 0 ** (exponent + factor)",
     caughtBy: {
       file: "test/base/tasks/backoff.test.ts",
-      test: "defaultBackoff > doubles from 1 s to an hour without jitter",
+      test: "defaultBackoff > grows fivefold from 15 s to an hour without jitter",
     },
   },
   {

@@ -111,7 +111,7 @@ export interface TaskOptions<R = unknown> extends CallOptions {
   kwargs?: object;
   /**
    * The delay, or the time, of the next attempt after a failure. `retryCount` is 1 before the first retry.
-   * @default exponential with jitter, from 1 s to an hour (`defaultBackoff`)
+   * @default exponential with jitter, 15 s, 75 s, 375 s, … up to an hour (`defaultBackoff`)
    */
   backoff?: (retryCount: number, error: unknown) => Duration | Date;
   /** The errors after which the task is retried: error classes, or a predicate. @default every error */
