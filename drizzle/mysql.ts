@@ -59,6 +59,8 @@ export const dbqTasks = mysqlTable(
     progressNote: json("progress_note"),
     /** 1: the call, of a `remoteTask`, did not say maxRetries. The first worker that runs the task fills it in. */
     fillDefaults: int("fill_defaults").notNull().default(0),
+    /** JSON: the W3C trace context of the span in which the task was enqueued. */
+    traceContext: json("trace_context"),
     /** The order of claims: MariaDB before 10.8 has no descending indexes. */
     claimRank: bigint("claim_rank", whole).generatedAlwaysAs(sql`(-\`priority\`)`, { mode: "virtual" }),
     /** The key while the task holds it; null otherwise, and null is equal to nothing. Bytes, since trailing spaces count. */

@@ -50,6 +50,8 @@ const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       progressNote: text("progress_note"),
       /** 1: the call, of a `remoteTask`, did not say maxRetries. The first worker that runs the task fills it in. */
       fillDefaults: integer("fill_defaults").notNull().default(0),
+      /** JSON: the W3C trace context of the span in which the task was enqueued. */
+      traceContext: text("trace_context"),
     },
     (t) => [
       // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.

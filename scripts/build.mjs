@@ -21,6 +21,8 @@ import { compiler } from "./compiler.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+/** What the package exports, but for the schemas. */
+const requiredEntries = ["src/index", "src/entries/otel/index"];
 /** @type {string[]} */
 const missing = [];
 
@@ -91,14 +93,15 @@ async function embedFiles() {
 
 /**
  * Builds the package for `require` too: Node 20 before 20.19, Jest, and TypeScript's `module: node16` do not require ES
- * modules. One file, whose stores are initialised when a queue opens; its declarations are copies, in which the compiler
+ * modules. One file for each entry, whose stores are initialised when a queue opens; its declarations are copies, in which the compiler
  * reads drizzle-orm's declarations for `require`.
  */
 function bundleForRequire() {
   const folder = join(dist, "require");
   buildSync({
-    entryPoints: [join(dist, "src/index.js")],
-    outfile: join(folder, "src/index.cjs"),
+    entryPoints: requiredEntries.map((entry) => ({ in: join(dist, `${entry}.js`), out: entry })),
+    outdir: folder,
+    outExtension: { ".js": ".cjs" },
     bundle: true,
     packages: "external",
     platform: "node",
@@ -108,7 +111,7 @@ function bundleForRequire() {
     supported: { "dynamic-import": false },
     logOverride: { "empty-import-meta": "silent" },
   });
-  for (const file of declarationsOf(join(dist, "src/index.d.ts"))) {
+  for (const file of declarationsOf(requiredEntries.map((entry) => join(dist, `${entry}.d.ts`)))) {
     const copy = join(folder, relative(dist, file)).replace(/\.d\.ts$/, ".d.cts");
     const text = readFileSync(file, "utf8").replace(/(["']\.[^"']*)\.js(["'])/g, "$1.cjs$2");
     mkdirSync(dirname(copy), { recursive: true });
@@ -117,11 +120,11 @@ function bundleForRequire() {
 }
 
 /**
- * A declaration file, and those that it imports.
- * @param {string} entry
+ * Declaration files, and those that they import.
+ * @param {string[]} entries
  */
-function declarationsOf(entry) {
-  const found = new Set([entry]);
+function declarationsOf(entries) {
+  const found = new Set(entries);
   for (const file of found) {
     const imports = readFileSync(file, "utf8").matchAll(/(?:from|import\(|import)\s*"(\.[^"]+)\.js"/g);
     for (const [, target = ""] of imports) found.add(`${resolve(dirname(file), target)}.d.ts`);

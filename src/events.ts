@@ -4,19 +4,71 @@
  *
  * | channel | message |
  * | --- | --- |
- * | `dbq:enqueue` | `{ func, queueName, meta }` before a task is written; a subscriber may add to `meta` |
+ * | `dbq:enqueue` | `{ func, queueName, meta }` before a task is written; a subscriber may add to `meta`, and set `traceContext` |
+ * | `dbq:claimed` | `{ tasks, queueNames, workerId, startedAt, endedAt }` after a claim that returned tasks |
  * | `tracing:dbq:run:*` | `{ task }` around each run of a handler (a TracingChannel: `start`, `asyncEnd`, `error`, …) |
+<<<<<<< HEAD
  * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome. A task that `cancelTask` ended during the attempt: `cancelled`, refused |
+=======
+ * | `tracing:dbq:enqueue:*` | `{ tasks: [{ func, queueName }], result }` around a call that writes tasks; `result`: its ids |
+ * | `tracing:dbq:process:*` | `{ task, outcome, error }` around an attempt with its hooks; `outcome` and `error` at its end |
+ * | `tracing:dbq:hook:*` | `{ task, hook }` around a hook |
+ * | `tracing:dbq:await:*` | `{ id, result }` around an await |
+ * | `tracing:dbq:purge:*` | `{ filter, result }` around a purge |
+ * | `tracing:dbq:stop:*` | `{ workerId }` around the stop of a worker |
+ * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome |
+>>>>>>> 0df27ae (OpenTelemetry: spans and metrics from the diagnostics channels, and a trace that goes from the enqueue to the run in the column trace_context)
  * | `dbq:rescued` | `{ workerId, tasks }` after a dead worker's tasks were released |
  * | `dbq:error` | `{ error, where }`: a hook threw, or the database failed; no task is lost by these |
+ *
+ * A subscriber of a `tracing:…:start` channel may set `call` in the message: a function that calls the operation that it is
+ * given, for example in the context of a span.
  */
 import { type Channel, channel, type TracingChannel, tracingChannel } from "node:diagnostics_channel";
 
 export const enqueueChannel: Channel = channel("dbq:enqueue");
-export const runChannel: TracingChannel<object> = tracingChannel<object>("dbq:run");
+export const claimedChannel: Channel = channel("dbq:claimed");
+export const traces = {
+  enqueue: tracingChannel<object>("dbq:enqueue"),
+  process: tracingChannel<object>("dbq:process"),
+  run: tracingChannel<object>("dbq:run"),
+  hook: tracingChannel<object>("dbq:hook"),
+  await: tracingChannel<object>("dbq:await"),
+  purge: tracingChannel<object>("dbq:purge"),
+  stop: tracingChannel<object>("dbq:stop"),
+} satisfies Record<string, TracingChannel<object>>;
 export const settledChannel: Channel = channel("dbq:settled");
 export const rescuedChannel: Channel = channel("dbq:rescued");
 export const errorChannel: Channel = channel("dbq:error");
+
+/** A message of a `tracing:…` channel. */
+export interface Traced {
+  /** Set by a subscriber of `start`: calls the operation, for example in the context of a span. */
+  call?: <T>(operation: () => T) => T;
+}
+
+/** Calls an operation that a `start` subscriber may want to call in a context of its own. */
+export function callTraced<T>(message: Traced, operation: () => T): T {
+  return message.call ? message.call(operation) : operation();
+}
+
+/** Calls an asynchronous operation, inside a trace where the channel has subscribers. */
+export function traced<T>(
+  channel: TracingChannel<object>,
+  message: () => object,
+  operation: () => Promise<T>,
+): Promise<T> {
+  if (!channel.hasSubscribers) return operation();
+  const about: Traced = message();
+  return channel.tracePromise(() => callTraced(about, operation), about);
+}
+
+/** The same for an operation that is synchronous. */
+export function tracedSync<T>(channel: TracingChannel<object>, message: () => Traced, operation: () => T): T {
+  if (!channel.hasSubscribers) return operation();
+  const about: Traced = message();
+  return channel.traceSync(() => callTraced(about, operation), about);
+}
 
 /** Reports an error that no caller can receive: on `dbq:error`, or as a process warning when that has no subscriber. */
 export function report(error: unknown, where: string): void {

@@ -12,8 +12,9 @@ import { schemaName } from "./base/options/validators.ts";
 import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { AnyFunction } from "./base/tasks/registry.ts";
+import { traced, traces } from "./events.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
-import { prepare } from "./queue/enqueue.ts";
+import { aboutEnqueue, prepare } from "./queue/enqueue.ts";
 import { internalsOf } from "./queue/internals.ts";
 import { Queue } from "./queue/queue.ts";
 import type { Store } from "./store.ts";
@@ -172,9 +173,12 @@ export async function enqueueTask<F extends AnyFunction>(
   fn: F,
   ...args: Parameters<F>
 ): Promise<TaskId<Awaited<ReturnType<F>>>> {
-  // Encode now: the caller may change the arguments while the queue opens.
-  const prepared = prepare(fn, args);
-  return (await internalsOf(await getDefaultQueue()).enqueue(prepared)) as TaskId<Awaited<ReturnType<F>>>;
+  const write = async () => {
+    // Encode now: the caller may change the arguments while the queue opens.
+    const prepared = prepare(fn, args);
+    return await internalsOf(await getDefaultQueue()).enqueue(prepared);
+  };
+  return (await traced(traces.enqueue, () => aboutEnqueue([[fn]]), write)) as TaskId<Awaited<ReturnType<F>>>;
 }
 
 /** `Queue.awaitTaskCompletion` on the default queue. */

@@ -36,6 +36,8 @@ export type NewTask = {
   uniqueKey: string | null;
   /** 1: `maxRetries` is what the worker that knows the function says; see `WorkerStore.fillDefaults`. */
   fillDefaults: 0 | 1;
+  /** JSON. */
+  traceContext: string | null;
 };
 
 /** The answer to one inserted task: its id, or the id of the unfinished task that already holds its unique key. */

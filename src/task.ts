@@ -78,6 +78,8 @@ export interface Task<R = unknown> {
   progressNote: string | null;
   /** Whether the first worker that runs the task sets `maxRetries`, since the caller, by a `remoteTask`, did not. */
   fillDefaults: boolean;
+  /** The W3C trace context of the span in which it was enqueued: `traceparent`, and `tracestate` if there was one. */
+  traceContext: JsonObject | null;
 }
 
 /** A task as stores read and write it: JSON as text, times as milliseconds since 1970. */
@@ -107,6 +109,7 @@ export interface TaskRecord {
   progress: number | null;
   progressNote: string | null;
   fillDefaults: 0 | 1;
+  traceContext: string | null;
 }
 
 /** How an attempt that did not complete ended. */

@@ -28,6 +28,7 @@ export const sections: readonly Section[] = [
       "docs/databases.md",
       "docs/drizzle-and-migrations.md",
       "docs/cli.md",
+      "docs/observability.md",
       "docs/schema-and-raw-sql.md",
       "docs/moving.md",
       "docs/performance.md",

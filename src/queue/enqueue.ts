@@ -4,7 +4,7 @@ import { type AnyFunction, registrationOf } from "../base/tasks/registry.ts";
 import { overridden } from "../base/tasks/task-options.ts";
 import { checkSize, encodeArgs, encodeObject } from "../base/values/codec.ts";
 import { DuplicateTaskError } from "../errors.ts";
-import { enqueueChannel } from "../events.ts";
+import { enqueueChannel, type Traced } from "../events.ts";
 import type { DuplicatePolicy, Inserted, NewTask } from "../store.ts";
 import type { TaskId } from "../task.ts";
 
@@ -39,7 +39,7 @@ export function prepare(
   const options = overridden(definition.call, overrides);
   const { name } = definition;
   const { queueName = "default" } = options;
-  const meta = observedMeta(name, queueName, options.meta);
+  const { meta, traceContext } = observed(name, queueName, options.meta);
   const task: NewTask = {
     func: name,
     args: encodeArgs(args),
@@ -55,9 +55,25 @@ export function prepare(
     uniqueKey: options.uniqueKey ?? null,
     // The options of a remoteTask are those of the caller: the worker has others.
     fillDefaults: definition.fn === undefined && options.maxRetries === undefined ? 1 : 0,
+    traceContext: traceContext === undefined ? null : encodeObject(traceContext, "traceContext"),
   };
   checkPayload(task, maxPayload);
   return { task, refuse: options.onDuplicate === "error" };
+}
+
+/** What a trace says of a call that writes tasks. */
+export interface EnqueueTrace extends Traced {
+  tasks: { func: string; queueName: string }[];
+}
+
+/** @throws UnregisteredFunctionError */
+export function aboutEnqueue(entries: readonly (readonly unknown[])[]): EnqueueTrace {
+  const tasks = entries.map(([fn]) => {
+    const { definition, overrides } = registrationOf(fn);
+    const { queueName = "default" } = overridden(definition.call, overrides);
+    return { func: definition.name, queueName };
+  });
+  return { tasks };
 }
 
 /** @throws PayloadTooLargeError */
@@ -65,14 +81,14 @@ export function checkPayload({ func, args, kwargs, meta }: NewTask, maxPayload: 
   checkSize(`the payload of ${func} (args, kwargs and meta)`, maxPayload, args, kwargs, meta);
 }
 
-/** Lets subscribers of `dbq:enqueue` add to `meta`, for example the context of a trace. */
-function observedMeta(func: string, queueName: string, meta: unknown): unknown {
-  if (!enqueueChannel.hasSubscribers) return meta;
+/** Lets subscribers of `dbq:enqueue` add to `meta`, and set the context of a trace. */
+function observed(func: string, queueName: string, meta: unknown): { meta: unknown; traceContext?: unknown } {
+  if (!enqueueChannel.hasSubscribers) return { meta };
   // Checked before the copy: the copy of a Map or an array would be a plain object.
   encodeObject(meta, "meta");
   const message = { func, queueName, meta: { ...(meta as object | undefined) } };
   enqueueChannel.publish(message);
-  return message.meta;
+  return message;
 }
 
 /** @throws DuplicateTaskError when the task is a duplicate and the call has `onDuplicate: "error"` */

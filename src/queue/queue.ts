@@ -24,6 +24,7 @@ import {
   TaskNotFoundError,
   TaskRunningError,
 } from "../errors.ts";
+import { traced, tracedSync, traces } from "../events.ts";
 import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "../store.ts";
 import {
   type Attempt,
@@ -36,6 +37,7 @@ import {
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
 import {
+  aboutEnqueue,
   allOrNone,
   checkPayload,
   type Entries,
@@ -97,7 +99,8 @@ export class Queue<Db = unknown> {
     ...args: Parameters<F>
   ): Promise<TaskId<Awaited<ReturnType<F>>>> => {
     this.#checkOpen();
-    return (await this.#groupCommit.add(prepare(fn, args, this.#internals.options.maxPayload))) as TaskId<
+    const write = () => this.#groupCommit.add(prepare(fn, args, this.#internals.options.maxPayload));
+    return (await traced(traces.enqueue, () => aboutEnqueue([[fn]]), write)) as TaskId<
       Awaited<ReturnType<F>>
     >;
   };
@@ -108,14 +111,20 @@ export class Queue<Db = unknown> {
    * @throws as `enqueueTask`
    */
   enqueueTasks = async <const F extends readonly AnyFunction[]>(entries: Entries<F>): Promise<Ids<F>> => {
-    const { store, wakeups } = this.#open();
+    this.#checkOpen();
+    const write = () => this.#enqueueAll(entries);
+    return (await traced(traces.enqueue, () => aboutEnqueue(entries), write)) as Ids<F>;
+  };
+
+  async #enqueueAll(entries: readonly (readonly unknown[])[]): Promise<number[]> {
+    const { store, wakeups } = this.#internals;
     const prepared = this.#prepareAll(entries);
-    if (prepared.length === 0) return [] as unknown as Ids<F>;
+    if (prepared.length === 0) return [];
     const tasks = prepared.map(({ task }) => task);
     const inserted = await store.insert(tasks, allOrNone(prepared));
     wakeups.workAdded(tasks.some(isDelayed));
-    return prepared.map((entry, i) => idOf(entry, inserted[i] as Inserted)) as Ids<F>;
-  };
+    return prepared.map((entry, i) => idOf(entry, inserted[i] as Inserted));
+  }
 
   /**
    * The queue inside the app's own Drizzle transaction. Its tasks exist only if the transaction commits, and no worker
@@ -124,8 +133,9 @@ export class Queue<Db = unknown> {
    * dialect
    */
   within = <Tx>(tx: Tx): QueueWithin<Tx> => {
-    const inside = this.#open().store.within(tx);
-    const enqueue = (entries: readonly (readonly unknown[])[]) => {
+    const { store } = this.#open();
+    const inside = store.within(tx);
+    const write = (entries: readonly (readonly unknown[])[]) => {
       const prepared = this.#prepareAll(entries);
       const inserted = inside.insert(
         prepared.map(({ task }) => task),
@@ -135,6 +145,18 @@ export class Queue<Db = unknown> {
         this.#wakeAfterThisTick(prepared.map((entry, i) => idOf(entry, rows[i] as Inserted))),
       );
     };
+    const enqueue = (entries: readonly (readonly unknown[])[]) =>
+      store.synchronous
+        ? tracedSync(
+            traces.enqueue,
+            () => aboutEnqueue(entries),
+            () => write(entries),
+          )
+        : traced(
+            traces.enqueue,
+            () => aboutEnqueue(entries),
+            async () => await write(entries),
+          );
     return {
       enqueueTask: (fn: AnyFunction, ...args: unknown[]) => mapMaybe(enqueue([[fn, ...args]]), ([id]) => id),
       enqueueTasks: enqueue,
@@ -189,7 +211,9 @@ export class Queue<Db = unknown> {
     options?: AwaitOptions,
   ): Promise<Task<R>> => {
     const { timeout, signal } = readAwaitOptions(options, "awaitTaskCompletion");
-    return toTask<R>(await this.#completions.wait(taskId(id, "awaitTaskCompletion"), timeout, signal));
+    const awaited = taskId(id, "awaitTaskCompletion");
+    const wait = async () => toTask<R>(await this.#completions.wait(awaited, timeout, signal));
+    return await traced(traces.await, () => ({ id: awaited }), wait);
   };
 
   /**
@@ -294,8 +318,17 @@ export class Queue<Db = unknown> {
    * @returns `purged`: how many tasks were deleted; `running`: how many matching tasks run and stay
    */
   purgeTasks = async (filter?: PurgeFilter): Promise<{ purged: number; running: number }> => {
-    const { store, wakeups } = this.#open();
+    this.#checkOpen();
     const read = readPurgeFilter(filter);
+    return await traced(
+      traces.purge,
+      () => ({ filter: read }),
+      () => this.#purge(read),
+    );
+  };
+
+  async #purge(read: ReturnType<typeof readPurgeFilter>): Promise<{ purged: number; running: number }> {
+    const { store, wakeups } = this.#internals;
     let purged = 0;
     for (let after: number | undefined = Number.MIN_SAFE_INTEGER; after !== undefined; ) {
       const batch = await store.purge(read, purgeBatch, after);
@@ -307,7 +340,7 @@ export class Queue<Db = unknown> {
     const { func, queueName } = read;
     const counts = await store.count({ func, queueName, status: ["running"] });
     return { purged, running: counts.reduce((sum, { count }) => sum + count, 0) };
-  };
+  }
 
   // ---- close ---------------------------------------------------------------------------------
 

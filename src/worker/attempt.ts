@@ -14,10 +14,10 @@ import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/code
 import { toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import { LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
-import { runChannel } from "../events.ts";
+import { callTraced, type Traced, traced, traces } from "../events.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
-import type { AttemptOutcome, JsonObject, Task, TaskRecord } from "../task.ts";
+import type { AttemptOutcome, JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { runHook } from "./hooks.ts";
 import { AttemptLog, type TaskLogs } from "./logs.ts";
@@ -42,6 +42,13 @@ export interface AttemptHost {
 
 /** Milliseconds that a completion in the function's own transaction waits until the log is written. */
 const logWriteMs = 100;
+
+/** What the trace of an attempt says. `outcome` and `error` are there at its end. */
+export interface ProcessTrace extends Traced {
+  task: Task;
+  outcome?: Outcome["kind"] | "lost";
+  error?: TaskError;
+}
 
 /** How a call of the function ended. `abandoned`: the attempt stopped waiting for it. */
 type CallEnd = { how: "returned"; value: unknown } | { how: "threw"; error: unknown } | { how: "abandoned" };
@@ -73,6 +80,7 @@ export class RunningAttempt implements Execution {
   #timer: Timer | undefined;
   /** Stops waiting for the function or the hook that is running. */
   #stopWaiting: () => void = () => undefined;
+  #trace: ProcessTrace | undefined;
   /** The completion that the function wrote in its own transaction. That transaction may have been rolled back. */
   #completedWithin: { value: unknown; outcome: Outcome } | undefined;
 
@@ -122,7 +130,7 @@ export class RunningAttempt implements Execution {
     this.#phase = "started";
     const { maxRetries } = this.definition.call;
     if (this.record.fillDefaults === 1 && maxRetries !== undefined) void this.#startFilled(maxRetries);
-    else runAs(this, () => this.#start());
+    else runAs(this, () => this.#startTraced());
   }
 
   /** Writes `maxRetries` before the function is called, which may kill the process. */
@@ -134,7 +142,7 @@ export class RunningAttempt implements Execution {
       this.#released ??= "interrupted";
     }
     if (this.#released) this.#finish(this.#outcome({ kind: "interrupted" }));
-    else runAs(this, () => this.#start());
+    else runAs(this, () => this.#startTraced());
   }
 
   /**
@@ -162,6 +170,27 @@ export class RunningAttempt implements Execution {
   }
 
   // ---- decode, beforeRun ---------------------------------------------------------------------
+
+  /** The trace ends in `#finish`. */
+  #startTraced(): void {
+    if (!traces.process.hasSubscribers) {
+      this.#start();
+      return;
+    }
+    const about: ProcessTrace = { task: toTask(this.record) };
+    this.#trace = about;
+    traces.process.start.runStores(about, () => callTraced(about, () => this.#start()));
+    traces.process.end.publish(about);
+  }
+
+  #endTrace(outcome: Outcome | undefined): void {
+    const about = this.#trace;
+    if (about === undefined) return;
+    about.outcome = outcome?.kind ?? "lost";
+    if (outcome && "error" in outcome && outcome.error !== null) about.error = JSON.parse(outcome.error);
+    traces.process.asyncStart.publish(about);
+    traces.process.asyncEnd.publish(about);
+  }
 
   #start(): void {
     let args: unknown[];
@@ -200,9 +229,9 @@ export class RunningAttempt implements Execution {
   }
 
   #call(args: readonly unknown[]): unknown {
-    if (!runChannel.hasSubscribers) return this.#executor.call(this, args, this.#kwargs);
+    if (!traces.run.hasSubscribers) return this.#executor.call(this, args, this.#kwargs);
     const call = async () => await this.#executor.call(this, args, this.#kwargs);
-    return runChannel.tracePromise(call, { task: toTask(this.record) });
+    return traced(traces.run, () => ({ task: this.#trace?.task ?? toTask(this.record) }), call);
   }
 
   #startTimeout(): void {
@@ -321,7 +350,8 @@ export class RunningAttempt implements Execution {
       this.#stopWaiting = resolve;
     });
     const where = `${name} of task "${this.record.func}" (${this.record.id})`;
-    await runHook(where, call, skipped, this.#host.report);
+    const about = () => ({ hook: name, task: this.#trace?.task ?? toTask(this.record) });
+    await traced(traces.hook, about, () => runHook(where, call, skipped, this.#host.report));
   }
 
   /** The task as its row will be once the outcome is settled. */
@@ -345,7 +375,9 @@ export class RunningAttempt implements Execution {
     if (this.#phase === "finished") return;
     this.#phase = "finished";
     this.#timer?.clear();
-    const end = () => this.#onEnd(this, this.#released === "lost" ? undefined : outcome);
+    const settled = this.#released === "lost" ? undefined : outcome;
+    this.#endTrace(settled);
+    const end = () => this.#onEnd(this, settled);
     // Whoever sees the outcome can read the log.
     if (this.#log && this.#released !== "lost") void this.#log.end().then(end);
     else end();

@@ -13,6 +13,7 @@ import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-re
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
 import { CycleLoop } from "./cycle-loop.ts";
 import { Defaults } from "./defaults.ts";
+import { publishClaim } from "./events.ts";
 import type { Executor } from "./executor.ts";
 import { TaskLogs } from "./logs.ts";
 import { OwnershipCheck } from "./ownership.ts";
@@ -212,10 +213,12 @@ export class Dispatcher {
       this.#mayHaveWork = false;
       this.#unknownClaims.begin();
     }
+    const began = Date.now();
     const result = await this.#host.store.settleAndClaim({ outcomes, claim });
     // A rescue of this worker frees the tasks that were just claimed, too.
     if (this.#isAbandoned()) return;
     this.#apply(batch, claim, result);
+    publishClaim(this.#host, began, result.claimed);
     this.#notify(batch, claim, result);
     if (batch.length > 0) await this.#reportSettled(batch, result.settled);
     if (result.failure !== undefined) throw result.failure;

@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { toTask } from "../base/values/records.ts";
 import { DatabaseMovedError } from "../errors.ts";
-import { guarded, report, rescuedChannel, settledChannel } from "../events.ts";
+import { claimedChannel, guarded, report, rescuedChannel, settledChannel } from "../events.ts";
 import type { Outcome, OutcomeKind } from "../store.ts";
 import type { Task, TaskRecord } from "../task.ts";
 
@@ -38,6 +38,18 @@ export const eventOf: Readonly<Record<OutcomeKind, keyof WorkerEvents>> = {
   snoozed: "snoozed",
   interrupted: "interrupted",
 };
+
+/** Publishes a claim that brought tasks. `began`: milliseconds since 1970. */
+export function publishClaim(
+  { workerId, queueNames }: { workerId: string; queueNames: readonly string[] },
+  began: number,
+  claimed: readonly TaskRecord[],
+): void {
+  if (claimed.length === 0 || !claimedChannel.hasSubscribers) return;
+  const tasks = claimed.map(({ id, func, queueName }) => ({ id, func, queueName }));
+  const [startedAt, endedAt] = [new Date(began), new Date()];
+  claimedChannel.publish({ tasks, queueNames, workerId, startedAt, endedAt });
+}
 
 /** A typed emitter. A listener that throws changes nothing for the worker or the other listeners. */
 export class WorkerEmitter extends EventEmitter<WorkerEvents> {

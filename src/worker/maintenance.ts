@@ -1,7 +1,7 @@
 /** The background work of every worker: it rescues the tasks of dead workers, promotes due tasks and prunes old ones. */
 import type { Retention, WorkerRecord, WorkerStore } from "../store.ts";
-import { FailureDetector, living, sweepEvery } from "./failure-detector.ts";
-import { type Job, PeriodicJob } from "./periodic-job.ts";
+import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
+import { type Job, longestSleep, PeriodicJob } from "./periodic-job.ts";
 
 /** Milliseconds between sweeps while there is no other worker. A change notification tells of a new one sooner. */
 const sweepAloneEvery = 2_000;
@@ -15,20 +15,8 @@ const busySweepAfter = 100;
  */
 const rescuesAtOnce = 2;
 
-/**
- * Milliseconds between looks whether a visible process has ended, and by how much more for each process: a look at one
- * takes 15 µs, so the looks take less than 1 % of a core.
- *
- * There is no such look for the sessions of workers on other hosts: it would be a query of `pg_locks` ten times a second
- * from each worker, idle or not. The sweeps of several processes come at different moments, and the end of a session has
- * to be confirmed for 300 ms anyway.
- */
-const processesEvery = { least: 100, each: 2 };
-
 const orphansEvery = 5_000;
 const pruneEvery = 30_000;
-/** No timer runs longer: after a clock jump or a lost notification the next run is at most this late. */
-const longestSleep = 60_000;
 
 /** Tasks that one transaction promotes or prunes: other transactions wait that long at most. */
 const promoteBatch = 500;
@@ -144,24 +132,6 @@ class Sweep implements Job {
       this.#host.report(error, this.name);
     }
     return false;
-  }
-}
-
-/** Asks for a sweep when a process of this host has ended that the last sweep saw. Asks no database. */
-class ProcessWatch implements Job {
-  readonly name = "watching the processes of workers";
-  readonly #detector: FailureDetector;
-  readonly #onEnd: () => void;
-
-  constructor(detector: FailureDetector, onEnd: () => void) {
-    this.#detector = detector;
-    this.#onEnd = onEnd;
-  }
-
-  async run(): Promise<number> {
-    if (this.#detector.aProcessEnded()) this.#onEnd();
-    const { visible } = this.#detector;
-    return visible === 0 ? longestSleep : Math.max(processesEvery.least, processesEvery.each * visible);
   }
 }
 

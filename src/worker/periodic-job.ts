@@ -6,6 +6,9 @@ import type { Queue } from "../queue/queue.ts";
 /** Milliseconds until the next run after one that threw. */
 const afterFailure = 1_000;
 
+/** No timer runs longer: after a clock jump or a lost notification the next run is at most this late. */
+export const longestSleep = 60_000;
+
 /** Periodic background work. */
 export interface Job {
   /** Names it in error reports, such as "promoting due tasks". */

@@ -23,6 +23,7 @@ import {
   registrationOf,
   type TaskDefinition,
 } from "../base/tasks/registry.ts";
+import { traced, traces } from "../events.ts";
 import { internalsOf, type QueueInternals } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
 import { ChangeListener } from "./change-listener.ts";
@@ -290,14 +291,21 @@ export class Worker<C = unknown> extends WorkerEmitter {
 
   async #stop(): Promise<void> {
     const run = this.#run;
-    if (run) {
-      this.#startGrace(run);
-      await run.dispatcher.drained();
-      this.#graceTimer?.clear();
-      await this.#undo(run);
-      this.#graceTimer?.clear();
-    }
+    if (run)
+      await traced(
+        traces.stop,
+        () => ({ workerId: run.id }),
+        () => this.#stopRun(run),
+      );
     this.#graceEnds = Number.POSITIVE_INFINITY;
+  }
+
+  async #stopRun(run: Run): Promise<void> {
+    this.#startGrace(run);
+    await run.dispatcher.drained();
+    this.#graceTimer?.clear();
+    await this.#undo(run);
+    this.#graceTimer?.clear();
   }
 
   /** Undoes the start. Each step has a time limit, so that a locked database cannot block a stop. */

@@ -20,6 +20,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     requestId: null,
     uniqueKey: null,
     fillDefaults: 0,
+    traceContext: null,
     ...changes,
   };
 }

@@ -47,6 +47,7 @@ export const insertGroup: Group = {
           timeout: 1_500,
           requestId: "r1",
           uniqueKey: "k1",
+          traceContext: '{"traceparent":"00-é"}',
         });
         const [first] = await store.insert([given], "report");
         assert.ok(first && !first.duplicate);

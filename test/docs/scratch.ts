@@ -15,6 +15,9 @@ export function installed(): Installation {
   installation.install([
     ...["better-sqlite3", "pg", "mysql2", "drizzle-kit", "typescript", "tsx", "vitest"],
     ...["@types/node", "@types/better-sqlite3", "@types/pg"],
+    ...["api", "context-async-hooks", "sdk-metrics", "sdk-trace-base"].map(
+      (name) => `@opentelemetry/${name}`,
+    ),
   ]);
   return installation;
 }

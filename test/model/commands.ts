@@ -58,6 +58,7 @@ const newTask: fc.Arbitrary<() => NewTask> = fc
     queueName: fc.constantFrom(...queueNames),
     maxRetries: fc.constantFrom(0, 1, 3),
     fillDefaults: fc.constantFrom(0 as const, 1 as const),
+    traceContext: fc.constantFrom(null, '{"traceparent":"00"}'),
     when: rarely(fc.record({ delay: fc.boolean(), offset })),
     timeout: rarely(fc.constant(1_000)),
     requestId: rarely(fc.constant("request")),

@@ -61,7 +61,7 @@ export function inCamelCase(row: Row): Row {
 export function rowsOf(tasks: readonly Row[], attempts: readonly Row[], workers: readonly Row[]): Rows {
   return {
     tasks: tasks.map(inCamelCase),
-    attempts: attempts.map(({ id: _, error_cause: _cause, ...attempt }) => inCamelCase(attempt)),
+    attempts: attempts.map(({ id: _, ...attempt }) => inCamelCase(attempt)),
     workers: workers.map(({ queue_names, ...worker }) => ({
       ...inCamelCase(worker),
       queueNames: JSON.parse(String(queue_names)),

@@ -31,6 +31,7 @@ export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
     progress: null,
     progressNote: null,
     fillDefaults: 0,
+    traceContext: null,
   };
 }
 

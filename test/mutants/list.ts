@@ -6,6 +6,7 @@ import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
 import { moveFaults } from "./moves.ts";
 import type { Mutant } from "./mutant.ts";
+import { observingFaults } from "./observing.ts";
 import { queueFaults } from "./queue.ts";
 import { runningFaults } from "./running.ts";
 import { serverFaults } from "./servers.ts";
@@ -24,4 +25,5 @@ export const mutants: readonly Mutant[] = [
   ...serverFaults,
   ...dialectFaults,
   ...moveFaults,
+  ...observingFaults,
 ];

@@ -59,7 +59,7 @@ test("the package holds the build and the documents, and nothing else", () => {
     /^examples\/.*\.(ts|mjs|md|json)$/,
     /^docs\/.*\.(md|svg|png)$/,
     /^dist\/src\/.*\.(js|d\.ts)$/,
-    /^dist\/require\/src\/(index\.cjs|.*\.d\.cts)$/,
+    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|.*\.d\.cts)$/,
     /^dist\/drizzle\/\w+\.(js|cjs|d\.ts|d\.cts)$/,
   ];
   expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);

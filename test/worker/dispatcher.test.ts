@@ -30,7 +30,15 @@ function record(id: number, func: string): TaskRecord {
   return {
     ...{ id, func, args: "[]", kwargs: "{}", meta: "{}", status: "running", generationId: 2, priority: 5 },
     ...{ createdAt: 1, updatedAt: 1, startedAt: 1, queueName: "default", retryCount: 0, maxRetries: 0 },
-    ...{ ...none, workerId: "w1", timeout: null, progress: null, progressNote: null, fillDefaults: 0 },
+    ...{
+      ...none,
+      workerId: "w1",
+      timeout: null,
+      progress: null,
+      progressNote: null,
+      fillDefaults: 0,
+      traceContext: null,
+    },
   };
 }
 

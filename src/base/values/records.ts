@@ -21,6 +21,10 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     finishedAt: dateOrNull(record.finishedAt),
     meta: readable(record.meta, (text) => decodeObject(text, "meta")) as JsonObject,
     fillDefaults: record.fillDefaults === 1,
+    traceContext:
+      record.traceContext === null
+        ? null
+        : (readable(record.traceContext, (text) => decodeObject(text, "trace_context")) as JsonObject),
   };
 }
 

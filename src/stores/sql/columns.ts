@@ -22,7 +22,7 @@ export const kindsOf = {
     generation_id: "integer", created_at: "time", updated_at: "time", priority: "integer", queue_name: "text",
     retry_count: "integer", max_retries: "integer", wait_until: "time", worker_id: "text", started_at: "time",
     finished_at: "time", request_id: "text", unique_key: "text", meta: "json", timeout: "integer", progress: "real",
-    progress_note: "text", fill_defaults: "integer",
+    progress_note: "text", fill_defaults: "integer", trace_context: "text",
   },
   dbq_attempts: {
     id: "integer", task_id: "integer", generation_id: "integer", worker_id: "text", started_at: "time",

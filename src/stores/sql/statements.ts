@@ -59,7 +59,7 @@ const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.ag
 
 const insertInto = sql.raw(`
       insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
-        unique_key, fill_defaults, created_at, updated_at, wait_until, status)`);
+        unique_key, fill_defaults, trace_context, created_at, updated_at, wait_until, status)`);
 
 /** The values of these columns in a new task. */
 function newRow(d: Dialect, p: Params): SQL {
@@ -67,7 +67,8 @@ function newRow(d: Dialect, p: Params): SQL {
   const due = sql`coalesce(${d.time(d.integer(p.waitUntil))}, ${d.plus(now, d.integer(p.delay))})`;
   return sql`
       ${p.func}, ${d.json(p.args)}, ${d.json(p.kwargs)}, ${d.json(p.meta)}, ${d.integer(p.priority)}, ${p.queueName},
-        ${d.integer(p.maxRetries)}, ${d.integer(p.timeout)}, ${p.requestId}, ${p.uniqueKey}, ${d.integer(p.fillDefaults)}, ${now}, ${now}, ${due},
+        ${d.integer(p.maxRetries)}, ${d.integer(p.timeout)}, ${p.requestId}, ${p.uniqueKey}, ${d.integer(p.fillDefaults)}, ${p.traceContext},
+        ${now}, ${now}, ${due},
         case when ${due} > ${now} then 'scheduled' else 'pending' end`;
 }
 

@@ -30,6 +30,7 @@ const record: TaskRecord = {
   progress: 0.5,
   progressNote: "half",
   fillDefaults: 1,
+  traceContext: '{"traceparent":"00-1-2-01"}',
 };
 
 describe("toTask", () => {
@@ -40,6 +41,7 @@ describe("toTask", () => {
       kwargs: { quality: 80 },
       result: { bytes: 123 },
       fillDefaults: true,
+      traceContext: { traceparent: "00-1-2-01" },
       error: { name: "RangeError", message: "too wide", stack: "…", code: "E_WIDE" },
       createdAt: new Date(1_000),
       updatedAt: new Date(2_000),

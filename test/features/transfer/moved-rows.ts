@@ -17,7 +17,7 @@ const yearAgo = Date.now() - 365 * 24 * 3_600_000;
 
 const columns = `id, func, args, kwargs, result, error, status, generation_id, created_at, updated_at, priority, queue_name,
   retry_count, max_retries, wait_until, worker_id, started_at, finished_at, request_id, unique_key, meta, timeout,
-  progress, progress_note, fill_defaults`;
+  progress, progress_note, fill_defaults, trace_context`;
 const attemptColumns =
   "task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name, error_message, error_stack, error_cause";
 
@@ -47,7 +47,13 @@ function taskRow(i: number): unknown[] {
     ...[i % 4, i % 5, status === "scheduled" ? yearAgo * 2 + i : often(13, time)],
     ...[ended ? `host:${i}:w` : null, ended ? time + 1 : null, ended ? time + 4 : null],
     ...[often(2, `r ${i} 🎉`), often(5, `key ${i % 2 === 0 ? i : `${i} `}`), `{"tenant": ${json}}`],
-    ...[often(3, i + 1), often(4, i / 7), often(4, `line\nnote é ${i}`), i % 2],
+    ...[
+      often(3, i + 1),
+      often(4, i / 7),
+      often(4, `line\nnote é ${i}`),
+      i % 2,
+      often(3, `{"traceparent":"${i}"}`),
+    ],
   ];
 }
 

@@ -19,6 +19,7 @@ const texts = new Set(
       "error_message",
       "error_stack",
       "error_cause",
+      "trace_context",
     ],
     ...["host", "boot_id", "pid_namespace", "process_start"],
   ]),

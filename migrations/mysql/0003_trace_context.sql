@@ -1,0 +1,1 @@
+ALTER TABLE `dbq_tasks` ADD `trace_context` longtext character set utf8mb4 collate utf8mb4_bin;

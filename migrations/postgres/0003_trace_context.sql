@@ -1,0 +1,1 @@
+ALTER TABLE "dbq_tasks" ADD COLUMN "trace_context" text;

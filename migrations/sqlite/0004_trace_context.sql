@@ -1,0 +1,1 @@
+ALTER TABLE `dbq_tasks` ADD `trace_context` text;

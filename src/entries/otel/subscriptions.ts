@@ -1,0 +1,67 @@
+/** Listens to dbq's diagnostics channels. A listener that throws must not reach the app: Node would end the process. */
+import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
+import { diag } from "@opentelemetry/api";
+
+/** A message of a trace. Its fields are those of the table in docs/observability.md. */
+export interface TraceMessage {
+  call?: <T>(operation: () => T) => T;
+  result?: unknown;
+  error?: unknown;
+}
+
+/** What to do at the start and at the end of an operation. The end has what the start returned. */
+export interface TraceListener<M extends TraceMessage, S> {
+  start(message: M): S;
+  end(message: M, started: S): void;
+}
+
+/** Runs `listen`. What it throws is logged by OpenTelemetry's own logger. */
+function guarded<T>(listen: () => T): T | undefined {
+  try {
+    return listen();
+  } catch (error) {
+    diag.error("dbq-ts/otel", error as Error);
+    return undefined;
+  }
+}
+
+export class Subscriptions {
+  readonly #undo: (() => void)[] = [];
+
+  /** Listens to a channel of single messages. */
+  on<M>(name: string, listen: (message: M) => void): void {
+    const listener = (message: unknown) => guarded(() => listen(message as M));
+    subscribe(name, listener);
+    this.#undo.push(() => unsubscribe(name, listener));
+  }
+
+  /** Listens to the start and the end of each operation of a trace, synchronous or not. */
+  onTrace<M extends TraceMessage, S>(name: string, { start, end }: TraceListener<M, S>): void {
+    const started = new WeakMap<object, S>();
+    const finish = (message: object) => {
+      const state = started.get(message);
+      if (state !== undefined && started.delete(message)) guarded(() => end(message as M, state));
+    };
+    const listeners = {
+      start: (message: object) => {
+        const state = guarded(() => start(message as M));
+        if (state !== undefined) started.set(message, state);
+      },
+      // The end of a synchronous operation. One that goes on has neither a result nor an error yet.
+      end: (message: object) => {
+        if ("result" in message || "error" in message) finish(message);
+      },
+      asyncStart: () => undefined,
+      asyncEnd: finish,
+      error: () => undefined,
+    };
+    const channel = tracingChannel<unknown, object>(name);
+    channel.subscribe(listeners);
+    this.#undo.push(() => channel.unsubscribe(listeners));
+  }
+
+  /** Ends all subscriptions. */
+  end(): void {
+    for (const undo of this.#undo.splice(0)) undo();
+  }
+}

@@ -1,0 +1,305 @@
+/** `dbq-ts/otel` with the real SDK: the spans and metrics of a queue and a worker, and what they are connected by. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { context, diag, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import {
+  AlwaysOffSampler,
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace-base";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { instrument } from "../../../src/entries/otel/index.ts";
+import { currentTask, type Queue, task, Worker } from "../../../src/index.ts";
+import { temporaryQueue } from "../../support/queue.ts";
+
+const contextManager = new AsyncLocalStorageContextManager();
+beforeAll(() => void context.setGlobalContextManager(contextManager.enable()));
+afterAll(() => context.disable());
+
+/** Instruments this process, with spans kept in memory or sent to `exporter`. */
+function spans(exporter: SpanExporter = new InMemorySpanExporter(), drop = false) {
+  const provider = new BasicTracerProvider({
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+    ...(drop ? { sampler: new AlwaysOffSampler() } : {}),
+  });
+  const undo = instrument({ tracerProvider: provider });
+  onTestFinished(undo);
+  const finished = () => (exporter as InMemorySpanExporter).getFinishedSpans();
+  const named = (name: string): ReadableSpan[] => finished().filter((span) => span.name === name);
+  const one = (name: string): ReadableSpan => {
+    expect(named(name)).toHaveLength(1);
+    return named(name)[0] as ReadableSpan;
+  };
+  return { provider, undo, finished, named, one, tracer: provider.getTracer("app") };
+}
+
+async function worked(queue: Queue): Promise<Worker> {
+  const worker = new Worker(queue, { concurrency: 1 });
+  await worker.start();
+  onTestFinished(() => worker.stop({ grace: 0 }));
+  return worker;
+}
+
+test("the first attempt is a child of the enqueue, and the function's own spans are children of its run", async () => {
+  const { one, tracer } = spans();
+  const queue = await temporaryQueue();
+  const fn = task("otel-child", async () => {
+    tracer.startSpan("own work").end();
+    return 1;
+  });
+  const request = tracer.startSpan("request");
+  const id = await context.with(trace.setSpan(context.active(), request), () => queue.enqueueTask(fn));
+  request.end();
+  await worked(queue);
+  await queue.awaitTaskResult(id);
+
+  const [enqueue, process, run, own] = ["enqueue_task", "process_task", "execute_function", "own work"].map(
+    one,
+  );
+  expect(enqueue?.parentSpanContext?.spanId).toBe(request.spanContext().spanId);
+  expect(process?.parentSpanContext?.spanId).toBe(enqueue?.spanContext().spanId);
+  expect(run?.parentSpanContext?.spanId).toBe(process?.spanContext().spanId);
+  expect(own?.parentSpanContext?.spanId).toBe(run?.spanContext().spanId);
+  expect([enqueue, process, run].map((span) => span?.kind)).toEqual([
+    SpanKind.PRODUCER,
+    SpanKind.CONSUMER,
+    SpanKind.INTERNAL,
+  ]);
+  expect(enqueue?.attributes).toMatchObject({
+    "messaging.system": "dbq",
+    "messaging.operation.name": "enqueue",
+    "messaging.operation.type": "send",
+    "messaging.destination.name": "default",
+    "messaging.message.id": String(id),
+    "dbq.task.id": id,
+    "dbq.task.function": "otel-child",
+    "dbq.queue_name": "default",
+  });
+  expect(process?.attributes).toMatchObject({
+    "messaging.operation.type": "process",
+    "dbq.task.id": id,
+    "dbq.task.retry_count": 0,
+    "dbq.task.status": "completed",
+  });
+});
+
+test("a retry is a trace of its own with a link to the enqueue, and both attempts say what failed", async () => {
+  const { one, named } = spans();
+  const queue = await temporaryQueue();
+  const fn = task(
+    "otel-retry",
+    async () => {
+      throw new RangeError(`attempt ${currentTask().retryCount}`);
+    },
+    { maxRetries: 1, backoff: () => 0 },
+  );
+  const id = await queue.enqueueTask(fn);
+  await worked(queue);
+  await queue.awaitTaskCompletion(id);
+
+  const enqueue = one("enqueue_task");
+  const [first, second] = named("process_task");
+  expect(first?.spanContext().traceId).toBe(enqueue.spanContext().traceId);
+  expect(second?.spanContext().traceId).not.toBe(enqueue.spanContext().traceId);
+  expect(second?.parentSpanContext).toBeUndefined();
+  expect(second?.links.map((link) => link.context.spanId)).toEqual([enqueue.spanContext().spanId]);
+  expect([first, second].map((span) => span?.status)).toEqual([
+    { code: SpanStatusCode.ERROR, message: "attempt 0" },
+    { code: SpanStatusCode.ERROR, message: "attempt 1" },
+  ]);
+  expect([first, second].map((span) => span?.attributes["dbq.task.status"])).toEqual(["scheduled", "failed"]);
+  const [event] = first?.events ?? [];
+  expect(event?.attributes).toMatchObject({
+    "exception.type": "RangeError",
+    "exception.message": "attempt 0",
+    "exception.stacktrace": expect.stringContaining("otel.test"),
+  });
+  expect(named("execute_function").map((span) => span.status.message)).toEqual(["attempt 0", "attempt 1"]);
+});
+
+test("a batch of tasks is one claim span, and a look that finds nothing makes none", async () => {
+  const { one, named } = spans();
+  const queue = await temporaryQueue();
+  const fn = task("otel-batch", async (n: number) => n);
+  await queue.enqueueTasks(Array.from({ length: 3 }, (_, n) => [fn, n] as const));
+  const worker = new Worker(queue, { concurrency: 10 });
+  await worker.start();
+  onTestFinished(() => worker.stop({ grace: 0 }));
+  await worker.idle();
+  expect(one("enqueue_task").attributes["messaging.batch.message_count"]).toBe(3);
+  expect(one("dequeue_task").attributes).toMatchObject({
+    "messaging.batch.message_count": 3,
+    "messaging.operation.type": "receive",
+    "dbq.task.function": "otel-batch",
+  });
+  expect(named("process_task")).toHaveLength(3);
+});
+
+test("hooks, awaits, purges and stops have spans, and a rejected await says why", async () => {
+  const { one, named } = spans();
+  const queue = await temporaryQueue();
+  const good = task("otel-hooks", async () => 1, { beforeRun: () => undefined, onSuccess: () => undefined });
+  const bad = task(
+    "otel-bad-hooks",
+    async () => {
+      throw new Error("no");
+    },
+    { maxRetries: 0, onFailure: () => undefined },
+  );
+  const id = await queue.enqueueTask(good);
+  await expect(queue.awaitTaskCompletion(id, { timeout: 1 })).rejects.toThrow();
+  const worker = await worked(queue);
+  await queue.awaitTaskResult(id);
+  await queue.awaitTaskCompletion(await queue.enqueueTask(bad));
+  await queue.purgeTasks({ func: "otel-hooks" });
+  await worker.stop();
+
+  const [late, done] = named("await_task_completion");
+  expect(late?.status.code).toBe(SpanStatusCode.ERROR);
+  expect(done?.status.code).toBe(SpanStatusCode.UNSET);
+  for (const name of ["task_before_run", "task_on_success", "task_on_failure"]) {
+    const processed = named("process_task").map((span) => span.spanContext().spanId);
+    expect(processed).toContain(one(name).parentSpanContext?.spanId);
+  }
+  expect(one("purge_tasks").attributes["dbq.task.function"]).toBe("otel-hooks");
+  expect(one("worker_stop").attributes["dbq.worker.id"]).toMatch(/:/);
+});
+
+test("a task that is enqueued in an app's transaction carries the trace; one without an active span carries none", async () => {
+  const queue = await temporaryQueue();
+  const fn = task("otel-within", async () => 1);
+  const plain = await queue.enqueueTask(fn);
+  const { one } = spans();
+  const within = await queue.transaction((_, q) => q.enqueueTask(fn));
+  const { traceId, spanId } = one("enqueue_task").spanContext();
+  expect((await queue.getTask(plain))?.traceContext).toBeNull();
+  expect((await queue.getTask(within))?.traceContext).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
+});
+
+test("a corrupt trace context in a row starts a new trace", async () => {
+  const { named } = spans();
+  const queue = await temporaryQueue();
+  const fn = task("otel-corrupt", async () => 1);
+  const { store } = (await import("../../../src/queue/internals.ts")).internalsOf(queue);
+  const { newTask } = await import("../../conformance/arrange.ts");
+  const contexts = ["no JSON", '{"traceparent":7}', '{"traceparent":"00-0-0-01"}', "[]"];
+  await store.insert(
+    contexts.map((traceContext) => ({ ...newTask({ func: fn.taskName }), traceContext })),
+    "report",
+  );
+  const worker = await worked(queue);
+  await worker.idle();
+  expect(named("process_task").map((span) => [span.parentSpanContext, span.links])).toEqual(
+    contexts.map(() => [undefined, []]),
+  );
+});
+
+test("after it is undone there are no spans, and a task's trace context is not written", async () => {
+  const { undo, finished } = spans();
+  undo();
+  const queue = await temporaryQueue();
+  const id = await queue.enqueueTask(task("otel-undone", async () => 1));
+  expect((await queue.getTask(id))?.traceContext).toBeNull();
+  expect(finished()).toEqual([]);
+});
+
+test("an exporter that throws harms neither the enqueue nor the task, and the logger of OpenTelemetry says so", async () => {
+  const error = vi.fn();
+  diag.setLogger({ error, warn: error, info: () => {}, debug: () => {}, verbose: () => {} });
+  onTestFinished(() => diag.disable());
+  const broken = {
+    onStart: () => {
+      throw new Error("the processor is broken");
+    },
+    onEnd: () => {
+      throw new Error("the processor is broken");
+    },
+    forceFlush: async () => undefined,
+    shutdown: async () => undefined,
+  };
+  onTestFinished(instrument({ tracerProvider: new BasicTracerProvider({ spanProcessors: [broken] }) }));
+  const queue = await temporaryQueue();
+  await worked(queue);
+  const id = await queue.enqueueTask(task("otel-broken", async () => "done"));
+  expect(await queue.awaitTaskResult(id)).toBe("done");
+  expect(error).toHaveBeenCalled();
+});
+
+test("spans reach a collector over OTLP, and those that the sampler drops do not", async () => {
+  const received: string[] = [];
+  const collector = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk) => {
+      body += chunk;
+    });
+    request.on("end", () => {
+      received.push(body);
+      response.end("{}");
+    });
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => collector.once("listening", resolve));
+  onTestFinished(() => void collector.close());
+  const url = `http://127.0.0.1:${(collector.address() as AddressInfo).port}/v1/traces`;
+  const queue = await temporaryQueue();
+  for (const drop of [true, false]) {
+    const { provider, undo } = spans(new OTLPTraceExporter({ url }), drop);
+    await queue.enqueueTask(task(`otel-otlp-${drop}`, async () => 1));
+    await provider.forceFlush();
+    undo();
+  }
+  expect(received.join()).toContain("enqueue_task");
+  expect(received.join()).toContain("otel-otlp-false");
+  expect(received.join()).not.toContain("otel-otlp-true");
+});
+
+test("metrics count what was sent and consumed, time the waiting and the processing in seconds, and gauge the rows", async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  onTestFinished(() => meterProvider.shutdown());
+  const queue = await temporaryQueue();
+  onTestFinished(instrument({ meterProvider, queue }));
+  const fn = task("otel-metrics", async () => 1);
+  const later = task("otel-later", async () => 1, { delay: "1h" });
+  await queue.enqueueTask(later);
+  await queue.enqueueTasks([[fn], [fn]]);
+  const worker = await worked(queue);
+  await worker.idle();
+  await reader.forceFlush();
+
+  const [resource] = exporter.getMetrics().slice(-1);
+  const points = Object.fromEntries(
+    (resource?.scopeMetrics ?? []).flatMap(({ metrics: found }) =>
+      found.map((metric) => [
+        metric.descriptor.name,
+        metric.dataPoints.map(({ attributes, value }) => ({
+          func: attributes["dbq.task.function"],
+          status: attributes["dbq.task.status"],
+          outcome: attributes["dbq.outcome"],
+          value: typeof value === "number" ? value : value.count,
+        })),
+      ]),
+    ),
+  );
+  expect(points).toEqual({
+    "messaging.client.sent.messages": [
+      { func: "otel-later", value: 1 },
+      { func: "otel-metrics", value: 2 },
+    ],
+    "messaging.client.consumed.messages": [{ func: "otel-metrics", value: 2 }],
+    "messaging.process.duration": [{ func: "otel-metrics", outcome: "completed", value: 2 }],
+    "dbq.task.wait_time": [{ func: "otel-metrics", value: 2 }],
+    "dbq.tasks": [{ func: "otel-later", status: "scheduled", value: 1 }],
+  });
+});
