@@ -8,6 +8,7 @@ export type {
   PurgeFilter,
   QueueOptions,
   StopOptions,
+  WatchOptions,
   WorkerOptions,
 } from "./base/options/options.ts";
 /** @internal The command line shows targets as errors do. */
@@ -71,6 +72,7 @@ export type {
 export type { Entries, Ids } from "./queue/enqueue.ts";
 export { Queue } from "./queue/queue.ts";
 export type { QueueWithin, WithinResult } from "./queue/transaction.ts";
+export type { TaskEvent } from "./queue/watch.ts";
 export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type Attempt,

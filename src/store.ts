@@ -68,6 +68,12 @@ export interface TaskState extends TaskVersion {
   status: TaskStatus;
 }
 
+/** What of a task changes while it waits and runs. */
+export interface TaskProgress extends TaskState {
+  progress: number | null;
+  progressNote: string | null;
+}
+
 /** The result of one attempt. `interrupted`: the task becomes pending again, and no retry is charged. */
 export type Outcome = TaskVersion & {
   /** For the row in `dbq_attempts`: the worker that ran the attempt, and when it started. */
@@ -239,6 +245,9 @@ export interface TaskStore {
 
   /** The generations and statuses of these tasks, in no order. Ids without a row are left out. Reads no JSON, so it is cheap. */
   taskStates(ids: readonly number[]): Promise<TaskState[]>;
+
+  /** As `taskStates`, with the progress of each. */
+  taskProgress(ids: readonly number[]): Promise<TaskProgress[]>;
 
   /**
    * Ends an unfinished task as cancelled, and records the attempt if one was running. Leaves a finished task as it is.

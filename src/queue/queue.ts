@@ -10,7 +10,9 @@ import {
   readCountFilter,
   readListFilter,
   readPurgeFilter,
+  readWatchOptions,
   taskId,
+  type WatchOptions,
 } from "../base/options/options.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
@@ -51,6 +53,7 @@ import { GroupCommit } from "./group-commit.ts";
 import { type QueueInternals, setInternals } from "./internals.ts";
 import { isAsync, type QueueWithin } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
+import { type TaskEvent, TaskWatches } from "./watch.ts";
 
 /** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
 const purgeBatch = 500;
@@ -68,6 +71,7 @@ export class Queue<Db = unknown> {
   readonly #internals: QueueInternals;
   readonly #groupCommit: GroupCommit;
   readonly #completions: Completions;
+  readonly #watches: TaskWatches;
   #closing: Promise<void> | undefined;
 
   constructor(store: Store, options: ReadQueueOptions) {
@@ -86,6 +90,7 @@ export class Queue<Db = unknown> {
       return inserted;
     });
     this.#completions = new Completions(store, this.#internals.wakeups);
+    this.#watches = new TaskWatches(store, this.#internals.wakeups);
   }
 
   // ---- enqueue -------------------------------------------------------------------------------
@@ -227,6 +232,22 @@ export class Queue<Db = unknown> {
     return task.result as R;
   };
 
+  /**
+   * The events of one task, from any process: its present status, then each change that a look at the database shows, and
+   * last, after all log lines, its final status. Of several changes between two looks some are skipped.
+   * @throws while iterating: TaskNotFoundError (never there, or purged meanwhile), `signal.reason`, QueueClosedError,
+   * DatabaseError
+   */
+  watchTask = <R = unknown>(
+    id: TaskId<R> | number,
+    options?: WatchOptions,
+  ): AsyncGenerator<TaskEvent<R>, void, undefined> => {
+    this.#checkOpen();
+    const { signal } = readWatchOptions(options);
+    const events = this.#watches.watch(taskId(id, "watchTask"), signal);
+    return events as AsyncGenerator<TaskEvent<R>, void, undefined>;
+  };
+
   // ---- read ----------------------------------------------------------------------------------
 
   /** The task as it is now; `undefined` if it does not exist. @throws DatabaseError */
@@ -362,6 +383,7 @@ export class Queue<Db = unknown> {
     await this.#groupCommit.close();
     await Promise.all([...beforeClose].map((stop) => stop()));
     this.#completions.close();
+    this.#watches.close();
     await store.close();
   }
 

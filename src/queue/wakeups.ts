@@ -9,6 +9,7 @@ type Ids = readonly number[] | undefined;
 export class Wakeups {
   readonly #workListeners = new Set<(later: boolean) => void>();
   readonly #endListeners = new Set<(ids: Ids) => void>();
+  readonly #noteListeners = new Set<() => void>();
   readonly #changeListeners = new Set<(ids: Ids) => void>();
 
   /**
@@ -24,6 +25,11 @@ export class Wakeups {
     return listen(this.#endListeners, listener);
   }
 
+  /** Running tasks may have started, reported progress or logged. */
+  onTaskNoted(listener: () => void): () => void {
+    return listen(this.#noteListeners, listener);
+  }
+
   /** Tasks were changed or deleted from outside of a worker; some of them may be running. */
   onTaskChanged(listener: (ids: Ids) => void): () => void {
     return listen(this.#changeListeners, listener);
@@ -35,6 +41,10 @@ export class Wakeups {
 
   taskEnded(ids?: Ids): void {
     for (const listener of this.#endListeners) listener(ids);
+  }
+
+  taskNoted(): void {
+    for (const listener of this.#noteListeners) listener();
   }
 
   /** The change may have ended the tasks, too. */

@@ -97,14 +97,14 @@ export class Dispatcher {
   constructor(host: DispatcherHost) {
     this.#host = host;
     const report = (error: unknown, where: string) => host.reportError(error, where);
-    this.#progress = new ProgressNotes(host.store, report);
+    this.#progress = new ProgressNotes(host.store, report, () => host.wakeups.taskNoted());
     this.#prefetch = new PrefetchControl(host.store.synchronous);
     this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned);
     this.ownership = new OwnershipCheck(host.store, this.#owned, report);
     const defaults = new Defaults(host.store);
     this.#attemptHost = {
       store: host.store,
-      logs: new TaskLogs(host.store, report),
+      logs: new TaskLogs(host.store, report, () => host.wakeups.taskNoted()),
       context: host.context,
       maxPayload: host.maxPayload,
       executorOf: (definition) => host.executorOf(definition),

@@ -22,14 +22,20 @@ const linesPerWrite = 250;
 export class TaskLogs {
   readonly #store: Pick<WorkerStore, "log">;
   readonly #report: (error: unknown, where: string) => void;
+  readonly #onWritten: () => void;
   #lines: LogLine[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** The current write and those before it. */
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(store: Pick<WorkerStore, "log">, report: (error: unknown, where: string) => void) {
+  constructor(
+    store: Pick<WorkerStore, "log">,
+    report: (error: unknown, where: string) => void,
+    onWritten: () => void = () => undefined,
+  ) {
     this.#store = store;
     this.#report = report;
+    this.#onWritten = onWritten;
   }
 
   add({ id, generationId }: TaskRecord, message: string): void {
@@ -53,6 +59,7 @@ export class TaskLogs {
     try {
       for (let i = 0; i < lines.length; i += linesPerWrite)
         await this.#store.log(lines.slice(i, i + linesPerWrite), keptLines);
+      this.#onWritten();
     } catch (error) {
       this.#report(error, "writing log lines");
     }

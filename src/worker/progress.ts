@@ -8,13 +8,19 @@ const collectMs = 100;
 export class ProgressNotes {
   readonly #store: Pick<WorkerStore, "progress">;
   readonly #report: (error: unknown, where: string) => void;
+  readonly #onWritten: () => void;
   readonly #notes = new Map<number, TaskVersion & { progress: number; note: string | null }>();
   /** The current write and those before it. */
   #writing: Promise<void> | undefined;
 
-  constructor(store: Pick<WorkerStore, "progress">, report: (error: unknown, where: string) => void) {
+  constructor(
+    store: Pick<WorkerStore, "progress">,
+    report: (error: unknown, where: string) => void,
+    onWritten: () => void = () => undefined,
+  ) {
     this.#store = store;
     this.#report = report;
+    this.#onWritten = onWritten;
   }
 
   /** Replaces what the task reported since the last write. */
@@ -48,6 +54,7 @@ export class ProgressNotes {
     this.#notes.clear();
     try {
       await this.#store.progress(notes);
+      this.#onWritten();
     } catch (error) {
       this.#report(error, "writing progress");
     }

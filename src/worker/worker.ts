@@ -169,7 +169,11 @@ export class Worker<C = unknown> extends WorkerEmitter {
       funcs: () => this.#funcs(),
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,
-      onClaim: (more) => (more ? changeListener.busy() : changeListener.idle()),
+      onClaim: (more) => {
+        wakeups.taskNoted();
+        if (more) changeListener.busy();
+        else changeListener.idle();
+      },
       reportStarted: (record) => this.reportStarted(record),
       reportSettled: (record, outcome) => this.reportSettled(record, outcome),
       reportLost: (record, cancelled) => this.reportLost(record, cancelled),

@@ -122,6 +122,7 @@ export function checked(store: Store): Store {
     findEnded: (ids) => account(() => store.findEnded(ids)),
     heldBy: (workerId) => account(() => store.heldBy(workerId)),
     taskStates: (ids) => account(() => store.taskStates(ids)),
+    taskProgress: (ids) => account(() => store.taskProgress(ids)),
     progress: (notes) =>
       account(
         () => store.progress(notes),

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { TaskRecord } from "../../src/task.ts";
 import { oneInEach, outcomes, recordOf, running, settle, taskIn } from "./arrange.ts";
 import type { Group } from "./case.ts";
 
@@ -18,6 +19,23 @@ export const ownershipGroup: Group = {
             .sort((a, b) => a.id - b.id),
         );
         assert.deepEqual(await store.taskStates([]), []);
+      },
+    },
+    {
+      name: "taskProgress returns the status, generation and progress of the tasks that exist",
+      run: async ({ store }) => {
+        const { running: mine, completed } = await oneInEach(store);
+        await store.progress([{ ...mine, progress: 1 / 3, note: "a third" }]);
+        const seen = await store.taskProgress([mine.id, completed.id, 999_999]);
+        const of = ({ id, generationId, status }: TaskRecord) => ({ id, generationId, status });
+        assert.deepEqual(
+          seen.sort((a, b) => a.id - b.id),
+          [
+            { ...of(mine), progress: 1 / 3, progressNote: "a third" },
+            { ...of(completed), progress: null, progressNote: null },
+          ].sort((a, b) => a.id - b.id),
+        );
+        assert.deepEqual(await store.taskProgress([]), []);
       },
     },
     {

@@ -30,7 +30,7 @@ function inOrder(method: string, answer: unknown): unknown {
     const { tasks, gone } = answer as Awaited<ReturnType<Store["findEnded"]>>;
     return { tasks: inOrder("get", tasks), gone: [...gone].sort() };
   }
-  if (!["get", "heldBy", "taskStates", "workers"].includes(method)) return answer;
+  if (!["get", "heldBy", "taskStates", "taskProgress", "workers"].includes(method)) return answer;
   return [...(answer as { id: number | string }[])].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 

@@ -199,6 +199,7 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
   findEnded: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
   heldBy: of(fc.constantFrom(...workerIds), (id) => [id]),
   taskStates: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
+  taskProgress: of(ids, (chosen, model) => [[...new Set(chosen.map((n) => model.id(n)))]]),
   attempts: of(anId, (n, model) => [model.id(n)]),
   idle: of(fc.subarray([...queueNames]), (names) => [names]),
   cancel: of(anId, (n, model) => [model.id(n), error]),

@@ -1,5 +1,12 @@
 /** The rows of the reference queue, and the operations that change them. */
-import type { AttemptRecord, StoredAttempt, TaskState, TaskVersion, WorkerRecord } from "../../src/store.ts";
+import type {
+  AttemptRecord,
+  StoredAttempt,
+  TaskProgress,
+  TaskState,
+  TaskVersion,
+  WorkerRecord,
+} from "../../src/store.ts";
 import { type FinishedStatus, isFinished, type TaskRecord } from "../../src/task.ts";
 
 /** `session`: no worker here has a session whose end could be observed. */
@@ -148,6 +155,12 @@ export class ReferenceRows {
 
   taskStates(ids: readonly number[]): TaskState[] {
     return this.get(ids).map(({ id, generationId, status }) => ({ id, generationId, status }));
+  }
+
+  taskProgress(ids: readonly number[]): TaskProgress[] {
+    return this.get(ids).map(({ id, generationId, status, progress, progressNote }) => ({
+      ...{ id, generationId, status, progress, progressNote },
+    }));
   }
 
   attempts(taskId: number): StoredAttempt[] {

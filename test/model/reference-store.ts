@@ -12,6 +12,7 @@ const methods: readonly Method[] = [
   "findEnded",
   "heldBy",
   "taskStates",
+  "taskProgress",
   "progress",
   "fillDefaults",
   "cancel",

@@ -300,4 +300,15 @@ export const queueFaults: readonly Mutant[] = [
       "get, list, count, idle, attempts > list returns the newest first, in pages that neither skip nor repeat a task",
     ),
   },
+  {
+    name: "end-before-the-last-lines",
+    why: "Who watches a task with a long log sees it end in the middle of its lines.",
+    in: "Watch.eventsIn",
+    find: "!finished || moreLines || !record",
+    replace: "!finished || !record",
+    caughtBy: inQueue(
+      "watch",
+      "more lines than one look reads are all delivered, in order, before the final status",
+    ),
+  },
 ];

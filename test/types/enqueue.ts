@@ -13,6 +13,7 @@ import {
   type Task,
   type TaskFunction,
   type TaskId,
+  type TaskLog,
   task,
 } from "../../src/index.ts";
 import { same } from "./equal.ts";
@@ -159,4 +160,17 @@ export async function wrongMany(): Promise<void> {
   ]);
   // @ts-expect-error: a function is no entry
   await queue.enqueueTasks([now]);
+}
+
+export async function watching(): Promise<void> {
+  const id = await queue.enqueueTask(resize, "a.png", 320);
+  for await (const event of queue.watchTask(id)) {
+    if (event.type === "log") same<typeof event.line, TaskLog>(true);
+    else if (event.type === "progress") same<typeof event.progress, number>(true);
+    else same<typeof event.task, Task<Size>>(true);
+    // @ts-expect-error: only an event of a status has the task
+    same<typeof event.task, Task<Size>>(true);
+  }
+  // @ts-expect-error: a watch has no timeout
+  queue.watchTask(id, { timeout: "5s" });
 }

@@ -124,6 +124,18 @@ export function readAwaitOptions(
   return { timeout, signal: given_ };
 }
 
+/** Options of `watchTask`. */
+export interface WatchOptions {
+  /** Ends the watch, not the task: the iterator rejects with `signal.reason`. */
+  signal?: AbortSignal;
+}
+
+/** @throws TypeError */
+export function readWatchOptions(given: unknown): { signal: AbortSignal | undefined } {
+  const { signal: given_ } = readOptions(given, "watchTask", { signal });
+  return { signal: given_ };
+}
+
 /** Filter of `countTasks` and `listCounts`: a task matches when all given fields match. */
 export interface CountFilter {
   /** One status, or several of which one must match. */

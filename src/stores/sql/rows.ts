@@ -6,6 +6,7 @@ import type {
   StoredAttempt,
   StoredLogLine,
   TaskCount,
+  TaskProgress,
   TaskState,
   TaskVersion,
   WorkerRecord,
@@ -121,6 +122,17 @@ export const taskStateColumns = ["id", "generation_id", "status"] as const;
 
 export function toTaskState([id, generationId, status]: Row): TaskState {
   return { id: int(id), generationId: int(generationId), status: status as TaskStatus };
+}
+
+export const taskProgressColumns = [...taskStateColumns, "progress", "progress_note"] as const;
+
+export function toTaskProgress(row: Row): TaskProgress {
+  const [, , , progress, progressNote] = row;
+  return {
+    ...toTaskState(row),
+    progress: intOrNull(progress),
+    progressNote: textOrNull(progressNote),
+  };
 }
 
 export const attemptColumns = columnsOf("dbq_attempts").filter((column) => column !== "id");

@@ -14,6 +14,7 @@ import {
   candidateColumns,
   logColumns,
   taskColumns,
+  taskProgressColumns,
   taskStateColumns,
   taskVersionColumns,
   workerColumns,
@@ -107,6 +108,9 @@ function readStatements(d: Dialect) {
 
     taskStates: (p) => sql`
       select ${state} from dbq_tasks where ${d.among("id", p.ids)}`,
+
+    taskProgress: (p) => sql`
+      select ${listed(d, "dbq_tasks", taskProgressColumns)} from dbq_tasks where ${d.among("id", p.ids)}`,
 
     busy: (p) => sql`
       select 1 where (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending' order by func limit 1) is not null

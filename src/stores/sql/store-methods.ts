@@ -39,6 +39,7 @@ function taskMethods({ run, write }: Runner, ops: Operations["tasks"]): Omit<Tas
     attempts: (taskId) => run(() => ops.attempts(taskId)),
     findEnded: (ids) => run(() => ops.findEnded(ids)),
     taskStates: (ids) => run(() => ops.taskStates(ids)),
+    taskProgress: (ids) => run(() => ops.taskProgress(ids)),
     cancel: (id, error) => write(() => ops.cancel(id, error)),
     retry: (id) => write(() => ops.retry(id)),
     purge: (filter, limit, after) => write(() => ops.purge(filter, limit, after)),

@@ -9,13 +9,14 @@ import type {
   StoredAttempt,
   TaskCount,
   TaskFilter,
+  TaskProgress,
   TaskState,
   TaskVersion,
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import { changes, count, insertedId, insertedIds, type Program, rows, rowsOnce } from "./program.ts";
-import { toStoredAttempt, toTaskCount, toTaskRecord, toTaskState } from "./rows.ts";
+import { toStoredAttempt, toTaskCount, toTaskProgress, toTaskRecord, toTaskState } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import type { Transitions } from "./transitions.ts";
@@ -143,6 +144,10 @@ export class TaskOperations {
 
   *taskStates(ids: readonly number[]): Program<TaskState[]> {
     return (yield* rows(this.#s.taskStates, { ids: JSON.stringify(ids) })).map(toTaskState);
+  }
+
+  *taskProgress(ids: readonly number[]): Program<TaskProgress[]> {
+    return (yield* rows(this.#s.taskProgress, { ids: JSON.stringify(ids) })).map(toTaskProgress);
   }
 
   // ---- operate -------------------------------------------------------------------------------

@@ -1,0 +1,251 @@
+/**
+ * `queue.watchTask`: the events of one task, for any number of watches. All watches of a queue share the queries: a look
+ * asks about every task whose reader waits for its next event.
+ */
+import { setMaxListeners } from "node:events";
+import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
+import { toTask, toTaskLog } from "../base/values/records.ts";
+import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
+import type { Store, StoredLogLine, TaskProgress } from "../store.ts";
+import { isFinished, type Task, type TaskLog, type TaskRecord, type TaskStatus } from "../task.ts";
+import type { Wakeups } from "./wakeups.ts";
+
+/** What `queue.watchTask` yields. */
+export type TaskEvent<R = unknown> =
+  /** The task has this status now, or runs again. */
+  | { type: TaskStatus; task: Task<R> }
+  /** Its function has reported progress. */
+  | { type: "progress"; progress: number; note: string | null }
+  /** Its function has logged a line. */
+  | { type: "log"; line: TaskLog };
+
+/** Milliseconds between two looks without a wake-up. */
+const fallbackPollMs = 500;
+
+/** Milliseconds between two looks, at least; on a slow database so many times as long as the last look took. */
+const pauseMs = 20;
+const pausePerLook = 10;
+
+/** Log lines that one look reads. */
+const linesPerLook = 1_000;
+
+type WatchStore = Pick<Store, "taskProgress" | "get" | "logs" | "watch">;
+
+/** What one look has read. */
+interface Seen {
+  states: ReadonlyMap<number, TaskProgress>;
+  /** The rows of the tasks that have moved since the last look. */
+  records: ReadonlyMap<number, TaskRecord>;
+  lines: ReadonlyMap<number, readonly StoredLogLine[]>;
+  /** There may be more lines: no task is reported as finished before its lines. */
+  moreLines: boolean;
+}
+
+/** How far the reader of one iterator has come. */
+class Watch {
+  readonly id: number;
+  generation: number | undefined;
+  progress: number | null = null;
+  note: string | null = null;
+  /** The id of the last line that was delivered. */
+  line = 0;
+  ended = false;
+  /** Set while the reader waits. */
+  resolve: (events: TaskEvent[]) => void = () => undefined;
+  reject: (error: unknown) => void = () => undefined;
+
+  constructor(id: number) {
+    this.id = id;
+  }
+
+  /** The events since the last look, in their order. A task's lines come before the status that followed them. */
+  *eventsIn({ states, records, lines, moreLines }: Seen): Generator<TaskEvent> {
+    const record = records.get(this.id);
+    const state = record ?? (states.get(this.id) as TaskProgress);
+    const [isNew, moved] = [this.generation === undefined, state.generationId !== this.generation];
+    const finished = isFinished(state.status);
+    const unread = this.#unread(lines.get(this.id) ?? [], state);
+    if (isNew && !finished && record) yield this.#begin(record);
+    yield* this.#linesIn(unread.filter(({ generationId }) => generationId < state.generationId));
+    if (moved && moreLines && !isNew) return;
+    if (moved && !finished && !isNew && record) yield this.#begin(record);
+    yield* this.#linesIn(unread.filter(({ generationId }) => generationId === state.generationId));
+    yield* this.#progressIn(state);
+    if (!finished || moreLines || !record) return;
+    this.ended = true;
+    yield { type: record.status, task: toTask(record) };
+  }
+
+  /** Lines of an attempt that this look does not know yet come after its start, with the next look. */
+  #unread(lines: readonly StoredLogLine[], { generationId: known }: TaskProgress): readonly StoredLogLine[] {
+    const unread = lines.filter(({ lineId }) => lineId > this.line);
+    const later = unread.findIndex(({ generationId }) => generationId > known);
+    return later < 0 ? unread : unread.slice(0, later);
+  }
+
+  #begin(record: TaskRecord): TaskEvent {
+    this.generation = record.generationId;
+    // A claim clears the progress of the attempt before.
+    if (record.status === "running") [this.progress, this.note] = [null, null];
+    return { type: record.status, task: toTask(record) };
+  }
+
+  *#linesIn(lines: readonly StoredLogLine[]): Generator<TaskEvent> {
+    for (const line of lines) {
+      this.line = Math.max(this.line, line.lineId);
+      yield { type: "log", line: toTaskLog(line) };
+    }
+  }
+
+  *#progressIn({ progress, progressNote: note }: TaskProgress): Generator<TaskEvent> {
+    if (progress === null || (progress === this.progress && note === this.note)) return;
+    [this.progress, this.note] = [progress, note];
+    yield { type: "progress", progress, note };
+  }
+}
+
+export class TaskWatches {
+  readonly #store: WatchStore;
+  #open = 0;
+  /** The watches whose readers wait. A slow reader costs no query and no memory. */
+  readonly #waiting = new Set<Watch>();
+  #stopWatching: (() => void) | undefined;
+  #looking = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the next look begins, and when it may begin at the earliest, on the clock of `performance.now()`. */
+  #due = Number.POSITIVE_INFINITY;
+  #earliest = 0;
+  #closed = false;
+
+  constructor(store: WatchStore, wakeups: Wakeups) {
+    this.#store = store;
+    const hint = () => this.#lookBy(this.#earliest);
+    wakeups.onWorkAdded(hint);
+    wakeups.onTaskEnded(hint);
+    wakeups.onTaskNoted(hint);
+  }
+
+  /** @throws TaskNotFoundError, QueueClosedError, DatabaseError, `signal.reason` */
+  async *watch(id: number, signal: AbortSignal | undefined): AsyncGenerator<TaskEvent, void, undefined> {
+    const watch = new Watch(id);
+    const onAbort = () => watch.reject(signal?.reason);
+    if (signal) {
+      // Thousands of watches may share one signal; that is no leak.
+      setMaxListeners(0, signal);
+      signal.addEventListener("abort", onAbort);
+    }
+    this.#add();
+    try {
+      while (!watch.ended) {
+        signal?.throwIfAborted();
+        for (const event of await this.#next(watch)) {
+          yield event;
+          signal?.throwIfAborted();
+        }
+      }
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+      this.#waiting.delete(watch);
+      this.#remove();
+    }
+  }
+
+  /** Rejects all watches. */
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#stopWatching?.();
+    for (const { reject } of this.#waiting) reject(new QueueClosedError());
+    this.#waiting.clear();
+  }
+
+  #add(): void {
+    this.#open += 1;
+    this.#stopWatching ??= this.#store.watch(() => this.#lookBy(this.#earliest));
+  }
+
+  #remove(): void {
+    this.#open -= 1;
+    if (this.#open > 0) return;
+    this.#stopWatching?.();
+    this.#stopWatching = undefined;
+    clearTimeout(this.#timer);
+    this.#due = Number.POSITIVE_INFINITY;
+  }
+
+  #next(watch: Watch): Promise<TaskEvent[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(new QueueClosedError());
+      [watch.resolve, watch.reject] = [resolve, reject];
+      this.#waiting.add(watch);
+      // The first look comes at once.
+      this.#lookBy(watch.generation === undefined ? 0 : this.#earliest);
+    });
+  }
+
+  // ---- looks ---------------------------------------------------------------------------------
+
+  /** Looks at this time at the latest, or as soon as the look that is under way has ended. */
+  #lookBy(due: number): void {
+    if (this.#waiting.size === 0 || this.#due <= due) return;
+    this.#due = due;
+    if (this.#looking) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#look(), Math.max(0, due - performance.now()));
+  }
+
+  async #look(): Promise<void> {
+    this.#looking = true;
+    this.#due = Number.POSITIVE_INFINITY;
+    const watches = [...this.#waiting];
+    const start = performance.now();
+    let moreLines = false;
+    try {
+      const seen = await this.#read(watches);
+      moreLines = seen.moreLines;
+      for (const watch of watches) this.#deliver(watch, seen);
+    } catch (error) {
+      for (const watch of watches) this.#settle(watch, () => watch.reject(error));
+    }
+    const end = performance.now();
+    this.#earliest = end + Math.max(pauseMs, pausePerLook * (end - start));
+    this.#looking = false;
+    const due = moreLines ? end : Math.min(Math.max(this.#due, this.#earliest), end + fallbackPollMs);
+    this.#due = Number.POSITIVE_INFINITY;
+    this.#lookBy(due);
+  }
+
+  /** Three queries at most. The lines are read last, so that none is missing of a task that has ended. */
+  async #read(watches: readonly Watch[]): Promise<Seen> {
+    const byId = new Map<number, Watch[]>();
+    for (const watch of watches) byId.set(watch.id, [...(byId.get(watch.id) ?? []), watch]);
+    const states = mapById(await this.#store.taskProgress([...byId.keys()]));
+    const moved = [...states.values()].filter(({ id, generationId }) =>
+      byId.get(id)?.some(({ generation }) => generation !== generationId),
+    );
+    const records = mapById(moved.length === 0 ? [] : await this.#store.get(moved.map(({ id }) => id)));
+    const asked = [...byId].map(([id, of]) => ({ id, after: Math.min(...of.map(({ line }) => line)) }));
+    const found = await this.#store.logs(asked, linesPerLook);
+    const lines = new Map<number, StoredLogLine[]>();
+    for (const { id } of asked) lines.set(id, []);
+    for (const line of found) lines.get(line.id)?.push(line);
+    return { states, records, lines, moreLines: found.length === linesPerLook };
+  }
+
+  #deliver(watch: Watch, seen: Seen): void {
+    if (!this.#waiting.has(watch)) return;
+    if (seen.states.has(watch.id)) {
+      const events = [...watch.eventsIn(seen)];
+      if (events.length > 0) this.#settle(watch, () => watch.resolve(events));
+    } else {
+      this.#settle(watch, () => watch.reject(new TaskNotFoundError(watch.id)));
+    }
+  }
+
+  #settle(watch: Watch, how: () => void): void {
+    if (this.#waiting.delete(watch)) how();
+  }
+}
+
+const mapById = <T extends { id: number }>(found: readonly T[]): ReadonlyMap<number, T> =>
+  new Map(found.map((one) => [one.id, one]));
