@@ -1,6 +1,7 @@
 /** Errors that a caller can act on. A wrong option throws a `TypeError` instead: the programmer has to correct it. */
 import type { Task, TaskError } from "./task.ts";
 
+/** The values of `DbqError.code`: each identifies one kind of error, across versions and copies of dbq. */
 export type DbqErrorCode =
   | "DBQ_UNREGISTERED_FUNCTION"
   | "DBQ_NOT_SERIALIZABLE"
@@ -50,6 +51,7 @@ export function isInstance(ofClass: object, value: unknown): boolean {
 export class DbqError extends Error {
   /** @internal */
   static readonly [classId]: string = "DbqError";
+  /** The kind of the error. */
   readonly code: DbqErrorCode;
 
   static override [Symbol.hasInstance](value: unknown): boolean {
@@ -62,7 +64,7 @@ export class DbqError extends Error {
     this.code = code;
   }
 
-  /** A minifier changes `constructor.name`; it is right only for an app's own subclass. */
+  /** The name of the error's class. A minifier changes `constructor.name`, which is right only for an app's own subclass. */
   override get name(): string {
     return ownId(this.constructor) ?? this.constructor.name;
   }
@@ -93,11 +95,13 @@ export class NotSerializableError extends DbqError {
   }
 }
 
+/** The task's args, kwargs and meta together, or its result, take more bytes than the queue's `maxPayload`. */
 export class PayloadTooLargeError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "PayloadTooLargeError";
-  /** In bytes of UTF-8, as `limit`. */
+  /** Bytes of the payload as JSON in UTF-8. */
   readonly size: number;
+  /** The queue's `maxPayload`, in bytes. */
   readonly limit: number;
 
   constructor(what: string, size: number, limit: number) {
@@ -132,9 +136,11 @@ export class TaskNotFoundError extends DbqError {
 }
 
 /** The task failed. `cause` is the error that its function threw, made anew from `task.error`. */
+/** The awaited task failed for good: `awaitTaskResult` rejects with it. */
 export class TaskFailedError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "TaskFailedError";
+  /** The failed task; `task.error` is what its last attempt threw. */
   readonly task: Task;
 
   constructor(task: Task) {
@@ -172,6 +178,7 @@ export class TaskCancelledError extends DbqError {
   }
 }
 
+/** `retryTask` was called on a running task. Cancel it first. */
 export class TaskRunningError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "TaskRunningError";
@@ -230,6 +237,7 @@ export class DuplicateTaskError extends DbqError {
   }
 }
 
+/** `currentTask()` was called outside of a task that a worker runs. */
 export class NotInTaskError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "NotInTaskError";
@@ -238,6 +246,7 @@ export class NotInTaskError extends DbqError {
   }
 }
 
+/** A method of a closed queue was called, or the queue was closed during an await. */
 export class QueueClosedError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "QueueClosedError";

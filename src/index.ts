@@ -15,6 +15,7 @@ export type {
 export { withoutPassword } from "./base/options/passwords.ts";
 export { defaultBackoff } from "./base/tasks/backoff.ts";
 export { CancelTask, SnoozeTask } from "./base/tasks/control-errors.ts";
+export type { Attempt, AttemptOutcome, TaskLog } from "./base/tasks/history.ts";
 export {
   type AnyFunction,
   clearTasks,
@@ -75,13 +76,10 @@ export type { QueueWithin, WithinResult } from "./queue/transaction.ts";
 export type { TaskEvent } from "./queue/watch.ts";
 export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
-  type Attempt,
-  type AttemptOutcome,
   type JsonObject,
   type Task,
   type TaskError,
   type TaskId,
-  type TaskLog,
   type TaskStatus,
   taskStatuses,
 } from "./task.ts";

@@ -13,7 +13,8 @@
  * - Plain values: JSON is text, times are milliseconds since 1970, on each database.
  */
 
-import type { AttemptOutcome, TaskRecord, TaskStatus } from "./task.ts";
+import type { AttemptOutcome } from "./base/tasks/history.ts";
+import type { TaskRecord, TaskStatus } from "./task.ts";
 
 /** A value, or a promise of one on drivers that are asynchronous. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -138,9 +139,12 @@ export interface SettleAndClaimResult {
 /** Identifies a process to other processes on its host. */
 export interface ProcessIdentity {
   host: string;
+  /** Identifies the boot of the host; `null` where the system does not tell. */
   bootId: string | null;
+  /** The namespace in which `pid` counts; `null` where the system has none. */
   pidNamespace: string | null;
   pid: number;
+  /** When the process began, as the system says it: a pid may be given to another process. */
   processStart: string | null;
 }
 
@@ -152,9 +156,12 @@ export interface NewWorker extends ProcessIdentity {
   lease: number;
 }
 
+/** A registered worker, as its row was when it was read. */
 export interface WorkerRecord extends NewWorker {
+  /** Milliseconds since 1970, as `heartbeatAt`, by the database's clock. */
   startedAt: number;
   heartbeatAt: number;
+  /** Grows by one with each heartbeat. */
   beat: number;
   /** Milliseconds since the last heartbeat by the database's clock; negative after a step back. */
   heartbeatAge: number;
@@ -205,6 +212,7 @@ export type DuplicatePolicy = "report" | { refuse: readonly boolean[] };
 
 /** A fact about a database, for `dbq doctor`. */
 export interface Diagnosis {
+  /** What the fact is about, such as `journal mode`. */
   name: string;
   value: string | number | boolean | null;
   /** What is wrong and what to do about it. Absent when nothing is wrong. */

@@ -12,8 +12,10 @@
 
 export const unfinishedStatuses = ["pending", "scheduled", "running"] as const;
 export const finishedStatuses = ["completed", "failed", "cancelled"] as const;
+/** All statuses of tasks: first the unfinished ones, then the finished ones. */
 export const taskStatuses = [...unfinishedStatuses, ...finishedStatuses] as const;
 
+/** Where a task is in its life: `pending`, `scheduled` (for later) and `running` are unfinished. */
 export type TaskStatus = (typeof taskStatuses)[number];
 export type FinishedStatus = (typeof finishedStatuses)[number];
 
@@ -46,8 +48,11 @@ export type JsonObject = Record<string, unknown>;
  */
 export interface Task<R = unknown> {
   id: TaskId<R>;
+  /** The name under which the function is registered. */
   func: string;
+  /** The function's arguments. */
   args: unknown[];
+  /** The keyword arguments, which the function gets as its last argument; `{}` without any. */
   kwargs: JsonObject;
   /** The value that the function returned; `undefined` when it returned nothing or has not finished. */
   result: R | undefined;
@@ -57,24 +62,33 @@ export interface Task<R = unknown> {
   /** Grows by one with every state change, and never restarts. */
   generationId: number;
   createdAt: Date;
+  /** When the status last changed, or the progress was written. */
   updatedAt: Date;
   /** Higher runs first. */
   priority: number;
   queueName: string;
   /** Retries charged so far: failures and crashes, not snoozes or graceful stops. */
   retryCount: number;
+  /** How many retries may be charged before a failure is final. */
   maxRetries: number;
+  /** The task does not run before this time: a delay, a retry's backoff or a snooze. */
   waitUntil: Date | null;
   /** The worker that runs the task, or ran it last. */
   workerId: string | null;
+  /** When the last attempt was claimed; `null`: none was. */
   startedAt: Date | null;
+  /** When the task completed, failed for good or was cancelled; `null`: it is unfinished. */
   finishedAt: Date | null;
   requestId: string | null;
+  /** At most one unfinished task has this key. */
   uniqueKey: string | null;
+  /** The app's own data about the task. */
   meta: JsonObject;
   /** Milliseconds that one attempt may take. */
   timeout: number | null;
+  /** What the function last gave to `currentTask().progress`. */
   progress: number | null;
+  /** The note that came with `progress`. */
   progressNote: string | null;
   /** Whether the first worker that runs the task sets `maxRetries`, since the caller, by a `remoteTask`, did not. */
   fillDefaults: boolean;
@@ -110,27 +124,4 @@ export interface TaskRecord {
   progressNote: string | null;
   fillDefaults: 0 | 1;
   traceContext: string | null;
-}
-
-/** How an attempt that did not complete ended. */
-export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
-
-/** A line that the attempt of this generation logged, by its worker's clock. Later lines have higher ids. */
-export interface TaskLog {
-  id: number;
-  taskId: number;
-  generationId: number;
-  at: Date;
-  message: string;
-}
-
-/** One attempt that did not complete. A completed attempt has no record: its result is on the task. */
-export interface Attempt {
-  taskId: number;
-  generationId: number;
-  workerId: string | null;
-  startedAt: Date | null;
-  endedAt: Date;
-  outcome: AttemptOutcome;
-  error: TaskError | null;
 }

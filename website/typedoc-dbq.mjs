@@ -1,7 +1,7 @@
 /** TypeDoc's part of the site: groups the exports by what they are for, and writes the sidebar of the API. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Comment, CommentTag, Converter, RendererEvent } from "typedoc";
+import { Comment, CommentTag, Converter, ReflectionKind, RendererEvent } from "typedoc";
 import { MarkdownPageEvent } from "typedoc-plugin-markdown";
 
 /** The first pattern that fits the file of a declaration, and its name, decides. */
@@ -16,6 +16,9 @@ const categories = [
   [/./, "Other"],
 ];
 
+/** Which inner class has the same member. */
+const overrides = /^#+ Overrides\n\n.*\n\n?/gm;
+
 /** The signature above has the type parameters; a table of them without a description says no more. */
 const undescribedTypeParameters = /^#+ Type Parameters\n\n(?!.*Description)(?:\|.*\n)+\n?/gm;
 
@@ -24,15 +27,25 @@ export function load(app) {
   app.converter.on(
     Converter.EVENT_RESOLVE_BEGIN,
     ({ project }) => {
-      for (const reflection of project.children ?? []) categorize(reflection);
+      for (const reflection of project.children ?? []) {
+        const category = categorize(reflection);
+        for (const member of [...(reflection.children ?? [])])
+          if (isInside(member, category)) project.removeReflection(member);
+      }
       // The site shows no lines of the sources.
       for (const reflection of Object.values(project.reflections)) delete reflection.sources;
     },
     1_000,
   );
+  // A method in the condition of a type is no method that anybody calls.
+  app.converter.on(Converter.EVENT_CREATE_SIGNATURE, (_, signature) => {
+    const owner = signature.parent.parent;
+    if (owner?.kind === ReflectionKind.TypeLiteral && owner.parent?.kind === ReflectionKind.TypeAlias)
+      signature.comment ??= new Comment([{ kind: "text", text: " " }]);
+  });
   app.renderer.on(MarkdownPageEvent.END, (page) => {
     const title = page.contents.replace(/^# (\w+)&lt;.*$/m, "# $1");
-    page.contents = title.replaceAll(undescribedTypeParameters, "");
+    page.contents = title.replaceAll(undescribedTypeParameters, "").replaceAll(overrides, "");
   });
   app.renderer.on(RendererEvent.END, ({ project, outputDirectory }) => {
     const items = (project.categories ?? []).map(({ title, children }) => ({
@@ -47,7 +60,20 @@ export function load(app) {
   });
 }
 
-/** @param {import("typedoc").DeclarationReflection} reflection */
+/**
+ * Whether a member is of no use to a reader: dbq itself makes its errors and queues, and `instanceof` needs no explanation.
+ * @param {import("typedoc").DeclarationReflection} member
+ * @param {string} category
+ */
+function isInside(member, category) {
+  const isMadeByDbq = category === "Errors" || member.parent?.name === "Queue";
+  return member.name === "[hasInstance]" || (member.kind === ReflectionKind.Constructor && isMadeByDbq);
+}
+
+/**
+ * @param {import("typedoc").DeclarationReflection} reflection
+ * @returns {string} the category
+ */
 function categorize(reflection) {
   const source = reflection.sources?.[0] ?? reflection.signatures?.[0]?.sources?.[0];
   const place = `${source?.fullFileName.replace(/^.*?(?=src\/)/, "")}#${reflection.name}`;
@@ -56,4 +82,5 @@ function categorize(reflection) {
   const documented = reflection.signatures?.[0] ?? reflection;
   documented.comment ??= new Comment();
   documented.comment.blockTags.push(new CommentTag("@category", [{ kind: "text", text: category }]));
+  return category;
 }

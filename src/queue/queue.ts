@@ -16,6 +16,7 @@ import {
 } from "../base/options/options.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
+import type { Attempt, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
@@ -28,14 +29,7 @@ import {
 } from "../errors.ts";
 import { traced, tracedSync, traces } from "../events.ts";
 import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "../store.ts";
-import {
-  type Attempt,
-  type Task,
-  type TaskId,
-  type TaskLog,
-  type TaskStatus,
-  taskStatuses,
-} from "../task.ts";
+import { type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
 import {
@@ -374,6 +368,7 @@ export class Queue<Db = unknown> {
     return this.#closing;
   };
 
+  /** `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -4,10 +4,11 @@
  */
 import { setMaxListeners } from "node:events";
 import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
+import type { TaskLog } from "../base/tasks/history.ts";
 import { toTask, toTaskLog } from "../base/values/records.ts";
 import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store, StoredLogLine, TaskProgress } from "../store.ts";
-import { isFinished, type Task, type TaskLog, type TaskRecord, type TaskStatus } from "../task.ts";
+import { isFinished, type Task, type TaskRecord, type TaskStatus } from "../task.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 /** What `queue.watchTask` yields. */

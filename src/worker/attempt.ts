@@ -8,6 +8,7 @@ import { longestWait, milliseconds } from "../base/options/durations.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { after, type Timer } from "../base/runtime/timers.ts";
 import { CancelTask, SnoozeTask } from "../base/tasks/control-errors.ts";
+import type { AttemptOutcome } from "../base/tasks/history.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
@@ -17,7 +18,7 @@ import { LostGenerationError, timeoutError, WorkerStoppedError } from "../errors
 import { callTraced, type Traced, traced, traces } from "../events.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
-import type { AttemptOutcome, JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
+import type { JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { runHook } from "./hooks.ts";
 import { AttemptLog, type TaskLogs } from "./logs.ts";

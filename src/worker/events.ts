@@ -8,13 +8,17 @@ import type { Task, TaskRecord } from "../task.ts";
 
 /** The events of a worker. `started` has the task as it was claimed, the others as its accepted outcome left it. */
 export interface WorkerEvents {
+  /** An attempt begins. */
   started: [task: Task];
+  /** The function returned, and its result is stored. */
   completed: [task: Task];
+  /** The attempt failed, and the task will not be retried. */
   failed: [task: Task];
   /** The attempt failed and will be retried. */
   retrying: [task: Task];
   /** The handler threw `CancelTask`, or `cancelTask` was called in any process during the attempt. */
   cancelled: [task: Task];
+  /** The handler threw `SnoozeTask`: the task runs again later, and no retry is charged. */
   snoozed: [task: Task];
   /** The task was handed back: the worker stopped, or the task was claimed ahead and no slot became free in time. */
   interrupted: [task: Task];
@@ -23,8 +27,8 @@ export interface WorkerEvents {
   /** This worker declared another one dead and freed its tasks. */
   rescued: [dead: { workerId: string; tasks: number }];
   /**
-   * An error that no caller can receive: no task is lost by it. Without a listener it goes to `dbq:error`, or is a
-   * process warning.
+   * An error that no caller can receive: no task is lost by it. `where` says what dbq was doing. Without a listener it goes
+   * to `dbq:error`, or is a process warning.
    */
   error: [error: unknown, where: string];
 }

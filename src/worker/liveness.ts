@@ -13,7 +13,9 @@ export type Liveness = "alive" | "silent" | "dead";
 /** Why a worker is not `alive`: what was seen of its process, of its database session, or of its heartbeat. */
 export type LivenessReason = "process-ended" | "session-ended" | "lease-expired";
 
+/** A registered worker, and whether it lives. */
 export interface WorkerHealth extends WorkerRecord {
+  /** Whether the worker lives, by the rule that rescues follow. */
   liveness: Liveness;
   /** `null` for a worker that is `alive`. */
   reason: LivenessReason | null;

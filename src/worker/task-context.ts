@@ -9,6 +9,7 @@ import type { JsonObject, TaskRecord } from "../task.ts";
 
 /** The running task, as `currentTask()` returns it. */
 export interface RunningTask<C = unknown> {
+  /** The id of the task. */
   readonly id: number;
   /** The generation of the task's row after this attempt's claim. */
   readonly generationId: number;
@@ -41,7 +42,10 @@ export interface RunningTask<C = unknown> {
    * @throws LostGenerationError when this attempt no longer owns the task: let the error roll the transaction back
    * @throws NotSerializableError, PayloadTooLargeError for a result that cannot be stored
    */
-  within<Tx>(tx: Tx): { complete(result?: unknown): WithinResult<Tx, void> };
+  within<Tx>(tx: Tx): {
+    /** Completes the task with this result, in the transaction. */
+    complete(result?: unknown): WithinResult<Tx, void>;
+  };
 }
 
 /** What `currentTask()` needs from its attempt. */

@@ -55,7 +55,8 @@ interface Run {
 /**
  * Runs the tasks of one or several queues of a database. Installs no signal handlers: stop it in your own.
  *
- * Events: see `WorkerEvents`. A listener that throws is reported and changes nothing.
+ * It is an `EventEmitter`: `worker.on("failed", (task) => …)`, with the events of `WorkerEvents`. A listener that throws is
+ * reported and changes nothing.
  */
 export class Worker<C = unknown> extends WorkerEmitter {
   readonly #queue: Queue;

@@ -120,7 +120,8 @@ export function clearTasks(): void {
 }
 
 /**
- * `.with` for a function that `registerTasks` registered.
+ * The same function with these options for the tasks that are enqueued with it: `.with` for a function that `registerTasks`
+ * registered.
  * @throws UnregisteredFunctionError; TypeError for a wrong option
  */
 export function withOptions<F extends AnyFunction>(
@@ -137,6 +138,7 @@ export function withOptions(fn: AnyFunction, overrides: CallOptions): unknown {
 
 /**
  * A task that another program runs. It can be enqueued by its name, without its code.
+ * @typeParam F the type of its function
  * @example const resize = remoteTask<(path: string, width: number) => Promise<void>>("resize");
  */
 export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unknown>(

@@ -1,7 +1,8 @@
 /** Turns the records of a store into the public types: decoded JSON, times as `Date`. */
 
 import type { StoredAttempt, StoredLogLine } from "../../store.ts";
-import type { Attempt, JsonObject, Task, TaskError, TaskId, TaskLog, TaskRecord } from "../../task.ts";
+import type { JsonObject, Task, TaskError, TaskId, TaskRecord } from "../../task.ts";
+import type { Attempt, TaskLog } from "../tasks/history.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
 
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {

@@ -4,7 +4,8 @@
  */
 import { inspect, types } from "node:util";
 import type { AttemptRecord } from "../../store.ts";
-import type { AttemptOutcome, TaskError } from "../../task.ts";
+import type { TaskError } from "../../task.ts";
+import type { AttemptOutcome } from "../tasks/history.ts";
 import { storable } from "./storable.ts";
 
 /** Characters that are stored; the text then says how many more there were. */

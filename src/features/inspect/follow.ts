@@ -8,6 +8,7 @@ import type { Task } from "../../task.ts";
 
 /** A change of a task. */
 export interface TaskChange {
+  /** When it happened. */
   time: Date;
   /** `enqueued`, `started`, `due`, `retrying`, `retried`, `snoozed`, `rescued`, `interrupted`, or the final status. */
   event: string;
@@ -26,6 +27,10 @@ const unfinished = ["pending", "scheduled", "running"] as const;
 
 type KnownState = Pick<Task, "generationId" | "status" | "startedAt" | "retryCount">;
 
+/**
+ * Reports the changes of a queue's tasks: call `start`, then `poll` as often as you like. Of several changes of a task
+ * between two polls, it reports those that the row still shows.
+ */
 export class TaskFollower {
   readonly #queue: Queue;
   readonly #filter: CountFilter;
@@ -39,12 +44,13 @@ export class TaskFollower {
   /** Ids of older unfinished tasks, the least recently read one first. */
   #rotation: number[] = [];
 
+  /** @param filter the tasks that it follows; all without one */
   constructor(queue: Queue, filter: CountFilter = {}) {
     this.#queue = queue;
     this.#filter = filter;
   }
 
-  /** Reads the tasks as they are: `poll` reports changes from here on. */
+  /** Reads the tasks as they are: `poll` reports changes from here on. @throws DatabaseError */
   async start(): Promise<void> {
     const newest = await this.#page({});
     this.#newest = newest[0]?.id ?? 0;
@@ -60,7 +66,7 @@ export class TaskFollower {
     }
   }
 
-  /** The changes since the last poll, oldest first. */
+  /** The changes since the last poll, oldest first. @throws DatabaseError */
   async poll(): Promise<TaskChange[]> {
     const recent = await this.#recent();
     const running = await this.#page({ status: "running" });

@@ -9,6 +9,7 @@ import type { Diagnosis } from "../../store.ts";
 import { checkWorkers, type WorkerHealth } from "../../worker/liveness.ts";
 import { findUnclaimed, type UnclaimedTasks } from "./unclaimed.ts";
 
+/** Options of `inspectQueue`. */
 export interface InspectOptions {
   /**
    * Names of all functions that the workers register. With them, a task of any other function is reported at once; without
@@ -17,6 +18,7 @@ export interface InspectOptions {
   functions?: readonly string[];
 }
 
+/** What `inspectQueue` found. */
 export interface QueueHealth {
   /** Facts about the database, with a warning where something is wrong. */
   database: Diagnosis[];

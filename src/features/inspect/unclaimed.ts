@@ -5,11 +5,14 @@ import type { WorkerHealth } from "../../worker/liveness.ts";
 
 /** Waiting tasks of one function in one queue, and why no worker takes them. */
 export interface UnclaimedTasks {
+  /** The name of the function. */
   func: string;
   queueName: string;
+  /** How many tasks there are. */
   tasks: number;
   /** Milliseconds that the oldest of the ten newest tasks has been pending; `null`: they are not due yet. */
   pendingFor: number | null;
+  /** A sentence for people. */
   reason: string;
 }
 

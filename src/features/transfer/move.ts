@@ -22,14 +22,17 @@ const fewRows = 1_000;
 /** Rounds before the old database is frozen, however many rows apps write meanwhile. */
 const mostRounds = 5;
 
+/** Options of `moveQueue`. */
 export interface MoveOptions {
   /** How messages name the databases, the error that the old one gives from then on among them. @default "the old database", "the new database" */
   names?: { from?: string; to?: string };
   /** Stops the move: the old database takes tasks again, and the next move continues. Without effect once all is copied. */
   signal?: AbortSignal;
+  /** Called after each batch of rows. */
   onProgress?: (progress: MoveProgress) => void;
 }
 
+/** How far a move has come. */
 export interface MoveProgress {
   /** `closing`: the old database takes no more tasks, and the last changes are copied. */
   state: "copying" | "closing";
@@ -37,9 +40,11 @@ export interface MoveProgress {
   round: number;
   /** Rows: tasks, attempts and log lines. */
   done: number;
+  /** Rows of the old database, as counted when the round began. */
   total: number;
 }
 
+/** What `moveQueue` did. */
 export interface Moved {
   /** Tasks in the new database. */
   tasks: number;

@@ -2,6 +2,8 @@
  * Turns rows into records. Drivers give rows as arrays (on better-sqlite3 reading a task as an array takes less than half
  * the time of an object), so each list of columns stands beside the function that reads rows of them.
  */
+
+import type { AttemptOutcome } from "../../base/tasks/history.ts";
 import type {
   StoredAttempt,
   StoredLogLine,
@@ -11,7 +13,7 @@ import type {
   TaskVersion,
   WorkerRecord,
 } from "../../store.ts";
-import type { AttemptOutcome, TaskRecord, TaskStatus } from "../../task.ts";
+import type { TaskRecord, TaskStatus } from "../../task.ts";
 import { columnsOf, positionsIn } from "./columns.ts";
 import type { Row } from "./dialect.ts";
 

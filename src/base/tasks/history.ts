@@ -1,0 +1,28 @@
+/** What is kept of the attempts of a task: how those that did not complete ended, and the lines that they logged. */
+import type { TaskError } from "../../task.ts";
+
+/** How an attempt that did not complete ended. */
+export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
+
+/** A line that the attempt of this generation logged, by its worker's clock. Later lines have higher ids. */
+export interface TaskLog {
+  id: number;
+  taskId: number;
+  generationId: number;
+  at: Date;
+  message: string;
+}
+
+/** One attempt that did not complete. A completed attempt has no record: its result is on the task. */
+export interface Attempt {
+  taskId: number;
+  /** The generation of the task during the attempt. */
+  generationId: number;
+  /** The worker that ran it. */
+  workerId: string | null;
+  startedAt: Date | null;
+  endedAt: Date;
+  outcome: AttemptOutcome;
+  /** What the function threw, or what ended the attempt. */
+  error: TaskError | null;
+}
