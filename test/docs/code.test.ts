@@ -1,6 +1,7 @@
 /** Each block of code on each page does what the page says: it compiles under `strict`, and it runs. */
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openQueue } from "../../src/index.ts";
@@ -92,6 +93,27 @@ describe("SQL", () => {
       { func: "sync", status: "pending", g: 1 },
     ]);
     client.close();
+  });
+
+  test.each(["docs/recipes.md", "docs/deploying.md"])("every block of %s runs on them, too", async (path) => {
+    const client = await migrated();
+    const sql = sqlOf(pages, path, "SQLite");
+    expect(sql).not.toEqual([]);
+    for (const { line, text } of sql) expect(() => client.exec(text), `${path}:${line}`).not.toThrow();
+    client.close();
+  });
+
+  test("the Python of docs/recipes.md enqueues a task", async ({ skip }) => {
+    const path = join(temporaryFolder(), "app.db");
+    const queue = await openQueue(path);
+    onTestFinished(() => queue.close());
+    const [program] = codeIn(pages, "python");
+    const { error, status } = spawnSync("python3", ["-c", String(program?.text)], { cwd: dirname(path) });
+    if (error !== undefined) return skip("python3 is not installed");
+    expect(status).toBe(0);
+    expect(await queue.listTasks()).toMatchObject([
+      { func: "resize", args: ["a.png", 320], status: "pending" },
+    ]);
   });
 
   test("the tables of the page list all columns and indices", async () => {
