@@ -7,19 +7,16 @@
  * | `dbq:enqueue` | `{ func, queueName, meta }` before a task is written; a subscriber may add to `meta`, and set `traceContext` |
  * | `dbq:claimed` | `{ tasks, queueNames, workerId, startedAt, endedAt }` after a claim that returned tasks |
  * | `tracing:dbq:run:*` | `{ task }` around each run of a handler (a TracingChannel: `start`, `asyncEnd`, `error`, …) |
-<<<<<<< HEAD
- * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome. A task that `cancelTask` ended during the attempt: `cancelled`, refused |
-=======
  * | `tracing:dbq:enqueue:*` | `{ tasks: [{ func, queueName }], result }` around a call that writes tasks; `result`: its ids |
  * | `tracing:dbq:process:*` | `{ task, outcome, error }` around an attempt with its hooks; `outcome` and `error` at its end |
  * | `tracing:dbq:hook:*` | `{ task, hook }` around a hook |
  * | `tracing:dbq:await:*` | `{ id, result }` around an await |
  * | `tracing:dbq:purge:*` | `{ filter, result }` around a purge |
  * | `tracing:dbq:stop:*` | `{ workerId }` around the stop of a worker |
- * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome |
->>>>>>> 0df27ae (OpenTelemetry: spans and metrics from the diagnostics channels, and a trace that goes from the enqueue to the run in the column trace_context)
+ * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome. A task that `cancelTask` ended during the attempt: `cancelled`, refused |
  * | `dbq:rescued` | `{ workerId, tasks }` after a dead worker's tasks were released |
  * | `dbq:error` | `{ error, where }`: a hook threw, or the database failed; no task is lost by these |
+ * | `dbq:warning` | `{ message, … }`: something is probably not meant, such as a task for a queue that no worker serves |
  *
  * A subscriber of a `tracing:…:start` channel may set `call` in the message: a function that calls the operation that it is
  * given, for example in the context of a span.
@@ -40,6 +37,7 @@ export const traces = {
 export const settledChannel: Channel = channel("dbq:settled");
 export const rescuedChannel: Channel = channel("dbq:rescued");
 export const errorChannel: Channel = channel("dbq:error");
+export const warningChannel: Channel = channel("dbq:warning");
 
 /** A message of a `tracing:…` channel. */
 export interface Traced {
@@ -73,12 +71,16 @@ export function tracedSync<T>(channel: TracingChannel<object>, message: () => Tr
 /** Reports an error that no caller can receive: on `dbq:error`, or as a process warning when that has no subscriber. */
 export function report(error: unknown, where: string): void {
   if (errorChannel.hasSubscribers) errorChannel.publish({ error, where });
-  else warn(`${where}: ${textOf(error)}`);
+  else process.emitWarning(printable(`${where}: ${textOf(error)}`), "DbqWarning");
 }
 
-/** Emits a process warning of type `DbqWarning`. Control characters are escaped: a terminal would obey them. */
-export function warn(text: string): void {
-  process.emitWarning(printable(text), "DbqWarning");
+/**
+ * Warns on `dbq:warning`, with the facts in `about`; without a subscriber by a process warning of type `DbqWarning`. Its
+ * control characters are escaped: a terminal would obey them.
+ */
+export function warn(message: string, about: object = {}): void {
+  if (warningChannel.hasSubscribers) warningChannel.publish({ message, ...about });
+  else process.emitWarning(printable(message), "DbqWarning");
 }
 
 /** Any thrown value as one line of text. Never throws. */

@@ -32,6 +32,7 @@ import { WorkerEmitter } from "./events.ts";
 import { type Executors, openExecutors } from "./executor.ts";
 import { Maintenance, type MaintenanceHost } from "./maintenance.ts";
 import { openJobs } from "./periodic-job.ts";
+import { warnOfUnservedQueues } from "./unserved-queues.ts";
 
 /** Milliseconds for which a stop retries to settle once its grace is over; also the limit of each step of a stop. */
 const finalWriteMs = 5_000;
@@ -129,6 +130,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       if (this.#last.kind === "start") this.#last = stopped();
       throw error;
     }
+    run.undo.push(this.#warnOfUnservedQueues());
     run.maintenance.start();
     run.dispatcher.lookForWork();
   }
@@ -228,6 +230,15 @@ export class Worker<C = unknown> extends WorkerEmitter {
   async #register(id: string): Promise<void> {
     const { queueName, concurrency, lease } = this.#options;
     await this.#internals.store.register({ id, queueNames: queueName, concurrency, lease, ...thisProcess() });
+  }
+
+  #warnOfUnservedQueues(): () => void {
+    return warnOfUnservedQueues({
+      store: this.#internals.store,
+      queueNames: this.#options.queueName,
+      definitions: () => this.#funcs().flatMap((name) => definitionNamed(name) ?? []),
+      report: (error, where) => this.reportError(error, where),
+    });
   }
 
   /** Read for each claim: functions may be registered, replaced or unregistered after the worker has started. */

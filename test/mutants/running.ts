@@ -60,6 +60,17 @@ export const runningFaults: readonly Mutant[] = [
     caughtBy: inWorker("cancel", "a task that was cancelled after its rescue is lost for the first worker"),
   },
   {
+    name: "queues-of-other-workers-are-warned-of",
+    why: "Each start of a worker warns of the queues that the other workers serve.",
+    in: "warnNow",
+    find: "for (const worker of await store.workers()) $deletes;",
+    replace: "",
+    caughtBy: inWorker(
+      "unserved-queues",
+      "a worker warns of the functions that go to a queue which no worker on its database serves",
+    ),
+  },
+  {
     name: "cancel-does-not-abort",
     why: "The signal of a cancelled handler is never aborted.",
     in: "RunningAttempt.lose",

@@ -76,12 +76,26 @@ function fileOf(target: string): string | undefined {
   return scheme.toLowerCase() === "sqlite" ? rest.replace(/^\/\//, "") : undefined;
 }
 
-/** Logs the errors that the library can report to no caller. Without a subscriber they would be process warnings. */
-function logReports(asJson: boolean | undefined): void {
+let logsReports = false;
+
+/**
+ * Logs warnings, and the errors that the library can report to no caller. Without a subscriber they would be process
+ * warnings, which are not JSON.
+ */
+export function logReports(asJson: boolean | undefined): void {
+  if (logsReports) return;
+  logsReports = true;
   subscribe("dbq:error", (message) => {
     const { error, where } = message as { error: unknown; where: string };
     logError(error, where, asJson);
   });
+  subscribe("dbq:warning", (message) => logWarning(message as { message: string }, asJson));
+}
+
+function logWarning(warning: { message: string }, asJson: boolean | undefined): void {
+  const time = new Date().toISOString();
+  if (asJson) jsonNote({ time, event: "warning", ...warning });
+  else note(`${time} warning: ${warning.message}`);
 }
 
 /** Prints an error that does not end the command: one line on stderr, its stack and causes too with --json or DBQ_DEBUG=1. */

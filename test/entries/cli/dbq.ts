@@ -14,11 +14,15 @@ const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
 /** The folder of the compiled command, which starts in a third of the time (`scripts/compile-fixtures.mjs`). */
 const compiled = process.env.DBQ_COMPILED;
 
+/** A module of `fixtures/`. */
+export function fixture(name: string): string {
+  return compiled === undefined
+    ? fileURLToPath(new URL(`fixtures/${name}.ts`, import.meta.url))
+    : join(compiled, `test/entries/cli/fixtures/${name}.js`);
+}
+
 /** The module whose tasks the workers of these tests run. */
-export const tasks =
-  compiled === undefined
-    ? fileURLToPath(new URL("fixtures/tasks.ts", import.meta.url))
-    : join(compiled, "test/entries/cli/fixtures/tasks.js");
+export const tasks = fixture("tasks");
 
 // A command takes half a second on an idle core, and many times as long on a busy machine. This limit catches hangs.
 vi.setConfig({ testTimeout: 180_000 });

@@ -6,6 +6,7 @@ import {
   dbq,
   dbqJson,
   eventsOf,
+  fixture,
   folderWithQueue,
   inPairs,
   isEvent,
@@ -134,7 +135,7 @@ test("unhandled rejections are logged with their task, and all tasks continue", 
 test("after an uncaught exception other tasks finish, the worker exits with 1, and a rescue charges the task that has thrown", async () => {
   const { folder, queue } = await folderWithQueue();
   const other = await queue.enqueueTask(untilInput);
-  const bomb = await queue.enqueueTask(remoteTask("bomb"));
+  const bomb = await queue.enqueueTask(remoteTask("bomb").with({ maxRetries: 1 }));
   const worker = startDbq(folder, ["worker", tasks]);
   await worker.err((line) => line.includes("uncaught exception"));
   const late = await queue.enqueueTask(add, 1, 2);
@@ -241,4 +242,21 @@ test("with --json a worker prints only JSON, and errors with their stacks", asyn
   const lines = `${out}${err}`.split("\n").filter((line) => line !== "");
   for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow();
   expect(eventsOf(err)).toEqual(["stopping"]);
+});
+
+test("a worker warns of a task whose queue no worker serves: as a line, or as JSON with --json", async () => {
+  const { folder } = await folderWithQueue();
+  const asJson = startDbq(folder, ["worker", fixture("mail"), "--json"]);
+  expect(JSON.parse(await asJson.err(isEvent("warning")))).toMatchObject({
+    message: expect.stringMatching(/^no worker serves queue "mail", to which "post" goes: /),
+    queueName: "mail",
+    tasks: ["post"],
+    served: ["default"],
+  });
+  asJson.child.kill("SIGTERM");
+  await asJson.ended;
+  const plain = startDbq(folder, ["worker", fixture("mail")]);
+  expect(await plain.err((line) => line.includes("warning"))).toMatch(
+    /Z warning: no worker serves queue "mail"/,
+  );
 });

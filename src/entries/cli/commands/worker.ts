@@ -1,6 +1,13 @@
 import { type Command, Option } from "commander";
 import type { Queue, Worker } from "../../../index.ts";
-import { type CommonOptions, logError, refuseMissingFile, shown, withQueue } from "../database.ts";
+import {
+  type CommonOptions,
+  logError,
+  logReports,
+  refuseMissingFile,
+  shown,
+  withQueue,
+} from "../database.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { json, line } from "../output.ts";
 import { duration, names, whole } from "../parse.ts";
@@ -66,8 +73,10 @@ function timeOption(flags: string, description: string): Option {
 }
 
 async function work(modules: readonly string[], options: WorkerCommandOptions): Promise<void> {
-  const library = await loadModules(moduleFiles(modules), options.db);
+  const files = moduleFiles(modules);
   if (!options.create) await refuseMissingFile(options.db, "create it with --create");
+  logReports(options.json);
+  const library = await loadModules(files, options.db);
   surviveRejections(library, options.json);
   await withQueue(options, (queue) => run(queue, library, options), library);
 }

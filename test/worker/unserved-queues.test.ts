@@ -1,0 +1,25 @@
+/** A function that goes to a queue which no worker serves is warned of: its tasks would wait for ever. */
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { task } from "../../src/index.ts";
+import { startedWorker, uniqueName } from "../support/queue.ts";
+import { queueOnFile } from "./setup.ts";
+
+test("a worker warns of the functions that go to a queue which no worker on its database serves", async () => {
+  const { queue, elsewhere } = await queueOnFile();
+  const going = (queueName?: string) =>
+    task(uniqueName(), async () => undefined, queueName ? { queueName } : {});
+  const unserved = [going("paper"), going("paper")];
+  const posted = going("mail");
+  const served = [going(), going("images"), posted];
+  const warning = once(process, "warning");
+  await startedWorker(queue, { queueName: ["default", "images"], tasks: [...served, ...unserved] });
+  await startedWorker(await elsewhere(), { queueName: "mail", tasks: [posted] });
+  const [{ name, message }] = (await warning) as [Error];
+  expect(name).toBe("DbqWarning");
+  const [one, two] = unserved.map(({ taskName }) => JSON.stringify(taskName));
+  expect(message).toBe(
+    `no worker serves queue "paper", to which ${one}, ${two} go: this worker serves "default", "images"; ` +
+      "add the queue to a worker (queueName of new Worker, --queue of dbq worker), or change the task's queueName",
+  );
+});
