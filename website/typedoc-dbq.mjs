@@ -11,6 +11,7 @@ const categories = [
   [/^src\/(queue\/|open\.ts|base\/options\/)/, "Queues"],
   [/^src\/worker\/liveness\.ts|^src\/store\.ts|^src\/features\/inspect\//, "Health"],
   [/^src\/worker\//, "Workers"],
+  [/^src\/entries\/otel\//, "dbq-ts/otel"],
   [/^src\/errors\.ts/, "Errors"],
   [/^src\/features\/transfer\//, "Moving"],
   [/./, "Other"],
@@ -37,6 +38,10 @@ export function load(app) {
     },
     1_000,
   );
+  // TypeDoc asks only of types of this package whether they are exported.
+  app.converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => {
+    project.packageName = "dbq-ts";
+  });
   // A method in the condition of a type is no method that anybody calls.
   app.converter.on(Converter.EVENT_CREATE_SIGNATURE, (_, signature) => {
     const owner = signature.parent.parent;
