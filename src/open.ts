@@ -27,14 +27,22 @@ export type QueueTarget = string | object;
  * Opens the queue in a database. Creates the file and the tables when they are missing. The literal type of a path or URL,
  * and the type of a Drizzle database, become that of the queue's transactions; for any `string` write
  * `const queue: Queue<NodePgDatabase> = await openQueue(url)`, with the type of your Drizzle database.
- * @param target @default process.env.DBQ_URL ?? "dbq.db"
+ * @param target @default process.env.DBQ_URL ?? "dbq.db"; `undefined` that is passed is refused
  * @throws DatabaseError when the database cannot be used, and why; TypeError for a wrong option, or when the database's
  * driver is not installed
  */
-export async function openQueue<const Target extends QueueTarget | undefined = undefined>(
-  target: Target | QueueTarget = process.env.DBQ_URL ?? "dbq.db",
+export function openQueue<const Target extends QueueTarget | undefined = undefined>(
+  target?: Target | QueueTarget,
   options?: QueueOptions,
-): Promise<Queue<DatabaseOf<Target>>> {
+): Promise<Queue<DatabaseOf<Target>>>;
+export async function openQueue(...given: [target?: QueueTarget, options?: QueueOptions]): Promise<Queue> {
+  const [target, options] = given.length === 0 ? [process.env.DBQ_URL ?? "dbq.db"] : given;
+  // `openQueue(process.env.NOT_SET)` must not open another database than the one that is meant.
+  if (target === undefined)
+    throw new TypeError(
+      "openQueue: the database is undefined (an environment variable that is not set?): pass a path, a URL or a Drizzle " +
+        'database, or call openQueue() without arguments, which opens DBQ_URL, else "dbq.db"',
+    );
   const read = readQueueOptions(options);
   return new Queue(await openStore(target, read), read);
 }

@@ -6,6 +6,7 @@ import {
   awaitTaskResult,
   enqueueTask,
   getDefaultQueue,
+  openQueue,
   setDefaultQueue,
 } from "../../src/index.ts";
 import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
@@ -45,6 +46,18 @@ it("the default queue is dbq.db in the working directory without DBQ_URL", async
   expect(JSON.parse(await runProcess("default", [], { cwd: folder, env }))).toEqual({ given: 1 });
   expect(existsSync(join(folder, "dbq.db"))).toBe(true);
   expect(countRows(rawClient(join(folder, "dbq.db")))).toBe(1);
+});
+
+it("openQueue refuses an undefined database, such as an environment variable that is not set", async () => {
+  withUrl(join(temporaryFolder(), "from-env.db"));
+  const undefinedTargets = [[undefined], [process.env.DBQ_NOT_SET, { poolSize: 2 }]] as const;
+  for (const given of undefinedTargets) {
+    await expect(openQueue(...given)).rejects.toThrow(TypeError);
+    await expect(openQueue(...given)).rejects.toThrow("openQueue() without arguments, which opens DBQ_URL");
+  }
+  const queue = await openQueue();
+  onTestFinished(() => queue.close());
+  expect(await queue.listTasks()).toEqual([]);
 });
 
 it("setDefaultQueue applies to each function that uses the default queue", async () => {

@@ -88,9 +88,13 @@ export function task<A extends unknown[], R>(
 
 /**
  * Registers functions without wrapping them, each under its key in `functions`.
- * @throws TypeError when another function has the name
+ * @throws TypeError when another function has the name, or for an array
  */
 export function registerTasks(functions: Readonly<Record<string, AnyFunction>>): void {
+  if (typeof functions !== "object" || functions === null || Array.isArray(functions))
+    throw new TypeError(
+      `registerTasks: expected an object whose keys are the names, such as registerTasks({ resize }), got ${show(functions)}`,
+    );
   const place = placeOfCall(registerTasks);
   for (const [name, fn] of Object.entries(functions)) {
     const definition = define(name, fn, undefined, place);

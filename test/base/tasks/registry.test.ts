@@ -164,6 +164,9 @@ describe("registerTasks and withOptions", () => {
     task(name, () => 1);
     expect(() => registerTasks({ [name]: () => 2 })).toThrow(`task "${name}" is already registered`);
     expect(() => registerTasks(wrong({ [uniqueName()]: 5 }))).toThrow(TypeError);
+    for (const given of [[() => 1], null, undefined, () => 1, "resize"])
+      expect(() => registerTasks(wrong(given))).toThrow("such as registerTasks({ resize }), got ");
+    expect(registeredNames()).not.toContain("0");
     expect(() => registerTasks(wrong({ [uniqueName()]: function* () {} }))).toThrow("generator");
   });
 
