@@ -31,7 +31,7 @@ function isMissingModule({ cause }: TypeError): boolean {
 
 /** Prints an error. Adds the stack of an unexpected error, or with `DBQ_DEBUG=1`. */
 export function reportFailure(error: unknown, asJson?: boolean): void {
-  const all = describe(error);
+  const all = describeThrown(error);
   const { stack, cause, ...described } = all;
   const withStack = process.env.DBQ_DEBUG === "1" || !isExpected(error);
   if (asJson) {
@@ -40,7 +40,7 @@ export function reportFailure(error: unknown, asJson?: boolean): void {
     });
     return;
   }
-  note(`error: ${described.message}${reasonOf(all)}`);
+  note(`error: ${described.message}${isExpected(error) ? "" : reasonOf(all)}`);
   if (withStack) noteStacks(all);
 }
 
@@ -71,8 +71,9 @@ export function describeThrown(thrown: unknown, causes: number = mostCauses): De
   }
 }
 
-function describe(thrown: unknown, causes: number = mostCauses): Described {
-  if (!types.isNativeError(thrown)) {
+function describe(thrown: unknown, causes: number): Described {
+  // Errors of another realm are no instances of Error, and those of better-sqlite3 are no native errors.
+  if (!types.isNativeError(thrown) && !(thrown instanceof Error)) {
     const message = typeof thrown === "string" ? thrown : inspect(thrown, { depth: 1, customInspect: false });
     return { name: "Thrown", message };
   }

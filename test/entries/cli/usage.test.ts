@@ -1,4 +1,5 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readSources, resolveImport } from "../../../scripts/sources.mjs";
@@ -92,6 +93,18 @@ test("a missing driver exits with 1 and names the package to install", async () 
     const err = `error: openQueue: the package "${name}" is missing: npm install ${name}\n`;
     expect(ended).toEqual({ code: 1, signal: null, out: "", err });
   });
+});
+
+test("a file that is no database is one line on stderr, and the driver's error with DBQ_DEBUG=1", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(
+    join(folder, "notes.txt"),
+    "This is no database, and longer than the header of one.".repeat(20),
+  );
+  const plain = await dbq(folder, ["list", "--db", "notes.txt"]);
+  expect(plain.err).toBe("error: notes.txt: it is not a SQLite database\n");
+  const debug = await dbq(folder, ["list", "--db", "notes.txt"], { DBQ_DEBUG: "1" });
+  expect(debug.err).toMatch(/\ncause: SqliteError: file is not a database\n {4}at /);
 });
 
 test("errors are printed with stacks only with DBQ_DEBUG=1", async () => {
