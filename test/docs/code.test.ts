@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { Script } from "node:vm";
 import Database from "better-sqlite3";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openQueue } from "../../src/index.ts";
@@ -39,6 +40,20 @@ const [onServers, onMigrations] = ["docs/databases.md", "docs/drizzle-and-migrat
 test("every block of TypeScript compiles under strict", () => {
   expect(typescript.length).toBeGreaterThan(20);
   expect(compiled).toEqual({ code: 0, output: "" });
+});
+
+test("every block of JavaScript for a browser is well-formed", () => {
+  const blocks = codeIn(pages, "js").filter(({ page }) => !walks.includes(page));
+  expect(blocks).not.toEqual([]);
+  for (const { page, line, text } of blocks) expect(() => new Script(text), `${page}:${line}`).not.toThrow();
+});
+
+test("no block is in a language that nothing checks", () => {
+  const checked = ["ts", "js", "sh", "sql", "python", "text", "dockerfile", "ini", "yaml", ""];
+  // Code for other queues, which is compiled against their packages.
+  const others = ["typescript"];
+  const languages = pages.flatMap(({ code }) => code.map(({ language }) => language));
+  expect([...checked, ...others]).toEqual(expect.arrayContaining([...new Set(languages)]));
 });
 
 describe("the TypeScript of a page runs from its first block to its last", () => {
