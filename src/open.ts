@@ -155,6 +155,9 @@ const defaults = processGlobal<{ queue: Promise<Queue> | undefined }>("defaults"
   queue: undefined,
 }));
 
+/** The default queues that are open. */
+const opened = new WeakMap<Promise<Queue>, Queue>();
+
 /**
  * Makes `queue` the default: `enqueueTask`, `awaitTaskCompletion` and `awaitTaskResult` use it. After `undefined`, their next
  * use opens a new default queue.
@@ -162,6 +165,7 @@ const defaults = processGlobal<{ queue: Promise<Queue> | undefined }>("defaults"
 export function setDefaultQueue(queue: Queue | undefined): void {
   if (queue !== undefined) internalsOf(queue);
   defaults.queue = queue && Promise.resolve(queue);
+  if (queue && defaults.queue) opened.set(defaults.queue, queue);
 }
 
 /** The default queue: the one that was set, or else one that this call opens with `openQueue()`. @throws as `openQueue` */
@@ -169,10 +173,11 @@ export function getDefaultQueue(): Promise<Queue> {
   if (defaults.queue) return defaults.queue;
   const opening = openQueue();
   defaults.queue = opening;
-  // After a failure the next use tries again.
-  opening.catch(() => {
+  const failed = () => {
+    // After a failure the next use tries again.
     if (defaults.queue === opening) defaults.queue = undefined;
-  });
+  };
+  opening.then((queue) => opened.set(opening, queue), failed);
   return opening;
 }
 
@@ -181,6 +186,9 @@ export async function enqueueTask<F extends AnyFunction>(
   fn: F,
   ...args: Parameters<F>
 ): Promise<TaskId<Awaited<ReturnType<F>>>> {
+  const queue = defaults.queue && opened.get(defaults.queue);
+  // The queue sees before the first `await` whether it is called in a transaction: on SQLite that ends in this tick.
+  if (queue) return await queue.enqueueTask(fn, ...args);
   const write = async () => {
     // Encode now: the caller may change the arguments while the queue opens.
     const prepared = prepare(fn, args);

@@ -373,6 +373,12 @@ export interface TransactionalStore {
    * Waits for locks before `fn` begins; `fn` is never run twice.
    */
   transaction<T>(fn: (tx: unknown) => MaybePromise<T>): Promise<T>;
+
+  /**
+   * Whether the caller runs inside of a transaction that is open: one of `transaction`, or the app's own on the database
+   * object that the store was opened with. Costs nanoseconds; false where it is not known.
+   */
+  isInTransaction(): boolean;
 }
 
 /** A queue's database: all facets, and its life. Take the facet that you need, or a `Pick` of it. */

@@ -23,6 +23,8 @@ export interface Prepared {
   task: NewTask;
   /** Whether a duplicate is an error: the call has a unique key and `onDuplicate: "error"`. */
   refuse: boolean;
+  /** Whether the call is meant to be written outside of an open transaction. */
+  outside?: boolean;
 }
 
 /**
@@ -58,7 +60,7 @@ export function prepare(
     traceContext: traceContext === undefined ? null : encodeObject(traceContext, "traceContext"),
   };
   checkPayload(task, maxPayload);
-  return { task, refuse: options.onDuplicate === "error" };
+  return { task, refuse: options.onDuplicate === "error", outside: options.outsideTransaction === true };
 }
 
 /** What a trace says of a call that writes tasks. */

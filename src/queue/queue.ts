@@ -45,7 +45,7 @@ import {
 } from "./enqueue.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { type QueueInternals, setInternals } from "./internals.ts";
-import { isAsync, type QueueWithin } from "./transaction.ts";
+import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
 import { type TaskEvent, TaskWatches } from "./watch.ts";
 
@@ -98,7 +98,7 @@ export class Queue<Db = unknown> {
     ...args: Parameters<F>
   ): Promise<TaskId<Awaited<ReturnType<F>>>> => {
     this.#checkOpen();
-    const write = () => this.#groupCommit.add(prepare(fn, args, this.#internals.options.maxPayload));
+    const write = () => this.#add(prepare(fn, args, this.#internals.options.maxPayload));
     return (await traced(traces.enqueue, () => aboutEnqueue([[fn]]), write)) as TaskId<
       Awaited<ReturnType<F>>
     >;
@@ -119,6 +119,7 @@ export class Queue<Db = unknown> {
     const { store, wakeups } = this.#internals;
     const prepared = this.#prepareAll(entries);
     if (prepared.length === 0) return [];
+    if (store.isInTransaction()) warnOfOutside(prepared);
     const tasks = prepared.map(({ task }) => task);
     const inserted = await store.insert(tasks, allOrNone(prepared));
     wakeups.workAdded(tasks.some(isDelayed));
@@ -186,7 +187,12 @@ export class Queue<Db = unknown> {
   async #enqueue(prepared: Prepared): Promise<number> {
     this.#checkOpen();
     checkPayload(prepared.task, this.#internals.options.maxPayload);
-    return await this.#groupCommit.add(prepared);
+    return await this.#add(prepared);
+  }
+
+  #add(prepared: Prepared): Promise<number> {
+    if (this.#internals.store.isInTransaction()) warnOfOutside([prepared]);
+    return this.#groupCommit.add(prepared);
   }
 
   #prepareAll(entries: readonly (readonly unknown[])[]) {

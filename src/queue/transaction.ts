@@ -1,7 +1,10 @@
 /** The types of `queue.within(tx)` and `queue.transaction(fn)`: enqueueing in the app's own transaction. */
+
+import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
+import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
-import type { Entries, Ids } from "./enqueue.ts";
+import type { Entries, Ids, Prepared } from "./enqueue.ts";
 
 /**
  * The return type of a method inside a transaction: a value where the Drizzle driver is synchronous (better-sqlite3), a
@@ -32,4 +35,16 @@ const AsyncFunction = (async () => undefined).constructor as new () => object;
 /** Whether `fn` was written as an async function. A plain function may still return a promise. */
 export function isAsync(fn: unknown): boolean {
   return fn instanceof AsyncFunction;
+}
+
+const warned = processGlobal("warnedOfOutside", () => ({ once: false }));
+
+/** Warns of a call inside of an open transaction that writes outside of it: almost always a mistake. Once in a process. */
+export function warnOfOutside(prepared: readonly Prepared[]): void {
+  const unmeant = prepared.find(({ outside }) => !outside);
+  if (unmeant === undefined || warned.once) return;
+  warned.once = true;
+  warn(
+    `task "${unmeant.task.func}" was enqueued inside of an open transaction, but not in it: the task runs even if the transaction rolls back, and may run before it commits. Write queue.within(tx).enqueueTask(...), or q.enqueueTask(...) in queue.transaction((tx, q) => ...). If it is meant, enqueue fn.with({ outsideTransaction: true })`,
+  );
 }

@@ -98,6 +98,7 @@ export function checked(store: Store): Store {
     transfer: store.transfer,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),
+    isInTransaction: () => store.isInTransaction(),
     insert: (tasks, onDuplicate) =>
       account(
         () => store.insert(tasks, onDuplicate),

@@ -52,6 +52,7 @@ export function referenceStore(reference: Reference): Store {
     log: async () => undefined,
     logs: async () => [],
     synchronous: true,
+    isInTransaction: () => false,
     within: (tx) => ({
       insert: checked(tx, reference.insert.bind(reference)),
       settle: checked(tx, reference.settle.bind(reference)),

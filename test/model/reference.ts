@@ -30,6 +30,7 @@ export type Method = Exclude<
   | "synchronous"
   | "within"
   | "transaction"
+  | "isInTransaction"
   | "keepAlive"
   | "watch"
   | "diagnose"

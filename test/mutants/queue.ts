@@ -46,6 +46,28 @@ export const queueFaults: readonly Mutant[] = [
     hangs: true,
   },
   {
+    name: "transaction-never-ends-for-the-warning",
+    why: "Code that a transaction started is told of a mistake when it enqueues after the transaction has ended.",
+    in: "inCallback",
+    find: "callback.isOpen = false;",
+    replace: "",
+    caughtBy: inQueue(
+      "outside-transaction",
+      "on Postgres > an enqueue that begins after the transaction has ended does not warn, even when the transaction caused it",
+    ),
+  },
+  {
+    name: "enqueue-outside-of-an-apps-transaction-is-silent",
+    why: "A task that was meant to be in the app's transaction runs though that was rolled back, and nobody hears of it.",
+    in: "sqliteStore",
+    find: "transacting.inTransaction",
+    replace: "client.inTransaction",
+    caughtBy: inQueue(
+      "outside-transaction",
+      "on SQLite > queue.enqueueTask in the app's own transaction warns",
+    ),
+  },
+  {
     name: "task-of-an-unregistered-function-is-started",
     why: "A task whose function was unregistered during the claim ends as completed, and nothing was run.",
     in: "Dispatcher.#accept",

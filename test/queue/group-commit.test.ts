@@ -37,6 +37,7 @@ describe("prepare", () => {
         uniqueKey: null,
       },
       refuse: false,
+      outside: false,
     });
   });
 

@@ -188,6 +188,7 @@ export function options(): void {
     requestId: "r",
     meta: { any: { thing: [1] } },
     timeout: 1_000,
+    outsideTransaction: true,
   };
   task("all", () => 1, { ...all, kwargs: {} });
   now.with(all);

@@ -4,6 +4,7 @@ import type { JsonObject, Task } from "../../task.ts";
 import { type Duration, longestWait, moment } from "../options/durations.ts";
 import {
   anything,
+  boolean,
   callable,
   duration,
   integer,
@@ -42,6 +43,11 @@ export interface CallOptions {
   meta?: JsonObject;
   /** How long one attempt may take; then its signal is aborted, and it fails. @default no limit */
   timeout?: Duration;
+  /**
+   * Says that `queue.enqueueTask` inside of an open transaction is meant: the task is written at once, whether the
+   * transaction commits or not. Without it a process warning says so, once. @default false
+   */
+  outsideTransaction?: boolean;
 }
 
 /** Validated `CallOptions`: durations and times in milliseconds; `kwargs` and `meta` are not checked yet. */
@@ -57,6 +63,7 @@ export interface ReadCallOptions {
   requestId: string;
   meta: unknown;
   timeout: number;
+  outsideTransaction: boolean;
 }
 
 const callReaders: Readers<ReadCallOptions> = {
@@ -71,6 +78,7 @@ const callReaders: Readers<ReadCallOptions> = {
   requestId: label,
   meta: anything,
   timeout: duration({ min: 1 }),
+  outsideTransaction: boolean,
 };
 
 /** @throws TypeError */

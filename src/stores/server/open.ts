@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { show } from "../../base/options/durations.ts";
 import type { Store } from "../../store.ts";
 import { driverFile, type HeartbeatThread } from "../sql/heartbeat.ts";
+import { inCallback, watchTransactions } from "./callbacks.ts";
 import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { heartbeatProgram } from "./embedded.ts";
 import { Hosts, type Queryable, ServerPool } from "./pool.ts";
@@ -53,7 +54,8 @@ export function openDatabase(kind: ServerKind, db: object, options: ServerOption
     throw new TypeError(
       `expected a Drizzle database over a pool: dbq cannot have connections of its own to where this ${kind.drizzle.name} connection leads`,
     );
-  return serverStore(kind, reachThrough(appDb, queryableOf(appDb, kind.drizzle)), options);
+  const own = { execute: appDb.execute.bind(appDb), transaction: watchTransactions(appDb) };
+  return serverStore(kind, reachThrough(appDb, queryableOf(own, kind.drizzle)), options);
 }
 
 function reachThrough(appDb: ServerDrizzle, queryable: Queryable): ServerReach {
@@ -62,6 +64,7 @@ function reachThrough(appDb: ServerDrizzle, queryable: Queryable): ServerReach {
     listener: undefined,
     heartbeatThread: () => undefined,
     transact: (fn) => appDb.transaction(fn),
+    transacting: appDb,
     close: async () => undefined,
   };
 }
@@ -76,6 +79,7 @@ async function openConnections(
   const { sessions = true, poolSize = defaultPoolSize } = options;
   const { config, hosts, appConfig = config } = settings;
   const preference = new Hosts(hosts);
+  if (appDb) watchTransactions(appDb);
   const connectAs = (config: object, use: Use) => (host: Host) => kind.connect(config, host, use);
   const pool = new ServerPool(connectAs(config, useOf(options)), preference, poolSize);
   const apps = new ServerPool(connectAs(appConfig, "app"), preference, poolSize, appPool);
@@ -89,9 +93,13 @@ async function openConnections(
     transact: (fn) =>
       appDb?.transaction(fn) ??
       apps.use(
-        async ({ client }) => await (await kind.drizzleOver(client)).transaction(fn),
+        async ({ client }) => {
+          const db = await kind.drizzleOver(client);
+          return await db.transaction((tx) => inCallback(apps, () => fn(tx)));
+        },
         (error) => isSpoilt(kind.steps.failureOf(error)),
       ),
+    transacting: appDb ?? apps,
     close: async () => {
       await pool.close();
       await apps.close();

@@ -7,6 +7,7 @@ import type { Operations } from "../sql/operations.ts";
 import { settleAndClaim } from "../sql/settle-and-claim.ts";
 import { methodsOver, type Runner } from "../sql/store-methods.ts";
 import { transferFactsOf } from "../sql/transfer.ts";
+import { isInCallback } from "./callbacks.ts";
 import type { ServerDrizzle } from "./drizzle.ts";
 import type { Connection, Pool, Queryable, ServerPool } from "./pool.ts";
 import { insert, register, retry, settlingAndClaiming } from "./repeat.ts";
@@ -88,6 +89,8 @@ export interface ServerReach {
   heartbeatThread(workerId: string, strategy: Strategy): HeartbeatThread | undefined;
   /** Runs a Drizzle transaction on a connection that no operation uses. */
   transact<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
+  /** The owner of these transactions, and of the app's own. */
+  transacting: object;
   close(): Promise<void>;
 }
 
@@ -137,6 +140,7 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, settlingAndClaiming), ops.cycle, cycle),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
+    isInTransaction: () => isInCallback(reach.transacting),
     transaction: async (fn) => {
       const result = await runTransaction(runner, kind.steps, reach.transact, fn);
       listener?.notify(false);

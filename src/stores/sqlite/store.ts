@@ -49,8 +49,9 @@ interface Opened {
   client: Database;
   /** Whether dbq opened it, and has to close it. */
   owned: boolean;
-  /** The Drizzle database for `queue.transaction`. */
+  /** The Drizzle database for `queue.transaction`, and the connection under it. */
   drizzle: () => Promise<BetterSQLite3Database>;
+  transacting: Database;
 }
 
 /** Opens a file or `:memory:`. @throws DatabaseError that says what is wrong with it */
@@ -58,7 +59,10 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
   return await withOpenErrors(path, async () => {
     const { default: Driver } = await importPackage<{ default: Driver }>("better-sqlite3");
     const client = await retryWhileBusy(() => openFile(Driver, path, options));
-    const store = await openStore({ client, owned: true, drizzle: () => drizzleOver(client) }, options);
+    const store = await openStore(
+      { client, owned: true, drizzle: () => drizzleOver(client), transacting: client },
+      options,
+    );
     await useWal(client);
     return store;
   });
@@ -74,7 +78,8 @@ export async function openSqliteDatabase(db: unknown, options: SqliteOptions): P
   return await withOpenErrors(appClient.name, async () => {
     const own = await retryWhileBusy(() => withoutWaiting(appClient, () => openBeside(appClient, options)));
     const drizzle = async () => db as BetterSQLite3Database;
-    return await openStore({ client: own ?? appClient, owned: own !== undefined, drizzle }, options);
+    const client = own ?? appClient;
+    return await openStore({ client, owned: own !== undefined, drizzle, transacting: appClient }, options);
   });
 }
 
@@ -105,7 +110,7 @@ async function openStore(opened: Opened, options: SqliteOptions): Promise<Store>
 
 /** `path`: the file, when there is one that other connections can open. */
 function sqliteStore(
-  { client, owned, drizzle }: Opened,
+  { client, owned, drizzle, transacting }: Opened,
   connection: SqliteConnection,
   path: string | undefined,
 ): Store {
@@ -130,6 +135,8 @@ function sqliteStore(
     ...methodsOver(runner, ops),
     synchronous: true,
     within: (tx) => inTransaction(ops, tx),
+    // Takes 10 ns.
+    isInTransaction: () => transacting.inTransaction,
     transaction: async (fn) => {
       file?.identity.check();
       db ??= await drizzle();
