@@ -35,6 +35,8 @@ describe("prepare", () => {
         timeout: null,
         requestId: null,
         uniqueKey: null,
+        fillDefaults: 0,
+        traceContext: null,
       },
       refuse: false,
       outside: false,
