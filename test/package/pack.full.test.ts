@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   app,
@@ -20,6 +21,7 @@ import {
   steering,
   tasks,
   typedTransactions,
+  vitestTest,
 } from "./programs.ts";
 import { Installation } from "./project.ts";
 
@@ -208,6 +210,14 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
   const tables = ["dbq_attempts", "dbq_task_logs", "dbq_tasks", "dbq_workers"];
   const { postgres, mysql } = JSON.parse(project.node("out/app.js"));
   expect([postgres.sort(), mysql.sort()]).toEqual([tables, tables]);
+});
+
+test("a test of an app runs under vitest", () => {
+  installation.add("vitest");
+  const files = { "queue.test.ts": vitestTest, "vitest.config.ts": "export default {};" };
+  const project = installation.project("vitest", { type: "module" }, files);
+  const printed = project.command("vitest", "vitest.mjs", "run");
+  expect(stripVTControlCharacters(printed)).toMatch(/Tests +1 passed/);
 });
 
 const targets = ["app.db", "postgres://ada@127.0.0.1:1/app", "mysql://ada@127.0.0.1:1/app"];

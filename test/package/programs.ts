@@ -55,6 +55,21 @@ main().catch((error: unknown) => {
 /** What \`app\` prints. */
 export const appPrints = { status: "completed", bytes: 3200, isDatabaseError: true };
 
+export const vitestTest = `
+import { openQueue, task, Worker } from "dbq-ts";
+import { expect, test } from "vitest";
+
+test("a task runs", async () => {
+  const queue = await openQueue(":memory:");
+  const worker = new Worker(queue);
+  const double = task("double", async (n: number) => n * 2);
+  await worker.start();
+  expect(await queue.awaitTaskResult(await queue.enqueueTask(double, 21), { timeout: "20s" })).toBe(42);
+  await worker.stop();
+  await queue.close();
+});
+`;
+
 /** Tasks that use the current task's properties, and outcomes that dbq recognises by their classes. */
 export const steering = `
 import { CancelTask, currentTask, enqueueTask, task, UnregisteredFunctionError } from "dbq-ts";

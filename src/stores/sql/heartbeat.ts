@@ -44,6 +44,12 @@ export function driverFile(name: string): string | undefined {
   return undefined;
 }
 
+/** With Yarn's Plug'n'Play packages are in archives, which a thread can read after it has loaded this file. */
+function packageLoader(): string[] {
+  const file = process.versions.pnp === undefined ? undefined : packageFile("pnpapi");
+  return file === undefined ? [] : ["--require", file];
+}
+
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
   #thread: Thread | undefined;
@@ -108,7 +114,7 @@ export class Heartbeat {
     // environment.
     const { NODE_OPTIONS: _, ...env } = process.env;
     const workerData = { ...data, every: this.#settings.every };
-    const thread = new Thread(program, { eval: true, workerData, execArgv: [], env });
+    const thread = new Thread(program, { eval: true, workerData, execArgv: packageLoader(), env });
     thread.unref();
     thread.on("message", (message: string) => this.#onMessage(message));
     thread.on("error", (error) => report(error, "heartbeat thread"));
