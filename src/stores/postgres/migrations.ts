@@ -18,8 +18,9 @@ export const postgresMigrations = (schema: string | undefined): MigrationText =>
 });
 
 const schemaText = (schema: string) => ({
-  exists: `select 1 from pg_namespace where nspname = '${schema}'`,
+  exists: `select has_schema_privilege(oid, 'usage')::int from pg_namespace where nspname = '${schema}'`,
   create: `create schema "${schema}"`,
+  grant: `grant usage on schema "${schema}"`,
   // Until the end of the transaction. Whatever else a name may mean, its first place is the schema.
   use: `set local search_path = "${schema}"`,
 });

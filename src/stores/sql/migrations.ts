@@ -10,9 +10,10 @@ const history = "dbq_migrations";
 
 /** How a schema is found, created, and made the place of what the current transaction creates. */
 export interface SchemaText {
-  /** Returns a row when it exists. */
+  /** Returns a row when it exists, with 1 when the user may look into it. */
   exists: string;
   create: string;
+  grant: string;
   use: string;
 }
 
@@ -121,10 +122,10 @@ function* applyLocked(text: MigrationText, database: string): Program<void> {
  * @param database its name in errors
  */
 export async function migrate({ run, write }: Runner, text: MigrationText, database: string): Promise<void> {
-  if (await run(() => isUpToDate(text))) return;
-  // Before a statement that needs the right to create tables.
-  await run(() => refuseNewer(text, database));
   try {
+    if (await run(() => isUpToDate(text))) return;
+    // Before a statement that needs the right to create tables.
+    await run(() => refuseNewer(text, database));
     await write(() => applyLocked(text, database));
   } catch (error) {
     if (!text.isDenied(causeOf(error))) throw error;
@@ -133,10 +134,13 @@ export async function migrate({ run, write }: Runner, text: MigrationText, datab
   }
 }
 
-/** What to do where the user has no right to create what is missing. */
+/** What to do where the user has no right to read, or to create what is missing. */
 function* adviceTo({ schema }: MigrationText): Program<string> {
-  if (schema && (yield* ask(schema.exists)).length === 0)
-    return `there is no such schema: as a user who may, run: ${schema.create} authorization ROLE, with the name of this user for ROLE`;
+  const [there] = schema ? yield* ask(schema.exists) : [];
+  const asAnother = "as a user who may, with the name of this one for ROLE, run:";
+  if (schema && there === undefined)
+    return `there is no such schema: ${asAnother} ${schema.create} authorization ROLE`;
+  if (schema && Number(there?.[0]) !== 1) return `${asAnother} ${schema.grant} to ROLE`;
   return 'the tables are missing or old: run "dbq migrate" as the user who owns them';
 }
 
@@ -155,5 +159,6 @@ export async function checkTables({ run }: Runner, text: MigrationText, database
   await run(() => refuseNewer(text, database));
 }
 
-/** The driver's own error. */
-const causeOf = (error: unknown): unknown => (error instanceof DatabaseError ? error.cause : error);
+/** The driver's own error; an error of dbq's own has none. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof DatabaseError ? (error.cause ?? error) : error;

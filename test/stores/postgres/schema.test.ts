@@ -187,10 +187,19 @@ describe.skipIf(isMissing(server))("a queue in a schema of Postgres", () => {
     const opening = openQueue(url, { schema });
     await expect(opening).rejects.toMatchObject({ name: "DatabaseError", cause: { code: "42501" } });
     await expect(opening).rejects.toThrow(
-      `there is no such schema: as a user who may, run: create schema "${schema}" authorization ROLE`,
+      `there is no such schema: as a user who may, with the name of this one for ROLE, run: create schema "${schema}" authorization ROLE`,
     );
     await expect(openQueue(url, { schema, migrate: false })).rejects.toThrow(
       `there is no table ${schema}.dbq_tasks`,
+    );
+  });
+
+  it("says which right is missing to a user who may not look into the schema", async () => {
+    const { schema, client } = await missingSchema();
+    const { url } = await role(client);
+    await client.query(`create schema ${schema}`);
+    await expect(openQueue(url, { schema })).rejects.toThrow(
+      `permission denied for schema ${schema} (42501): as a user who may, with the name of this one for ROLE, run: grant usage on schema "${schema}" to ROLE`,
     );
   });
 
