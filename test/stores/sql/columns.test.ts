@@ -3,7 +3,7 @@ import { getTableColumns, type SQL } from "drizzle-orm";
 import { getTableConfig as mysqlConfig } from "drizzle-orm/mysql-core";
 import { getTableConfig as postgresConfig } from "drizzle-orm/pg-core";
 import { getTableConfig as sqliteConfig } from "drizzle-orm/sqlite-core";
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
 import * as mysql from "../../../drizzle/mysql.ts";
 import * as postgres from "../../../drizzle/postgres.ts";
 import * as sqlite from "../../../drizzle/sqlite.ts";
@@ -59,6 +59,20 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
     for (const [name, column] of columns)
       expect(column.getSQLType(), name).toMatch(types[kindOf(table, name)][dialect]);
   });
+});
+
+it("the tables in a schema of Postgres have their rows' types and indexes, and the name of the schema", () => {
+  const { dbqSchema, ...jobs } = postgres.dbqTables("jobs");
+  expect(dbqSchema.schemaName).toBe("jobs");
+  expectTypeOf<typeof jobs.dbqTasks.$inferSelect>().toEqualTypeOf<typeof postgres.dbqTasks.$inferSelect>();
+  expectTypeOf<typeof jobs.dbqTasks.$inferInsert>().toEqualTypeOf<typeof postgres.dbqTasks.$inferInsert>();
+  for (const [name, table] of Object.entries(jobs)) {
+    const [own, plain] = [postgresConfig(table), postgresConfig(postgres[name as keyof typeof jobs])];
+    expect([own.schema, plain.schema]).toEqual(["jobs", undefined]);
+    expect(own.indexes.map(({ config }) => config.name)).toEqual(
+      plain.indexes.map(({ config }) => config.name),
+    );
+  }
 });
 
 it("a parameter of a batch has the type of its column, and a time is a number", () => {
