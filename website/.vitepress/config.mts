@@ -76,6 +76,10 @@ export default defineConfig({
       "/api/": [{ text: "API", link: "/api/", items: apiItems() }],
     },
     outline: { level: [2, 3] },
-    search: { provider: "local" },
+    // An error's code and a column's name are one word each.
+    search: {
+      provider: "local",
+      options: { miniSearch: { options: { tokenize: (text) => text.split(/[^\p{L}\p{N}_]+/u) } } },
+    },
   },
 });
