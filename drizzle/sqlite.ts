@@ -2,8 +2,11 @@
 import { sql } from "drizzle-orm";
 import { index, integer, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** The host's clock, in milliseconds since 1970. `round`, since 0.123 * 1000 may be 122.99999. */
-const now = sql`(cast(round(unixepoch('subsec') * 1000) as integer))`;
+/**
+ * The host's clock, in milliseconds since 1970, rounded because a Julian day has a fraction. `unixepoch('subsec')` would need
+ * SQLite 3.42 in every program that inserts tasks; Debian 12 has 3.40.
+ */
+const now = sql`(cast(round((julianday('now') - 2440587.5) * 86400000) as integer))`;
 
 /** One row per task. Every column has a default but `func`, so that a plain INSERT is a valid enqueue. */
 export const dbqTasks = sqliteTable(

@@ -2,7 +2,7 @@ CREATE TABLE `dbq_task_logs` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`task_id` integer NOT NULL,
 	`generation_id` integer NOT NULL,
-	`at` integer DEFAULT (cast(round(unixepoch('subsec') * 1000) as integer)) NOT NULL,
+	`at` integer DEFAULT (cast(round((julianday('now') - 2440587.5) * 86400000) as integer)) NOT NULL,
 	`message` text NOT NULL
 );
 --> statement-breakpoint

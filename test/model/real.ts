@@ -23,7 +23,7 @@ export class Real implements RealStore {
   static async open(): Promise<Real> {
     const client = new Database(":memory:");
     // SQLite's clock in the columns' defaults is stepped together with the host's.
-    client.function("unixepoch", { varargs: true }, () => Date.now() / 1_000);
+    client.function("julianday", { varargs: true }, () => Date.now() / 86_400_000 + 2_440_587.5);
     client.exec(neverCommitted);
     const prepare = client.prepare.bind(client);
     const faults = new Faults(client);
