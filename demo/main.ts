@@ -1,7 +1,7 @@
 /** The demo: several worker processes build a site from Markdown files, and one of them is killed meanwhile. */
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import { openQueue, type Queue } from "../src/index.ts";
+import { openQueue, type Queue, withoutPassword } from "../src/index.ts";
 import {
   type Command,
   checkDatabase,
@@ -67,10 +67,6 @@ async function makePlan({ folder, out, db }: Command): Promise<Plan> {
   await mkdir(workFolder(site));
   await savePlan(plan);
   return plan;
-}
-
-function withoutPassword(url: string): string {
-  return url.replace(/(\/\/[^:@/]*):.*@/s, "$1:…@");
 }
 
 /** Enqueues all tasks in one transaction, and waits for the last one, the index. */

@@ -1,6 +1,14 @@
 /** Builders for the cases: tasks, workers, claims and outcomes, with defaults for what a case does not name. */
 import assert from "node:assert/strict";
-import type { AttemptRecord, ClaimRequest, NewTask, NewWorker, Outcome, Store } from "../../src/store.ts";
+import type {
+  AttemptRecord,
+  ClaimRequest,
+  NewTask,
+  NewWorker,
+  Outcome,
+  Store,
+  WorkerRecord,
+} from "../../src/store.ts";
 import { type TaskRecord, type TaskStatus, taskStatuses } from "../../src/task.ts";
 
 export const minute = 60_000;
@@ -39,6 +47,12 @@ export function newWorker(id = "w1", changes: Partial<NewWorker> = {}): NewWorke
     processStart: null,
     ...changes,
   };
+}
+
+/** The row of such a worker, just after its heartbeat. */
+export function workerRecord(id = "w1", changes: Partial<WorkerRecord> = {}): WorkerRecord {
+  const alive = { startedAt: 0, heartbeatAt: 0, beat: 1, heartbeatAge: 0, sessionLives: null };
+  return { ...newWorker(id), ...alive, ...changes };
 }
 
 export function claimBy(workerId = "w1", changes: Partial<ClaimRequest> = {}): ClaimRequest {

@@ -8,30 +8,13 @@ import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import type { WorkerRecord } from "../../src/store.ts";
 import { FailureDetector } from "../../src/worker/failure-detector.ts";
 import { Maintenance } from "../../src/worker/maintenance.ts";
+import { workerRecord } from "../conformance/arrange.ts";
 import { deferred } from "../support/queue.ts";
 
 const lease = 15_000;
 
 /** A worker on a host whose processes this one cannot see, so that its heartbeat alone decides. */
-function far(change: Partial<WorkerRecord> = {}): WorkerRecord {
-  return {
-    id: "far",
-    queueNames: ["default"],
-    concurrency: 10,
-    lease,
-    host: "elsewhere",
-    bootId: null,
-    pidNamespace: null,
-    pid: 1,
-    processStart: null,
-    startedAt: 0,
-    heartbeatAt: 0,
-    beat: 1,
-    heartbeatAge: 0,
-    sessionLives: null,
-    ...change,
-  };
-}
+const far = (change: Partial<WorkerRecord> = {}) => workerRecord("far", { lease, ...change });
 
 /** Milliseconds between the sweeps of a process that is not frozen. */
 const every = 400;

@@ -1,24 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { WorkerRecord } from "../../src/store.ts";
 import { checkWorkers } from "../../src/worker/liveness.ts";
+import { workerRecord } from "../conformance/arrange.ts";
 
 /** A worker on another machine: only its heartbeat and its session can be seen. */
-const remote: WorkerRecord = {
-  id: "w1",
-  queueNames: ["default"],
-  concurrency: 1,
-  lease: 15_000,
-  host: "elsewhere",
-  bootId: null,
-  pidNamespace: null,
-  pid: 1,
-  processStart: null,
-  startedAt: 0,
-  heartbeatAt: 0,
-  beat: 1,
-  heartbeatAge: 100,
-  sessionLives: true,
-};
+const remote = workerRecord("w1", { heartbeatAge: 100, sessionLives: true });
 
 /** Checks one worker, whose row is `rows[0]` at the first look, `rows[1]` at the second, and so on. */
 async function check(rows: Partial<WorkerRecord>[], heartbeat = async () => false) {

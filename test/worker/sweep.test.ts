@@ -9,7 +9,7 @@ import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import type { WorkerRecord } from "../../src/store.ts";
 import { Maintenance } from "../../src/worker/maintenance.ts";
 import type { Job } from "../../src/worker/periodic-job.ts";
-import { newWorker } from "../conformance/arrange.ts";
+import { workerRecord } from "../conformance/arrange.ts";
 import { deferred } from "../support/queue.ts";
 import "../support/fakeable-timers.ts";
 
@@ -25,11 +25,8 @@ async function pass(ms: number): Promise<void> {
   await turns();
 }
 
-const recordOf = (id: string, change: Partial<WorkerRecord>): WorkerRecord => ({
-  ...newWorker(id, thisProcess()),
-  ...{ startedAt: 0, heartbeatAt: 0, beat: 7, heartbeatAge: 0, sessionLives: null },
-  ...change,
-});
+const recordOf = (id: string, change: Partial<WorkerRecord>) =>
+  workerRecord(id, { ...thisProcess(), beat: 7, ...change });
 
 /** The row of a worker whose process is seen to be dead: the pid has been given to another process. */
 const dead = (id: string) => recordOf(id, { processStart: "1" });
