@@ -1,6 +1,6 @@
 /** Writes results and notes: lines and tables for people, JSON for programs. Makes all text printable first. */
 import { styleText } from "node:util";
-import { columnsOf, jsonText, printable, printableLines } from "./text.ts";
+import { columnsOf, jsonText, printable, printableLines, wrapped } from "./text.ts";
 
 export type Color = "red" | "green" | "yellow" | "blue" | "cyan" | "dim" | "bold";
 
@@ -65,9 +65,14 @@ export function jsonList(values: readonly unknown[]): void {
   write("]");
 }
 
+/** Writes a sentence of the result. */
+export function sentence(text: string): void {
+  write(wrapped(printable(text), process.stdout.columns));
+}
+
 /** Writes a line to stderr. */
 export function note(text: string): void {
-  process.stderr.write(`${printable(text)}\n`);
+  process.stderr.write(`${wrapped(printable(text), process.stderr.columns)}\n`);
 }
 
 /** Writes a line of JSON to stderr. */

@@ -61,6 +61,19 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
+/** Breaks a text between words so that a terminal breaks no word. `width`: its columns; undefined: it is no terminal. */
+export function wrapped(text: string, width: number | undefined): string {
+  if (width === undefined || columnsOf(text) <= width) return text;
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1) ?? "";
+    const longer = last === "" ? word : `${last} ${word}`;
+    if (columnsOf(longer) <= width || last === "") lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines.join("\n");
+}
+
 /** A time to the millisecond. Another program may have written a value that is not a time. */
 export function isoText(date: Date): string {
   return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString();

@@ -4,7 +4,7 @@ import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { printWorkers, unclaimedText, workerProblem } from "../health-tables.ts";
 import { drizzleKitFact } from "../kit-fact.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
-import { type Cell, json, line, table } from "../output.ts";
+import { type Cell, json, line, sentence, table } from "../output.ts";
 
 const examples = `
 Examples:
@@ -58,7 +58,7 @@ function print({ database, workers }: QueueHealth, problems: readonly string[]):
   line("");
   printWorkers(workers);
   line("");
-  for (const problem of problems) line({ text: "problem:", color: "red" }, problem);
+  for (const problem of problems) sentence(`problem: ${problem}`);
   line(
     problems.length === 0 ? { text: "no problem was found", color: "green" } : `problems: ${problems.length}`,
   );
