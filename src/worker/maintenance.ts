@@ -19,7 +19,7 @@ const orphansEvery = 5_000;
 const pruneEvery = 30_000;
 
 /** Tasks that one transaction promotes or prunes: other transactions wait that long at most. */
-const promoteBatch = 500;
+export const promoteBatch = 500;
 const pruneBatch = 500;
 
 export interface MaintenanceHost {

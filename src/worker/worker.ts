@@ -30,7 +30,7 @@ import { ChangeListener } from "./change-listener.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { WorkerEmitter } from "./events.ts";
 import { type Executors, openExecutors } from "./executor.ts";
-import { Maintenance, type MaintenanceHost } from "./maintenance.ts";
+import { Maintenance, type MaintenanceHost, promoteBatch } from "./maintenance.ts";
 import { openJobs } from "./periodic-job.ts";
 import { warnOfUnservedQueues } from "./unserved-queues.ts";
 
@@ -339,7 +339,8 @@ export class Worker<C = unknown> extends WorkerEmitter {
   // ---- idle ----------------------------------------------------------------------------------
 
   /**
-   * Resolves when no task of its queues is pending or running, in any process. Scheduled tasks do not count.
+   * Resolves when no task of its queues is pending, running or due, in any process. Tasks that are scheduled for later, such
+   * as retries during their backoff, do not count.
    * @throws DatabaseError, QueueClosedError
    */
   async idle(): Promise<void> {
@@ -347,10 +348,17 @@ export class Worker<C = unknown> extends WorkerEmitter {
     for (;;) {
       while (this.inflight > 0) await this.#run?.dispatcher.cycleEnd();
       this.#internals.checkOpen();
-      if (await store.idle(this.#options.queueName)) return;
+      if ((await store.idle(this.#options.queueName)) && !(await this.#promoteDue())) return;
       await (this.#run?.dispatcher.cycleEnd(idlePollMs) ??
         new Promise((resolve) => setTimeout(resolve, idlePollMs)));
     }
+  }
+
+  /** Makes scheduled tasks that are due pending, before the maintenance does. Returns whether there were any. */
+  async #promoteDue(): Promise<boolean> {
+    const { promoted } = await this.#internals.store.promote(promoteBatch);
+    if (promoted > 0) this.#internals.wakeups.workAdded();
+    return promoted > 0;
   }
 }
 

@@ -71,6 +71,17 @@ export const runningFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "due-tasks-are-not-waited-for",
+    why: "A worker that stops when it is idle leaves tasks that were due, because nobody had made them pending yet.",
+    in: "Worker.idle",
+    find: "(await store.idle(this.#options.queueName)) && !(await this.#promoteDue())",
+    replace: "await store.idle(this.#options.queueName)",
+    caughtBy: inWorker(
+      "idle",
+      "idle waits for a scheduled task that is due, before any worker has made it pending",
+    ),
+  },
+  {
     name: "cancel-does-not-abort",
     why: "The signal of a cancelled handler is never aborted.",
     in: "RunningAttempt.lose",

@@ -47,6 +47,19 @@ test("idle waits for another worker's running task, not for scheduled tasks or o
   expect(await seen).toMatchObject({ status: "completed" });
 });
 
+test("idle waits for a scheduled task that is due, before any worker has made it pending", async () => {
+  const { queue, raw } = await queueOnFile();
+  const due = task(uniqueName("due"), async () => undefined);
+  const watcher = new Worker(queue, { tasks: [due] });
+  const id = await queue.enqueueTask(due.with({ delay: "1h" }));
+  await watcher.idle();
+  raw.prepare("update dbq_tasks set wait_until = 1").run();
+  const seen = watcher.idle().then(() => read(queue, id));
+  await turns(20);
+  await startedWorker(queue, { tasks: [due] });
+  expect(await seen).toMatchObject({ status: "completed" });
+});
+
 test("idle covers all queues of the worker, also before its start", async () => {
   const { queue } = await queueOnFile();
   const quick = task(uniqueName(), async () => undefined);

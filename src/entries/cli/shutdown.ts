@@ -2,15 +2,14 @@
 import type { Worker } from "../../index.ts";
 import { jsonNote, note } from "./output.ts";
 import { span } from "./text.ts";
-
-const signals = ["SIGTERM", "SIGINT"] as const;
+import { isWatched, signals } from "./watch.ts";
 
 /**
  * Milliseconds in which a second signal counts as the same one. `npm run` and `npx` pass on a Ctrl-C that the terminal has
  * already sent to the worker. Where the script's shell replaces itself by the command (bash), the worker gets the signal
- * twice, 1 ms apart.
+ * twice, 1 ms apart. So do the processes above a worker with `--watch`.
  */
-const sameSignal = process.env.npm_command === undefined ? 0 : 50;
+const sameSignal = process.env.npm_command === undefined && !isWatched ? 0 : 50;
 
 /** The longest delay that `setTimeout` takes, in milliseconds: 24 days. */
 const longestTimer = 2_147_483_647;
@@ -37,6 +36,7 @@ export class Shutdown {
   readonly #options: ShutdownOptions;
   readonly #finished: Promise<void>;
   #settle: (stopping: Promise<void>) => void = () => undefined;
+  #isStopping = false;
   #signals = 0;
   #lastSignalAt = Number.NEGATIVE_INFINITY;
   readonly #running = new Set<number>();
@@ -47,7 +47,10 @@ export class Shutdown {
     this.#worker = worker;
     this.#options = options;
     this.#finished = new Promise((resolve) => {
-      this.#settle = resolve;
+      this.#settle = (stopping) => {
+        this.#isStopping = true;
+        resolve(stopping);
+      };
     });
     worker.on("started", ({ id }) => this.#running.add(id));
     for (const event of attemptEnds) worker.on(event, ({ id }) => this.#hasEnded(id));
@@ -98,6 +101,21 @@ export class Shutdown {
     this.#exitIfAlone();
     setTimeout(() => process.exit(1), Math.min(this.#options.grace, longestTimer));
     this.#settle(this.#worker.stop({ grace: Number.POSITIVE_INFINITY }));
+  }
+
+  /** Stops with exit code 0 when the worker is idle. */
+  untilIdle(): void {
+    const end = (stopping: () => Promise<void>) => {
+      if (!this.#isStopping) this.#settle(stopping());
+    };
+    const stop = () => {
+      this.#log("no task of its queues is left to run: stopping");
+      return this.#worker.stop({ grace: this.#options.grace });
+    };
+    void this.#worker.idle().then(
+      () => end(stop),
+      (error: unknown) => end(() => Promise.reject(error)),
+    );
   }
 
   /** Stops now, with exit code 1: the database file has been moved, replaced or deleted. */

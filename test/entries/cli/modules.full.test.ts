@@ -32,7 +32,7 @@ test("a module that is missing, broken or without tasks is one clear line, and n
     ["needs.mjs", "Cannot find package 'not-installed'"],
   ];
   await inPairs(wrong, async ([name, message]) => {
-    const { code, out, err } = await dbq(folder, ["worker", name]);
+    const { code, out, err } = await dbq(folder, ["worker", name, "--create"]);
     expect([name, code, out, err.trimEnd().split("\n").length]).toEqual([name, 1, "", 1]);
     expect(err).toContain(message);
   });
@@ -107,9 +107,10 @@ test("a worker on a Node without TypeScript support says what to do", async (con
   writeFileSync(join(folder, "tasks.ts"), "export const one: number = 1;");
   const main = join(built, "dist/src/entries/cli/main.js");
   expect(existsSync(main)).toBe(true);
-  const { code, out, err } = await start(folder, process.execPath, [main, "worker", "tasks.ts"]).ended;
+  const { code, out, err } = await start(folder, process.execPath, [main, "worker", "tasks.ts", "--create"])
+    .ended;
   expect([code, out]).toEqual([1, ""]);
   expect(err).toMatch(
-    /^error: module tasks\.ts: Node [\d.]+ does not run TypeScript: .*node --import tsx node_modules\/\.bin\/dbq …\n$/,
+    /^error: module tasks\.ts: Node [\d.]+ does not run TypeScript: .*node --import tsx node_modules\/dbq-ts\/bin\.js …\n$/,
   );
 });

@@ -1,4 +1,5 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { deferred, startedWorker, temporaryFolder } from "../../support/queue.ts";
@@ -259,4 +260,43 @@ test("a worker warns of a task whose queue no worker serves: as a line, or as JS
   expect(await plain.err((line) => line.includes("warning"))).toMatch(
     /Z warning: no worker serves queue "mail"/,
   );
+});
+
+test("with --until-idle a worker runs all tasks that are pending or due, and exits with 0", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const ids = await queue.enqueueTasks([
+    [add, 1, 2],
+    [add.with({ waitUntil: new Date(0) }), 1, 2],
+    [fail.with({ maxRetries: 0 }), "no"],
+  ]);
+  const later = await queue.enqueueTask(add.with({ delay: "1h" }), 1, 2);
+  const elsewhere = await queue.enqueueTask(add.with({ queueName: "other" }), 1, 2);
+  const { code, out, err } = await dbq(folder, ["worker", tasks, "--until-idle", "--json"]);
+  expect(code).toBe(0);
+  expect(eventsOf(out).at(-1)).toBe("stopped");
+  expect(eventsOf(err)).toEqual(["stopping"]);
+  const ended = await Promise.all(ids.map(async (id) => (await queue.getTask(id))?.status));
+  expect(ended).toEqual(["completed", "completed", "failed"]);
+  expect(await queue.getTask(later)).toMatchObject({ status: "scheduled" });
+  expect(await queue.getTask(elsewhere)).toMatchObject({ status: "pending" });
+  expect(await dbq(folder, ["worker", tasks, "--until-idle", "--quiet"])).toMatchObject({ code: 0, out: "" });
+});
+
+test("a worker that a signal stops while it waits for --until-idle hands its tasks back", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const id = await queue.enqueueTask(untilAborted);
+  const worker = await startWorker(folder, "--until-idle", "--grace", "50ms");
+  await worker.out(isEvent("started", id));
+  worker.child.kill("SIGTERM");
+  const { code, err } = await worker.ended;
+  expect([code, eventsOf(err)]).toEqual([0, ["stopping"]]);
+  expect(await queue.getTask(id)).toMatchObject({ status: "pending", retryCount: 0 });
+});
+
+test("a worker refuses a missing database file before it imports the modules", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "loud.mjs"), "console.log('imported');");
+  const { code, out, err } = await dbq(folder, ["worker", "loud.mjs"]);
+  expect([code, out]).toEqual([1, ""]);
+  expect(err).toContain("dbq.db: there is no such file");
 });

@@ -8,6 +8,7 @@ import {
   shown,
   withQueue,
 } from "../database.ts";
+import { UsageError } from "../failure.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { json, line } from "../output.ts";
 import { duration, names, whole } from "../parse.ts";
@@ -15,6 +16,7 @@ import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
 import { moment } from "../text.ts";
+import { watch } from "../watch.ts";
 
 interface WorkerCommandOptions extends CommonOptions {
   queue?: readonly string[];
@@ -23,12 +25,16 @@ interface WorkerCommandOptions extends CommonOptions {
   lease: number;
   create?: true;
   quiet?: true;
+  untilIdle?: true;
+  watch?: true;
 }
 
 const examples = `
 Examples:
   $ dbq worker tasks.js --db app.db
   $ dbq worker mail.js reports.js --queue mail,reports --concurrency 20
+  $ dbq worker tasks.js --until-idle     # in a script, or a job of cron
+  $ dbq worker tasks.js --watch          # while you edit tasks.js
 
   TypeScript, before Node 22.18:
   $ node --import tsx node_modules/dbq-ts/bin.js worker tasks.ts
@@ -62,6 +68,8 @@ export function addWorker(program: Command): void {
     )
     .option("--create", "create the database file if it does not exist")
     .option("--quiet", "print no line for each event of a task")
+    .option("--until-idle", "stop when no task of its queues is pending, due or running")
+    .option("--watch", "for development: start again when an imported module changes")
     .addHelpText("after", examples)
     .action(async (modules: string[], _: unknown, self: Command) => {
       await work(modules, self.optsWithGlobals<WorkerCommandOptions>());
@@ -75,6 +83,11 @@ function timeOption(flags: string, description: string): Option {
 async function work(modules: readonly string[], options: WorkerCommandOptions): Promise<void> {
   const files = moduleFiles(modules);
   if (!options.create) await refuseMissingFile(options.db, "create it with --create");
+  if (options.watch) {
+    if (options.json)
+      throw new UsageError("--watch: Node's notes about restarts are not JSON: leave out --json");
+    return await watch(options.db);
+  }
   logReports(options.json);
   const library = await loadModules(files, options.db);
   surviveRejections(library, options.json);
@@ -95,6 +108,7 @@ async function run(queue: Queue, library: Library, options: WorkerCommandOptions
   const { id } = worker;
   const [database, tasks] = [await shown(options.db), library.registeredNames()];
   announce("ready", { database, worker: id, queues: queueName, concurrency, tasks }, options);
+  if (options.untilIdle) shutdown.untilIdle();
   await shutdown.finished;
   announce("stopped", { worker: id }, options);
 }
