@@ -35,7 +35,8 @@ const filling = `
     select 'resize', 'k' || g, 'scheduled', now() + g * interval '1 minute' from generate_series(1, ${many}) g;
   insert into dbq_tasks (func, status, generation_id, worker_id, started_at)
     select 'resize', 'running', 2, 'w' || g % 2, now() from generate_series(1, ${few}) g;
-  insert into dbq_attempts (task_id, generation_id, outcome) select g, 2, 'failed' from generate_series(1, ${attempts}) g`;
+  insert into dbq_attempts (task_id, generation_id, outcome) select g, 2, 'failed' from generate_series(1, ${attempts}) g;
+  insert into dbq_task_logs (task_id, generation_id, message) select g, 2, 'a line' from generate_series(1, ${attempts}) g`;
 
 let schema: Schema;
 let store: Store;
@@ -96,6 +97,24 @@ const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise
     async (s) => s.progress([{ ...(await firstRunning()), progress: 1, note: null }]),
   ],
   ["attempts", /dbq_attempts_task/, (s) => s.attempts(7)],
+  [
+    "log",
+    /dbq_tasks_pkey/,
+    async (s) => s.log([{ ...(await firstRunning()), at: 0, message: "a line" }], 1_000),
+  ],
+  [
+    "logs",
+    /dbq_task_logs_task/,
+    (s) =>
+      s.logs(
+        [
+          { id: 7, after: 0 },
+          { id: 9, after: 3 },
+        ],
+        1_000,
+      ),
+  ],
+  ["progress of watched tasks", /dbq_tasks_pkey/, (s) => s.taskProgress(some)],
   ["a page of the list", /dbq_tasks_pkey/, (s) => s.list({}, 50, 10_000)],
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];
@@ -116,7 +135,7 @@ describe.skipIf(isMissing(server)).each([false, true])("Postgres with statistics
     schema = await newSchema();
     store = await openPostgres(schema.url, { migrate: true });
     await schema.client.query(`${unattended}; ${filling}`);
-    if (analysed) await schema.client.query("analyze dbq_tasks; analyze dbq_attempts");
+    if (analysed) await schema.client.query("analyze dbq_tasks; analyze dbq_attempts; analyze dbq_task_logs");
   });
   afterAll(async () => {
     await store?.close();
@@ -161,7 +180,8 @@ describe.skipIf(isMissing(server)).each(["skip-locked", "optimistic"] as const)(
       const each = new Map([...asked.values()].flat().map((statement) => [statement.text, statement]));
       await (await openPostgres(empty.url, { migrate: true })).close();
       await empty.client.query(unattended);
-      for (const table of ["dbq_tasks", "dbq_attempts"]) await empty.client.query(`vacuum analyze ${table}`);
+      for (const table of ["dbq_tasks", "dbq_attempts", "dbq_task_logs"])
+        await empty.client.query(`vacuum analyze ${table}`);
       const client = await connected(empty);
       const made = await plansMadeBefore(client, [...each.values()], () => empty.client.query(filling));
       for (const plan of made) plans.set(plan.text, plan);

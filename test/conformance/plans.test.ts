@@ -64,7 +64,9 @@ async function plansOf(use: (store: Store) => Promise<unknown>, analyse = false)
   const again = await openSqliteDatabase(drizzle(client), { migrate: false, synchronous: "full" });
   client.texts.length = 0;
   await use(again);
-  const texts = [...new Set(client.texts)].filter((text) => /dbq_(tasks|attempts|workers)/.test(text));
+  const texts = [...new Set(client.texts)].filter((text) =>
+    /dbq_(tasks|attempts|task_logs|workers)/.test(text),
+  );
   return texts.map((text) => planOf(client, text));
 }
 
@@ -186,12 +188,15 @@ describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
     expect(request?.steps).toEqual([expect.stringMatching(searches("dbq_tasks_request"))]);
   });
 
-  it("no statement that a worker runs scans the whole table of tasks or attempts", async () => {
+  it("no statement that a worker or a watch runs scans the whole table of tasks, attempts or log lines", async () => {
     const plans = await plansOf(async (store) => {
       await store.register(newWorker("w9"));
       await running(store, { func: "one", queueName: "other" }, "w9");
       await settle(store, outcomes.failed(await firstRunning(store)));
       await store.attempts(1);
+      await store.log([{ ...(await firstRunning(store)), at: 0, message: "a line" }], 0);
+      await store.logs([{ id: 1, after: 0 }], 10);
+      await store.taskProgress([1, 2]);
       await store.cancel(2, "{}");
       await store.retry(2);
       await store.promote(10);
@@ -200,11 +205,12 @@ describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
       await store.rescue("w9", 1);
       await store.unregister("w1");
     }, analyse);
-    expect(plans.length).toBeGreaterThan(12);
+    expect(plans.length).toBeGreaterThan(16);
     const scans = plans.filter(
       ({ text, steps }) =>
-        steps.some((step) => /^SCAN dbq_(tasks|attempts)(?! USING INDEX dbq_tasks_running\b)/.test(step)) &&
-        !/order by id desc/.test(text),
+        steps.some((step) =>
+          /^SCAN dbq_(tasks|attempts|task_logs)(?! USING INDEX dbq_tasks_running\b)/.test(step),
+        ) && !/order by id desc/.test(text),
     );
     expect(scans).toEqual([]);
   });

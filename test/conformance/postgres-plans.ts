@@ -2,7 +2,7 @@
 import { Client, escapeLiteral } from "pg";
 
 /** The tables that grow. */
-const tables = /\bdbq_(tasks|attempts)\b/;
+const tables = /\bdbq_(tasks|attempts|task_logs)\b/;
 
 /** A statement that ran, and its parameters. */
 export interface Asked {

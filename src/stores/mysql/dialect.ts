@@ -30,6 +30,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       sql`, `,
     )})) as item`,
   joinEach: sql.raw("straight_join"),
+  isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   tasksWithIds: (list) =>
     sql`json_table(${list}, '$[*]' columns (value bigint path '$')) as list
       straight_join dbq_tasks force index (primary) on id = value where 1 = 1`,

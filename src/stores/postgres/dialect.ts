@@ -40,6 +40,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   ) => sql`(select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
   joinEach: sql.raw("cross join"),
+  // A plan that is made while the table is empty would meet `id > after` by the primary key: the lines of all tasks.
+  isLaterLine: (taskId, after) => sql`(task_id, dbq_task_logs.id) > (${taskId}, ${after})`,
   integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,

@@ -35,6 +35,8 @@ export interface Dialect {
   objects: (list: unknown, columns: readonly ItemColumn[]) => SQL;
   /** Joins such a table with another one, whose rows are looked up for each of its objects. */
   joinEach: SQL;
+  /** Whether a log line of this task has an id above `after`, by the index over `task_id, id`. */
+  isLaterLine: (taskId: SQL, after: SQL) => SQL;
   /** Whether a column is one of the whole numbers of a JSON array. Uses the column's index, however long the list may be. */
   among: (column: string, list: unknown) => SQL;
   /** The tasks with the ids of a JSON array, up to the WHERE: each is looked up by its id, since a scan would lock others. */

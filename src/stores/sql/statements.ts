@@ -213,11 +213,12 @@ function logStatements(d: Dialect) {
         or generation_id = ${generation} + 1 ${still("completed")})
       order by ${itemOf("line")}`,
 
+    /** Not `order by id`: with a plan that was made while the table was empty, Postgres would read the lines of all tasks. */
     logs: (p) => sql`
       select ${line} from (
         select dbq_task_logs.* from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_task_logs
-        where task_id = ${itemOf("id")} and dbq_task_logs.id > ${itemOf("after")}) as found
-      order by id ${d.atMost(p.limit)}`,
+        where task_id = ${d.only(itemOf("id"))} and ${d.isLaterLine(itemOf("id"), itemOf("after"))}) as found
+      order by id + 0 ${d.atMost(p.limit)}`,
 
     /** The tasks that have more than `keep` lines. */
     longLogs: (p) => sql`

@@ -19,6 +19,7 @@ export const sqliteDialect: Dialect = {
     return sql`(select ${sql.raw(values)} from json_each(${list})) as item`;
   },
   joinEach: sql.raw("cross join"),
+  isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
   atMost: (limit) => sql`limit ${limit} + 0`,
   // SQLite reads each probe in the order of its index, and merges them.
