@@ -60,7 +60,7 @@ async function opened(): Promise<{ client: Interrupted; store: Store }> {
 
 const candidates = /where queue_name = \? and func = \?/;
 const due = /status = 'scheduled' and wait_until <=/;
-const tasksById = /progress_note from dbq_tasks where id in/;
+const tasksById = /select id, func, .* from dbq_tasks where id in/;
 const holder = /where unique_key = \?/;
 
 test("a candidate that was claimed and handed back meanwhile is not claimed under its old generation", async () => {
