@@ -5,6 +5,7 @@ import postgres from "postgres";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { moveQueue, openQueue, type Queue, type QueueOptions, task } from "../../../src/index.ts";
 import { skipLockedDialect } from "../../../src/stores/postgres/dialect.ts";
+import { migrations } from "../../../src/stores/postgres/embedded.ts";
 import { channelOf } from "../../../src/stores/postgres/listener.ts";
 import { cycleStatements } from "../../../src/stores/postgres/settle-and-claim.ts";
 import { Compiler } from "../../../src/stores/sql/compile.ts";
@@ -32,6 +33,12 @@ describe("the text of a statement", () => {
       expect(named?.replaceAll('"jobs".', "")).toBe(plain);
     },
   );
+});
+
+it("generated migrations name no schema, so that they run in any", () => {
+  const texts = migrations.flatMap(({ sql }) => sql);
+  expect(texts.length).toBeGreaterThan(3);
+  for (const text of texts) expect(text).not.toMatch(/"\."|"public"/);
 });
 
 it("the queue without a schema, and that in public, notify on the channel of older workers", () => {

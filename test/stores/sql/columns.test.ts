@@ -62,12 +62,13 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
 });
 
 it("the tables in a schema of Postgres have their rows' types and indexes, and the name of the schema", () => {
-  const { dbqSchema, ...jobs } = postgres.dbqTables("jobs");
+  const { dbqTables, ...inNone } = postgres;
+  const { dbqSchema, ...jobs } = dbqTables("jobs");
   expect(dbqSchema.schemaName).toBe("jobs");
   expectTypeOf<typeof jobs.dbqTasks.$inferSelect>().toEqualTypeOf<typeof postgres.dbqTasks.$inferSelect>();
   expectTypeOf<typeof jobs.dbqTasks.$inferInsert>().toEqualTypeOf<typeof postgres.dbqTasks.$inferInsert>();
   for (const [name, table] of Object.entries(jobs)) {
-    const [own, plain] = [postgresConfig(table), postgresConfig(postgres[name as keyof typeof jobs])];
+    const [own, plain] = [postgresConfig(table), postgresConfig(inNone[name as keyof typeof jobs])];
     expect([own.schema, plain.schema]).toEqual(["jobs", undefined]);
     expect(own.indexes.map(({ config }) => config.name)).toEqual(
       plain.indexes.map(({ config }) => config.name),
