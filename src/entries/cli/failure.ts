@@ -40,7 +40,9 @@ export function reportFailure(error: unknown, asJson?: boolean): void {
     });
     return;
   }
-  note(`error: ${described.message}${isExpected(error) ? "" : reasonOf(all)}`);
+  // The message of a failed task is its error's, which may say nothing without the cause.
+  const saysAll = isExpected(error) && described.code !== "DBQ_TASK_FAILED";
+  note(`error: ${described.message}${saysAll ? "" : reasonOf(all)}`);
   if (withStack) noteStacks(all);
 }
 

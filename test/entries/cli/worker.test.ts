@@ -58,6 +58,11 @@ test("a failed task's line ends with the innermost cause of its error, and show 
     /failQuery Error: Failed query: select .*…; cause: RangeError: no such table: orders$/,
   );
   expect(failed.length).toBeLessThan(300);
+  const waited = await dbq(folder, ["enqueue", "failQuery", "--wait=30s"]);
+  expect(waited.code).toBe(1);
+  expect(waited.err).toMatch(
+    /^error: task \d+ \(failQuery\) failed: .*; cause: RangeError: no such table: orders$/m,
+  );
   const shown = await dbq(folder, ["show", String(id)]);
   expect(shown.out).toMatch(
     /^ {2}cause RangeError: no such table: orders\n {4}RangeError: no such table: orders\n {8}at /m,
