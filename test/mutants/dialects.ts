@@ -61,6 +61,17 @@ export const dialectFaults: readonly Mutant[] = [
     caughtBy: ofSchemas("works through an app's database whose search path leads elsewhere"),
   },
   {
+    name: "doctor-takes-a-filter-of-one-table-for-one-of-all",
+    why: "Doctor finds no problem with a drizzle-kit whose push drops all of dbq's tables but one.",
+    in: "findingOfTables",
+    find: "tables.some",
+    replace: "tables.every",
+    caughtBy: {
+      file: "test/entries/cli/kit-fact.test.ts",
+      test: "a configuration that neither hides nor declares the tables is a problem > when its filter leaves some of the tables in",
+    },
+  },
+  {
     name: "postgres-listens-where-older-workers-do-not-notify",
     why: "A queue that names the schema public, and one that does not, wake each other only by polling.",
     in: "channelOf",

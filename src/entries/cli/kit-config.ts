@@ -12,6 +12,8 @@ export interface KitConfig {
   /** The name of the file. */
   file: string;
   dialect: Strings;
+  /** A driver that has to be named: of a database in another process or service (D1, the Data API of AWS, PGlite). */
+  driver: Strings;
   /** Paths and globs of the files that declare the app's tables. */
   schema: Strings;
   tablesFilter: Strings;
@@ -34,6 +36,7 @@ export function kitConfigIn(folder: string): KitConfig | undefined {
   return {
     file,
     dialect: read("dialect"),
+    driver: read("driver"),
     schema: read("schema"),
     tablesFilter: read("tablesFilter"),
     schemaFilter: read("schemaFilter"),

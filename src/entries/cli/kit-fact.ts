@@ -7,7 +7,7 @@ import { globPattern, schemaFilesHaveTables } from "./kit-schema-files.ts";
 
 /** The dialects of drizzle-kit, by the name of the fact that has the database's version. */
 const dialects: Readonly<Record<string, readonly string[]>> = {
-  SQLite: ["sqlite", "turso"],
+  SQLite: ["sqlite"],
   Postgres: ["postgresql"],
   MySQL: ["mysql"],
   MariaDB: ["mysql"],
@@ -44,7 +44,8 @@ const unknown = ({ file }: KitConfig, property: string): Finding => ({
 // ---- is it about this database? --------------------------------------------------------------
 
 function isFor(config: KitConfig, kind: string, folder: string, database: string): boolean {
-  const { dialect, url, database: named } = config;
+  const { dialect, driver, url, database: named } = config;
+  if (driver !== undefined) return false;
   if (!plainOf(dialect).some((name) => dialects[kind]?.includes(name))) return false;
   if (kind === "SQLite")
     return plainOf(url).every((path) => isSameFile(resolve(folder, pathOf(path)), database));

@@ -86,6 +86,12 @@ describe("no problem is", () => {
       undefined,
     ],
     [
+      "one for a database of Cloudflare",
+      { "drizzle.config.ts": config("sqlite", 'driver: "d1-http",'), ...orders },
+      sqlite,
+      undefined,
+    ],
+    [
       "one for another file",
       { "drizzle.config.ts": config("sqlite", 'x: { url: "file:other.db" },'), ...orders },
       sqlite,
