@@ -5,7 +5,7 @@
  * | channel | message |
  * | --- | --- |
  * | `dbq:enqueue` | `{ func, queueName, meta }` before a task is written; a subscriber may add to `meta`, and set `traceContext` |
- * | `dbq:claimed` | `{ tasks, queueNames, workerId, startedAt, endedAt }` after a claim that returned tasks |
+ * | `dbq:claimed` | `{ tasks, queueNames, workerId, startedAt, endedAt }` after a claim that returned tasks; they are rows, with JSON as text and times as milliseconds |
  * | `tracing:dbq:run:*` | `{ task }` around each run of a handler (a TracingChannel: `start`, `asyncEnd`, `error`, …) |
  * | `tracing:dbq:enqueue:*` | `{ tasks: [{ func, queueName }], result }` around a call that writes tasks; `result`: its ids |
  * | `tracing:dbq:process:*` | `{ task, outcome, error }` around an attempt with its hooks; `outcome` and `error` at its end |

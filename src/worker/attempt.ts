@@ -15,10 +15,10 @@ import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/code
 import { toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import { LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
-import { callTraced, type Traced, traced, traces } from "../events.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
-import type { JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
+import type { JsonObject, Task, TaskRecord } from "../task.ts";
+import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { runHook } from "./hooks.ts";
 import { AttemptLog, type TaskLogs } from "./logs.ts";
@@ -43,16 +43,6 @@ export interface AttemptHost {
 
 /** Milliseconds that a completion in the function's own transaction waits until the log is written. */
 const logWriteMs = 100;
-
-/** What the trace of an attempt says. `outcome` and `error` are there at its end. */
-export interface ProcessTrace extends Traced {
-  task: Task;
-  outcome?: Outcome["kind"] | "lost";
-  error?: TaskError;
-}
-
-/** How a call of the function ended. `abandoned`: the attempt stopped waiting for it. */
-type CallEnd = { how: "returned"; value: unknown } | { how: "threw"; error: unknown } | { how: "abandoned" };
 
 type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
@@ -81,7 +71,7 @@ export class RunningAttempt implements Execution {
   #timer: Timer | undefined;
   /** Stops waiting for the function or the hook that is running. */
   #stopWaiting: () => void = () => undefined;
-  #trace: ProcessTrace | undefined;
+  #trace: AttemptTrace | undefined;
   /** The completion that the function wrote in its own transaction. That transaction may have been rolled back. */
   #completedWithin: { value: unknown; outcome: Outcome } | undefined;
 
@@ -172,25 +162,10 @@ export class RunningAttempt implements Execution {
 
   // ---- decode, beforeRun ---------------------------------------------------------------------
 
-  /** The trace ends in `#finish`. */
   #startTraced(): void {
-    if (!traces.process.hasSubscribers) {
-      this.#start();
-      return;
-    }
-    const about: ProcessTrace = { task: toTask(this.record) };
-    this.#trace = about;
-    traces.process.start.runStores(about, () => callTraced(about, () => this.#start()));
-    traces.process.end.publish(about);
-  }
-
-  #endTrace(outcome: Outcome | undefined): void {
-    const about = this.#trace;
-    if (about === undefined) return;
-    about.outcome = outcome?.kind ?? "lost";
-    if (outcome && "error" in outcome && outcome.error !== null) about.error = JSON.parse(outcome.error);
-    traces.process.asyncStart.publish(about);
-    traces.process.asyncEnd.publish(about);
+    this.#trace = AttemptTrace.of(this.record);
+    if (this.#trace) this.#trace.start(() => this.#start());
+    else this.#start();
   }
 
   #start(): void {
@@ -230,9 +205,8 @@ export class RunningAttempt implements Execution {
   }
 
   #call(args: readonly unknown[]): unknown {
-    if (!traces.run.hasSubscribers) return this.#executor.call(this, args, this.#kwargs);
-    const call = async () => await this.#executor.call(this, args, this.#kwargs);
-    return traced(traces.run, () => ({ task: this.#trace?.task ?? toTask(this.record) }), call);
+    const call = () => this.#executor.call(this, args, this.#kwargs);
+    return this.#trace ? this.#trace.call(call) : call();
   }
 
   #startTimeout(): void {
@@ -259,6 +233,7 @@ export class RunningAttempt implements Execution {
     if (this.#phase === "called" || this.#phase === "finished") return;
     this.#phase = "called";
     this.#timer?.clear();
+    this.#trace?.callEnded(end);
     try {
       this.#finishWith(this.#outcomeOf(end));
     } catch (error) {
@@ -351,8 +326,8 @@ export class RunningAttempt implements Execution {
       this.#stopWaiting = resolve;
     });
     const where = `${name} of task "${this.record.func}" (${this.record.id})`;
-    const about = () => ({ hook: name, task: this.#trace?.task ?? toTask(this.record) });
-    await traced(traces.hook, about, () => runHook(where, call, skipped, this.#host.report));
+    const run = () => runHook(where, call, skipped, this.#host.report);
+    await (this.#trace ? this.#trace.hook(name, run) : run());
   }
 
   /** The task as its row will be once the outcome is settled. */
@@ -377,7 +352,7 @@ export class RunningAttempt implements Execution {
     this.#phase = "finished";
     this.#timer?.clear();
     const settled = this.#released === "lost" ? undefined : outcome;
-    this.#endTrace(settled);
+    this.#trace?.end(settled);
     const end = () => this.#onEnd(this, settled);
     // Whoever sees the outcome can read the log.
     if (this.#log && this.#released !== "lost") void this.#log.end().then(end);

@@ -2,15 +2,11 @@
  * Metrics, in seconds where they are times, by OpenTelemetry's conventions for messaging where they fit
  * (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/).
  */
-import type { Attributes, Meter, ObservableResult } from "@opentelemetry/api";
-import type { Queue, Task } from "../../index.ts";
-import type { Subscriptions, TraceMessage } from "./subscriptions.ts";
+import { type Attributes, createNoopMeter, type Meter, type ObservableResult } from "@opentelemetry/api";
+import type { Queue } from "../../index.ts";
+import type { ObservedRow, Subscriptions, TraceMessage } from "./subscriptions.ts";
 
 type Written = readonly { func: string; queueName: string }[];
-
-interface Started {
-  at: number;
-}
 
 const of = ({ func, queueName }: { func: string; queueName: string }): Attributes => ({
   "messaging.system": "dbq",
@@ -20,6 +16,8 @@ const of = ({ func, queueName }: { func: string; queueName: string }): Attribute
 
 /** Counts and times of all queues of the process. @returns what ends the gauges of `queue` */
 export function listenForMetrics(subscriptions: Subscriptions, meter: Meter, queue?: Queue): () => void {
+  // No provider is registered.
+  if (meter === createNoopMeter()) return () => undefined;
   countSent(subscriptions, meter);
   countConsumed(subscriptions, meter);
   timeProcessing(subscriptions, meter);
@@ -58,20 +56,20 @@ function timeProcessing(subscriptions: Subscriptions, meter: Meter): void {
     unit: "s",
     description: "From when a task could start to the start of its attempt.",
   });
-  subscriptions.onTrace<TraceMessage & { task: Task; outcome?: string }, Started>("dbq:process", {
-    start: ({ task }) => {
-      waited.record(waitOf(task), of(task));
-      return { at: performance.now() };
+  subscriptions.onTrace<TraceMessage & { record: ObservedRow; outcome?: string }, number>("dbq:process", {
+    start: ({ record }) => {
+      waited.record(waitOf(record), of(record));
+      return performance.now();
     },
-    end: ({ task, outcome = "lost" }, { at }) =>
-      duration.record((performance.now() - at) / 1_000, { ...of(task), "dbq.outcome": outcome }),
+    end: ({ record, outcome = "lost" }, began) =>
+      duration.record((performance.now() - began) / 1_000, { ...of(record), "dbq.outcome": outcome }),
   });
 }
 
 /** Seconds, never negative: the clocks of two machines differ. */
-function waitOf({ createdAt, waitUntil, startedAt }: Task): number {
-  const since = Math.max(createdAt.getTime(), waitUntil?.getTime() ?? 0);
-  return Math.max(0, ((startedAt?.getTime() ?? since) - since) / 1_000);
+function waitOf({ createdAt, waitUntil, startedAt }: ObservedRow): number {
+  const since = Math.max(createdAt, waitUntil ?? 0);
+  return Math.max(0, ((startedAt ?? since) - since) / 1_000);
 }
 
 /** Finished tasks but the failed ones are left out: there may be millions, and an export must not count them. */

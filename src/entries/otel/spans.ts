@@ -5,16 +5,16 @@
 import {
   type Attributes,
   context,
-  type Link,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
+  type SpanOptions,
   SpanStatusCode,
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import type { Task, TaskError } from "../../index.ts";
-import type { Subscriptions, TraceMessage } from "./subscriptions.ts";
+import type { TaskError } from "../../index.ts";
+import type { ObservedRow, Subscriptions, TraceMessage } from "./subscriptions.ts";
 import { toSpanContext, toTraceContext } from "./trace-context.ts";
 
 interface EnqueueMessage extends TraceMessage {
@@ -24,16 +24,12 @@ interface EnqueueMessage extends TraceMessage {
 interface ClaimMessage {
   tasks: readonly { id: number; func: string; queueName: string }[];
   workerId: string;
-  startedAt: Date;
-  endedAt: Date;
+  startedAt: number;
+  endedAt: number;
 }
 
-interface ProcessMessage extends TraceMessage {
-  task: Task;
-  outcome?: string;
-}
-
-type TaskMessage = TraceMessage & { task: Task };
+type TaskMessage = TraceMessage & { record: ObservedRow };
+type ProcessMessage = TaskMessage & { outcome?: string };
 
 /** The status that the outcome of an attempt leaves in the row. */
 const statusAfter: Readonly<Record<string, string>> = {
@@ -51,34 +47,39 @@ const hookSpans: Readonly<Record<string, string>> = {
   onFailure: "task_on_failure",
 };
 
-const messaging = (name: string, type: string): Attributes => ({
-  "messaging.system": "dbq",
-  "messaging.operation.name": name,
-  "messaging.operation.type": type,
-});
-
-/** The one value that all have; undefined where they differ. */
-function common<T>(values: readonly T[]): T | undefined {
-  return values.every((value) => value === values[0]) ? values[0] : undefined;
+/** Adds what the operation is. */
+function operation(attributes: Attributes, name: string, type: string): Attributes {
+  attributes["messaging.operation.name"] = name;
+  attributes["messaging.operation.type"] = type;
+  return attributes;
 }
 
-const ofTasks = (tasks: readonly { func: string; queueName: string }[]): Attributes => {
-  const queueName = common(tasks.map((task) => task.queueName));
-  const func = common(tasks.map((task) => task.func));
-  return {
-    ...(queueName === undefined
-      ? {}
-      : { "messaging.destination.name": queueName, "dbq.queue_name": queueName }),
-    ...(func === undefined ? {} : { "dbq.task.function": func }),
-    ...(tasks.length === 1 ? {} : { "messaging.batch.message_count": tasks.length }),
-  };
-};
+type Named = { func: string; queueName: string };
 
-const ofTask = (task: Task): Attributes => ({
-  ...ofTasks([task]),
-  "messaging.message.id": String(task.id),
-  "dbq.task.id": task.id,
-  "dbq.task.retry_count": task.retryCount,
+/** The value that all have; undefined where they differ. */
+function common(tasks: readonly Named[], name: keyof Named): string | undefined {
+  const value = tasks[0]?.[name];
+  return tasks.every((task) => task[name] === value) ? value : undefined;
+}
+
+function ofTasks(tasks: readonly Named[]): Attributes {
+  const attributes: Attributes = { "messaging.system": "dbq" };
+  const [queueName, func] = [common(tasks, "queueName"), common(tasks, "func")];
+  if (queueName !== undefined) attributes["messaging.destination.name"] = queueName;
+  if (queueName !== undefined) attributes["dbq.queue_name"] = queueName;
+  if (func !== undefined) attributes["dbq.task.function"] = func;
+  if (tasks.length !== 1) attributes["messaging.batch.message_count"] = tasks.length;
+  return attributes;
+}
+
+const ofTask = ({ id, func, queueName, retryCount }: ObservedRow): Attributes => ({
+  "messaging.system": "dbq",
+  "messaging.destination.name": queueName,
+  "messaging.message.id": String(id),
+  "dbq.queue_name": queueName,
+  "dbq.task.function": func,
+  "dbq.task.id": id,
+  "dbq.task.retry_count": retryCount,
 });
 
 /** Makes the operation run with this span as the active one. */
@@ -107,20 +108,18 @@ export function listenForSpans(subscriptions: Subscriptions, tracer: Tracer): vo
     start: (message) => startProcess(tracer, message),
     end: endProcess,
   });
-  const plain = <M extends TraceMessage>(channel: string, start: (message: M) => Span) =>
-    subscriptions.onTrace<M, Span>(channel, {
+  const plain = <M extends TraceMessage>(channel: string, start: (message: M) => Span | undefined) =>
+    subscriptions.onTrace<M, Span | undefined>(channel, {
       start: (message) => {
         const span = start(message);
-        activate(message, span);
+        if (span) activate(message, span);
         return span;
       },
-      end: (message, span) => endWith(span, message),
+      end: (message, span) => span && endWith(span, message),
     });
-  plain<TaskMessage>("dbq:run", ({ task }) =>
-    tracer.startSpan("execute_function", { attributes: ofTask(task) }),
-  );
-  plain<TaskMessage & { hook: string }>("dbq:hook", ({ hook, task }) =>
-    tracer.startSpan(hookSpans[hook] ?? hook, { attributes: ofTask(task) }),
+  plain<TaskMessage>("dbq:run", ({ record }) => childSpan(tracer, "execute_function", record));
+  plain<TaskMessage & { hook: string }>("dbq:hook", ({ hook, record }) =>
+    childSpan(tracer, hookSpans[hook] ?? hook, record),
   );
   plain<TraceMessage & { id: number }>("dbq:await", ({ id }) =>
     tracer.startSpan("await_task_completion", {
@@ -144,7 +143,7 @@ const ofFilter = ({ func, queueName }: { func?: string; queueName?: string }): A
 function listenForEnqueues(subscriptions: Subscriptions, tracer: Tracer): void {
   subscriptions.onTrace<EnqueueMessage, Span>("dbq:enqueue", {
     start: (message) => {
-      const attributes = { ...messaging("enqueue", "send"), ...ofTasks(message.tasks) };
+      const attributes = operation(ofTasks(message.tasks), "enqueue", "send");
       const span = tracer.startSpan("enqueue_task", { kind: SpanKind.PRODUCER, attributes });
       activate(message, span);
       return span;
@@ -167,33 +166,39 @@ function listenForEnqueues(subscriptions: Subscriptions, tracer: Tracer): void {
 
 /** One span for a batch. It has no parent: its tasks may come from many traces. */
 function claimSpan(tracer: Tracer, { tasks, workerId, startedAt, endedAt }: ClaimMessage): void {
-  const attributes = {
-    ...messaging("claim", "receive"),
-    ...ofTasks(tasks),
-    "messaging.batch.message_count": tasks.length,
-    "dbq.worker.id": workerId,
-  };
+  const attributes = operation(ofTasks(tasks), "claim", "receive");
+  attributes["messaging.batch.message_count"] = tasks.length;
+  attributes["dbq.worker.id"] = workerId;
   const options = { kind: SpanKind.CLIENT, attributes, startTime: startedAt };
   tracer.startSpan("dequeue_task", options, ROOT_CONTEXT).end(endedAt);
 }
 
+/** A part of an attempt. Undefined when the sampler has dropped the span of the attempt: its parts are not worth the time. */
+function childSpan(tracer: Tracer, name: string, record: ObservedRow): Span | undefined {
+  if (trace.getActiveSpan()?.isRecording() === false) return undefined;
+  return tracer.startSpan(name, { attributes: ofTask(record) });
+}
+
 /** The first attempt is a child of the enqueue. A retry is a trace of its own with a link to it: it may come hours later. */
 function startProcess(tracer: Tracer, message: ProcessMessage): Span {
-  const { task } = message;
-  const attributes = { ...messaging("process", "process"), ...ofTask(task) };
-  const options = { kind: SpanKind.CONSUMER, attributes };
-  const enqueue = toSpanContext(task.traceContext);
-  const isRetry = task.retryCount > 0;
+  const { record } = message;
+  const attributes = operation(ofTask(record), "process", "process");
+  const options: SpanOptions = { kind: SpanKind.CONSUMER, attributes };
+  const enqueue = toSpanContext(record.traceContext);
+  const isRetry = record.retryCount > 0;
+  if (enqueue && isRetry) options.links = [{ context: enqueue }];
   const parent = enqueue && !isRetry ? trace.setSpanContext(ROOT_CONTEXT, enqueue) : ROOT_CONTEXT;
-  const links: Link[] = enqueue && isRetry ? [{ context: enqueue }] : [];
-  const span = tracer.startSpan("process_task", { ...options, links }, parent);
-  activate(message, span);
+  const span = tracer.startSpan("process_task", options, parent);
+  const active = trace.setSpan(ROOT_CONTEXT, span);
+  message.call = (operation) => context.with(active, operation);
   return span;
 }
 
 function endProcess(message: ProcessMessage, span: Span): void {
-  const status = statusAfter[message.outcome ?? ""];
-  if (status !== undefined) span.setAttribute("dbq.task.status", status);
-  if (message.outcome === "failed" || message.outcome === "retry") fail(span, message.error);
+  if (span.isRecording()) {
+    const status = statusAfter[message.outcome ?? ""];
+    if (status !== undefined) span.setAttribute("dbq.task.status", status);
+    if (message.outcome === "failed" || message.outcome === "retry") fail(span, message.error);
+  }
   span.end();
 }

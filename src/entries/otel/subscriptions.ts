@@ -1,5 +1,10 @@
 /** Listens to dbq's diagnostics channels. A listener that throws must not reach the app: Node would end the process. */
-import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
+import {
+  subscribe,
+  type TracingChannelSubscribers,
+  tracingChannel,
+  unsubscribe,
+} from "node:diagnostics_channel";
 import { diag } from "@opentelemetry/api";
 
 /** A message of a trace. Its fields are those of the table in docs/observability.md. */
@@ -7,6 +12,19 @@ export interface TraceMessage {
   call?: <T>(operation: () => T) => T;
   result?: unknown;
   error?: unknown;
+}
+
+/** What spans and metrics need of a row. */
+export interface ObservedRow {
+  id: number;
+  func: string;
+  queueName: string;
+  retryCount: number;
+  traceContext: string | null;
+  /** Milliseconds since 1970, as the other times. */
+  createdAt: number;
+  waitUntil: number | null;
+  startedAt: number | null;
 }
 
 /** What to do at the start and at the end of an operation. The end has what the start returned. */
@@ -37,24 +55,26 @@ export class Subscriptions {
 
   /** Listens to the start and the end of each operation of a trace, synchronous or not. */
   onTrace<M extends TraceMessage, S>(name: string, { start, end }: TraceListener<M, S>): void {
-    const started = new WeakMap<object, S>();
+    // On the message itself: a WeakMap of the messages costs more than all else here.
+    const key = Symbol("started");
+    type Observed = M & { [key]?: S | undefined };
     const finish = (message: object) => {
-      const state = started.get(message);
-      if (state !== undefined && started.delete(message)) guarded(() => end(message as M, state));
+      const state = (message as Observed)[key];
+      if (state === undefined) return;
+      (message as Observed)[key] = undefined;
+      guarded(() => end(message as M, state));
     };
     const listeners = {
       start: (message: object) => {
         const state = guarded(() => start(message as M));
-        if (state !== undefined) started.set(message, state);
+        if (state !== undefined) (message as Observed)[key] = state;
       },
       // The end of a synchronous operation. One that goes on has neither a result nor an error yet.
       end: (message: object) => {
         if ("result" in message || "error" in message) finish(message);
       },
-      asyncStart: () => undefined,
       asyncEnd: finish,
-      error: () => undefined,
-    };
+    } as unknown as TracingChannelSubscribers<object>;
     const channel = tracingChannel<unknown, object>(name);
     channel.subscribe(listeners);
     this.#undo.push(() => channel.unsubscribe(listeners));

@@ -23,8 +23,10 @@ export function toTraceContext(span: SpanContext): TraceContext | undefined {
 
 const parts = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-|$)/;
 
-/** Undefined for what is no trace context: another program may have written the column. */
-export function toSpanContext(given: unknown): SpanContext | undefined {
+/** The context in a column `trace_context`; undefined when there is none, since another program may have written the column. */
+export function toSpanContext(text: string | null): SpanContext | undefined {
+  if (text === null) return undefined;
+  const given: unknown = parsed(text);
   if (typeof given !== "object" || given === null) return undefined;
   const { traceparent, tracestate } = given as Partial<Record<keyof TraceContext, unknown>>;
   const [, traceId = "", spanId = "", flags = ""] =
@@ -32,4 +34,12 @@ export function toSpanContext(given: unknown): SpanContext | undefined {
   const span: SpanContext = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
   if (!isSpanContextValid(span)) return undefined;
   return typeof tracestate === "string" ? { ...span, traceState: createTraceState(tracestate) } : span;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
