@@ -9,6 +9,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { checkFrameworks, packages } from "./installed-frameworks.mjs";
 import { app, expected, jestTest, nextFiles, tasks } from "./installed-programs.mjs";
 import { asHere, binaryOf, freePort, Program, root, run, write } from "./installed-projects.mjs";
 
@@ -105,6 +106,7 @@ const kinds = [
     }),
   ),
   { name: "Jest, in CommonJS", run: jest },
+  { name: "the frameworks of docs/frameworks.md", run: frameworks },
 ];
 
 /** @param {Place} place */
@@ -136,6 +138,19 @@ async function jest({ cwd, url }) {
   write(cwd, { "package.json": JSON.stringify(manifest), "queue.test.js": jestTest });
   await command({ cwd }, npm());
   await command({ cwd, env: { DBQ_URL: url } }, [node, "node_modules/jest/bin/jest.js"]);
+}
+
+/** @param {Place} place */
+async function frameworks({ cwd, url }) {
+  const manifest = {
+    name: "app",
+    private: true,
+    type: "module",
+    dependencies: { ...dependencies, ...packages },
+  };
+  write(cwd, { "package.json": JSON.stringify(manifest) });
+  await command({ cwd }, npm());
+  await checkFrameworks(cwd, url);
 }
 
 /**

@@ -12,6 +12,7 @@ export const sections: readonly Section[] = [
     pages: [
       "README.md",
       "docs/getting-started.md",
+      "docs/frameworks.md",
       "docs/testing.md",
       "docs/deploying.md",
       "docs/recipes.md",
