@@ -17,6 +17,25 @@ const categories = [
   [/./, "Other"],
 ];
 
+/** A name of two words or more in backticks, and the name of an error. */
+const mentioned =
+  /(?<!\[)`([A-Za-z]+[A-Z]\w*)(?:\(\))?`(?!\])|(?<![`\w[/.#])([A-Z]\w+Error)\b(?![`\w\]]|\.md)/g;
+
+/**
+ * The docstrings name other exports without a link: this links them, except in code, headings and tables of types.
+ * @param {string} text
+ * @param {(name: string) => string | undefined} urlOf
+ */
+function withLinks(text, urlOf) {
+  const parts = text.split(/^(```[\s\S]*?^```|#.*)$/m);
+  const linked = (/** @type {string} */ part) =>
+    part.replaceAll(mentioned, (whole, quoted, error) => {
+      const url = urlOf(quoted ?? error);
+      return url === undefined ? whole : `[${whole}](${url})`;
+    });
+  return parts.map((part) => (/^(```|#)/.test(part) ? part : linked(part))).join("");
+}
+
 /** Which inner class has the same member. */
 const overrides = /^#+ Overrides\n\n.*\n\n?/gm;
 
@@ -51,6 +70,10 @@ export function load(app) {
   app.renderer.on(MarkdownPageEvent.END, (page) => {
     const title = page.contents.replace(/^# (\w+)&lt;.*$/m, "# $1");
     page.contents = title.replaceAll(undescribedTypeParameters, "").replaceAll(overrides, "");
+    page.contents = withLinks(page.contents, (name) => {
+      const named = name === page.model.name ? undefined : page.project.getChildByName([name]);
+      return named && `/api/${app.renderer.router.getFullUrl(named)}`;
+    });
   });
   app.renderer.on(RendererEvent.END, ({ project, outputDirectory }) => {
     const items = (project.categories ?? []).map(({ title, children }) => ({
