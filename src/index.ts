@@ -50,7 +50,7 @@ export {
   UnregisteredFunctionError,
   WorkerStoppedError,
 } from "./errors.ts";
-export { type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
+export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
 export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
 export type { UnclaimedTasks } from "./features/inspect/unclaimed.ts";
 export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";

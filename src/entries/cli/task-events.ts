@@ -25,20 +25,21 @@ export function printChange(change: TaskChange, asJson?: boolean): void {
   else line(...changeCells(change));
 }
 
-function changeRecord({ time, event, task }: TaskChange): object {
+function changeRecord({ time, event, message, task }: TaskChange): object {
   const { id, func, queueName, generationId, retryCount, maxRetries, workerId, requestId } = task;
   const about = { id, func, queueName, generationId, retryCount, maxRetries, workerId, requestId };
   return {
     time,
     event,
     ...about,
+    ...(message === undefined ? {} : { message }),
     ...(event === "completed" ? { durationMs: durationOf(task) } : {}),
     ...(waits(event, task) ? { waitUntil: task.waitUntil } : {}),
     ...(task.error !== null && hasError.has(event) ? { error: task.error } : {}),
   };
 }
 
-function changeCells({ time, event, task }: TaskChange): Cell[] {
+function changeCells({ time, event, message, task }: TaskChange): Cell[] {
   const color = eventColors[event];
   const name = event.padEnd(11);
   return [
@@ -46,7 +47,7 @@ function changeCells({ time, event, task }: TaskChange): Cell[] {
     color ? { text: name, color } : name,
     `#${task.id}`,
     shortened(task.func, 80),
-    detailOf(event, task),
+    message ?? detailOf(event, task),
   ];
 }
 

@@ -5,15 +5,24 @@
 import type { CountFilter } from "../../base/options/options.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
+import { FollowedLogs } from "./followed-logs.ts";
 
 /** A change of a task. */
 export interface TaskChange {
   /** When it happened. */
   time: Date;
-  /** `enqueued`, `started`, `due`, `retrying`, `retried`, `snoozed`, `rescued`, `interrupted`, or the final status. */
+  /** `enqueued`, `started`, `due`, `retrying`, `retried`, `snoozed`, `rescued`, `interrupted`, the final status, or `log`. */
   event: string;
+  /** The line, where the event is `log`. */
+  message?: string;
   /** The task as it is now: it may have changed again since. */
   task: Task;
+}
+
+/** Options of a `TaskFollower`. */
+export interface FollowOptions {
+  /** Whether it reports the lines that tasks log, too, as events named `log`. @default false */
+  logs?: boolean;
 }
 
 /** Tasks that each poll reads: the newest, which change most. */
@@ -34,6 +43,7 @@ type KnownState = Pick<Task, "generationId" | "status" | "startedAt" | "retryCou
 export class TaskFollower {
   readonly #queue: Queue;
   readonly #filter: CountFilter;
+  readonly #logs: FollowedLogs | undefined;
   readonly #known = new Map<number, KnownState>();
   #newest = 0;
   /**
@@ -45,13 +55,15 @@ export class TaskFollower {
   #rotation: number[] = [];
 
   /** @param filter the tasks that it follows; all without one */
-  constructor(queue: Queue, filter: CountFilter = {}) {
+  constructor(queue: Queue, filter: CountFilter = {}, { logs = false }: FollowOptions = {}) {
     this.#queue = queue;
     this.#filter = filter;
+    this.#logs = logs ? new FollowedLogs(queue) : undefined;
   }
 
   /** Reads the tasks as they are: `poll` reports changes from here on. @throws DatabaseError */
   async start(): Promise<void> {
+    await this.#logs?.start();
     const newest = await this.#page({});
     this.#newest = newest[0]?.id ?? 0;
     this.#complete = completeAbove(newest);
@@ -77,7 +89,11 @@ export class TaskFollower {
     this.#newest = Math.max(this.#newest, recent[0]?.id ?? 0);
     this.#complete = completeAbove(recent);
     this.#forgetFinished(new Set(recent.slice(0, pageSize).map(({ id }) => id)));
-    return changes.sort((a, b) => a.time.getTime() - b.time.getTime() || a.task.id - b.task.id);
+    // Tasks that have changed are read before their lines: a task that has ended has no later ones.
+    const lines = (await this.#logs?.of([...running, ...changes.map(({ task }) => task)])) ?? [];
+    for (const { line, task } of lines)
+      changes.push({ time: line.at, event: "log", message: line.message, task });
+    return changes.sort(inOrder);
   }
 
   #page(more: CountFilter, after?: number): Promise<Task[]> {
@@ -141,6 +157,18 @@ export class TaskFollower {
     for (const [id, { status }] of this.#known)
       if (!recent.has(id) && !unfinished.some((each) => each === status)) this.#known.delete(id);
   }
+}
+
+/** Of one task at one time: its start, then its lines, then what it led to. */
+function inOrder(a: TaskChange, b: TaskChange): number {
+  return a.time.getTime() - b.time.getTime() || a.task.id - b.task.id || rankOf(a) - rankOf(b);
+}
+
+const firstEvents = ["enqueued", "due", "started", "log"];
+
+function rankOf({ event }: TaskChange): number {
+  const rank = firstEvents.indexOf(event);
+  return rank < 0 ? firstEvents.length : rank;
 }
 
 function completeAbove(newest: readonly Task[]): number {

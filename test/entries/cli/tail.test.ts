@@ -46,3 +46,19 @@ test("tail ends when its reader closes the pipe", async () => {
   const { code, err } = await tail.ended.finally(() => clearInterval(timer));
   expect([code, err]).toEqual([0, "following dbq.db, Ctrl-C to stop\n"]);
 });
+
+test("tail --logs prints the lines of tasks, with control characters as escapes", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const chat = remoteTask<(line: string) => Promise<void>>("chat");
+  const [people, programs] = [
+    startDbq(folder, ["tail", "--logs"]),
+    startDbq(folder, ["tail", "--logs", "--json"]),
+  ];
+  await Promise.all([people.err((line) => line.startsWith("following")), programs.err(isEvent("following"))]);
+  await startWorker(folder);
+  const id = await queue.enqueueTask(chat, "page 1\n\u001b[31mred");
+  expect(await people.out((line) => line.includes(" log "))).toContain(`#${id} chat page 1\\n\\x1b[31mred`);
+  expect(JSON.parse(await programs.out(isEvent("log", id)))).toMatchObject({
+    ...{ event: "log", id, func: "chat", message: "page 1\n\u001b[31mred" },
+  });
+});

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { remoteTask, TaskFollower, Worker } from "../../../src/index.ts";
-import { temporaryQueue } from "../../support/queue.ts";
+import { currentTask, remoteTask, TaskFollower, task, Worker } from "../../../src/index.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { until } from "../../worker/setup.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
@@ -61,4 +62,30 @@ test("a follower distinguishes a retry, a snooze and a stop", async () => {
   expect(events.toSorted()).toEqual(
     [...expected, "retrying retrying", "snoozed snoozing", "interrupted stopped"].toSorted(),
   );
+});
+
+test("a follower with logs reports the lines of tasks that run while it follows, and no earlier ones", async () => {
+  const queue = await temporaryQueue();
+  const release = deferred();
+  const chatty = task(uniqueName(), async () => {
+    currentTask().log("one");
+    await release.promise;
+    currentTask().log("two");
+  });
+  await startedWorker(queue);
+  const id = await queue.enqueueTask(chatty);
+  await until(async () => (await queue.listLogs(id)).length === 1);
+  const follower = new TaskFollower(queue, {}, { logs: true });
+  await follower.start();
+  const polled = async () =>
+    (await follower.poll()).map(({ event, message }) =>
+      message === undefined ? event : `${event} ${message}`,
+    );
+  expect(await polled()).toEqual([]);
+  release.resolve();
+  await queue.awaitTaskCompletion(id);
+  expect(await polled()).toEqual(["log two", "completed"]);
+  await queue.awaitTaskCompletion(await queue.enqueueTask(chatty));
+  expect(await polled()).toEqual(["enqueued", "started", "log one", "log two", "completed"]);
+  expect(await polled()).toEqual([]);
 });

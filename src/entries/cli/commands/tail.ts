@@ -8,6 +8,7 @@ import { printChange } from "../task-events.ts";
 interface TailOptions extends CommonOptions {
   func?: string;
   queue?: string;
+  logs?: true;
 }
 
 /** Milliseconds between two polls. */
@@ -16,7 +17,7 @@ const interval = 250;
 const examples = `
 Examples:
   $ dbq tail
-  $ dbq tail --func resize
+  $ dbq tail --func resize --logs
   $ dbq tail --json | jq 'select(.event == "failed")'`;
 
 export function addTail(program: Command): void {
@@ -26,17 +27,18 @@ export function addTail(program: Command): void {
     .description("Print changes of tasks as they happen, one line each, until Ctrl-C.")
     .option("--func <name>", "only tasks of this function")
     .option("--queue <name>", "only tasks in this queue")
+    .option("--logs", "print the lines that tasks log, too")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await tail(self.optsWithGlobals<TailOptions>()));
 }
 
 async function tail(options: TailOptions): Promise<void> {
-  const { func, queue: queueName, json } = options;
+  const { func, queue: queueName, logs = false, json } = options;
   const stopped = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
   await withExistingQueue(options, async (queue) => {
     const { TaskFollower } = await import("../../../index.ts");
-    const follower = new TaskFollower(queue, given({ func, queueName }));
+    const follower = new TaskFollower(queue, given({ func, queueName }), { logs });
     await follower.start();
     const database = await shown(options.db);
     if (json) jsonNote({ time: new Date(), event: "following", database });
