@@ -141,7 +141,8 @@ export function withOptions(fn: AnyFunction, overrides: CallOptions): unknown {
 }
 
 /**
- * A task that another program runs. It can be enqueued by its name, without its code.
+ * A task that another program runs. It can be enqueued by its name, without its code. The `maxRetries` and the `timeout`
+ * that the caller does not say are those of the program that runs it.
  * @typeParam F the type of its function
  * @example const resize = remoteTask<(path: string, width: number) => Promise<void>>("resize");
  */

@@ -23,7 +23,7 @@ export interface CallOptions {
   priority?: number;
   /** The queue of the task: workers run the tasks of the queues that they name. @default "default" */
   queueName?: string;
-  /** How many times a failed task is retried. @default 3 */
+  /** How many times a failed task is retried. @default 3; of a `remoteTask`, what the worker has registered */
   maxRetries?: number;
   /** The task does not run before this time. Excludes `delay`. */
   waitUntil?: Date;

@@ -62,7 +62,11 @@ function addCallOptions(command: Command): Command {
     .option("--priority <number>", "higher runs first (default: 5)", whole(-2_147_483_648, 2_147_483_647))
     .option("--delay <duration>", "run it after this time, such as 30s or 5m", duration)
     .option("--queue <name>", 'the queue (default: "default")')
-    .option("--max-retries <number>", "attempts after the first one (default: 3)", whole(0, 2_147_483_647))
+    .option(
+      "--max-retries <number>",
+      "attempts after the first one (default: as the worker has registered the task, else 3)",
+      whole(0, 2_147_483_647),
+    )
     .option("--unique-key <key>", "if an unfinished task has this key, print that task's id instead")
     .option("--request-id <id>", "id of the request that enqueues it, for --request-id of list")
     .option(
