@@ -27,7 +27,7 @@ export type QueueTarget = string | object;
  * Opens the queue in a database. Creates the file and the tables when they are missing. The literal type of a path or URL,
  * and the type of a Drizzle database, become that of the queue's transactions; for any `string` write
  * `const queue: Queue<NodePgDatabase> = await openQueue(url)`, with the type of your Drizzle database.
- * @param target @default process.env.DBQ_URL ?? "dbq.db"; `undefined` that is passed is refused
+ * @param target by default `process.env.DBQ_URL ?? "dbq.db"`; an `undefined` that is passed is refused
  * @throws DatabaseError when the database cannot be used, and why; TypeError for a wrong option, or when the database's
  * driver is not installed
  */

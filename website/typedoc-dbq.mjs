@@ -70,10 +70,11 @@ export function load(app) {
   app.renderer.on(MarkdownPageEvent.END, (page) => {
     const title = page.contents.replace(/^# (\w+)&lt;.*$/m, "# $1");
     page.contents = title.replaceAll(undescribedTypeParameters, "").replaceAll(overrides, "");
-    page.contents = withLinks(page.contents, (name) => {
+    const linked = withLinks(page.contents, (name) => {
       const named = name === page.model.name ? undefined : page.project.getChildByName([name]);
       return named && `/api/${app.renderer.router.getFullUrl(named)}`;
     });
+    page.contents = `---\npageClass: api\n---\n\n${linked}`;
   });
   app.renderer.on(RendererEvent.END, ({ project, outputDirectory }) => {
     const items = (project.categories ?? []).map(({ title, children }) => ({
