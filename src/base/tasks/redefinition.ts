@@ -66,7 +66,7 @@ function restore(before: Partial<ErrorConstructor>): void {
  * A module that is loaded again has new functions with the same file. So the second function replaces the first when both
  * come from one file, except in production, where no module is loaded again. In development, any function replaces: a bundler
  * may put the new version of a module into another file. A function with the same text is the same module, bundled or
- * loaded twice.
+ * loaded twice. Next bundles a module once for pages and once for routes, minified in two ways.
  *
  * @param environment NODE_ENV
  */
@@ -75,9 +75,14 @@ export function isMistake(before: Defined, now: Defined, environment: string | u
   const isSameFile = first.file !== undefined && first.file === second.file;
   const isOtherLine = isSameFile && first.line !== second.line;
   if (isSameText(before.fn, now.fn)) return environment === "production" && isOtherLine;
+  if (!isSameFile && isBuiltByNext(first) && isBuiltByNext(second)) return false;
   if (environment === "production") return true;
   if (isOtherLine && first.tick === second.tick) return true;
   return environment !== "development" && !isSameFile;
+}
+
+function isBuiltByNext({ file }: DefinitionPlace): boolean {
+  return file !== undefined && /[/\\]\.next[/\\]/.test(file);
 }
 
 function isSameText(a: unknown, b: unknown): boolean {

@@ -39,9 +39,14 @@ describe("a second function under one name", () => {
     ["with the same text replaces the first, whatever its file", now(otherFile, sameText), []],
     ["with the same text replaces the first on the same line", now({ line: 3 }, sameText), []],
     ["with the same text on another line is refused in production", now(sameTick, sameText), ["production"]],
+    ["in another chunk of Next replaces the first", now({ file: "/app/.next/server/chunks/2.js" }), []],
     ["that is native is not told by its text", now(otherFile, native), ["test", undefined, "production"]],
   ])("%s", (_, second, refused) => {
-    const first = second.fn === native ? { ...before, fn: sameText.bind({}) } : before;
+    const isOfNext = second.place.file?.includes(".next") === true;
+    const first = {
+      fn: second.fn === native ? sameText.bind({}) : before.fn,
+      place: { ...before.place, ...(isOfNext && { file: "/app/.next/server/chunks/1.js" }) },
+    };
     const found = environments.filter((environment) => isMistake(first, second, environment));
     expect(found).toEqual(environments.filter((environment) => refused.includes(environment)));
   });
