@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import { generateSQLiteDrizzleJson, generateSQLiteMigration, pushSQLiteSchema } from "drizzle-kit/api";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
+import { readMigrationFiles } from "drizzle-orm/migrator";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import * as dbqSchema from "../../drizzle/sqlite.ts";
@@ -89,6 +90,56 @@ function schemaOf(client: Database) {
   const tables = tablesOf(client).filter((name) => name.startsWith("dbq_") && name !== "dbq_migrations");
   return [...tables.map((name) => [name, client.pragma(`table_xinfo(${name})`)]), ...indexes.all()];
 }
+
+describe("tables of the first versions", () => {
+  /** The migrations before `0002_fill_defaults`, applied as those versions did. */
+  function migrateTo(client: Database, migrations: number): void {
+    client.exec(
+      "create table dbq_migrations (id integer primary key, hash text not null, created_at integer not null)",
+    );
+    const known = readMigrationFiles({ migrationsFolder: "migrations/sqlite" }).slice(0, migrations);
+    for (const { sql, hash, folderMillis } of known) {
+      for (const statement of sql) client.exec(statement);
+      client.prepare("insert into dbq_migrations (hash, created_at) values (?, ?)").run(hash, folderMillis);
+    }
+  }
+
+  it("are migrated with their tasks, and a worker of that version goes on beside", async () => {
+    const path = join(temporaryFolder(), "dbq.db");
+    const client = rawClient(path);
+    migrateTo(client, 2);
+    // Statements of that version, prepared before the migration.
+    const insert =
+      client.prepare(`insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries,
+      timeout, request_id, unique_key, created_at, updated_at, wait_until, status)
+      values (?, ?, '{}', '{}', 5, ?, 3, null, null, null, 1, 1, null, 'pending') returning id`);
+    const claimed =
+      client.prepare(`update dbq_tasks set generation_id = generation_id + 1, status = 'running',
+      worker_id = 'old', started_at = 1, updated_at = 1, progress = null, progress_note = null
+      where id = ? and generation_id = 1`);
+    const failed = client.prepare(`update dbq_tasks set generation_id = generation_id + 1, status = 'failed',
+      result = null, error = '{}', updated_at = 2, finished_at = ${Date.now()} where id = ? and generation_id = 2`);
+    const attempted =
+      client.prepare(`insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome,
+      error_name, error_message, error_stack) values (?, 2, 'old', 1, 'failed', 'Error', 'no luck', null)`);
+    const enqueue = (queueName: string) =>
+      (insert.get(add.taskName, "[40,2]", queueName) as { id: number }).id;
+    const before = enqueue("default");
+    const theirs = enqueue("theirs");
+    claimed.run(theirs);
+
+    const queue = await temporaryQueue({}, path);
+    expect(await queue.getTask(before)).toMatchObject({ args: [40, 2], maxRetries: 3, fillDefaults: false });
+    expect(await queue.listLogs(before)).toEqual([]);
+    const beside = enqueue("default");
+    expect(failed.run(theirs).changes).toBe(1);
+    attempted.run(theirs);
+    await startedWorker(queue, { tasks: [add] });
+    for (const id of [before, beside]) expect(await queue.awaitTaskResult(id, { timeout: "20s" })).toBe(42);
+    expect(await queue.getTask(theirs)).toMatchObject({ status: "failed", workerId: "old" });
+    expect(await queue.listAttempts(theirs)).toMatchObject([{ outcome: "failed", workerId: "old" }]);
+  });
+});
 
 describe("tables that this build cannot use", () => {
   /** A file with the tables of this build, changed by `change`. */

@@ -142,6 +142,27 @@ test("more lines than one look reads are all delivered, in order, before the fin
   expect(await allOf(queue.watchTask(id))).toEqual([...expected, "completed"]);
 });
 
+test("a line that is logged during a look is delivered before the end that the same look sees", async () => {
+  const { queue } = await queueOnFile();
+  const { store } = internalsOf(queue);
+  const release = deferred();
+  const slow = task(uniqueName(), async () => {
+    await release.promise;
+    currentTask().log("last");
+  });
+  await startedWorker(queue);
+  const id = await queue.enqueueTask(slow);
+  const events = queue.watchTask(id);
+  await upTo(events, "running");
+  const { taskProgress } = store;
+  store.taskProgress = async (ids) => {
+    release.resolve();
+    await ended(queue, id);
+    return await taskProgress(ids);
+  };
+  expect(await upTo(events, "completed")).toEqual(["log last", "completed"]);
+});
+
 test("a watch of a task that never existed, or is purged, rejects with TaskNotFoundError", async () => {
   const { queue } = await queueOnFile();
   expect(await rejection(queue.watchTask(4711).next())).toBeInstanceOf(TaskNotFoundError);
