@@ -3,7 +3,8 @@
  * runtime, from the registry. Each one runs tasks: `npm run test:full` checks without a network what needs none.
  *
  * `node scripts/check-install.mjs pnpm next` runs the kinds whose names contain one of the words. Without a registry, or
- * without Postgres, it says so and does less; with `DBQ_REQUIRE_ALL=1` it fails.
+ * without Postgres, it says so and does less; with `DBQ_REQUIRE_ALL=1` it fails. Next with webpack takes more than a minute:
+ * it runs only with `DBQ_SAMPLE=1`, as in the nightly job, or when it is asked for.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
