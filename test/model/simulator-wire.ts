@@ -121,6 +121,7 @@ export class Wire {
         return far.register({ ...elsewhere, pid: 1 });
       },
       within: (tx: unknown) => this.#within(tx),
+      isInTransaction: () => false,
       workers: async () => (await far.workers()).map((worker) => this.#seen(worker)),
       transaction: (fn: Parameters<Store["transaction"]>[0]) => this.#transaction(fn),
       keepAlive: async (workerId: string, every: number, onLost: () => void) =>
