@@ -58,9 +58,10 @@ export class AttemptTrace {
     }
   }
 
-  end(outcome: Outcome | undefined): void {
+  /** Without an outcome, the task was cancelled by `cancelTask`, or lost. */
+  end(outcome: Outcome | undefined, cancelled: boolean): void {
     if (this.#process === undefined) return;
-    this.#process.outcome = outcome?.kind ?? "lost";
+    this.#process.outcome = outcome?.kind ?? (cancelled ? "cancelled" : "lost");
     if (outcome && "error" in outcome && outcome.error !== null)
       this.#process.error = JSON.parse(outcome.error) as TaskError;
     ended(traces.process, this.#process);

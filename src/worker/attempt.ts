@@ -352,7 +352,7 @@ export class RunningAttempt implements Execution {
     this.#phase = "finished";
     this.#timer?.clear();
     const settled = this.#released === "lost" ? undefined : outcome;
-    this.#trace?.end(settled);
+    this.#trace?.end(settled, this.#cancelled !== undefined);
     const end = () => this.#onEnd(this, settled);
     // Whoever sees the outcome can read the log.
     if (this.#log && this.#released !== "lost") void this.#log.end().then(end);

@@ -156,6 +156,27 @@ test("dbq:settled reports the outcome of each attempt, those of cancelled and pu
   ]);
 });
 
+test("the trace of an attempt ends as cancelled when its task was cancelled, and as lost when it was purged", async () => {
+  const { queue } = await queueOnFile();
+  const wait = task(uniqueName("wait"), async () => await aborted(currentTask().signal));
+  const outcomes: string[] = [];
+  listen<{ outcome: string }>("tracing:dbq:process:asyncEnd", ({ outcome }) => void outcomes.push(outcome));
+  const worker = await startedWorker(queue);
+  const ends = [
+    ["cancelled", async (id: number) => await queue.cancelTask(id)],
+    ["lost", async () => await queue.purgeTasks({ includeRunning: true })],
+  ] as const;
+  for (const [event, end] of ends) {
+    const started = next(worker, "started");
+    const id = await queue.enqueueTask(wait);
+    await started;
+    const reported = next(worker, event, id);
+    await end(id);
+    await reported;
+  }
+  expect(outcomes).toEqual(["cancelled", "lost"]);
+});
+
 test("errors go to dbq:error instead of process warnings", async () => {
   const { queue } = await queueOnFile();
   const error = new Error("in the hook");
