@@ -65,9 +65,10 @@ export function jsonList(values: readonly unknown[]): void {
   write("]");
 }
 
-/** Writes a sentence of the result. */
-export function sentence(text: string): void {
-  write(wrapped(printable(text), process.stdout.columns));
+/** Writes a sentence of the result, after the word that says what it is. */
+export function sentence(kind: { text: string; color: Color }, text: string): void {
+  const lines = wrapped(printable(`${kind.text} ${text}`), process.stdout.columns);
+  write(painted(kind) + lines.slice(kind.text.length));
 }
 
 /** Writes a line to stderr. */

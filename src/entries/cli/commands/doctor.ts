@@ -58,7 +58,7 @@ function print({ database, workers }: QueueHealth, problems: readonly string[]):
   line("");
   printWorkers(workers);
   line("");
-  for (const problem of problems) sentence(`problem: ${problem}`);
+  for (const problem of problems) sentence({ text: "problem:", color: "red" }, problem);
   line(
     problems.length === 0 ? { text: "no problem was found", color: "green" } : `problems: ${problems.length}`,
   );
