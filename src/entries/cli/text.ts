@@ -61,9 +61,12 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** Breaks a text between words so that a terminal breaks no word. `width`: its columns; undefined: it is no terminal. */
+/**
+ * Breaks a text between words so that a terminal breaks no word. `width`: its columns; undefined or 0 where they are not
+ * known.
+ */
 export function wrapped(text: string, width: number | undefined): string {
-  if (width === undefined || columnsOf(text) <= width) return text;
+  if (!width || columnsOf(text) <= width) return text;
   const lines = [""];
   for (const word of text.split(" ")) {
     const last = lines.at(-1) ?? "";

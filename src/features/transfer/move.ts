@@ -50,6 +50,8 @@ export interface Moved {
   tasks: number;
   /** Attempts in the new database. */
   attempts: number;
+  /** Log lines in the new database. */
+  logs: number;
   /** Rows that this call wrote to the new database. */
   written: number;
   /** Rows of an earlier run that this call deleted from the new database. */
@@ -299,11 +301,12 @@ class Move {
   /** Unfreezes the new database: from here on it takes tasks and workers. */
   async #open(): Promise<Moved> {
     const [tasks, attempts] = [await this.#to.size("dbq_tasks"), await this.#to.size("dbq_attempts")];
+    const logs = await this.#to.size("dbq_task_logs");
     if ((await this.#to.state())?.phase === "filling") {
       await this.#to.unfreeze(this.#run);
       await this.#to.advance(this.#run, "filling", "filled");
     }
-    return { tasks, attempts, ...this.#changed, resumed: this.#resumed };
+    return { tasks, attempts, logs, ...this.#changed, resumed: this.#resumed };
   }
 }
 

@@ -40,7 +40,7 @@ test("move reports what it has copied, and the old database then names the new o
   const moved = await dbq(folder, move);
   expect(moved).toMatchObject({ code: 0, err: "start apps and workers with DBQ_URL=new.db\n" });
   expect(moved.out).toMatch(
-    /^new\.db has all 20 tasks and 7 attempts of dbq\.db: 27 rows written in .+\ndbq\.db takes no more tasks: .+\n$/,
+    /^new\.db has all 20 tasks, 7 attempts and 4 log lines of dbq\.db: 31 rows written in .+\ndbq\.db takes no more tasks: .+\n$/,
   );
   expect(differences(join(folder, "dbq.db"), join(folder, "new.db"))).toEqual([]);
   const refused = await dbq(folder, ["enqueue", "f", "--db", "dbq.db"]);
@@ -230,7 +230,7 @@ test("move draws a progress bar on a terminal and erases it", async (context) =>
   const folder = await folderOf(30);
   const command = [...program, ...move].map((word) => `'${word}'`).join(" ");
   const { out } = await start(folder, "script", ["-qec", command, "/dev/null"], { TERM: "xterm" }).ended;
-  expect(out).toMatch(/█{30} 100 % copying: 42 of 42 rows, \d+ a second/);
+  expect(out).toMatch(/█{30} 100 % copying: 47 of 47 rows, \d+ a second/);
   expect(out.split("\r\u001b[K").at(-1)).toMatch(/^new\.db has all 30 tasks/);
 });
 

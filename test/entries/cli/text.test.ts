@@ -13,6 +13,7 @@ test("a text is broken between words, and no line is wider than the terminal", (
 
 test("a text stays one line when it fits, or when nothing is known of a terminal", () => {
   expect(wrapped(text, 80)).toBe(text);
+  expect(wrapped(text, 0)).toBe(text);
   expect(wrapped(text, undefined)).toBe(text);
 });
 

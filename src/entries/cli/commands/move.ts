@@ -88,9 +88,9 @@ function labelOf({ state, round }: MoveProgress): string {
 }
 
 function print(names: { from: string; to: string }, moved: Moved, durationMs: number): void {
-  const { tasks, attempts, written, resumed } = moved;
+  const { tasks, attempts, logs, written, resumed } = moved;
   line(
-    `${names.to} has all ${tasks} tasks and ${attempts} attempts of ${names.from}: ${written} rows written in ${span(durationMs)}${resumed ? ", the others by an earlier run" : ""}`,
+    `${names.to} has all ${tasks} tasks, ${attempts} attempts and ${logs} log lines of ${names.from}: ${written} rows written in ${span(durationMs)}${resumed ? ", the others by an earlier run" : ""}`,
   );
   line(`${names.from} takes no more tasks: its error names the new database`);
   note(`start apps and workers with DBQ_URL=${names.to}`);
