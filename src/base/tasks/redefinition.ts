@@ -74,10 +74,11 @@ export function isMistake(before: Defined, now: Defined, environment: string | u
   const [first, second] = [before.place, now.place];
   const isSameFile = first.file !== undefined && first.file === second.file;
   const isOtherLine = isSameFile && first.line !== second.line;
+  // Two definitions that one run of the module reaches.
+  if (isOtherLine && first.tick === second.tick) return true;
   if (isSameText(before.fn, now.fn)) return environment === "production" && isOtherLine;
   if (!isSameFile && isBuiltByNext(first) && isBuiltByNext(second)) return false;
   if (environment === "production") return true;
-  if (isOtherLine && first.tick === second.tick) return true;
   return environment !== "development" && !isSameFile;
 }
 

@@ -38,7 +38,12 @@ describe("a second function under one name", () => {
     ["of an unknown file is refused, except in development", now(noFile), ["test", undefined, "production"]],
     ["with the same text replaces the first, whatever its file", now(otherFile, sameText), []],
     ["with the same text replaces the first on the same line", now({ line: 3 }, sameText), []],
-    ["with the same text on another line is refused in production", now(sameTick, sameText), ["production"]],
+    [
+      "with the same text on another line in the same tick is refused everywhere",
+      now(sameTick, sameText),
+      environments,
+    ],
+    ["with the same text on another line is refused in production", now({}, sameText), ["production"]],
     ["in another chunk of Next replaces the first", now({ file: "/app/.next/server/chunks/2.js" }), []],
     ["that is native is not told by its text", now(otherFile, native), ["test", undefined, "production"]],
   ])("%s", (_, second, refused) => {
