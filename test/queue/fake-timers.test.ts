@@ -2,8 +2,9 @@
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openQueue, task, Worker } from "../../src/index.ts";
-import { newSchema } from "../support/postgres.ts";
+import { newSchema, postgresServer } from "../support/postgres.ts";
 import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
+import { isMissing } from "../support/server.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -47,12 +48,14 @@ function raiseOnce() {
   };
 }
 
+const noServer = isMissing(await postgresServer());
+
 describe("under vitest's fake timers, with its defaults", () => {
   it("a queue and its worker do all that they do, on SQLite", async () => {
     await useAll({ openQueue, task, Worker }, `${temporaryFolder()}/dbq.db`);
   });
 
-  it("a queue and its worker do all that they do, on Postgres", async () => {
+  it.skipIf(noServer)("a queue and its worker do all that they do, on Postgres", async () => {
     const schema = await newSchema();
     onTestFinished(() => schema.drop());
     await useAll({ openQueue, task, Worker }, schema.url);

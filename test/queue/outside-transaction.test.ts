@@ -6,8 +6,9 @@ import { Pool } from "pg";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { processGlobal } from "../../src/base/runtime/process-globals.ts";
 import { enqueueTask, type Queue, setDefaultQueue, task } from "../../src/index.ts";
-import { newSchema } from "../support/postgres.ts";
+import { newSchema, postgresServer } from "../support/postgres.ts";
 import { deferred, temporaryFolder, temporaryQueue } from "../support/queue.ts";
+import { isMissing } from "../support/server.ts";
 
 const send = task("send", (order: number) => order);
 const meant = send.with({ outsideTransaction: true });
@@ -86,7 +87,7 @@ describe("on SQLite", () => {
   });
 });
 
-describe("on Postgres", () => {
+describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => {
   const newQueue = async () => {
     const schema = await newSchema();
     onTestFinished(() => schema.drop());
