@@ -8,7 +8,7 @@ const long = "test/**/*.full.test.ts";
 const generating = [
   "test/property/**/*.test.ts",
   "test/model/**/*.test.ts",
-  "test/conformance/*{variants,apps}*.test.ts",
+  "test/conformance/*{variants,apps,poolers}*.test.ts",
   "test/worker/hostile*.test.ts",
   "test/features/transfer/interrupted*.test.ts",
 ];

@@ -4,10 +4,12 @@ import { drain } from "./drain/index.ts";
 import { enqueue } from "./enqueue/index.ts";
 import { processBenchmarks } from "./processes/index.ts";
 import { serverBenchmarks } from "./server/index.ts";
+import { stagedBenchmarks } from "./staged/index.ts";
 
 export const benchmarks: readonly Benchmark[] = [
   drain,
   ...enqueue,
   ...processBenchmarks,
   ...serverBenchmarks,
+  ...stagedBenchmarks,
 ];

@@ -29,7 +29,7 @@ function migrationFiles(): string[] {
   return names.sort().map((name) => readFileSync(join(migrations, name), "utf8"));
 }
 
-/** The values of an insert: the columns that dbq writes, each a parameter, since an enqueuer may set it. */
+/** The values of an insert: the columns that dbq writes for a task without options, each a parameter. */
 export interface RawTask {
   func: string;
   args: string;
@@ -38,15 +38,11 @@ export interface RawTask {
 /** Inserts one row in the open transaction, if any; returns its id. */
 export function rawInsert(db: Database.Database): (task: RawTask) => number {
   const insert = db.prepare(`
-    insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
-      unique_key, created_at, updated_at, wait_until, status)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+    insert into dbq_tasks (func, args, priority, queue_name, max_retries, created_at, updated_at)
+    values (?, ?, ?, ?, ?, ?, ?)`);
   return ({ func, args }) => {
     const now = Date.now();
-    // biome-ignore format: one line of columns, one line of values
-    const { lastInsertRowid } = insert.run(
-      func, args, "{}", "{}", 5, "default", 3, null, null, null, now, now, null, "pending",
-    );
+    const { lastInsertRowid } = insert.run(func, args, 5, "default", 3, now, now);
     return Number(lastInsertRowid);
   };
 }

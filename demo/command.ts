@@ -15,6 +15,7 @@ Usage: npm run demo -- [folder] [options]
   --out <dir>    a new or empty folder for the site (default: a new folder in site/)
   --db <url>     a database on a server, postgres:// or mysql:// (default: a SQLite file
                  beside the site)
+  --dashboard    show the tasks in a browser: prints an address, and stays until Ctrl-C
   --json         print only the summary, as one JSON object
   --help
 
@@ -35,6 +36,7 @@ export interface Command {
   workers: number;
   out: string | undefined;
   db: string | undefined;
+  dashboard: boolean;
   json: boolean;
   help: boolean;
 }
@@ -51,6 +53,7 @@ export function readCommand(args: string[]): Command {
     workers: workersOf(values.workers ?? "3"),
     out: values.out === undefined ? undefined : fromHere(values.out),
     db: serverUrl(values.db),
+    dashboard: values.dashboard ?? false,
     json: values.json ?? false,
     help: values.help ?? false,
   };
@@ -65,6 +68,7 @@ function parsed(args: string[]) {
         workers: { type: "string" },
         out: { type: "string" },
         db: { type: "string" },
+        dashboard: { type: "boolean" },
         json: { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },

@@ -1,5 +1,6 @@
 /** The demo: several worker processes build a site from Markdown files, and one of them is killed meanwhile. */
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { openQueue, type Queue, withoutPassword } from "../src/index.ts";
 import {
@@ -11,6 +12,7 @@ import {
   UsageError,
   usage,
 } from "./command.ts";
+import { openDashboard } from "./dashboard.ts";
 import { findDocuments } from "./documents.ts";
 import { killInTheMiddleOf, slowNumber } from "./faults.ts";
 import { databaseOf, type Plan, savePlan, tasksOf, workFolder } from "./plan.ts";
@@ -43,15 +45,25 @@ async function demo(command: Command): Promise<Summary> {
   await using queue = await openQueue(database);
   const workers = new WorkerProcesses(plan.site, database, (error) => stop.abort(error));
   stopOnSignals();
+  const shown = command.dashboard ? await openDashboard(queue) : undefined;
+  if (shown) console.error(`dashboard: ${shown.url}`);
   try {
     await workers.start(command.workers);
     stop.signal.throwIfAborted();
     const summary = await work(plan, queue, workers);
     if (summary.failed > 0) await printFailures(plan, queue);
+    if (shown) await untilStopped();
     return summary;
   } finally {
+    await shown?.close();
     await workers.stop();
   }
+}
+
+/** The workers stay meanwhile, so that the dashboard shows them. */
+async function untilStopped(): Promise<void> {
+  console.error("all tasks have ended; the dashboard stays until Ctrl-C");
+  if (!stop.signal.aborted) await once(stop.signal, "abort");
 }
 
 async function makePlan({ folder, out, db }: Command): Promise<Plan> {

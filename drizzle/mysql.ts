@@ -8,8 +8,10 @@ import {
   index,
   int,
   mysqlTable,
+  primaryKey,
   uniqueIndex,
   varbinary,
+  varchar,
 } from "drizzle-orm/mysql-core";
 
 const whole = { mode: "number" } as const;
@@ -61,21 +63,62 @@ export const dbqTasks = mysqlTable(
     fillDefaults: int("fill_defaults").notNull().default(0),
     /** JSON: the W3C trace context of the span in which the task was enqueued. */
     traceContext: json("trace_context"),
+    /** The group whose limits and turns the task shares. */
+    groupKey: name("group_key", { length: 255 }),
+    /** JSON: the names of the shared limits that the running task counts for. */
+    uses: json("uses"),
+    /** Until then no other task takes the key, even when this one has finished; null: until it finishes. */
+    uniqueUntil: time("unique_until"),
+    /** The schedule that made the task. */
+    scheduleName: name("schedule_name", { length: 255 }),
+    /** The time of that schedule for which it made the task. */
+    slot: time("slot"),
+    /** The task that started this one, and waits for it or may. */
+    parentId: bigint("parent_id", whole),
+    /** The first ancestor of the task. */
+    rootId: bigint("root_id", whole),
+    /** How often `retryTask` has made the task pending again. */
+    manualRetries: int("manual_retries").notNull().default(0),
+    /** The unique key of a task that gives it up when it starts, and so has no `unique_key` from then on. */
+    startKey: name("start_key", { length: 255 }),
+    /** The limit whose rate put the task off to its turn: JSON of its scope, name and group. */
+    putOffBy: json("put_off_by"),
     /** The order of claims: MariaDB before 10.8 has no descending indexes. */
     claimRank: bigint("claim_rank", whole).generatedAlwaysAs(sql`(-\`priority\`)`, { mode: "virtual" }),
-    /** The key while the task holds it; null otherwise, and null is equal to nothing. Bytes, since trailing spaces count. */
-    heldKey: varbinary("held_key", { length: 1020 }).generatedAlwaysAs(
-      sql`(case when \`status\` in ('pending', 'scheduled', 'running') then cast(\`unique_key\` as binary) end)`,
+    /**
+     * Where a task with a group, a limit or a rate stands: `p` and its queue while pending, `r` while running, `s` and its
+     * rate while put off. Null for all other tasks, so that claiming or settling one of them changes no entry of the index.
+     */
+    steeredPlace: varchar("steered_place", { length: 40 }).generatedAlwaysAs(
+      sql`(case when \`status\` = 'pending' and \`group_key\` is not null then concat('p', md5(\`queue_name\`)) when \`status\` = 'running' and (\`group_key\` is not null or \`uses\` is not null) then 'r' when \`status\` = 'scheduled' and \`put_off_by\` is not null then concat('s', md5(\`put_off_by\`)) end)`,
+      { mode: "virtual" },
+    ),
+    /** Bytes, since trailing spaces count. */
+    groupBytes: varbinary("group_bytes", { length: 1020 }).generatedAlwaysAs(
+      sql`(cast(\`group_key\` as binary))`,
+      { mode: "virtual" },
+    ),
+    /** The key while no other task may have it; null otherwise, and null is equal to nothing. Bytes, since trailing spaces count. */
+    takenKey: varbinary("taken_key", { length: 1020 }).generatedAlwaysAs(
+      sql`(case when \`status\` in ('pending', 'scheduled', 'running') or \`status\` = 'waiting' or \`unique_until\` is not null then cast(\`unique_key\` as binary) end)`,
+      { mode: "virtual" },
+    ),
+    /** The schedule while the task is unfinished; null otherwise. */
+    unfinishedOf: name("unfinished_of", { length: 255 }).generatedAlwaysAs(
+      sql`(case when \`status\` in ('pending', 'scheduled', 'running', 'waiting') then \`schedule_name\` end)`,
       { mode: "virtual" },
     ),
   },
   (t) => [
+    index("dbq_tasks_steered").on(t.steeredPlace, t.func, t.groupBytes, t.claimRank, t.id),
     index("dbq_tasks_claim").on(t.status, t.queueName, t.func, t.claimRank, t.id),
     index("dbq_tasks_due").on(t.status, t.waitUntil),
     index("dbq_tasks_running").on(t.status, t.workerId),
     index("dbq_tasks_finished").on(t.status, t.finishedAt),
     index("dbq_tasks_request").on(t.requestId),
-    uniqueIndex("dbq_tasks_unique").on(t.heldKey),
+    uniqueIndex("dbq_tasks_unique_key").on(t.takenKey),
+    uniqueIndex("dbq_tasks_slot").on(t.scheduleName, t.slot),
+    index("dbq_tasks_of_schedule").on(t.unfinishedOf),
   ],
 );
 
@@ -128,8 +171,147 @@ export const dbqWorkers = mysqlTable("dbq_workers", {
   processStart: name("process_start", { length: 64 }),
   startedAt: time("started_at").notNull().default(now),
   heartbeatAt: time("heartbeat_at").notNull().default(now),
-  /** Grows by one with each heartbeat: whoever watches it needs no common clock. */
+  /** Grows by one with each heartbeat: other workers see that it stands still without a common clock. */
   beat: bigint("beat", whole).notNull().default(1),
   /** The lock, by GET_LOCK, that the worker's own database session holds while it lives. */
   session: name("session", { length: 64 }),
+  /** Of an agent's session: the last claim that was asked for, and when. Asked for again, it gets the same tasks. */
+  requestId: name("request_id", { length: 255 }),
+  requestedAt: time("requested_at"),
+  /** The version of the limits that its claims must know; see `dbq_settings`. */
+  limitsVersion: bigint("limits_version", whole).notNull().default(0),
 });
+
+/** One row per agent: a machine without access to the database, whose Manager claims and settles for it. */
+export const dbqAgents = mysqlTable("dbq_agents", {
+  name: name("name", { length: 255 }).primaryKey(),
+  /** SHA-256 of the token, in hexadecimal digits. The token itself is nowhere. */
+  tokenHash: name("token_hash", { length: 64 }).notNull(),
+  /** JSON: the names of the functions that it may run. */
+  funcs: json("funcs").notNull(),
+  /** JSON: the names of the queues whose tasks it may run. */
+  queues: json("queues").notNull(),
+  createdAt: time("created_at").notNull().default(now),
+  lastSeenAt: time("last_seen_at"),
+  expiresAt: time("expires_at"),
+  revokedAt: time("revoked_at"),
+});
+
+/** Facts about this database, such as `origin`: a UUID by which other systems tell its tasks from those of others. */
+export const dbqSettings = mysqlTable("dbq_settings", {
+  name: name("name", { length: 255 }).primaryKey(),
+  value: json("value").notNull(),
+});
+
+/** One row per queue that is drained into another system: which worker does it now. */
+export const dbqDrains = mysqlTable("dbq_drains", {
+  queueName: name("queue_name", { length: 255 }).primaryKey(),
+  workerId: name("worker_id", { length: 255 }),
+  /** Grows by one each time that another worker takes over. */
+  generationId: bigint("generation_id", whole).notNull().default(1),
+  target: json("target"),
+  updatedAt: time("updated_at").notNull().default(now),
+});
+
+/** One row per schedule: when it makes tasks, and of which function. */
+export const dbqSchedules = mysqlTable(
+  "dbq_schedules",
+  {
+    name: name("name", { length: 255 }).primaryKey(),
+    func: name("func", { length: 255 }).notNull(),
+    args: json("args").notNull().default(sql`('[]')`),
+    kwargs: json("kwargs").notNull().default(sql`('{}')`),
+    /** JSON: what else its tasks get, such as their priority. */
+    options: json("options").notNull().default(sql`('{}')`),
+    cron: name("cron", { length: 255 }),
+    everyMs: bigint("every_ms", whole),
+    timeZone: name("time_zone", { length: 255 }).notNull().default("UTC"),
+    /** `one`, `skip` or `all:` and how many. */
+    missed: name("missed", { length: 32 }).notNull().default("one"),
+    /** `skip` or `allow`. */
+    overlap: name("overlap", { length: 16 }).notNull().default("skip"),
+    jitterMs: bigint("jitter_ms", whole).notNull().default(0),
+    startAt: time("start_at"),
+    endAt: time("end_at"),
+    /** From when intervals without `start_at` are counted: when this timing was written. */
+    anchorAt: time("anchor_at").notNull().default(now),
+    /** When it makes its next task; null: never again. */
+    nextAt: time("next_at"),
+    lastSlot: time("last_slot"),
+    lastTaskId: bigint("last_task_id", whole),
+    /** How many slots made no task. */
+    skipped: bigint("skipped", whole).notNull().default(0),
+    pausedAt: time("paused_at"),
+    generationId: bigint("generation_id", whole).notNull().default(1),
+    createdAt: time("created_at").notNull().default(now),
+    updatedAt: time("updated_at").notNull().default(now),
+  },
+  (t) => [index("dbq_schedules_next").on(t.pausedAt, t.nextAt)],
+);
+
+/** One row per limit or pause, and per group whose rate has let a task start. The row is a lock, never a count. */
+export const dbqLimits = mysqlTable(
+  "dbq_limits",
+  {
+    /** `name`: shared by `uses`; `queue`; `func`; `group`: one group of a function; `code`: the function's own option. */
+    scope: name("scope", { length: 16 }).notNull(),
+    /** Of the shared limit, the queue or the function. Bytes, since trailing spaces count. */
+    name: varbinary("name", { length: 1020 }).notNull(),
+    /** Of the scope `group`; empty: the tasks without a group. */
+    groupKey: varbinary("group_key", { length: 1020 }).notNull().default(""),
+    concurrency: int("concurrency"),
+    rateLimit: int("rate_limit"),
+    /** Milliseconds. */
+    ratePer: bigint("rate_per", whole),
+    rateBurst: int("rate_burst"),
+    /** The state of the rate: its theoretical arrival time (GCRA), in microseconds since 1970. */
+    tat: bigint("tat", whole),
+    /** Nothing starts before: a handler has thrown `ThrottleTask`. */
+    throttledUntil: time("throttled_until"),
+    pausedAt: time("paused_at"),
+    /** In a Galera cluster each claim under the limit adds one: of two on different nodes, the cluster refuses one. */
+    claims: bigint("claims", whole).notNull().default(0),
+  },
+  (t) => [primaryKey({ columns: [t.scope, t.name, t.groupKey] })],
+);
+
+/** One row per action that a person took in the dashboard. */
+export const dbqAudit = mysqlTable(
+  "dbq_audit",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    at: time("at").notNull().default(now),
+    /** Who did it, where the app says so. */
+    actor: name("actor", { length: 255 }),
+    action: name("action", { length: 64 }).notNull(),
+    /** What it was about, such as `task 42`. */
+    target: name("target", { length: 255 }).notNull(),
+    /** How many it changed. */
+    count: bigint("count", whole).notNull().default(1),
+  },
+  (t) => [index("dbq_audit_target").on(t.target, t.id)],
+);
+
+/** What workers have counted: attempts by minute, function and outcome, with histograms of their times. For looking only. */
+export const dbqStats = mysqlTable(
+  "dbq_stats",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    /** Begins the time that the row is about. */
+    minute: time("minute").notNull(),
+    /** How many minutes the row is about: 1, or 60 once they are folded. 0: all time, with 1970 as `minute`. */
+    span: int("span").notNull().default(1),
+    /** Empty once the rows of all workers are folded into one. */
+    workerId: name("worker_id", { length: 255 }).notNull().default(""),
+    queueName: name("queue_name", { length: 255 }).notNull(),
+    func: name("func", { length: 255 }).notNull(),
+    /** `completed`, `failed`, `retry`, `cancelled` or `snoozed`. */
+    outcome: name("outcome", { length: 16 }).notNull(),
+    /** How many attempts ended so. */
+    count: bigint("count", whole).notNull(),
+    /** JSON: the numbers of buckets, each followed by how many attempts are in it. */
+    waitBuckets: json("wait_buckets").notNull().default(sql`('[]')`),
+    runBuckets: json("run_buckets").notNull().default(sql`('[]')`),
+  },
+  (t) => [index("dbq_stats_minute").on(t.span, t.workerId, t.minute)],
+);

@@ -1,6 +1,6 @@
 /** The tables of dbq on SQLite. An app may import them into its own schema: `dbq-ts/schema/sqlite`. */
 import { sql } from "drizzle-orm";
-import { index, integer, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /**
  * The host's clock, in milliseconds since 1970, rounded because a Julian day has a fraction. `unixepoch('subsec')` would need
@@ -42,19 +42,55 @@ export const dbqTasks = sqliteTable(
     fillDefaults: integer("fill_defaults").notNull().default(0),
     /** JSON: the W3C trace context of the span in which the task was enqueued. */
     traceContext: text("trace_context"),
+    /** The group whose limits and turns the task shares. */
+    groupKey: text("group_key"),
+    /** JSON: the names of the shared limits that the running task counts for. */
+    uses: text("uses"),
+    /** Until then no other task takes the key, even when this one has finished; null: until it finishes. */
+    uniqueUntil: integer("unique_until"),
+    /** The schedule that made the task. */
+    scheduleName: text("schedule_name"),
+    /** The time of that schedule for which it made the task. */
+    slot: integer("slot"),
+    /** The task that started this one, and waits for it or may. */
+    parentId: integer("parent_id"),
+    /** The first ancestor of the task. */
+    rootId: integer("root_id"),
+    /** How often `retryTask` has made the task pending again. */
+    manualRetries: integer("manual_retries").notNull().default(0),
+    /** The unique key of a task that gives it up when it starts, and so has no `unique_key` from then on. */
+    startKey: text("start_key"),
+    /** The limit whose rate put the task off to its turn: JSON of its scope, name and group. */
+    putOffBy: text("put_off_by"),
   },
   (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
     index("dbq_tasks_claim")
       .on(t.queueName, t.func, sql`priority desc`, t.id, t.waitUntil)
       .where(sql`status = 'pending'`),
+    // No entry for a task without a group, a limit or a rate.
+    index("dbq_tasks_group")
+      .on(t.queueName, t.func, t.groupKey, sql`priority desc`, t.id)
+      .where(sql`status = 'pending' and group_key is not null`),
+    index("dbq_tasks_in_use")
+      .on(t.func, t.groupKey, t.queueName, t.uses)
+      .where(sql`status = 'running' and (uses is not null or group_key is not null)`),
+    index("dbq_tasks_put_off")
+      .on(t.putOffBy, t.waitUntil)
+      .where(sql`status = 'scheduled' and put_off_by is not null`),
     index("dbq_tasks_due").on(t.waitUntil).where(sql`status = 'scheduled'`),
     index("dbq_tasks_running").on(t.workerId).where(sql`status = 'running'`),
     index("dbq_tasks_finished").on(t.status, t.finishedAt).where(sql`finished_at is not null`),
     index("dbq_tasks_request").on(t.requestId).where(sql`request_id is not null`),
     uniqueIndex("dbq_tasks_unique")
       .on(t.uniqueKey)
-      .where(sql`unique_key is not null and status in ('pending', 'scheduled', 'running')`),
+      .where(
+        sql`unique_key is not null and (status in ('pending', 'scheduled', 'running') or status = 'waiting' or unique_until is not null)`,
+      ),
+    uniqueIndex("dbq_tasks_slot").on(t.scheduleName, t.slot).where(sql`schedule_name is not null`),
+    index("dbq_tasks_of_schedule")
+      .on(t.scheduleName)
+      .where(sql`schedule_name is not null and status in ('pending', 'scheduled', 'running', 'waiting')`),
   ],
 );
 
@@ -107,8 +143,147 @@ export const dbqWorkers = sqliteTable("dbq_workers", {
   processStart: text("process_start"),
   startedAt: integer("started_at").notNull().default(now),
   heartbeatAt: integer("heartbeat_at").notNull().default(now),
-  /** Grows by one with each heartbeat: whoever watches it needs no common clock. */
+  /** Grows by one with each heartbeat: other workers see that it stands still without a common clock. */
   beat: integer("beat").notNull().default(1),
   /** On a server: the lock that the worker's own database session holds while it lives. */
   session: text("session"),
+  /** Of an agent's session: the last claim that was asked for, and when. Asked for again, it gets the same tasks. */
+  requestId: text("request_id"),
+  requestedAt: integer("requested_at"),
+  /** The version of the limits that its claims must know; see `dbq_settings`. */
+  limitsVersion: integer("limits_version").notNull().default(0),
 });
+
+/** One row per agent: a machine without access to the database, whose Manager claims and settles for it. */
+export const dbqAgents = sqliteTable("dbq_agents", {
+  name: text("name").primaryKey(),
+  /** SHA-256 of the token, in hexadecimal digits. The token itself is nowhere. */
+  tokenHash: text("token_hash").notNull(),
+  /** JSON: the names of the functions that it may run. */
+  funcs: text("funcs").notNull(),
+  /** JSON: the names of the queues whose tasks it may run. */
+  queues: text("queues").notNull(),
+  createdAt: integer("created_at").notNull().default(now),
+  lastSeenAt: integer("last_seen_at"),
+  expiresAt: integer("expires_at"),
+  revokedAt: integer("revoked_at"),
+});
+
+/** Facts about this database, such as `origin`: a UUID by which other systems tell its tasks from those of others. */
+export const dbqSettings = sqliteTable("dbq_settings", {
+  name: text("name").primaryKey(),
+  value: text("value").notNull(),
+});
+
+/** One row per queue that is drained into another system: which worker does it now. */
+export const dbqDrains = sqliteTable("dbq_drains", {
+  queueName: text("queue_name").primaryKey(),
+  workerId: text("worker_id"),
+  /** Grows by one each time that another worker takes over. */
+  generationId: integer("generation_id").notNull().default(1),
+  target: text("target"),
+  updatedAt: integer("updated_at").notNull().default(now),
+});
+
+/** One row per schedule: when it makes tasks, and of which function. */
+export const dbqSchedules = sqliteTable(
+  "dbq_schedules",
+  {
+    name: text("name").primaryKey(),
+    func: text("func").notNull(),
+    args: text("args").notNull().default("[]"),
+    kwargs: text("kwargs").notNull().default("{}"),
+    /** JSON: what else its tasks get, such as their priority. */
+    options: text("options").notNull().default("{}"),
+    cron: text("cron"),
+    everyMs: integer("every_ms"),
+    timeZone: text("time_zone").notNull().default("UTC"),
+    /** `one`, `skip` or `all:` and how many. */
+    missed: text("missed").notNull().default("one"),
+    /** `skip` or `allow`. */
+    overlap: text("overlap").notNull().default("skip"),
+    jitterMs: integer("jitter_ms").notNull().default(0),
+    startAt: integer("start_at"),
+    endAt: integer("end_at"),
+    /** From when intervals without `start_at` are counted: when this timing was written. */
+    anchorAt: integer("anchor_at").notNull().default(now),
+    /** When it makes its next task; null: never again. */
+    nextAt: integer("next_at"),
+    lastSlot: integer("last_slot"),
+    lastTaskId: integer("last_task_id"),
+    /** How many slots made no task. */
+    skipped: integer("skipped").notNull().default(0),
+    pausedAt: integer("paused_at"),
+    generationId: integer("generation_id").notNull().default(1),
+    createdAt: integer("created_at").notNull().default(now),
+    updatedAt: integer("updated_at").notNull().default(now),
+  },
+  (t) => [index("dbq_schedules_next").on(t.nextAt).where(sql`paused_at is null and next_at is not null`)],
+);
+
+/** One row per limit or pause, and per group whose rate has let a task start. The row is a lock, never a count. */
+export const dbqLimits = sqliteTable(
+  "dbq_limits",
+  {
+    /** `name`: shared by `uses`; `queue`; `func`; `group`: one group of a function; `code`: the function's own option. */
+    scope: text("scope").notNull(),
+    /** Of the shared limit, the queue or the function. */
+    name: text("name").notNull(),
+    /** Of the scope `group`; empty: the tasks without a group. */
+    groupKey: text("group_key").notNull().default(""),
+    concurrency: integer("concurrency"),
+    rateLimit: integer("rate_limit"),
+    /** Milliseconds. */
+    ratePer: integer("rate_per"),
+    rateBurst: integer("rate_burst"),
+    /** The state of the rate: its theoretical arrival time (GCRA), in microseconds since 1970. */
+    tat: integer("tat"),
+    /** Nothing starts before: a handler has thrown `ThrottleTask`. */
+    throttledUntil: integer("throttled_until"),
+    pausedAt: integer("paused_at"),
+    /** In a Galera cluster each claim under the limit adds one: of two on different nodes, the cluster refuses one. */
+    claims: integer("claims").notNull().default(0),
+  },
+  (t) => [primaryKey({ columns: [t.scope, t.name, t.groupKey] })],
+);
+
+/** One row per action that a person took in the dashboard. */
+export const dbqAudit = sqliteTable(
+  "dbq_audit",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    at: integer("at").notNull().default(now),
+    /** Who did it, where the app says so. */
+    actor: text("actor"),
+    action: text("action").notNull(),
+    /** What it was about, such as `task 42`. */
+    target: text("target").notNull(),
+    /** How many it changed. */
+    count: integer("count").notNull().default(1),
+  },
+  (t) => [index("dbq_audit_target").on(t.target, t.id)],
+);
+
+/** What workers have counted: attempts by minute, function and outcome, with histograms of their times. For looking only. */
+export const dbqStats = sqliteTable(
+  "dbq_stats",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    /** Begins the time that the row is about. */
+    minute: integer("minute").notNull(),
+    /** How many minutes the row is about: 1, or 60 once they are folded. 0: all time, with 1970 as `minute`. */
+    span: integer("span").notNull().default(1),
+    /** Empty once the rows of all workers are folded into one. */
+    workerId: text("worker_id").notNull().default(""),
+    queueName: text("queue_name").notNull(),
+    func: text("func").notNull(),
+    /** `completed`, `failed`, `retry`, `cancelled` or `snoozed`. */
+    outcome: text("outcome").notNull(),
+    /** How many attempts ended so. */
+    count: integer("count").notNull(),
+    /** JSON: the numbers of buckets, each followed by how many attempts are in it. */
+    waitBuckets: text("wait_buckets").notNull().default("[]"),
+    runBuckets: text("run_buckets").notNull().default("[]"),
+  },
+  (t) => [index("dbq_stats_minute").on(t.span, t.workerId, t.minute)],
+);

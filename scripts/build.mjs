@@ -22,7 +22,16 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 /** What the package exports, but for the schemas. */
-const requiredEntries = ["src/index", "src/entries/otel/index"];
+const requiredEntries = [
+  "src/index",
+  "src/features/dashboard/index",
+  "src/entries/otel/index",
+  "src/features/drain/index",
+  "src/features/drain/bullmq",
+  "src/features/drain/redis-stream",
+  "src/features/manager/index",
+  "src/features/manager/agent/index",
+];
 /** @type {string[]} */
 const missing = [];
 
@@ -80,6 +89,8 @@ async function embedFiles() {
   // As they are written: the compiler adds a function of its own to a `require` of a variable.
   const isThread = (/** @type {string} */ file) => /^src.stores.*\.cjs$/.test(file);
   for (const file of builtFiles().filter(isThread)) cpSync(join(root, file), join(dist, file));
+  const style = "src/features/dashboard/client/style.css";
+  cpSync(join(root, style), join(dist, style));
   for (const file of builtFiles().filter((file) => basename(file) === "embedded.js")) {
     const path = join(dist, file);
     const exports = Object.entries(await import(pathToFileURL(path).href));
@@ -87,7 +98,9 @@ async function embedFiles() {
     writeFileSync(path, lines.join(""));
   }
   rmSync(join(dist, "migrations"), { recursive: true });
-  const read = /^src.stores.*(?:[\\/]embed\.(?:js|d\.ts)|\.cjs|\.d\.cts)$/;
+  rmSync(join(dist, style));
+  const read =
+    /^src.(?:features.dashboard.client.(?!embedded)\w+\.(?:js|d\.ts)|stores.*(?:[\\/]embed\.(?:js|d\.ts)|\.cjs|\.d\.cts)|features.executors.(?:embed|import-module|serve|\w+-program)\.(?:js|d\.ts))$/;
   for (const file of builtFiles().filter((file) => read.test(file))) rmSync(join(dist, file));
 }
 
@@ -145,7 +158,7 @@ function builtFiles() {
  */
 function nameJavaScript(path) {
   const text = readFileSync(path, "utf8");
-  writeFileSync(path, text.replace(/((?:from|import\(|import)\s*"\.[^"]*)\.ts"/g, '$1.js"'));
+  writeFileSync(path, text.replace(/((?:from|import\(|import)\s*"\.[^"]*)\.tsx?"/g, '$1.js"'));
 }
 
 /**

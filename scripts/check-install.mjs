@@ -3,18 +3,29 @@
  * runtime, from the registry. Each one runs tasks: `npm run test:full` checks without a network what needs none.
  *
  * `node scripts/check-install.mjs pnpm next` runs the kinds whose names contain one of the words. Without a registry, or
- * without Postgres, it says so and does less; with `DBQ_REQUIRE_ALL=1` it fails. Next with webpack takes more than a minute:
+ * without Postgres or Redis, it says so and does less; with `DBQ_REQUIRE_ALL=1` it fails. Next with webpack takes more than a minute:
  * it runs only with `DBQ_SAMPLE=1`, as in the nightly job, or when it is asked for.
  */
+import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { checkFrameworks, packages } from "./installed-frameworks.mjs";
-import { app, expected, jestTest, nextFiles, tasks } from "./installed-programs.mjs";
+import {
+  app,
+  drained,
+  drainIntoBullmq,
+  expected,
+  jestTest,
+  nextFiles,
+  tasks,
+} from "./installed-programs.mjs";
 import { asHere, binaryOf, freePort, Program, root, run, write } from "./installed-projects.mjs";
 
 const postgres = process.env.DBQ_TEST_POSTGRES_URL ?? "postgres://postgres@127.0.0.1:5432/postgres";
+const redis = process.env.DBQ_TEST_REDIS_URL ?? "redis://127.0.0.1:6379";
 const folder = mkdtempSync(join(tmpdir(), "dbq-install-"));
 const tarball = join(folder, "dbq-ts.tgz");
 const tools = join(folder, "tools");
@@ -22,47 +33,82 @@ const npmInstall = ["install", "--silent", "--ignore-scripts", "--no-audit", "--
 const node = process.execPath;
 const platform = `${process.platform}-${process.arch}`;
 
-const dependencies = { "dbq-ts": `file:${tarball}`, "drizzle-orm": asHere("drizzle-orm"), pg: asHere("pg") };
+const withoutDriver = { "dbq-ts": `file:${tarball}`, "drizzle-orm": asHere("drizzle-orm") };
+const dependencies = { ...withoutDriver, pg: asHere("pg") };
 
 /**
  * @typedef {{ cwd: string, url: string }} Place a project's folder, and its own database on Postgres
- * @typedef {{ name: string, tools?: string[], run: (place: Place) => Promise<void>, withoutPostgres?: true, nightly?: true }} Kind
+ * @typedef {{ name: string, tools?: string[], run: (place: Place) => Promise<void>, withoutPostgres?: true, withRedis?: true, nightly?: true }} Kind
  * `tools`: what the check needs from the registry beside the project
  */
 
 /**
- * An app with a worker of its own process, which is started as the docs say: `install` fills `node_modules`, `start` runs a
- * file, `worker` the command.
+ * @typedef {object} How an app with a worker of its own process is installed and started, as the docs say
+ * @property {Record<string, string>} [files]
+ * @property {string[]} [tools]
+ * @property {() => string[]} install fills `node_modules`
+ * @property {() => string[]} [start] runs a file
+ * @property {() => string[]} [worker] the command `dbq`
+ */
+
+/**
  * @param {string} name
- * @param {{ files?: Record<string, string>, tools?: string[], install: () => string[], start?: () => string[], worker?: () => string[] }} how
+ * @param {How} how
  * @returns {Kind}
  */
-function appWith(name, { files = {}, tools = [], install, start = () => [node], worker }) {
+function appWith(name, how) {
+  const files = { ...projectFiles(dependencies), ...how.files };
   return {
     name,
-    tools,
-    run: async ({ cwd, url }) => {
-      write(cwd, {
-        "package.json": JSON.stringify({ name: "app", private: true, type: "module", dependencies }),
-        "tasks.js": tasks,
-        "app.js": app,
-        ...files,
-      });
-      await command({ cwd }, install());
-      const settings = { cwd, env: { DBQ_URL: url } };
-      const starter = worker?.() ?? [...start(), "node_modules/dbq-ts/bin.js"];
-      const [program = "", ...args] = [...starter, "worker", "./tasks.js"];
-      const serving = new Program(settings, program, ...args);
-      await serving.said(/ ready /);
-      compare(JSON.parse(await command(settings, [...start(), "app.js"])), expected);
-      const { code, output } = await serving.stop();
-      if (code !== 0) throw new Error(`after SIGTERM the worker ended with ${code}:\n${output}`);
-    },
+    tools: how.tools ?? [],
+    run: async ({ cwd, url }) => await checkApp({ ...how, files }, cwd, url),
   };
+}
+
+/**
+ * The same app on a file of SQLite. Version 13 of better-sqlite3 contains binaries that run on each of these runtimes.
+ * @param {string} name
+ * @param {How} how
+ * @returns {Kind}
+ */
+function sqliteAppWith(name, how) {
+  const files = projectFiles({ ...withoutDriver, "better-sqlite3": "13" });
+  return {
+    name: `${name}, on SQLite`,
+    tools: how.tools ?? [],
+    withoutPostgres: true,
+    run: async ({ cwd }) => await checkApp({ ...how, files }, cwd, join(cwd, "app.db")),
+  };
+}
+
+/** @param {Record<string, string>} packages */
+function projectFiles(packages) {
+  const manifest = { name: "app", private: true, type: "module", dependencies: packages };
+  return { "package.json": JSON.stringify(manifest), "tasks.js": tasks, "app.js": app };
+}
+
+/**
+ * @param {How} how
+ * @param {string} cwd
+ * @param {string} url
+ */
+async function checkApp({ files = {}, install, start = () => [node], worker }, cwd, url) {
+  write(cwd, files);
+  await command({ cwd }, install());
+  const settings = { cwd, env: { DBQ_URL: url } };
+  const starter = worker?.() ?? [...start(), "node_modules/dbq-ts/bin.js"];
+  const create = url.includes("://") ? [] : ["--create"];
+  const [program = "", ...args] = [...starter, "worker", ...create, "./tasks.js"];
+  const serving = new Program(settings, program, ...args);
+  await serving.said(/ ready /);
+  compare(JSON.parse(await command(settings, [...start(), "app.js"])), expected);
+  const { code, output } = await serving.stop();
+  if (code !== 0) throw new Error(`after SIGTERM the worker ended with ${code}:\n${output}`);
 }
 
 const inTools = (/** @type {string} */ file) => join(tools, "node_modules", file);
 const npm = () => ["npm", ...npmInstall];
+const pnpm = { tools: ["pnpm@12"], install: () => [node, inTools("pnpm/bin/pnpm.mjs"), "install"] };
 const yarn4 = () => [node, inTools("@yarnpkg/cli-dist/bin/yarn.js")];
 const bun = () => binaryOf(tools, "@oven", "bin/bun");
 const yarnFiles = {
@@ -70,13 +116,40 @@ const yarnFiles = {
   ".yarnrc.yml": "enableTelemetry: false\nenableImmutableInstalls: false\n",
 };
 
+/** @type {Record<string, How>} Node 20 is the one that runs this script. */
+const runtimes = {
+  Bun: { tools: ["bun@1"], install: () => [bun(), "install"], start: () => [bun()] },
+  Deno: {
+    tools: ["deno@2"],
+    install: npm,
+    start: () => [binaryOf(tools, "@deno", "deno"), "run", "--allow-all"],
+  },
+  "Node 22": nodeOf("22"),
+  "Node 24": nodeOf("24"),
+};
+
+/**
+ * @param {string} version
+ * @returns {How}
+ */
+function nodeOf(version) {
+  return {
+    tools: [`node${version}@npm:node-${platform}@${version}`],
+    install: npm,
+    start: () => [inTools(`node${version}/bin/node`)],
+  };
+}
+
+/** BullMQ's own types are its own business. */
+const strict = { strict: true, module: "nodenext", target: "es2022", skipLibCheck: true, types: ["node"] };
+
 /** @type {Kind[]} */
 const kinds = [
   { name: "npm, the README's quickstart on SQLite", run: quickstart, withoutPostgres: true },
   { name: "Next, with Turbopack", run: (place) => next(place, []) },
   { name: "Next, with webpack", run: (place) => next(place, ["--webpack"]), nightly: true },
   appWith("npm, Postgres alone", { install: npm }),
-  appWith("pnpm", { tools: ["pnpm@12"], install: () => [node, inTools("pnpm/bin/pnpm.mjs"), "install"] }),
+  appWith("pnpm", pnpm),
   appWith("Yarn 1", {
     tools: ["yarn1@npm:yarn@1.22"],
     install: () => [node, inTools("yarn1/bin/yarn.js"), "install", "--silent", "--ignore-scripts"],
@@ -93,20 +166,15 @@ const kinds = [
     start: () => [...yarn4(), "node"],
     worker: () => [...yarn4(), "dbq"],
   }),
-  appWith("Bun", { tools: ["bun@1"], install: () => [bun(), "install"], start: () => [bun()] }),
-  appWith("Deno", {
-    tools: ["deno@2"],
-    install: npm,
-    start: () => [binaryOf(tools, "@deno", "deno"), "run", "--allow-all"],
-  }),
-  ...["22", "24"].map((version) =>
-    appWith(`Node ${version}`, {
-      tools: [`node${version}@npm:node-${platform}@${version}`],
-      install: npm,
-      start: () => [inTools(`node${version}/bin/node`)],
-    }),
-  ),
+  ...Object.entries(runtimes).flatMap(([name, how]) => [appWith(name, how), sqliteAppWith(name, how)]),
+  { name: "a monorepo of npm workspaces", run: (place) => monorepo(place, npm(), "*", "../../node_modules") },
+  {
+    name: "a monorepo of pnpm",
+    tools: pnpm.tools,
+    run: (place) => monorepo(place, pnpm.install(), "workspace:*", "node_modules"),
+  },
   { name: "Jest, in CommonJS", run: jest },
+  ...["5", "6"].map(intoBullmq),
   { name: "the frameworks of docs/frameworks.md", run: frameworks },
 ];
 
@@ -118,13 +186,11 @@ async function quickstart({ cwd }) {
     tarball,
     ...["drizzle-orm", "tsx"].map((name) => `${name}@${asHere(name)}`),
   ]);
-  for (const driver of ["better-sqlite3", "pg", "mysql2"])
+  for (const driver of ["better-sqlite3", "pg", "mysql2", "bullmq", "ioredis"])
     if (existsSync(join(cwd, "node_modules", driver)))
       throw new Error(`npm installed ${driver}, an optional peer`);
   await command({ cwd }, [...npm(), `better-sqlite3@${asHere("better-sqlite3")}`]);
-  // Compiling the driver takes minutes, and `npm ci` has done it.
-  const built = "node_modules/better-sqlite3/build";
-  cpSync(join(root, built), join(cwd, built), { recursive: true });
+  copyBuiltDriver(cwd);
   const readme = readFileSync(join(cwd, "node_modules/dbq-ts/README.md"), "utf8");
   const [, file = "", code = ""] = /^```ts\n\/\/ ([\w-]+\.mts)\n([\s\S]*?)^```$/m.exec(readme) ?? [];
   write(cwd, { [file]: code });
@@ -133,12 +199,95 @@ async function quickstart({ cwd }) {
   await command({ cwd }, ["npx", "--no", "dbq-ts", "--help"]);
 }
 
-/** @param {Place} place */
+/**
+ * Three packages, as docs/frameworks.md lays them out: the server and the worker import the package of the tasks.
+ * @param {Place} place
+ * @param {string[]} install
+ * @param {string} version what names a package of the same workspace
+ * @param {string} modules the folder that has dbq, seen from the worker's package
+ */
+async function monorepo({ cwd, url }, install, version, modules) {
+  const manifest = (/** @type {object} */ fields) =>
+    JSON.stringify({ private: true, type: "module", ...fields });
+  const member = manifest({ dependencies: { "@shop/tasks": version, ...dependencies } });
+  write(cwd, {
+    "package.json": manifest({ workspaces: ["packages/*"] }),
+    "pnpm-workspace.yaml": "packages: [packages/*]\n",
+    "packages/tasks/package.json": manifest({
+      name: "@shop/tasks",
+      version: "1.0.0",
+      exports: "./tasks.js",
+      dependencies: withoutDriver,
+    }),
+    "packages/tasks/tasks.js": tasks,
+    "packages/web/package.json": member,
+    "packages/web/app.js": app.replace("./tasks.js", "@shop/tasks"),
+    "packages/worker/package.json": member,
+    "packages/worker/tasks.js": 'import "@shop/tasks";\n',
+  });
+  await command({ cwd }, install);
+  const env = { DBQ_URL: url };
+  const bin = `${modules}/dbq-ts/bin.js`;
+  const serving = new Program({ cwd: join(cwd, "packages/worker"), env }, node, bin, "worker", "./tasks.js");
+  await serving.said(/ ready /);
+  compare(JSON.parse(await command({ cwd: join(cwd, "packages/web"), env }, [node, "app.js"])), expected);
+  await serving.stop();
+}
+
+/**
+ * Runs a test on Postgres, and the one of docs/testing.md on SQLite.
+ * @param {Place} place
+ */
 async function jest({ cwd, url }) {
-  const manifest = { name: "app", private: true, dependencies, devDependencies: { jest: "30" } };
+  const all = { ...dependencies, "better-sqlite3": asHere("better-sqlite3") };
+  const manifest = { name: "app", private: true, dependencies: all, devDependencies: { jest: "30" } };
   write(cwd, { "package.json": JSON.stringify(manifest), "queue.test.js": jestTest });
   await command({ cwd }, npm());
+  copyBuiltDriver(cwd);
+  const page = readFileSync(join(cwd, "node_modules/dbq-ts/docs/testing.md"), "utf8");
+  const [, file = "", code = ""] = /^```js\n\/\/ (\S+jest\S+)\n([\s\S]*?)^```$/m.exec(page) ?? [];
+  write(cwd, { [file]: code });
   await command({ cwd, env: { DBQ_URL: url } }, [node, "node_modules/jest/bin/jest.js"]);
+  await command({ cwd }, [node, "node_modules/jest/bin/jest.js", "--testMatch", `**/${file}`]);
+}
+
+/**
+ * Compiling the driver takes minutes, and `npm ci` has done it.
+ * @param {string} cwd
+ */
+function copyBuiltDriver(cwd) {
+  const built = "node_modules/better-sqlite3/build";
+  cpSync(join(root, built), join(cwd, built), { recursive: true });
+}
+
+/**
+ * A project that drains into a version of BullMQ: its types are checked, and one message is sent.
+ * @param {string} version
+ * @returns {Kind}
+ */
+function intoBullmq(version) {
+  const others = ["better-sqlite3", "ioredis", "typescript", "@types/node"].map((name) => [
+    name,
+    asHere(name),
+  ]);
+  const files = {
+    ...projectFiles({ ...withoutDriver, ...Object.fromEntries(others), bullmq: version }),
+    "drain.ts": drainIntoBullmq,
+    "tsconfig.json": JSON.stringify({ compilerOptions: { ...strict, outDir: "out" }, include: ["drain.ts"] }),
+  };
+  return {
+    name: `a drain into BullMQ ${version}`,
+    withoutPostgres: true,
+    withRedis: true,
+    run: async ({ cwd }) => {
+      write(cwd, files);
+      await command({ cwd }, npm());
+      copyBuiltDriver(cwd);
+      await command({ cwd }, [node, "node_modules/typescript/bin/tsc"]);
+      const printed = await command({ cwd, env: { REDIS_URL: redis } }, [node, "out/drain.js"]);
+      compare(JSON.parse(printed), drained);
+    },
+  };
 }
 
 /** @param {Place} place */
@@ -247,7 +396,29 @@ async function obstacles() {
   if (version === undefined) return () => "the npm registry cannot be reached";
   const refusal = await administer("select 1").catch((error) => error);
   const reason = refusal && `there is no Postgres (DBQ_TEST_POSTGRES_URL): ${refusal.message}`;
-  return ({ withoutPostgres }) => (withoutPostgres ? undefined : reason);
+  const noRedis = await connectionRefused(redis);
+  return ({ withoutPostgres, withRedis }) => {
+    if (withRedis && noRedis) return `there is no Redis (DBQ_TEST_REDIS_URL): ${noRedis.message}`;
+    return withoutPostgres ? undefined : reason;
+  };
+}
+
+/**
+ * @param {string} url
+ * @returns {Promise<Error | undefined>} why nothing can connect there
+ */
+async function connectionRefused(url) {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port || 6379), timeout: 5_000 });
+  socket.once("timeout", () => socket.destroy(new Error("it did not answer within 5 s")));
+  try {
+    await once(socket, "connect");
+    return undefined;
+  } catch (error) {
+    return /** @type {Error} */ (error);
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** @param {Kind[]} chosen */

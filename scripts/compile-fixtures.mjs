@@ -22,6 +22,8 @@ export function compileFixtures() {
   const args = [compiler, "-p", join(root, "test/fixtures"), "--outDir", folder];
   execFileSync(process.execPath, args, { cwd: root, stdio: ["ignore", 2, 2] });
   cpSync(join(root, "migrations"), join(folder, "migrations"), { recursive: true });
+  const style = "src/features/dashboard/client/style.css";
+  cpSync(join(root, style), join(folder, style));
   // The command line reads its version from there.
   cpSync(join(root, "package.json"), join(folder, "package.json"));
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };

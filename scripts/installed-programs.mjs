@@ -68,3 +68,33 @@ export const dynamic = "force-dynamic";
 export const GET = async () => Response.json(await check(process.env.DBQ_URL));
 `,
 });
+
+/** Drains one task into BullMQ, and prints what became of it there and here. `REDIS_URL` is the server's. */
+export const drainIntoBullmq = `
+import { Queue } from "bullmq";
+import { openQueue, remoteTask } from "dbq-ts";
+import { drain } from "dbq-ts/drain";
+import { bullmq } from "dbq-ts/drain/bullmq";
+
+const { hostname: host, port, username, password } = new URL(process.env.REDIS_URL ?? "");
+const login = { ...(username ? { username } : {}), ...(password ? { password } : {}) };
+const mail = new Queue("dbq-install-" + process.pid, { connection: { host, port: Number(port || 6379), ...login } });
+const queue = await openQueue("app.db");
+const id = await queue.enqueueTask(remoteTask("send", { queueName: "mail" }), "ada@example.org");
+const carrier = drain(queue, { queueName: "mail", to: bullmq(mail) });
+const sent = new Promise<string[]>((resolve, reject) => {
+  carrier.once("sent", resolve);
+  carrier.once("error", reject);
+});
+await carrier.start();
+const [messageId = ""] = await sent;
+const job = await mail.getJob(messageId);
+await carrier.stop();
+console.log(JSON.stringify({ status: (await queue.getTask(id))?.status, name: job?.name, args: job?.data.args }));
+await mail.obliterate({ force: true });
+await mail.close();
+await queue.close();
+`;
+
+/** What `drainIntoBullmq` prints. */
+export const drained = { status: "completed", name: "send", args: ["ada@example.org"] };

@@ -82,14 +82,25 @@ export class Copies {
   async uncompiled(mutants) {
     /** @type {string[]} */
     const lines = [];
-    for (const layer of this.places.layersOf(mutants)) {
-      if ((await this.first.withFaults(layer, () => this.first.compile())) === "") continue;
-      await this.each(layer, async (copy, mutant) => {
-        const said = await copy.withFaults([mutant], () => copy.compile());
-        if (said !== "") lines.push(`${mutant.name}: does not compile: ${said}`);
-      });
-    }
+    for (const layer of this.places.layersOf(mutants)) lines.push(...(await this.#uncompiledOf(layer)));
     return lines;
+  }
+
+  /**
+   * Halves the faults until one is left: a compiler takes long.
+   * @param {readonly Mutant[]} mutants of which any number can be applied at once
+   * @returns {Promise<string[]>}
+   */
+  async #uncompiledOf(mutants) {
+    const said = await this.first.withFaults(mutants, () => this.first.compile());
+    if (said === "") return [];
+    const [only] = mutants;
+    if (only && mutants.length === 1) return [`${only.name}: does not compile: ${said}`];
+    const half = Math.ceil(mutants.length / 2);
+    return [
+      ...(await this.#uncompiledOf(mutants.slice(0, half))),
+      ...(await this.#uncompiledOf(mutants.slice(half))),
+    ];
   }
 
   remove() {

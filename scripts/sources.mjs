@@ -15,7 +15,7 @@ import { parseAst } from "vitest/node";
  * @typedef {{ type: string, start: number, end: number, [key: string]: unknown }} Node
  */
 
-const sourceFile = /(?<!\.d)\.(ts|mts|mjs|cjs|js)$/;
+const sourceFile = /(?<!\.d)\.(tsx?|mts|mjs|cjs|js)$/;
 
 /**
  * Every source file below `root`'s folders, parsed, in order of path.
@@ -52,7 +52,7 @@ export function parseSource(path, text) {
   /** @type {FunctionSize[]} */
   const functions = [];
   const lineOf = lineFinder(text);
-  walk(parseAst(text, { lang: "ts" }, path), (node, parents) => {
+  walk(parseAst(text, { lang: path.endsWith("x") ? "tsx" : "ts" }, path), (node, parents) => {
     const found = importOf(node);
     if (found) imports.push({ ...found, line: lineOf(node.start) });
     const size = functionSize(node, parents, lineOf);

@@ -8,9 +8,11 @@ export type DbqErrorCode =
   | "DBQ_PAYLOAD_TOO_LARGE"
   | "DBQ_AWAIT_TIMEOUT"
   | "DBQ_TASK_NOT_FOUND"
+  | "DBQ_SCHEDULE_NOT_FOUND"
   | "DBQ_TASK_FAILED"
   | "DBQ_TASK_CANCELLED"
   | "DBQ_TASK_RUNNING"
+  | "DBQ_TASK_STARTED"
   | "DBQ_TASK_CORRUPT"
   | "DBQ_ASYNC_TRANSACTION"
   | "DBQ_LOST_GENERATION"
@@ -18,6 +20,7 @@ export type DbqErrorCode =
   | "DBQ_NOT_IN_TASK"
   | "DBQ_CLOSED"
   | "DBQ_STOPPED"
+  | "DBQ_CHILD_ENDED"
   | "DBQ_OUTCOME_UNKNOWN"
   | "DBQ_DATABASE";
 
@@ -135,8 +138,22 @@ export class TaskNotFoundError extends DbqError {
   }
 }
 
-/** The task failed. `cause` is the error that its function threw, made anew from `task.error`. */
-/** The awaited task failed for good: `awaitTaskResult` rejects with it. */
+/** There is no schedule of this name. */
+export class ScheduleNotFoundError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "ScheduleNotFoundError";
+  readonly scheduleName: string;
+
+  constructor(scheduleName: string) {
+    super("DBQ_SCHEDULE_NOT_FOUND", `there is no schedule ${JSON.stringify(scheduleName)}`);
+    this.scheduleName = scheduleName;
+  }
+}
+
+/**
+ * The awaited task failed for good: `awaitTaskResult` rejects with it. `cause` is the error that its function threw, made anew
+ * from `task.error`. The message ends with the innermost cause, which for a failed query is the database's reason.
+ */
 export class TaskFailedError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "TaskFailedError";
@@ -147,21 +164,32 @@ export class TaskFailedError extends DbqError {
     const { error } = task;
     super(
       "DBQ_TASK_FAILED",
-      `task ${task.id} (${task.func}) failed: ${error?.name}: ${error?.message}`,
+      `task ${task.id} (${task.func}) failed: ${error?.name}: ${error?.message}${error ? reasonOf(error) : ""}`,
       error ? { cause: toError(error) } : {},
     );
     this.task = task;
   }
 }
 
+/** Characters of the innermost cause in a message. */
+const longestReason = 1_000;
+
+/** The innermost cause as the end of a message; empty where the error's own message has it already. */
+function reasonOf({ message, cause }: TaskError): string {
+  let innermost = cause;
+  while (innermost?.cause) innermost = innermost.cause;
+  if (innermost === undefined || message.includes(innermost.message)) return "";
+  const reason = `; cause: ${innermost.name}: ${innermost.message}`;
+  return reason.length <= longestReason ? reason : `${reason.slice(0, longestReason - 1)}…`;
+}
+
 /** An `Error` with the name, message, stack, code and causes of a stored one. */
-function toError({ name, message, stack, code, cause }: TaskError): Error {
+export function toError({ name, message, stack, code, cause }: TaskError): Error {
   const error = new Error(message, cause ? { cause: toError(cause) } : {});
-  Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
-  Object.defineProperty(error, "stack", {
-    value: stack ?? `${name}: ${message}`,
-    configurable: true,
-    writable: true,
+  const writable = { configurable: true, writable: true };
+  Object.defineProperties(error, {
+    name: { value: name, ...writable },
+    stack: { value: stack ?? `${name}: ${message}`, ...writable },
   });
   return code === undefined ? error : Object.assign(error, { code });
 }
@@ -186,6 +214,18 @@ export class TaskRunningError extends DbqError {
 
   constructor(taskId: number) {
     super("DBQ_TASK_RUNNING", `task ${taskId} is running: cancel it first`);
+    this.taskId = taskId;
+  }
+}
+
+/** `updateTask` was called on a task that has started, or that somebody else has changed. */
+export class TaskStartedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskStartedError";
+  readonly taskId: number;
+
+  constructor(taskId: number, problem: string) {
+    super("DBQ_TASK_STARTED", `task ${taskId} was not changed: ${problem}`);
     this.taskId = taskId;
   }
 }
@@ -223,17 +263,19 @@ export class LostGenerationError extends DbqError {
   }
 }
 
-/** An unfinished task already has this unique key. */
+/** Another task holds this unique key: it has not finished, or its `uniqueFor` has not passed. */
 export class DuplicateTaskError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "DuplicateTaskError";
-  /** The task that has the key; undefined when it is another task of the same call. */
+  /** The task that holds the key; undefined when it is another task of the same call. */
   readonly taskId: number | undefined;
+  readonly uniqueKey: string;
 
   constructor(uniqueKey: string, taskId: number | undefined) {
-    const holder = taskId === undefined ? "another task of the same call" : `the unfinished task ${taskId}`;
+    const holder = taskId === undefined ? "another task of the same call" : `task ${taskId}`;
     super("DBQ_DUPLICATE", `uniqueKey ${JSON.stringify(uniqueKey)} is held by ${holder}`);
     this.taskId = taskId;
+    this.uniqueKey = uniqueKey;
   }
 }
 
@@ -266,6 +308,35 @@ export class WorkerStoppedError extends DbqError {
   static override readonly [classId]: string = "WorkerStoppedError";
   constructor() {
     super("DBQ_STOPPED", "the worker is stopping: the task was handed back and will run again");
+  }
+}
+
+/**
+ * The thread or process that ran the task's function ended before the function had settled: it crashed, ran out of memory,
+ * exited, or was stopped after a timeout.
+ */
+export class ChildEndedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "ChildEndedError";
+  /** The exit code; null after a signal. */
+  readonly exitCode: number | null;
+  /** The signal that ended the process, such as `"SIGKILL"`; null without one. */
+  readonly signal: string | null;
+  /** The last 8 KiB that it wrote to stderr during the attempt. */
+  readonly stderr: string;
+
+  constructor(
+    what: string,
+    end: { exitCode: number | null; signal: string | null; stderr: string },
+    options?: ErrorOptions,
+  ) {
+    const { exitCode, signal, stderr } = end;
+    const how = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;
+    const output = stderr.trim() === "" ? "" : `\nThe end of its stderr:\n${stderr.trimEnd()}`;
+    super("DBQ_CHILD_ENDED", `${what}: ${how}${output}`, options);
+    this.exitCode = exitCode;
+    this.signal = signal;
+    this.stderr = stderr;
   }
 }
 

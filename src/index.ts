@@ -1,8 +1,11 @@
 /** dbq: plain async functions, run later, durably, in the database that an app already has. */
 
 export type { Duration } from "./base/options/durations.ts";
+export type { Limit, LimitTarget, PauseTarget, Rate } from "./base/options/limits.ts";
+export type { MemorySize } from "./base/options/modules.ts";
 export type {
   AwaitOptions,
+  CancelOptions,
   CountFilter,
   ListFilter,
   PurgeFilter,
@@ -14,7 +17,8 @@ export type {
 /** @internal The command line shows targets as errors do. */
 export { withoutPassword } from "./base/options/passwords.ts";
 export { defaultBackoff } from "./base/tasks/backoff.ts";
-export { CancelTask, SnoozeTask } from "./base/tasks/control-errors.ts";
+export { CancelTask, SnoozeTask, ThrottleTask } from "./base/tasks/control-errors.ts";
+export type { Enqueueable } from "./base/tasks/enqueueable.ts";
 export type { Attempt, AttemptOutcome, TaskLog } from "./base/tasks/history.ts";
 export {
   type AnyFunction,
@@ -27,10 +31,12 @@ export {
   unregisterTask,
   withOptions,
 } from "./base/tasks/registry.ts";
-export type { CallOptions, TaskOptions } from "./base/tasks/task-options.ts";
+export type { Missed, Schedule, ScheduleTiming, TaskSlot } from "./base/tasks/schedule.ts";
+export type { CallOptions, RunIn, TaskOptions } from "./base/tasks/task-options.ts";
 export {
   AsyncTransactionError,
   AwaitTimeoutError,
+  ChildEndedError,
   DatabaseError,
   DatabaseMovedError,
   DbqError,
@@ -42,17 +48,31 @@ export {
   OutcomeUnknownError,
   PayloadTooLargeError,
   QueueClosedError,
+  ScheduleNotFoundError,
   TaskCancelledError,
   TaskCorruptError,
   TaskFailedError,
   TaskNotFoundError,
   TaskRunningError,
+  TaskStartedError,
   UnregisteredFunctionError,
   WorkerStoppedError,
 } from "./errors.ts";
+/** @internal What the command line drains with, loaded when it does: see `dbq-ts/drain`. */
+export const loadDrains = (): Promise<typeof import("./features/drain/from-url.ts")> =>
+  import("./features/drain/from-url.ts");
+/** @internal What `dbq agent` runs, loaded when it does: see `dbq-ts/agent`. */
+export const loadAgent = (): Promise<typeof import("./features/manager/agent/index.ts")> =>
+  import("./features/manager/agent/index.ts");
+/** @internal What `dbq dashboard` serves, loaded when it does: see `dbq-ts/dashboard`. */
+export const loadDashboard = (): Promise<typeof import("./features/dashboard/local.ts")> =>
+  import("./features/dashboard/local.ts");
+/** @internal What `dbq manager` runs, loaded when it does: see `dbq-ts/manager`. */
+export const loadManager = (): Promise<typeof import("./features/manager/index.ts")> =>
+  import("./features/manager/index.ts");
 export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
 export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
-export type { UnclaimedTasks } from "./features/inspect/unclaimed.ts";
+export { metricsText } from "./features/metrics/prometheus.ts";
 export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";
 export {
   awaitTaskCompletion,
@@ -63,6 +83,7 @@ export {
   type QueueTarget,
   setDefaultQueue,
 } from "./open.ts";
+export type { BulkOptions, BulkResult } from "./queue/bulk.ts";
 export type {
   DatabaseOf,
   MysqlDatabase,
@@ -70,11 +91,30 @@ export type {
   SqliteDatabase,
   TransactionOf,
 } from "./queue/drizzle.ts";
+export type { TaskChanges } from "./queue/edit.ts";
 export type { Entries, Ids } from "./queue/enqueue.ts";
+export type {
+  Health,
+  HealthOfQueue,
+  Liveness,
+  LivenessReason,
+  UnclaimedTasks,
+  WorkerHealth,
+} from "./queue/health.ts";
+export type { LimitInfo } from "./queue/limits.ts";
 export { Queue } from "./queue/queue.ts";
-export type { QueueWithin, WithinResult } from "./queue/transaction.ts";
+export type { DrainedResult } from "./queue/settle-drained.ts";
+export type {
+  AttemptStats,
+  FunctionStats,
+  FunctionStatsFilter,
+  Percentiles,
+  StatsOptions,
+  StatsPoint,
+} from "./queue/stats.ts";
+export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
 export type { TaskEvent } from "./queue/watch.ts";
-export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
+export type { Diagnosis, DrainLag, LimitValues, RateValues, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type JsonObject,
   type Task,
@@ -84,6 +124,5 @@ export {
   taskStatuses,
 } from "./task.ts";
 export type { WorkerEvents } from "./worker/events.ts";
-export type { Liveness, LivenessReason, WorkerHealth } from "./worker/liveness.ts";
 export { currentTask, type RunningTask } from "./worker/task-context.ts";
 export { Worker } from "./worker/worker.ts";

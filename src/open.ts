@@ -9,16 +9,22 @@ import {
 } from "./base/options/options.ts";
 import { withoutPassword } from "./base/options/passwords.ts";
 import { schemaName } from "./base/options/validators.ts";
+import type { Clock } from "./base/runtime/clock.ts";
 import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
-import type { AnyFunction } from "./base/tasks/registry.ts";
+import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
+import { openChildExecutors } from "./features/executors/executors.ts";
+import { addHealth } from "./features/inspect/health.ts";
+import { openSchedules } from "./features/schedules/index.ts";
+import { addStats } from "./features/stats/index.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
 import { aboutEnqueue, prepare } from "./queue/enqueue.ts";
 import { internalsOf } from "./queue/internals.ts";
 import { Queue } from "./queue/queue.ts";
 import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
+import { setExecutors } from "./worker/executor.ts";
 
 /** A path, a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL, `":memory:"`, or the app's own Drizzle database object. */
 export type QueueTarget = string | object;
@@ -27,14 +33,15 @@ export type QueueTarget = string | object;
  * Opens the queue in a database. Creates the file and the tables when they are missing. The literal type of a path or URL,
  * and the type of a Drizzle database, become that of the queue's transactions; for any `string` write
  * `const queue: Queue<NodePgDatabase> = await openQueue(url)`, with the type of your Drizzle database.
- * @param target by default `process.env.DBQ_URL ?? "dbq.db"`; an `undefined` that is passed is refused
+ * @param target by default `process.env.DBQ_URL ?? "dbq.db"`; an `undefined` that is passed is refused, by its type too
  * @throws DatabaseError when the database cannot be used, and why; TypeError for a wrong option, or when the database's
  * driver is not installed
  */
-export function openQueue<const Target extends QueueTarget | undefined = undefined>(
-  target?: Target | QueueTarget,
+export function openQueue<const Target extends QueueTarget>(
+  target: Target | QueueTarget,
   options?: QueueOptions,
 ): Promise<Queue<DatabaseOf<Target>>>;
+export function openQueue(): Promise<Queue>;
 export async function openQueue(...given: [target?: QueueTarget, options?: QueueOptions]): Promise<Queue> {
   const [target, options] = given.length === 0 ? [process.env.DBQ_URL ?? "dbq.db"] : given;
   // `openQueue(process.env.NOT_SET)` must not open another database than the one that is meant.
@@ -43,17 +50,59 @@ export async function openQueue(...given: [target?: QueueTarget, options?: Queue
       "openQueue: the database is undefined (an environment variable that is not set?): pass a path, a URL or a Drizzle " +
         'database, or call openQueue() without arguments, which opens DBQ_URL, else "dbq.db"',
     );
-  const read = readQueueOptions(options);
-  return new Queue(await openStore(target, read), read);
+  refuseInChild();
+  return await openWith(target, readQueueOptions(options));
 }
+
+/**
+ * Opens a queue whose time is the test's: what is due, how old a heartbeat is and all that follows from it are judged by
+ * `clock`, in SQL too. Not for production: a server's own clock is one for all of its clients.
+ * @throws as `openQueue`
+ */
+export async function openQueueAt(clock: Clock, target: QueueTarget, options?: QueueOptions): Promise<Queue> {
+  return await openWith(target, { ...readQueueOptions(options), clock });
+}
+
+async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Queue> {
+  return withFeatures(new Queue(await openStore(target, read), read));
+}
+
+/** A queue with what the core does not have: executors, statistics, health, and a reader of its own. */
+function withFeatures<Q extends Queue>(queue: Q): Q {
+  const { store, options, features } = internalsOf(queue);
+  features.reader = async () => withFeatures(new Queue(await store.reader(), options));
+  setExecutors(queue, openChildExecutors);
+  openSchedules(queue);
+  addHealth(queue);
+  addStats(queue);
+  return queue;
+}
+
+/** A thread with a database driver cannot be stopped safely. @throws TypeError in the thread or process of a task */
+function refuseInChild(): void {
+  if (!processGlobal("child", () => false)) return;
+  throw new TypeError(
+    "openQueue: the threads and processes of tasks open no database: move the task into a module that opens no queue, and " +
+      "return what the worker should write or enqueue as its result",
+  );
+}
+
+/** A process has few connections to a server, however many queues and workers it has. */
+const sharesPool = true;
 
 async function openStore(target: unknown, options: ReadQueueOptions): Promise<Store> {
   if (typeof target === "string") return await openTarget(target, options);
   if (isOf(target, "PgDatabase"))
-    return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, options);
+    return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, {
+      ...options,
+      sharesPool,
+    });
   if (isOf(target, "MySqlDatabase")) {
     refuseSchema(options.schema, onMysql);
-    return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, options);
+    return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, {
+      ...options,
+      sharesPool,
+    });
   }
   if (isOf(target, "BaseSQLiteDatabase")) {
     refuseSchema(options.schema, onSqlite);
@@ -88,13 +137,14 @@ async function openTarget(target: string, options: ReadQueueOptions): Promise<St
       await checkInstalled("pg");
       return await (await import("./stores/postgres/store.ts")).openPostgres(target, {
         ...options,
+        sharesPool,
         schema: schemaOf(target, options),
       });
     case "mysql":
     case "mariadb":
       refuseSchema(schemaOf(target, options), onMysql);
       await checkInstalled("mysql2");
-      return await (await import("./stores/mysql/store.ts")).openMysql(target, options);
+      return await (await import("./stores/mysql/store.ts")).openMysql(target, { ...options, sharesPool });
     default:
       throw new TypeError(
         `openQueue: there is no store for ${scheme}: URLs; there are sqlite:, postgres:, mysql: and mariadb:`,
@@ -182,7 +232,7 @@ export function getDefaultQueue(): Promise<Queue> {
 }
 
 /** `Queue.enqueueTask` on the default queue. */
-export async function enqueueTask<F extends AnyFunction>(
+export async function enqueueTask<F extends Enqueueable>(
   fn: F,
   ...args: Parameters<F>
 ): Promise<TaskId<Awaited<ReturnType<F>>>> {

@@ -6,16 +6,18 @@
  *      │   └── hand back ───┘ │   (its worker stopped or died)
  *      └────── scheduled ◀────┘   (waits for wait_until: a delay, a retry's backoff, a snooze)
  *
+ * The status `waiting` is for tasks that wait for something else than a time: no worker claims one. Nothing sets it yet.
+ *
  * `cancelTask` ends any unfinished task, and `retryTask` makes a finished one pending. Each of these changes is one UPDATE
  * that names the generation that was read and adds one to it.
  */
 
-export const unfinishedStatuses = ["pending", "scheduled", "running"] as const;
+export const unfinishedStatuses = ["pending", "scheduled", "running", "waiting"] as const;
 export const finishedStatuses = ["completed", "failed", "cancelled"] as const;
 /** All statuses of tasks: first the unfinished ones, then the finished ones. */
 export const taskStatuses = [...unfinishedStatuses, ...finishedStatuses] as const;
 
-/** Where a task is in its life: `pending`, `scheduled` (for later) and `running` are unfinished. */
+/** Where a task is in its life: `pending`, `scheduled` (for later), `running` and `waiting` are unfinished. */
 export type TaskStatus = (typeof taskStatuses)[number];
 export type FinishedStatus = (typeof finishedStatuses)[number];
 
@@ -80,8 +82,10 @@ export interface Task<R = unknown> {
   /** When the task completed, failed for good or was cancelled; `null`: it is unfinished. */
   finishedAt: Date | null;
   requestId: string | null;
-  /** At most one unfinished task has this key. */
+  /** The key by which the enqueue was unique, also when the task does not hold it any more. */
   uniqueKey: string | null;
+  /** Until then the key stays taken, even when the task has finished (`uniqueFor`). Null in the task's own hooks. */
+  uniqueUntil: Date | null;
   /** The app's own data about the task. */
   meta: JsonObject;
   /** Milliseconds that one attempt may take. */
@@ -94,6 +98,12 @@ export interface Task<R = unknown> {
   fillDefaults: boolean;
   /** The W3C trace context of the span in which it was enqueued: `traceparent`, and `tracestate` if there was one. */
   traceContext: JsonObject | null;
+  /** The group whose limits and turns it shares; `null`: none. */
+  groupKey: string | null;
+  /** The schedule that made the task. */
+  scheduleName: string | null;
+  /** The time of the schedule for which it made the task; `null` for a task that `triggerSchedule` made. */
+  slot: Date | null;
 }
 
 /** A task as stores read and write it: JSON as text, times as milliseconds since 1970. */
@@ -118,10 +128,14 @@ export interface TaskRecord {
   finishedAt: number | null;
   requestId: string | null;
   uniqueKey: string | null;
+  uniqueUntil: number | null;
   meta: string;
   timeout: number | null;
   progress: number | null;
   progressNote: string | null;
   fillDefaults: 0 | 1;
   traceContext: string | null;
+  groupKey: string | null;
+  scheduleName: string | null;
+  slot: number | null;
 }

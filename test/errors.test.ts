@@ -24,6 +24,11 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "task 7 did not end within 250 ms",
   ],
   DBQ_TASK_NOT_FOUND: [new dbq.TaskNotFoundError(7), "TaskNotFoundError", "there is no task 7"],
+  DBQ_SCHEDULE_NOT_FOUND: [
+    new dbq.ScheduleNotFoundError("nightly"),
+    "ScheduleNotFoundError",
+    'there is no schedule "nightly"',
+  ],
   DBQ_TASK_FAILED: [
     new dbq.TaskFailedError(task),
     "TaskFailedError",
@@ -35,6 +40,11 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "task 7 was cancelled: why",
   ],
   DBQ_TASK_RUNNING: [new dbq.TaskRunningError(7), "TaskRunningError", "task 7 is running"],
+  DBQ_TASK_STARTED: [
+    new dbq.TaskStartedError(7, "it is running"),
+    "TaskStartedError",
+    "task 7 was not changed: it is running",
+  ],
   DBQ_TASK_CORRUPT: [new dbq.TaskCorruptError("args", "no JSON"), "TaskCorruptError", "column args: no JSON"],
   DBQ_ASYNC_TRANSACTION: [new dbq.AsyncTransactionError("not async"), "AsyncTransactionError", "not async"],
   DBQ_LOST_GENERATION: [
@@ -45,11 +55,16 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
   DBQ_DUPLICATE: [
     new dbq.DuplicateTaskError("key", 7),
     "DuplicateTaskError",
-    'uniqueKey "key" is held by the unfinished task 7',
+    'uniqueKey "key" is held by task 7',
   ],
   DBQ_NOT_IN_TASK: [new dbq.NotInTaskError(), "NotInTaskError", "currentTask()"],
   DBQ_CLOSED: [new dbq.QueueClosedError(), "QueueClosedError", "closed"],
   DBQ_STOPPED: [new dbq.WorkerStoppedError(), "WorkerStoppedError", "stopping"],
+  DBQ_CHILD_ENDED: [
+    new dbq.ChildEndedError("the process", { exitCode: null, signal: "SIGKILL", stderr: "" }),
+    "ChildEndedError",
+    "the process: signal SIGKILL",
+  ],
   DBQ_OUTCOME_UNKNOWN: [new dbq.OutcomeUnknownError("the connection broke"), "OutcomeUnknownError", "broke"],
   DBQ_DATABASE: [new dbq.DatabaseError("refused", { cause: "driver" }), "DatabaseError", "refused"],
 };
@@ -95,6 +110,7 @@ describe("errors", () => {
       new dbq.TaskNotFoundError(7),
       new dbq.TaskCancelledError(7),
       new dbq.TaskRunningError(7),
+      new dbq.TaskStartedError(7, "it is running"),
       new dbq.LostGenerationError(7, 1),
     ])
       expect(error.taskId).toBe(7);
@@ -129,4 +145,21 @@ describe("what a handler throws to steer", () => {
   it("currentTask outside of a run is refused", () => {
     expect(() => dbq.currentTask()).toThrow(dbq.NotInTaskError);
   });
+});
+
+it("the message of a TaskFailedError ends with the innermost cause, shortened, unless the error says it already", () => {
+  const failed = (error: dbq.TaskError) => new dbq.TaskFailedError({ ...task, error } as dbq.Task).message;
+  const reason = { name: "RangeError", message: "no such table" };
+  const between = { name: "Error", message: "in between", cause: reason };
+  const about = "task 7 (resize) failed: Error:";
+  expect(failed({ name: "Error", message: "Failed query: select 1", cause: between })).toBe(
+    `${about} Failed query: select 1; cause: RangeError: no such table`,
+  );
+  expect(failed({ name: "Error", message: "no such table: x", cause: reason })).toBe(
+    `${about} no such table: x`,
+  );
+  const long = { name: "Error", message: "x".repeat(100_000) };
+  expect(failed({ name: "Error", message: "short", cause: long })).toHaveLength(
+    `${about} short`.length + 1_000,
+  );
 });

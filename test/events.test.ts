@@ -1,7 +1,10 @@
 /** What cannot be told to a caller reaches whoever listens, or is a process warning; and never hurts who tells it. */
+import { tracingChannel } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { errorChannel, guarded, report } from "../src/events.ts";
+import { callTraced, errorChannel, guarded, report, type Traced } from "../src/events.ts";
+import { deferred } from "./support/queue.ts";
+import { raise, turns } from "./worker/setup.ts";
 
 /** What is published on the error channel until the test ends. */
 function listening(): unknown[] {
@@ -12,9 +15,7 @@ function listening(): unknown[] {
   return messages;
 }
 
-const boom = (): never => {
-  throw new Error("boom");
-};
+const boom = () => raise(new Error("boom"));
 
 describe("report", () => {
   it("publishes the value itself where somebody listens, and warns of nothing", () => {
@@ -62,5 +63,96 @@ describe("guarded", () => {
     guarded("a later one", async () => boom());
     await vi.waitFor(() => expect(messages).toHaveLength(2));
     expect(messages[1]).toEqual({ error: new Error("boom"), where: "a later one" });
+  });
+});
+
+describe("an operation with a subscriber that calls it", () => {
+  const channel = tracingChannel<object>("dbq:of-this-test");
+  const where = "the `call` that a subscriber of tracing:dbq:of-this-test:start has set";
+  const error = new Error("the subscriber is broken");
+  type Call = NonNullable<Traced["call"]>;
+  const notCalled = expect.objectContaining({
+    message: expect.stringMatching(/^it did not call its operation at once, so it runs without it$/),
+  });
+  const calledAgain = expect.objectContaining({
+    message: expect.stringMatching(/^it called its operation again, which runs once$/),
+  });
+
+  const calls: readonly [what: string, call: Call, reported: readonly unknown[]][] = [
+    ["calls it", (operation) => operation(), []],
+    ["throws before", () => raise(error), [error]],
+    [
+      "throws after it",
+      (operation) => {
+        operation();
+        return raise(error);
+      },
+      [error],
+    ],
+    ["never calls it", () => 7 as never, [notCalled]],
+    [
+      "calls it twice",
+      (operation) => {
+        operation();
+        return operation();
+      },
+      [calledAgain],
+    ],
+    [
+      "hides how it ended",
+      (operation) => {
+        try {
+          operation();
+        } catch {}
+        return "another" as never;
+      },
+      [],
+    ],
+    ["is no function", "call" as never, [expect.any(TypeError)]],
+    ["rejects", (async () => raise(error)) as never, [notCalled, error]],
+    ["awaits it", (async (operation: () => unknown) => await operation()) as never, []],
+  ];
+
+  it.each(calls)("runs once and ends as it does, though the subscriber %s", async (_, call, reported) => {
+    const messages = listening();
+    let runs = 0;
+    const returns = () => {
+      runs += 1;
+      return "done";
+    };
+    expect(callTraced(channel, { call }, returns)).toBe("done");
+    expect(runs).toBe(1);
+    await turns(1);
+    expect(messages).toEqual(reported.map((one) => ({ error: one, where })));
+  });
+
+  it.each(calls)("throws its own error once, though the subscriber %s", async (what, call, reported) => {
+    const messages = listening();
+    let runs = 0;
+    const own = new Error("of the operation");
+    const throws = () => {
+      runs += 1;
+      throw own;
+    };
+    expect(() => callTraced(channel, { call }, throws)).toThrow(own);
+    expect(runs).toBe(1);
+    await turns(1);
+    // The first call threw out of a subscriber that calls twice, or throws afterwards.
+    const isHeard = what !== "calls it twice" && what !== "throws after it";
+    expect(messages).toEqual(isHeard ? reported.map((one) => ({ error: one, where })) : []);
+  });
+
+  it("that is called later by its subscriber too runs once", async () => {
+    const messages = listening();
+    const operation = vi.fn(() => "done");
+    const late = deferred<() => unknown>();
+    const call = (async (given: () => unknown) => {
+      await Promise.resolve();
+      late.resolve(given);
+    }) as never;
+    expect(callTraced(channel, { call }, operation)).toBe("done");
+    expect((await late.promise)()).toBe("done");
+    expect(operation).toHaveBeenCalledTimes(1);
+    expect(messages).toEqual([notCalled, calledAgain].map((one) => ({ error: one, where })));
   });
 });

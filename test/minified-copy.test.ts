@@ -38,6 +38,7 @@ const errorsOf = (dbq: Dbq): Record<string, Error> => ({
   AsyncTransactionError: new dbq.AsyncTransactionError("x"),
   AwaitTimeoutError: new dbq.AwaitTimeoutError(7, 1),
   CancelTask: new dbq.CancelTask("x"),
+  ChildEndedError: new dbq.ChildEndedError("x", { exitCode: 1, signal: null, stderr: "" }),
   DatabaseError: new dbq.DatabaseError("x"),
   DatabaseMovedError: new dbq.DatabaseMovedError("x"),
   DbqError: new dbq.DbqError("DBQ_CLOSED", "x"),
@@ -48,12 +49,15 @@ const errorsOf = (dbq: Dbq): Record<string, Error> => ({
   OutcomeUnknownError: new dbq.OutcomeUnknownError("x"),
   PayloadTooLargeError: new dbq.PayloadTooLargeError("x", 2, 1),
   QueueClosedError: new dbq.QueueClosedError(),
+  ScheduleNotFoundError: new dbq.ScheduleNotFoundError("x"),
   SnoozeTask: new dbq.SnoozeTask(1),
   TaskCancelledError: new dbq.TaskCancelledError(7),
   TaskCorruptError: new dbq.TaskCorruptError("x", "x"),
   TaskFailedError: new dbq.TaskFailedError(task),
   TaskNotFoundError: new dbq.TaskNotFoundError(7),
   TaskRunningError: new dbq.TaskRunningError(7),
+  TaskStartedError: new dbq.TaskStartedError(7, "x"),
+  ThrottleTask: new dbq.ThrottleTask(1),
   UnregisteredFunctionError: new dbq.UnregisteredFunctionError("x"),
   WorkerStoppedError: new dbq.WorkerStoppedError(),
 });
@@ -96,6 +100,7 @@ describe("an error of another copy of dbq", () => {
       const parents = {
         CancelTask: [],
         SnoozeTask: [],
+        ThrottleTask: [],
         DatabaseMovedError: ["DatabaseError", "DbqError"],
       }[name] ?? ["DbqError"];
       expect(namesOf(catcher, error), name).toEqual([...new Set([name, ...parents])].sort());

@@ -1,5 +1,6 @@
 /** The benchmarks on servers. */
 import type { Benchmark } from "../benchmark.ts";
+import { managers } from "./agents.ts";
 import { postgresBacklog } from "./backlog.ts";
 import { mariadbDrain, postgresDrain } from "./drain.ts";
 import { serverEnqueue } from "./enqueue.ts";
@@ -11,6 +12,7 @@ export const serverBenchmarks: readonly Benchmark[] = [
   postgresDrain,
   ...serverEnqueue,
   postgresWake,
+  managers,
   postgresBacklog,
   postgresSnapshot,
   mariadbDrain,

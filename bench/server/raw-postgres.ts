@@ -17,9 +17,8 @@ export async function openRaw(url: string): Promise<pg.Client> {
 }
 
 /** The columns that dbq writes for a task with only a function and arguments. */
-const into = `insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, created_at, updated_at,
-    status)
-  select func, args, '{}', '{}', 5, 'default', 3, statement_timestamp(), statement_timestamp(), 'pending'`;
+const into = `insert into dbq_tasks (func, args, priority, queue_name, max_retries, created_at, updated_at)
+  select func, args, 5, 'default', 3, statement_timestamp(), statement_timestamp()`;
 
 /** Inserts one task with its own commit. */
 export async function rawInsert(client: pg.Client, { func, args }: RawTask): Promise<number> {

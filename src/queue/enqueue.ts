@@ -1,11 +1,19 @@
 /** Turns an enqueue call into a row: merges its options, and encodes its arguments at once. */
 
-import { type AnyFunction, registrationOf } from "../base/tasks/registry.ts";
-import { overridden } from "../base/tasks/task-options.ts";
+import { show } from "../base/options/durations.ts";
+import { label } from "../base/options/validators.ts";
+import {
+  type AnyFunction,
+  callArguments,
+  registrationOf,
+  type TaskDefinition,
+} from "../base/tasks/registry.ts";
+import type { ReadCallOptions } from "../base/tasks/task-options.ts";
 import { checkSize, encodeArgs, encodeObject } from "../base/values/codec.ts";
+import { beginning, describeThrown } from "../base/values/thrown.ts";
 import { DuplicateTaskError } from "../errors.ts";
 import { enqueueChannel, type Traced } from "../events.ts";
-import type { DuplicatePolicy, Inserted, NewTask } from "../store.ts";
+import type { DuplicatePolicy, Inserted, NewTask, Uniqueness } from "../store.ts";
 import type { TaskId } from "../task.ts";
 
 /** For each function of a tuple or array: the function and its arguments. */
@@ -30,37 +38,90 @@ export interface Prepared {
 /**
  * Checks and encodes one call. Later changes of the argument objects have no effect.
  * @param maxPayload bytes of UTF-8
+ * @param publish whether subscribers of `dbq:enqueue` hear of it
  * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError
  */
 export function prepare(
   fn: unknown,
   args: readonly unknown[],
   maxPayload = Number.POSITIVE_INFINITY,
+  publish = enqueueChannel.hasSubscribers,
 ): Prepared {
-  const { definition, overrides } = registrationOf(fn);
-  const options = overridden(definition.call, overrides);
+  const { definition, options } = registrationOf(fn);
   const { name } = definition;
   const { queueName = "default" } = options;
-  const { meta, traceContext } = observed(name, queueName, options.meta);
+  const observed = publish ? publishEnqueue(name, queueName, options.meta) : undefined;
+  const traceContext = observed?.traceContext;
   const task: NewTask = {
     func: name,
     args: encodeArgs(args),
     kwargs: encodeObject(options.kwargs, "kwargs"),
-    meta: encodeObject(meta, "meta"),
+    meta: encodeObject(observed ? observed.meta : options.meta, "meta"),
     priority: options.priority ?? 5,
     queueName,
     maxRetries: options.maxRetries ?? 3,
     waitUntil: options.waitUntil ?? null,
-    delay: options.delay ?? null,
+    delay: delayOf(options),
     timeout: options.timeout ?? null,
     requestId: options.requestId ?? null,
     uniqueKey: options.uniqueKey ?? null,
+    unique: uniquenessOf(name, options),
+    groupKey: options.group ?? (definition.group ? groupOf(definition, args, options.kwargs) : null),
     // The options of a remoteTask are those of the caller: the worker has others.
     fillDefaults: definition.fn === undefined && options.maxRetries === undefined ? 1 : 0,
     traceContext: traceContext === undefined ? null : encodeObject(traceContext, "traceContext"),
   };
   checkPayload(task, maxPayload);
   return { task, refuse: options.onDuplicate === "error", outside: options.outsideTransaction === true };
+}
+
+function delayOf({ delay, onDuplicate, debounceLimit }: Partial<ReadCallOptions>): number | null {
+  if (delay === undefined) return null;
+  return onDuplicate === "debounce" ? Math.min(delay, debounceLimit ?? delay) : delay;
+}
+
+/** Undefined for a call that has no key, or holds it in the usual way. @throws TypeError for a debounce without a delay */
+function uniquenessOf(name: string, options: Partial<ReadCallOptions>): Uniqueness | undefined {
+  const { uniqueKey, onDuplicate, debounceLimit, uniqueUntil = "finished", uniqueFor, delay } = options;
+  if (onDuplicate === "debounce" && delay === undefined)
+    throw new TypeError(
+      `task "${name}": onDuplicate "debounce" needs a delay, which starts anew with each enqueue: delay is ${show(delay)}`,
+    );
+  if (uniqueKey === undefined) return undefined;
+  const changes = onDuplicate === "replace" || onDuplicate === "debounce";
+  if (!changes && uniqueUntil === "finished" && uniqueFor === undefined) return undefined;
+  return {
+    until: uniqueUntil,
+    for: uniqueFor ?? null,
+    onDuplicate: changes ? onDuplicate : "keep",
+    limit: debounceLimit ?? null,
+  };
+}
+
+/** What the function's option `group` says. @throws TypeError when it throws, or for what is not a group */
+function groupOf({ name, fn, group }: TaskDefinition, args: readonly unknown[], kwargs: unknown): string {
+  const where = `the option group of task "${name}"`;
+  let found: unknown;
+  try {
+    found = group?.(...callArguments(fn ?? { length: 0 }, args, kwargs));
+  } catch (error) {
+    throw new TypeError(`${where} threw ${thrownText(error)}`, { cause: error });
+  }
+  return label(found, where);
+}
+
+function thrownText(thrown: unknown): string {
+  const { name, message } = describeThrown(thrown);
+  return `${name}: ${beginning(message, 200)}`;
+}
+
+/** @throws TypeError for what is not a list of `[function, ...args]` */
+export function checkEntries(entries: unknown): void {
+  const expected = "expected [function, ...args]";
+  if (!Array.isArray(entries))
+    throw new TypeError(`enqueueTasks: ${expected} for each task, in an array, got ${show(entries)}`);
+  const i = entries.findIndex((entry) => !Array.isArray(entry));
+  if (i >= 0) throw new TypeError(`enqueueTasks: [${i}]: ${expected}, got ${show(entries[i])}`);
 }
 
 /** What a trace says of a call that writes tasks. */
@@ -71,9 +132,8 @@ export interface EnqueueTrace extends Traced {
 /** @throws UnregisteredFunctionError */
 export function aboutEnqueue(entries: readonly (readonly unknown[])[]): EnqueueTrace {
   const tasks = entries.map(([fn]) => {
-    const { definition, overrides } = registrationOf(fn);
-    const { queueName = "default" } = overridden(definition.call, overrides);
-    return { func: definition.name, queueName };
+    const { definition, options } = registrationOf(fn);
+    return { func: definition.name, queueName: options.queueName ?? "default" };
   });
   return { tasks };
 }
@@ -84,8 +144,11 @@ export function checkPayload({ func, args, kwargs, meta }: NewTask, maxPayload: 
 }
 
 /** Lets subscribers of `dbq:enqueue` add to `meta`, and set the context of a trace. */
-function observed(func: string, queueName: string, meta: unknown): { meta: unknown; traceContext?: unknown } {
-  if (!enqueueChannel.hasSubscribers) return { meta };
+function publishEnqueue(
+  func: string,
+  queueName: string,
+  meta: unknown,
+): { meta: unknown; traceContext?: unknown } {
   // Checked before the copy: the copy of a Map or an array would be a plain object.
   encodeObject(meta, "meta");
   const message = { func, queueName, meta: { ...(meta as object | undefined) } };

@@ -5,7 +5,21 @@ import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { Store } from "../store.ts";
 import type { Prepared } from "./enqueue.ts";
+import type { Health } from "./health.ts";
+import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
+
+/** The methods of a queue that features have. `open.ts` sets them, since the core imports no feature. */
+export interface QueueFeatures {
+  health(): Promise<Health>;
+  stats(options?: StatsOptions): Promise<StatsPoint[]>;
+  /**
+   * The same queue over connections of its own, which write nothing: for people who look. A `Queue`, whose `close` leaves this
+   * one open. @throws DatabaseError
+   */
+  reader(): Promise<object>;
+  functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
+}
 
 export interface QueueInternals {
   readonly store: Store;
@@ -13,6 +27,7 @@ export interface QueueInternals {
   readonly options: ReadQueueOptions;
   /** Called when the queue closes, before its store is closed. */
   readonly beforeClose: Set<() => Promise<void>>;
+  readonly features: Partial<QueueFeatures>;
   /** @throws QueueClosedError */
   checkOpen(): void;
   /** Writes a task that was encoded before the queue was opened. @throws as `Queue.enqueueTask` */
@@ -29,7 +44,8 @@ export function setInternals(queue: object, internals: QueueInternals): void {
 export function internalsOf(queue: unknown): QueueInternals {
   // Callers without type checking may pass any value.
   const internals = typeof queue === "object" && queue !== null ? internalsByQueue.get(queue) : undefined;
+  const advice = queue instanceof Promise ? ": await it first" : "";
   if (internals === undefined)
-    throw new TypeError(`expected a Queue, as openQueue() gives it, got ${show(queue)}`);
+    throw new TypeError(`expected a Queue, as openQueue() gives it, got ${show(queue)}${advice}`);
   return internals;
 }

@@ -1,12 +1,16 @@
 /** The queue: writes, awaits, reads and operates on tasks. A `Worker` runs them. */
 
+import type { Limit, LimitTarget, PauseTarget } from "../base/options/limits.ts";
 import {
   type AwaitOptions,
+  type CancelOptions,
   type CountFilter,
   type ListFilter,
   type PurgeFilter,
   type ReadQueueOptions,
   readAwaitOptions,
+  readBulkFilter,
+  readCancelOptions,
   readCountFilter,
   readListFilter,
   readPurgeFilter,
@@ -16,8 +20,11 @@ import {
 } from "../base/options/options.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
+import { isOfDrain } from "../base/tasks/drained.ts";
+import type { Enqueueable } from "../base/tasks/enqueueable.ts";
 import type { Attempt, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
+import type { Schedule, ScheduleTiming } from "../base/tasks/schedule.ts";
 import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
   AsyncTransactionError,
@@ -26,15 +33,26 @@ import {
   TaskFailedError,
   TaskNotFoundError,
   TaskRunningError,
+  TaskStartedError,
 } from "../errors.ts";
 import { traced, tracedSync, traces } from "../events.ts";
 import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "../store.ts";
-import { type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
+import { isFinished, type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
+import {
+  actOnAll,
+  type BulkKind,
+  type BulkOptions,
+  type BulkResult,
+  bulkAction,
+  readBulkOptions,
+} from "./bulk.ts";
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
+import { readTaskChanges, type TaskChanges } from "./edit.ts";
 import {
   aboutEnqueue,
   allOrNone,
+  checkEntries,
   checkPayload,
   type Entries,
   type Ids,
@@ -44,13 +62,20 @@ import {
   prepare,
 } from "./enqueue.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { type QueueInternals, setInternals } from "./internals.ts";
+import type { Health } from "./health.ts";
+import { type QueueFeatures, type QueueInternals, setInternals } from "./internals.ts";
+import { type LimitInfo, listLimits, pause, resume, setLimit } from "./limits.ts";
+import { methodsOf, type ScheduleActions, schedulesOf } from "./schedules.ts";
+import { type DrainedResult, drainedOutcome, drainedTask } from "./settle-drained.ts";
+import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
 import { type TaskEvent, TaskWatches } from "./watch.ts";
 
 /** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
 const purgeBatch = 500;
+
+const isWaiting = (status: TaskStatus) => status === "pending" || status === "scheduled";
 
 /** Log lines that one query reads. */
 const logPage = 1_000;
@@ -67,6 +92,8 @@ export class Queue<Db = unknown> {
   readonly #completions: Completions;
   readonly #watches: TaskWatches;
   #closing: Promise<void> | undefined;
+  /** Of the database, once it was asked for. */
+  #origin: string | undefined;
 
   constructor(store: Store, options: ReadQueueOptions) {
     this.#internals = {
@@ -74,6 +101,7 @@ export class Queue<Db = unknown> {
       wakeups: new Wakeups(),
       options,
       beforeClose: new Set(),
+      features: {},
       checkOpen: () => this.#checkOpen(),
       enqueue: (prepared) => this.#enqueue(prepared),
     };
@@ -93,24 +121,36 @@ export class Queue<Db = unknown> {
    * Writes one task. Once this resolves, the task is durable. The calls of one event-loop tick are written together.
    * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError, DuplicateTaskError, DatabaseError
    */
-  enqueueTask = async <F extends AnyFunction>(
+  enqueueTask = async <F extends Enqueueable>(
     fn: F,
     ...args: Parameters<F>
   ): Promise<TaskId<Awaited<ReturnType<F>>>> => {
     this.#checkOpen();
-    const write = () => this.#add(prepare(fn, args, this.#internals.options.maxPayload));
-    return (await traced(traces.enqueue, () => aboutEnqueue([[fn]]), write)) as TaskId<
-      Awaited<ReturnType<F>>
-    >;
+    // No closures while nobody traces: a thousand calls of one tick would all hold theirs until it is written.
+    const id = traces.enqueue.hasSubscribers ? this.#addTraced(fn, args) : this.#addCall(fn, args);
+    return (await id) as TaskId<Awaited<ReturnType<F>>>;
   };
+
+  #addTraced(fn: AnyFunction, args: readonly unknown[]): Promise<number> {
+    return traced(
+      traces.enqueue,
+      () => aboutEnqueue([[fn]]),
+      async () => await this.#addCall(fn, args),
+    );
+  }
+
+  #addCall(fn: AnyFunction, args: readonly unknown[]): Promise<number> {
+    return this.#add(prepare(fn, args, this.#internals.options.maxPayload));
+  }
 
   /**
    * Writes many tasks in one transaction, all or none.
    * @returns their ids, in the order of the entries.
    * @throws as `enqueueTask`
    */
-  enqueueTasks = async <const F extends readonly AnyFunction[]>(entries: Entries<F>): Promise<Ids<F>> => {
+  enqueueTasks = async <const F extends readonly Enqueueable[]>(entries: Entries<F>): Promise<Ids<F>> => {
     this.#checkOpen();
+    checkEntries(entries);
     const write = () => this.#enqueueAll(entries);
     return (await traced(traces.enqueue, () => aboutEnqueue(entries), write)) as Ids<F>;
   };
@@ -145,19 +185,18 @@ export class Queue<Db = unknown> {
         this.#wakeAfterThisTick(prepared.map((entry, i) => idOf(entry, rows[i] as Inserted))),
       );
     };
-    const enqueue = (entries: readonly (readonly unknown[])[]) =>
-      store.synchronous
-        ? tracedSync(
-            traces.enqueue,
-            () => aboutEnqueue(entries),
-            () => write(entries),
-          )
-        : traced(
-            traces.enqueue,
-            () => aboutEnqueue(entries),
-            async () => await write(entries),
-          );
+    const enqueue = (entries: readonly (readonly unknown[])[]) => {
+      checkEntries(entries);
+      const about = () => aboutEnqueue(entries);
+      return store.synchronous
+        ? tracedSync(traces.enqueue, about, () => write(entries))
+        : traced(traces.enqueue, about, async () => await write(entries));
+    };
+    const schedules = schedulesOf(this).over(inside.schedules, this.#internals.options.maxPayload, () =>
+      this.#wakeAfterThisTick(undefined),
+    );
     return {
+      ...methodsOf(schedules, store.synchronous),
       enqueueTask: (fn: AnyFunction, ...args: unknown[]) => mapMaybe(enqueue([[fn, ...args]]), ([id]) => id),
       enqueueTasks: enqueue,
     } as unknown as QueueWithin<Tx>;
@@ -183,6 +222,60 @@ export class Queue<Db = unknown> {
     wakeups.taskChanged();
     return returned as Awaited<T>;
   };
+
+  // ---- schedules -----------------------------------------------------------------------------
+
+  /**
+   * Writes a schedule: `fn` gets a task with these arguments at each time of `timing`. One of the same name is changed, but
+   * the same definition again writes nothing, so an app may write its schedules at each start. A changed timing counts from
+   * now. The options of `fn.with({...})` are those of its tasks.
+   * @throws TypeError for a wrong timing, such as an expression that is never due or an unknown time zone;
+   * UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError, DatabaseError
+   */
+  schedule = async <F extends Enqueueable>(
+    name: string,
+    timing: ScheduleTiming,
+    fn: F,
+    ...args: Parameters<F>
+  ): Promise<Schedule> => await (await this.#schedules()).schedule(name, timing, fn, ...args);
+
+  /** All schedules, by name. @throws DatabaseError */
+  listSchedules = async (): Promise<Schedule[]> => await (await this.#schedules()).listSchedules();
+
+  /** Skips the slots of a schedule until `resumeSchedule`. @throws ScheduleNotFoundError, DatabaseError */
+  pauseSchedule = async (name: string): Promise<Schedule> =>
+    await (await this.#schedules()).pauseSchedule(name);
+
+  /** Ends a pause: the next slot after now makes the next task. @throws ScheduleNotFoundError, DatabaseError */
+  resumeSchedule = async (name: string): Promise<Schedule> =>
+    await (await this.#schedules()).resumeSchedule(name);
+
+  /**
+   * Makes one task of a schedule now, beside its slots, also when it is paused or another task has not finished.
+   * @throws ScheduleNotFoundError, DatabaseError
+   */
+  triggerSchedule = async (name: string): Promise<TaskId> =>
+    await (await this.#schedules()).triggerSchedule(name);
+
+  /**
+   * Makes the tasks of the slots from `from` to `to`, both included, that have none yet: at most 10,000, whatever `overlap`
+   * says.
+   * @returns the ids of the new tasks
+   * @throws TypeError for more slots; ScheduleNotFoundError, DatabaseError
+   */
+  backfillSchedule = async (name: string, from: Date, to: Date): Promise<TaskId[]> =>
+    await (await this.#schedules()).backfillSchedule(name, from, to);
+
+  /** Deletes a schedule; its tasks stay. @throws ScheduleNotFoundError, DatabaseError */
+  removeSchedule = async (name: string): Promise<void> =>
+    await (await this.#schedules()).removeSchedule(name);
+
+  async #schedules(): Promise<ScheduleActions> {
+    const { store, wakeups, options } = this.#open();
+    const feature = schedulesOf(this);
+    await feature.load();
+    return feature.over(store.schedules, options.maxPayload, () => wakeups.workAdded(true));
+  }
 
   async #enqueue(prepared: Prepared): Promise<number> {
     this.#checkOpen();
@@ -214,19 +307,25 @@ export class Queue<Db = unknown> {
   awaitTaskCompletion = async <R = unknown>(
     id: TaskId<R> | number,
     options?: AwaitOptions,
-  ): Promise<Task<R>> => {
-    const { timeout, signal } = readAwaitOptions(options, "awaitTaskCompletion");
-    const awaited = taskId(id, "awaitTaskCompletion");
+  ): Promise<Task<R>> => await this.#await<R>(id, options, "awaitTaskCompletion");
+
+  async #await<R>(
+    id: TaskId<R> | number,
+    options: AwaitOptions | undefined,
+    owner: string,
+  ): Promise<Task<R>> {
+    const { timeout, signal } = readAwaitOptions(options, owner);
+    const awaited = taskId(id, owner);
     const wait = async () => toTask<R>(await this.#completions.wait(awaited, timeout, signal));
     return await traced(traces.await, () => ({ id: awaited }), wait);
-  };
+  }
 
   /**
    * The return value of the task's function.
    * @throws TaskFailedError, TaskCancelledError, and as `awaitTaskCompletion`
    */
   awaitTaskResult = async <R = unknown>(id: TaskId<R> | number, options?: AwaitOptions): Promise<R> => {
-    const task = await this.awaitTaskCompletion<R>(id, options);
+    const task = await this.#await<R>(id, options, "awaitTaskResult");
     if (task.status === "failed") throw new TaskFailedError(task);
     if (task.status === "cancelled") throw new TaskCancelledError(task.id, task.error?.message);
     return task.result as R;
@@ -234,7 +333,8 @@ export class Queue<Db = unknown> {
 
   /**
    * The events of one task, from any process: its present status, then each change that a look at the database shows, and
-   * last, after all log lines, its final status. Of several changes between two looks some are skipped.
+   * last, after all log lines, its final status. Of several changes between two looks some are skipped. `signal`, `break` and
+   * `return()` end it at once, also while it waits for an event.
    * @throws while iterating: TaskNotFoundError (never there, or purged meanwhile), `signal.reason`, QueueClosedError,
    * DatabaseError
    */
@@ -305,6 +405,30 @@ export class Queue<Db = unknown> {
   /** Facts about the database, each with a warning if something is wrong. @throws DatabaseError */
   diagnose = async (): Promise<Diagnosis[]> => this.#open().store.diagnose();
 
+  /**
+   * The queues, the workers, and the functions that nobody serves, as one look shows them. Takes as long beside a million tasks as
+   * beside a thousand, and writes nothing.
+   * @throws DatabaseError
+   */
+  health = async (): Promise<Health> => this.#feature("health")();
+
+  /**
+   * How many attempts ended in each minute or hour, how many of them failed, how long their tasks had waited and how long they
+   * ran; oldest first. Minutes without any are left out. What a killed worker had not written yet (10 s at most) is missing.
+   * @throws TypeError for a wrong option; DatabaseError
+   */
+  stats = async (options?: StatsOptions): Promise<StatsPoint[]> => this.#feature("stats")(options);
+
+  /** The same for each function over the whole time, by queue and name. @throws as `stats` */
+  functionStats = async (filter?: FunctionStatsFilter): Promise<FunctionStats[]> =>
+    this.#feature("functionStats")(filter);
+
+  #feature<F extends keyof QueueFeatures>(name: F): QueueFeatures[F] {
+    const feature = this.#open().features[name];
+    if (feature === undefined) throw new TypeError(`queue.${name}: this queue was not opened by openQueue`);
+    return feature as QueueFeatures[F];
+  }
+
   // ---- operate -------------------------------------------------------------------------------
 
   /**
@@ -323,15 +447,88 @@ export class Queue<Db = unknown> {
   /**
    * Ends an unfinished task as `cancelled`; a finished one stays as it is. The signal of a running function is aborted
    * within 1 s, in any process.
-   * @throws TaskNotFoundError
+   * @param options `reason`: the message of the task's error @default "cancelled by queue.cancelTask"
+   * @throws TaskNotFoundError; TypeError for a wrong option
    */
-  cancelTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
+  cancelTask = async <R = unknown>(id: TaskId<R> | number, options?: CancelOptions): Promise<Task<R>> => {
     const { store, wakeups } = this.#open();
-    const error = JSON.stringify({ name: "TaskCancelled", message: "cancelled by cancelTask" });
+    const error = JSON.stringify({ name: "TaskCancelled", message: readCancelOptions(options).reason });
     const operated = await store.cancel(taskId(id, "cancelTask"), error);
     if (!operated) throw new TaskNotFoundError(id);
     wakeups.taskChanged([id]);
     return toTask<R>(operated.record);
+  };
+
+  /**
+   * Changes a task that is pending or scheduled: the next attempt runs with it.
+   * @returns the task as it is now
+   * @throws TaskNotFoundError; TaskStartedError when it has started or ended, or no longer has `changes.generationId`;
+   * TypeError, NotSerializableError, PayloadTooLargeError
+   */
+  updateTask = async <R = unknown>(id: TaskId<R> | number, changes: TaskChanges): Promise<Task<R>> => {
+    const { store, wakeups, options } = this.#open();
+    const { edit, generationId } = readTaskChanges(changes, options.maxPayload);
+    const operated = await store.look.edit(taskId(id, "updateTask"), edit, generationId);
+    if (!operated) throw new TaskNotFoundError(id);
+    const { record, changed } = operated;
+    if (!changed && isWaiting(record.status))
+      throw new TaskStartedError(id, `it is at generation ${record.generationId}, not ${generationId}`);
+    if (!changed) throw new TaskStartedError(id, `it is ${record.status}`);
+    wakeups.workAdded(true);
+    return toTask<R>(record);
+  };
+
+  /**
+   * `retryTask` for all tasks that match, in small transactions. Skips those that run, are pending, or whose unique key
+   * another task holds.
+   * @throws TypeError for a wrong filter or option; DatabaseError; the signal's reason
+   */
+  retryTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
+    this.#bulk("retry", filter, options);
+
+  /** `cancelTask` for all tasks that match, in small transactions. Skips those that have ended. @throws as `retryTasks` */
+  cancelTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
+    this.#bulk("cancel", filter, options);
+
+  /** Deletes all tasks that match, in small transactions. Skips those that run. @throws as `retryTasks` */
+  deleteTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
+    this.#bulk("delete", filter, options);
+
+  async #bulk(kind: BulkKind, filter: CountFilter, options: BulkOptions | undefined): Promise<BulkResult> {
+    const open = this.#open();
+    const owner = `${kind}Tasks`;
+    const act = bulkAction(open, kind, `by queue.${owner}`);
+    const read = readBulkFilter(filter, owner);
+    const { changed, skipped } = await actOnAll(open.store, read, act, readBulkOptions(options, owner));
+    return { changed, skipped };
+  }
+
+  /**
+   * Ends a task that a drain with `results: true` has sent, with the result or the error of whoever got its message. Leaves
+   * a finished task as it is, and one that was retried by hand since that message.
+   * @param id the task's; or the message's (BullMQ's `job.id`), which also tells an older message from a newer one
+   * @returns the task as it is now
+   * @throws TypeError for a task that no drain has sent, or a wrong outcome; TaskNotFoundError, NotSerializableError,
+   * PayloadTooLargeError, DatabaseError
+   */
+  settleDrained = async <R = unknown>(
+    id: TaskId<R> | number | string,
+    outcome: DrainedResult<R>,
+  ): Promise<Task<R>> => {
+    const { store, wakeups, options } = this.#open();
+    this.#origin ??= await store.drains.origin();
+    const task = drainedTask(id, this.#origin);
+    const operated = await store.drains.settle(
+      task.id,
+      drainedOutcome(outcome, options.maxPayload),
+      task.retries,
+    );
+    if (!operated) throw new TaskNotFoundError(task.id);
+    const { record, changed } = operated;
+    if (!isFinished(record.status) && !isOfDrain(record.workerId))
+      throw new TypeError(`settleDrained: no drain has sent the task ${task.id}: it is ${record.status}`);
+    if (changed) wakeups.taskChanged([task.id]);
+    return toTask<R>(record);
   };
 
   /**
@@ -362,6 +559,35 @@ export class Queue<Db = unknown> {
     const counts = await store.count({ func, queueName, status: ["running"] });
     return { purged, running: counts.reduce((sum, { count }) => sum + count, 0) };
   }
+
+  // ---- limits and pauses -----------------------------------------------------------------------
+
+  /**
+   * Limits, in all processes together, how many tasks run at once or how often they start: of all functions that use a name,
+   * of a queue, of each group of a function, or of one group. `null` removes the limit. Once it resolves, the limit holds;
+   * tasks that run beyond it go on.
+   * @throws TypeError for a wrong target or limit; DatabaseError
+   */
+  setLimit = async (target: LimitTarget, limit: Limit | null): Promise<void> =>
+    await setLimit(this.#open(), target, limit);
+
+  /** The limits, pauses and throttles that there are. Counts tasks: not for a hot path. @throws DatabaseError */
+  listLimits = async (): Promise<LimitInfo[]> => await listLimits(this.#open());
+
+  /**
+   * Lets no task of a queue, a function or a group start until `resume`, in any process; running ones go on. Tasks stay
+   * `pending`, and new ones can be enqueued.
+   * @returns whether this call has paused it: `false` if it was paused before
+   * @throws TypeError for a wrong target; DatabaseError
+   */
+  pause = async (target: PauseTarget): Promise<boolean> => await pause(this.#open(), target);
+
+  /**
+   * Ends the pause of exactly this target: a group that was paused by itself stays paused when its function is resumed.
+   * @returns whether it was paused
+   * @throws TypeError for a wrong target; DatabaseError
+   */
+  resume = async (target: PauseTarget): Promise<boolean> => await resume(this.#open(), target);
 
   // ---- close ---------------------------------------------------------------------------------
 

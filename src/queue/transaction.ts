@@ -1,7 +1,7 @@
-/** The types of `queue.within(tx)` and `queue.transaction(fn)`: enqueueing in the app's own transaction. */
-
+/** Enqueueing in the app's own transaction: the types of `queue.within(tx)` and `queue.transaction(fn)`, and a warning. */
 import { processGlobal } from "../base/runtime/process-globals.ts";
-import type { AnyFunction } from "../base/tasks/registry.ts";
+import type { Enqueueable } from "../base/tasks/enqueueable.ts";
+import type { Schedule, ScheduleTiming } from "../base/tasks/schedule.ts";
 import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids, Prepared } from "./enqueue.ts";
@@ -19,15 +19,38 @@ export type WithinResult<Tx, T> = unknown extends Tx
       : T
     : Promise<T>;
 
+/** Schedules inside of a transaction: what is written counts if and only if the transaction commits. */
+export interface SchedulesWithin<Tx> {
+  /** @throws as `Queue.schedule` */
+  schedule<F extends Enqueueable>(
+    name: string,
+    timing: ScheduleTiming,
+    fn: F,
+    ...args: Parameters<F>
+  ): WithinResult<Tx, Schedule>;
+  /** @throws as `Queue.listSchedules` */
+  listSchedules(): WithinResult<Tx, Schedule[]>;
+  /** @throws as `Queue.pauseSchedule` */
+  pauseSchedule(name: string): WithinResult<Tx, Schedule>;
+  /** @throws as `Queue.resumeSchedule` */
+  resumeSchedule(name: string): WithinResult<Tx, Schedule>;
+  /** @throws as `Queue.triggerSchedule` */
+  triggerSchedule(name: string): WithinResult<Tx, TaskId>;
+  /** @throws as `Queue.backfillSchedule` */
+  backfillSchedule(name: string, from: Date, to: Date): WithinResult<Tx, TaskId[]>;
+  /** @throws as `Queue.removeSchedule` */
+  removeSchedule(name: string): WithinResult<Tx, void>;
+}
+
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
-export interface QueueWithin<Tx> {
+export interface QueueWithin<Tx> extends SchedulesWithin<Tx> {
   /** @throws as `Queue.enqueueTask`; AsyncTransactionError when the transaction has ended */
-  enqueueTask<F extends AnyFunction>(
+  enqueueTask<F extends Enqueueable>(
     fn: F,
     ...args: Parameters<F>
   ): WithinResult<Tx, TaskId<Awaited<ReturnType<F>>>>;
   /** Writes many tasks in one statement, all or none. @throws as `Queue.enqueueTasks` */
-  enqueueTasks<const F extends readonly AnyFunction[]>(entries: Entries<F>): WithinResult<Tx, Ids<F>>;
+  enqueueTasks<const F extends readonly Enqueueable[]>(entries: Entries<F>): WithinResult<Tx, Ids<F>>;
 }
 
 const AsyncFunction = (async () => undefined).constructor as new () => object;

@@ -5,6 +5,7 @@
 import { setMaxListeners } from "node:events";
 import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskLog } from "../base/tasks/history.ts";
+import { groupBy } from "../base/values/group-by.ts";
 import { toTask, toTaskLog } from "../base/values/records.ts";
 import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store, StoredLogLine, TaskProgress } from "../store.ts";
@@ -23,7 +24,10 @@ export type TaskEvent<R = unknown> =
 /** Milliseconds between two looks without a wake-up. */
 const fallbackPollMs = 500;
 
-/** Milliseconds between two looks, at least; on a slow database so many times as long as the last look took. */
+/**
+ * Milliseconds between two looks, at least; on a slow database so many times as long as the last look took, up to
+ * `fallbackPollMs`: a look that has waited for the end of an outage is no reason for a long pause.
+ */
 const pauseMs = 20;
 const pausePerLook = 10;
 
@@ -107,10 +111,12 @@ class Watch {
 
 export class TaskWatches {
   readonly #store: WatchStore;
-  #open = 0;
+  readonly #wakeups: Wakeups;
+  readonly #open = new Set<Watch>();
   /** The watches whose readers wait. A slow reader costs no query and no memory. */
   readonly #waiting = new Set<Watch>();
-  #stopWatching: (() => void) | undefined;
+  /** What ends the subscriptions to changes: a queue without watches has none. */
+  #subscriptions: (() => void)[] = [];
   #looking = false;
   #timer: NodeJS.Timeout | undefined;
   /** When the next look begins, and when it may begin at the earliest, on the clock of `performance.now()`. */
@@ -120,22 +126,41 @@ export class TaskWatches {
 
   constructor(store: WatchStore, wakeups: Wakeups) {
     this.#store = store;
-    const hint = () => this.#lookBy(this.#earliest);
-    wakeups.onWorkAdded(hint);
-    wakeups.onTaskEnded(hint);
-    wakeups.onTaskNoted(hint);
+    this.#wakeups = wakeups;
   }
 
   /** @throws TaskNotFoundError, QueueClosedError, DatabaseError, `signal.reason` */
-  async *watch(id: number, signal: AbortSignal | undefined): AsyncGenerator<TaskEvent, void, undefined> {
+  watch(id: number, signal: AbortSignal | undefined): AsyncGenerator<TaskEvent, void, undefined> {
     const watch = new Watch(id);
-    const onAbort = () => watch.reject(signal?.reason);
+    const events = this.#eventsOf(watch, signal);
+    const { return: end, throw: fail } = events;
+    // A generator's own methods would wait until the `next` that is pending has an event.
+    return Object.assign(events, {
+      return: (value: void | PromiseLike<void>) => {
+        this.#stopWaiting(watch);
+        return end.call(events, value);
+      },
+      throw: (error: unknown) => {
+        this.#stopWaiting(watch);
+        return fail.call(events, error);
+      },
+    });
+  }
+
+  async *#eventsOf(
+    watch: Watch,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<TaskEvent, void, undefined> {
+    const onAbort = () => {
+      watch.reject(signal?.reason);
+      this.#remove(watch);
+    };
     if (signal) {
       // Thousands of watches may share one signal; that is no leak.
       setMaxListeners(0, signal);
       signal.addEventListener("abort", onAbort);
     }
-    this.#add();
+    this.#add(watch);
     try {
       while (!watch.ended) {
         signal?.throwIfAborted();
@@ -146,8 +171,7 @@ export class TaskWatches {
       }
     } finally {
       signal?.removeEventListener("abort", onAbort);
-      this.#waiting.delete(watch);
-      this.#remove();
+      this.#remove(watch);
     }
   }
 
@@ -155,23 +179,40 @@ export class TaskWatches {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
-    this.#stopWatching?.();
+    this.#unsubscribe();
     for (const { reject } of this.#waiting) reject(new QueueClosedError());
     this.#waiting.clear();
   }
 
-  #add(): void {
-    this.#open += 1;
-    this.#stopWatching ??= this.#store.watch(() => this.#lookBy(this.#earliest));
+  #add(watch: Watch): void {
+    this.#open.add(watch);
+    if (this.#subscriptions.length > 0) return;
+    const hint = () => this.#lookBy(this.#earliest);
+    this.#subscriptions = [
+      this.#store.watch(hint),
+      this.#wakeups.onWorkAdded(hint),
+      this.#wakeups.onTaskEnded(hint),
+      this.#wakeups.onTaskNoted(hint),
+    ];
   }
 
-  #remove(): void {
-    this.#open -= 1;
-    if (this.#open > 0) return;
-    this.#stopWatching?.();
-    this.#stopWatching = undefined;
+  #remove(watch: Watch): void {
+    this.#waiting.delete(watch);
+    this.#open.delete(watch);
+    if (this.#open.size === 0) this.#unsubscribe();
+    if (this.#waiting.size > 0) return;
     clearTimeout(this.#timer);
     this.#due = Number.POSITIVE_INFINITY;
+  }
+
+  /** Gives the end to a reader that waits for the next event. */
+  #stopWaiting(watch: Watch): void {
+    watch.ended = true;
+    this.#settle(watch, () => watch.resolve([]));
+  }
+
+  #unsubscribe(): void {
+    for (const end of this.#subscriptions.splice(0)) end();
   }
 
   #next(watch: Watch): Promise<TaskEvent[]> {
@@ -209,7 +250,7 @@ export class TaskWatches {
       for (const watch of watches) this.#settle(watch, () => watch.reject(error));
     }
     const end = performance.now();
-    this.#earliest = end + Math.max(pauseMs, pausePerLook * (end - start));
+    this.#earliest = end + Math.min(Math.max(pauseMs, pausePerLook * (end - start)), fallbackPollMs);
     this.#looking = false;
     const due = moreLines ? end : Math.min(Math.max(this.#due, this.#earliest), end + fallbackPollMs);
     this.#due = Number.POSITIVE_INFINITY;
@@ -218,8 +259,7 @@ export class TaskWatches {
 
   /** Three queries at most. The lines are read last, so that none is missing of a task that has ended. */
   async #read(watches: readonly Watch[]): Promise<Seen> {
-    const byId = new Map<number, Watch[]>();
-    for (const watch of watches) byId.set(watch.id, [...(byId.get(watch.id) ?? []), watch]);
+    const byId = groupBy(watches, ({ id }) => id);
     const states = mapById(await this.#store.taskProgress([...byId.keys()]));
     const moved = [...states.values()].filter(({ id, generationId }) =>
       byId.get(id)?.some(({ generation }) => generation !== generationId),
@@ -227,9 +267,7 @@ export class TaskWatches {
     const records = mapById(moved.length === 0 ? [] : await this.#store.get(moved.map(({ id }) => id)));
     const asked = [...byId].map(([id, of]) => ({ id, after: Math.min(...of.map(({ line }) => line)) }));
     const found = await this.#store.logs(asked, linesPerLook);
-    const lines = new Map<number, StoredLogLine[]>();
-    for (const { id } of asked) lines.set(id, []);
-    for (const line of found) lines.get(line.id)?.push(line);
+    const lines = groupBy(found, ({ id }) => id);
     return { states, records, lines, moreLines: found.length === linesPerLook };
   }
 

@@ -2,7 +2,7 @@
 
 import { performance } from "../base/runtime/timers.ts";
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
-import type { Outcome, OutcomeKind, TaskState, WorkerStore } from "../store.ts";
+import type { Outcome, OutcomeKind, TaskState, TaskVersion, WorkerStore } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
@@ -55,17 +55,17 @@ const checkEveryMs = 1_000;
 export class UnknownClaims {
   readonly #store: Pick<WorkerStore, "heldBy" | "settleAndClaim">;
   readonly #workerId: string;
-  readonly #owned: Iterable<RunningAttempt>;
+  readonly #owned: Iterable<{ readonly record: TaskVersion }>;
   /** Also after a claim that was never answered, until the next check. */
   #claimUnderWay = false;
   #doubtUntil = Number.NEGATIVE_INFINITY;
   #nextCheck = 0;
 
-  /** `owned`: the attempts that the worker knows it owns. */
+  /** `owned`: the attempts, or other holders of a task, that the worker knows it owns. */
   constructor(
     store: Pick<WorkerStore, "heldBy" | "settleAndClaim">,
     workerId: string,
-    owned: Iterable<RunningAttempt>,
+    owned: Iterable<{ readonly record: TaskVersion }>,
   ) {
     this.#store = store;
     this.#workerId = workerId;

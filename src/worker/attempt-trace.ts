@@ -17,14 +17,20 @@ class TaskMessage implements Traced {
   declare call?: <T>(operation: () => T) => T;
   /** The row as it was claimed, with JSON as text. */
   readonly record: TaskRecord;
+  /** Of `dbq:run`, at the end. */
+  declare how?: CallEnd["how"];
   /** Of `dbq:process`, at the end. */
   declare outcome?: Outcome["kind"] | "lost";
   declare result?: unknown;
   declare error?: unknown;
   #task: Task | undefined;
 
-  constructor(record: TaskRecord) {
+  /** Of `dbq:run` and `dbq:hook`: the message of `dbq:process` of the same attempt, if that has subscribers. */
+  readonly attempt: TaskMessage | undefined;
+
+  constructor(record: TaskRecord, attempt: TaskMessage | undefined) {
     this.record = record;
+    this.attempt = attempt;
   }
 
   get task(): Task {
@@ -53,13 +59,17 @@ export class AttemptTrace {
   start(begin: () => void): void {
     if (!traces.process.hasSubscribers) begin();
     else {
-      this.#process = new TaskMessage(this.#record);
+      this.#process = new TaskMessage(this.#record, undefined);
       begun(traces.process, this.#process, begin);
     }
   }
 
-  /** Without an outcome, the task was cancelled by `cancelTask`, or lost. */
+  /**
+   * Without an outcome, the task was cancelled by `cancelTask`, or lost. A call that has not ended yet is abandoned: the
+   * worker stops, or its task was lost.
+   */
   end(outcome: Outcome | undefined, cancelled: boolean): void {
+    this.callEnded({ how: "abandoned" });
     if (this.#process === undefined) return;
     this.#process.outcome = outcome?.kind ?? (cancelled ? "cancelled" : "lost");
     if (outcome && "error" in outcome && outcome.error !== null)
@@ -70,28 +80,33 @@ export class AttemptTrace {
   /** Calls the function, whose trace ends with `callEnded`. */
   call<T>(call: () => T): T {
     if (!traces.run.hasSubscribers) return call();
-    this.#run = new TaskMessage(this.#record);
+    this.#run = new TaskMessage(this.#record, this.#process);
     return begun(traces.run, this.#run, call);
   }
 
+  /** Only the first end counts. */
   callEnded(end: CallEnd): void {
-    if (this.#run === undefined) return;
-    if (end.how === "returned") this.#run.result = end.value;
+    const run = this.#run;
+    if (run === undefined) return;
+    this.#run = undefined;
+    run.how = end.how;
+    if (end.how === "returned") run.result = end.value;
     if (end.how === "threw") {
-      this.#run.error = end.error;
-      traces.run.error.publish(this.#run);
+      run.error = end.error;
+      traces.run.error.publish(run);
     }
-    ended(traces.run, this.#run);
+    ended(traces.run, run);
   }
 
   hook(name: string, call: () => Promise<void>): Promise<void> {
-    return traced(traces.hook, () => Object.assign(new TaskMessage(this.#record), { hook: name }), call);
+    const message = () => Object.assign(new TaskMessage(this.#record, this.#process), { hook: name });
+    return traced(traces.hook, message, call);
   }
 }
 
 function begun<T>(channel: TracingChannel<object>, message: TaskMessage, operation: () => T): T {
   try {
-    return channel.start.runStores(message, () => callTraced(message, operation));
+    return channel.start.runStores(message, callTraced<T>, undefined, channel, message, operation);
   } finally {
     channel.end.publish(message);
   }

@@ -5,21 +5,22 @@
  */
 
 import { longestWait, milliseconds } from "../base/options/durations.ts";
+import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
-import { after, type Timer } from "../base/runtime/timers.ts";
-import { CancelTask, SnoozeTask } from "../base/tasks/control-errors.ts";
+import { after, performance, type Timer } from "../base/runtime/timers.ts";
+import { CancelTask, SnoozeTask, ThrottleTask } from "../base/tasks/control-errors.ts";
 import type { AttemptOutcome } from "../base/tasks/history.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
 import { toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
-import { LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
+import { ChildEndedError, LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
 import type { JsonObject, Task, TaskRecord } from "../task.ts";
 import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
-import type { Execution, Executor } from "./executor.ts";
+import { type Execution, type Executor, UnstorableResult } from "./executor.ts";
 import { runHook } from "./hooks.ts";
 import { AttemptLog, type TaskLogs } from "./logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.ts";
@@ -30,11 +31,15 @@ export interface AttemptHost {
   readonly logs: TaskLogs;
   readonly context: unknown;
   readonly maxPayload: number;
+  /** @default the host's */
+  readonly clock?: Clock | undefined;
   executorOf(definition: TaskDefinition): Executor;
   /** Writes the `maxRetries` that the caller left to the worker. */
   fillDefaults(record: TaskRecord, maxRetries: number): Promise<void>;
   /** Records progress, to be written with the next batch. */
   noteProgress(record: TaskRecord, progress: number, note: string | null): void;
+  /** Lets no task of this task's group, else function, start for so many milliseconds. Never rejects. */
+  throttle(record: TaskRecord, delay: number): Promise<void>;
   /** Whether a transaction of the function's own has completed the task. */
   isCompleted(record: TaskRecord): Promise<boolean>;
   /** Reports an error that changes nothing: a hook or a retry policy threw. */
@@ -43,6 +48,9 @@ export interface AttemptHost {
 
 /** Milliseconds that a completion in the function's own transaction waits until the log is written. */
 const logWriteMs = 100;
+
+/** The monotonic clock. It wraps around: a difference is right up to 37 hours. */
+const sixteenths = (): number => (performance.now() * 16) | 0;
 
 type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
@@ -54,6 +62,8 @@ type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 export class RunningAttempt implements Execution {
   readonly record: TaskRecord;
   readonly definition: TaskDefinition;
+  /** Of the `Bag` that it is in. */
+  place = -1;
   readonly #host: AttemptHost;
   readonly #executor: Executor;
   readonly #onEnd: (attempt: RunningAttempt, outcome: Outcome | undefined) => void;
@@ -65,8 +75,13 @@ export class RunningAttempt implements Execution {
   #phase: "claimed" | "started" | "calling" | "called" | "finished" = "claimed";
   /** The attempt no longer decides about the task: another program changed it, or the worker hands it back. */
   #released: "lost" | "interrupted" | undefined;
+  /** The row of a lost task, when it was cancelled during the attempt. */
   #cancelled: TaskRecord | undefined;
   #timedOut: Error | undefined;
+  /** When the function was called, in sixteenths of a millisecond: small integers, which need no memory of their own. */
+  #calledAt = 0;
+  /** How long its call took, in the same unit; -1: it has not ended. */
+  #took = -1;
   /** The timeout; after an abort, the time that the function has left to settle. */
   #timer: Timer | undefined;
   /** Stops waiting for the function or the hook that is running. */
@@ -97,6 +112,11 @@ export class RunningAttempt implements Execution {
   /** The row of a lost task, when it was cancelled during the attempt. */
   get cancelled(): TaskRecord | undefined {
     return this.#cancelled;
+  }
+
+  /** How long the function ran, in milliseconds; undefined: its call has not begun, or has not ended. */
+  get ranMs(): number | undefined {
+    return this.#took < 0 ? undefined : this.#took / 16;
   }
 
   /** What `currentTask()` returns inside the function. */
@@ -151,13 +171,18 @@ export class RunningAttempt implements Execution {
   }
 
   /**
-   * The worker stops. Aborts the signal and hands the task back at once, without waiting for the function or a hook.
+   * The worker stops. Aborts the signal and hands the task back at once, without waiting for the function or a hook. A
+   * function that its executor ends by force is waited for: the task must not run twice at once.
    */
   interrupt(): void {
     if (this.#released || this.#phase === "finished") return;
+    const isEnding = this.#phase === "calling" && this.#executor.abort !== undefined;
     this.#released = "interrupted";
     this.#abortCall(new WorkerStoppedError());
-    this.#finish(this.#outcome({ kind: "interrupted" }));
+    this.#timer?.clear();
+    const handBack = () => this.#finish(this.#outcome({ kind: "interrupted" }));
+    if (isEnding) this.#timer = after(this.#executor.abortTimeoutMs, handBack);
+    else handBack();
   }
 
   // ---- decode, beforeRun ---------------------------------------------------------------------
@@ -194,6 +219,7 @@ export class RunningAttempt implements Execution {
     }
     this.#startTimeout();
     this.#phase = "calling";
+    this.#calledAt = sixteenths();
     const threw = (error: unknown) => this.#onCallEnd({ how: "threw", error });
     try {
       const returned = (value: unknown) => this.#onCallEnd({ how: "returned", value });
@@ -213,7 +239,8 @@ export class RunningAttempt implements Execution {
     const limit = this.record.timeout ?? this.definition.call.timeout;
     // Another program may have written a timeout that is not a number.
     if (limit === undefined || Number.isNaN(limit)) return;
-    this.#timer = after(limit, () => {
+    const { clock = systemClock } = this.#host;
+    this.#timer = clock.after(limit, () => {
       this.#timedOut = timeoutError(limit);
       this.#abortCall(this.#timedOut);
       this.#timer = after(this.#executor.abortTimeoutMs, () => this.#stopWaiting());
@@ -231,6 +258,7 @@ export class RunningAttempt implements Execution {
    */
   #onCallEnd(end: CallEnd): void {
     if (this.#phase === "called" || this.#phase === "finished") return;
+    if (this.#phase === "calling") this.#took = (sixteenths() - this.#calledAt) | 0;
     this.#phase = "called";
     this.#timer?.clear();
     this.#trace?.callEnded(end);
@@ -256,15 +284,32 @@ export class RunningAttempt implements Execution {
   }
 
   #outcomeOfCall(end: CallEnd): MaybePromise<Outcome> {
-    if (this.#timedOut) return this.#failed({ error: this.#timedOut, as: "timeout", final: false });
-    if (end.how === "returned") return this.#succeeded(end.value);
     const error = end.how === "threw" ? end.error : undefined;
+    if (this.#timedOut) return this.#failed({ error: this.#timeoutBy(error), as: "timeout", final: false });
+    if (end.how === "returned") return this.#succeeded(end.value);
+    if (UnstorableResult.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
     if (isA(error, CancelTask))
       return this.#outcome({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
     // The app may have thrown a subclass, so its delay is validated again.
     if (isA(error, SnoozeTask))
       return this.#outcome({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
+    if (isA(error, ThrottleTask))
+      return this.#throttled(milliseconds(error.delay, "ThrottleTask", longestWait));
     return this.#failed({ error, as: "failed", final: false });
+  }
+
+  /** The throttle is written first: between the two, no other task of the group may start. */
+  async #throttled(delay: number): Promise<Outcome> {
+    await this.#host.throttle(this.record, delay);
+    return this.#outcome({ kind: "snoozed", delay });
+  }
+
+  /** The timeout's error. It tells how the thread or process of the function was ended, and has that as its cause. */
+  #timeoutBy(error: unknown): Error {
+    const timedOut = this.#timedOut as Error;
+    if (!isA(error, ChildEndedError)) return timedOut;
+    const { exitCode, signal, stderr } = error;
+    return Object.assign(timedOut, { cause: error, exitCode, signal, stderr });
   }
 
   #succeeded(value: unknown): MaybePromise<Outcome> {
@@ -292,8 +337,7 @@ export class RunningAttempt implements Execution {
   /** The one place that decides whether a failed attempt is retried. */
   async #failed({ error, as, final }: Failure): Promise<Outcome> {
     const { retryCount, maxRetries } = this.record;
-    const again =
-      !final && retryCount < maxRetries && isWorthRetry(this.definition, error, this.#host.report);
+    const again = !final && retryCount < maxRetries && this.#isWorthRetry(error);
     const described = describeThrown(error);
     const { onFailure } = this.definition;
     const task = () =>
@@ -304,8 +348,14 @@ export class RunningAttempt implements Execution {
     if (onFailure) await this.#hook("onFailure", () => onFailure(task(), error));
     const failure = failureOf(as, described);
     if (!again) return this.#outcome({ kind: "failed", ...failure });
-    const delay = retryDelay(this.definition, retryCount + 1, error, this.#host.report);
+    const { report, clock = systemClock } = this.#host;
+    const delay = retryDelay(this.definition, retryCount + 1, error, report, () => clock.now());
     return this.#outcome({ kind: "retry", delay, ...failure });
+  }
+
+  #isWorthRetry(error: unknown): boolean {
+    const judged = this.#executor.isWorthRetry?.(error);
+    return judged ?? isWorthRetry(this.definition, error, this.#host.report);
   }
 
   /** The outcome when our own code threw: the app must not be able to cause this. */
@@ -351,10 +401,14 @@ export class RunningAttempt implements Execution {
     if (this.#phase === "finished") return;
     this.#phase = "finished";
     this.#timer?.clear();
+    // A hook may still be waited for: the trace and the timer of its call end now.
+    if (this.#released) this.#stopWaiting();
     const settled = this.#released === "lost" ? undefined : outcome;
     this.#trace?.end(settled, this.#cancelled !== undefined);
+    // The attempt may be held for longer, by a timer of its function: not its messages and spans.
+    this.#trace = undefined;
     const end = () => this.#onEnd(this, settled);
-    // Whoever sees the outcome can read the log.
+    // The log is written before the outcome: a reader who sees the outcome finds all lines.
     if (this.#log && this.#released !== "lost") void this.#log.end().then(end);
     else end();
   }

@@ -1,11 +1,28 @@
 /** A worker's subscription to the writes of other connections. */
-import { performance } from "../base/runtime/timers.ts";
+import { performance, setImmediate } from "../base/runtime/timers.ts";
+import type { Store } from "../store.ts";
 
 /** Milliseconds with work at hand after which the worker stops listening. */
 const pauseAfterMs = 20;
 
 /** Milliseconds between two checks for due tasks and new workers while it does not listen. */
 const checkEveryMs = 100;
+
+/**
+ * The listener of a worker or a drain. At each change it looks for work. After the cycle that this requests, it looks for due
+ * tasks and new workers, because running tasks goes first.
+ */
+export function listenerOf(
+  store: Pick<Store, "watch">,
+  lookForWork: () => void,
+  lookAround: () => void,
+): ChangeListener {
+  const onChange = () => {
+    lookForWork();
+    setImmediate(lookAround);
+  };
+  return new ChangeListener((listener) => store.watch(listener), onChange);
+}
 
 /**
  * Listens while there is nothing to claim. A worker with work at hand needs no wake-ups, and on SQLite each of its own

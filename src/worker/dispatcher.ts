@@ -2,12 +2,16 @@
  * Keeps the slots of a running worker filled. One cycle settles the attempts that have ended, claims tasks for the free
  * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle.
  */
+
+import { Bag } from "../base/runtime/bag.ts";
+import type { Clock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
-import { after, setImmediate, setTimeout } from "../base/runtime/timers.ts";
+import { after, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
+import { limitChannel } from "../events.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
-import type { ClaimRequest, Outcome, SettleAndClaimResult, Store } from "../store.ts";
+import type { ClaimRequest, Outcome, SettleAndClaimResult, Sharing, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-results.ts";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
@@ -15,6 +19,7 @@ import { CycleLoop } from "./cycle-loop.ts";
 import { Defaults } from "./defaults.ts";
 import { publishClaim } from "./events.ts";
 import type { Executor } from "./executor.ts";
+import { failureBackoff } from "./failure-backoff.ts";
 import { TaskLogs } from "./logs.ts";
 import { OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
@@ -32,18 +37,23 @@ export interface DispatcherHost {
     | "progress"
     | "log"
     | "fillDefaults"
+    | "limits"
     | "within"
     | "synchronous"
   >;
   readonly wakeups: Wakeups;
   readonly workerId: string;
   readonly queueNames: readonly string[];
+  /** May change at any time. */
   readonly concurrency: number;
   readonly context: unknown;
   readonly maxPayload: number;
+  readonly clock?: Clock | undefined;
   executorOf(definition: TaskDefinition): Executor;
   /** The names of the functions that the worker runs, as of now. */
   funcs(): readonly string[];
+  /** Of these functions, how those share that have groups or shared limits. */
+  sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined;
   /** Another process has declared this worker dead and deleted its row. */
   onDeclaredDead(): void;
   /** A claim was answered; `more`: there may be more tasks than it had slots for. */
@@ -51,19 +61,17 @@ export interface DispatcherHost {
   /** A task became `scheduled`: it may be due before the next one that is known. */
   onScheduled(): void;
   reportStarted(record: TaskRecord): void;
-  reportSettled(record: TaskRecord, outcome: Outcome): void;
+  /** `ranMs`: how long the function ran; undefined: it was not called. */
+  reportSettled(record: TaskRecord, outcome: Outcome, ranMs: number | undefined): void;
   /** The attempt has no outcome that counts. `cancelled`: the row, when the task was cancelled during the attempt. */
   reportLost(record: TaskRecord, cancelled: TaskRecord | undefined): void;
   reportError(error: unknown, where: string): void;
 }
 
+type SlotClaim = ClaimRequest & { crashSensitive: number };
+
 /** Milliseconds that a cycle waits until progress is written. */
 const progressFlushMs = 100;
-
-/**
- * Milliseconds of backoff after a failed cycle: `base` doubled for each failure in a row, less up to half at random.
- */
-const failureBackoff = { base: 50, most: 5_000 };
 
 export class Dispatcher {
   readonly #host: DispatcherHost;
@@ -74,7 +82,7 @@ export class Dispatcher {
    * The attempts from claim to settle. Not by task id: a task that was lost and claimed again has two attempts until
    * the function of the first one has settled.
    */
-  readonly #owned = new Set<RunningAttempt>();
+  readonly #owned = new Bag<RunningAttempt>();
   /** The owned attempts that have no slot yet. */
   readonly #prefetched = new PrefetchBuffer(() => this.#prefetch.pause());
   readonly #prefetch: PrefetchControl;
@@ -91,6 +99,9 @@ export class Dispatcher {
   #settling = 0;
   /** False after a claim that left nothing behind, until a wake-up or the poll. */
   #mayHaveWork = true;
+  #againTimer: Timer | undefined;
+  /** Whether limits or pauses were about tasks of the last claim. */
+  #limited = false;
   /** Failed cycles since the last one that succeeded. */
   #failedCycles = 0;
 
@@ -104,12 +115,14 @@ export class Dispatcher {
     const defaults = new Defaults(host.store);
     this.#attemptHost = {
       store: host.store,
-      logs: new TaskLogs(host.store, report, () => host.wakeups.taskNoted()),
+      logs: new TaskLogs(host.store, report, () => host.wakeups.taskNoted(), host.clock),
+      clock: host.clock,
       context: host.context,
       maxPayload: host.maxPayload,
       executorOf: (definition) => host.executorOf(definition),
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
+      throttle: (record, delay) => this.#throttle(record, delay),
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,
     };
@@ -136,6 +149,7 @@ export class Dispatcher {
   /** Begins no claim from now on, and hands back the tasks that a claim under way returns. */
   stopClaiming(): void {
     if (this.#phase === "claiming") this.#phase = "draining";
+    this.#lookAgain(undefined);
     this.#prefetched.handBack();
   }
 
@@ -225,19 +239,28 @@ export class Dispatcher {
   }
 
   /** None when there is no free slot, or nothing to claim. `ahead`: how many to claim beyond the free slots. */
-  #claimRequest(ahead: number, batch: readonly PendingSettlement[]): Required<ClaimRequest> | undefined {
+  #claimRequest(ahead: number, batch: readonly PendingSettlement[]): SlotClaim | undefined {
     const { workerId, queueNames, concurrency } = this.#host;
     const limit = Math.max(0, this.#freeSlots(this.#settling) - this.#prefetched.length) + ahead;
-    if (this.#phase !== "claiming" || !this.#mayHaveWork || limit === 0) return undefined;
+    // The end of a task under a limit lets another one start.
+    const mayHaveWork = this.#mayHaveWork || (this.#limited && batch.length > 0);
+    if (this.#phase !== "claiming" || !mayHaveWork || limit === 0) return undefined;
     const crashSensitive = ahead > 0 ? roomForCrashSensitive(concurrency, this.#owned, batch) : limit;
-    return { workerId, queueNames, funcs: this.#host.funcs(), limit, crashSensitive };
+    const funcs = this.#host.funcs();
+    const sharing = this.#host.sharing(funcs);
+    const freed = batch.map(({ attempt }) => attempt.record).filter(({ groupKey }) => groupKey !== null);
+    return {
+      ...{ workerId, queueNames, funcs, limit, crashSensitive },
+      ...(sharing && { sharing }),
+      ...(freed.length > 0 && { freed }),
+    };
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
   #apply(
     batch: readonly PendingSettlement[],
-    claim: Required<ClaimRequest> | undefined,
-    { claimed, more, failure }: SettleAndClaimResult,
+    claim: SlotClaim | undefined,
+    { claimed, more, again, limited = false, failure }: SettleAndClaimResult,
   ): void {
     if (failure === undefined) this.#unknownClaims.answered();
     for (const { attempt } of batch) this.#owned.delete(attempt);
@@ -246,22 +269,49 @@ export class Dispatcher {
     this.#prefetch.end(claimed);
     // With outcomes waiting, the next cycle goes first.
     if (this.#ended.length === 0) this.#fillSlots();
+    if (claim) {
+      this.#lookAgain(again);
+      this.#limited = limited;
+    }
     if (more) this.lookForWork();
     // The claim had no room for some crash-sensitive tasks: look again.
     else if (claim && claim.crashSensitive < claim.limit) this.#mayHaveWork = true;
   }
 
+  /** A rate or a throttle lets tasks start after so many milliseconds, whose waiting no other event ends. */
+  #lookAgain(delay: number | undefined): void {
+    this.#againTimer?.clear();
+    this.#againTimer = undefined;
+    if (delay !== undefined) this.#againTimer = after(delay, () => this.lookForWork(), { keepAlive: false });
+  }
+
+  async #throttle(record: TaskRecord, delay: number): Promise<void> {
+    const { func, groupKey } = record;
+    try {
+      await this.#host.store.limits.throttle(
+        groupKey === null
+          ? { kind: "func", name: func, group: "" }
+          : { kind: "group", name: func, group: groupKey },
+        delay,
+      );
+      limitChannel.publish({ change: "throttled", func, group: groupKey, delay });
+    } catch (error) {
+      this.#host.reportError(error, `throttling the task "${func}" (${record.id})`);
+    }
+  }
+
   #notify(
     batch: readonly PendingSettlement[],
     claim: ClaimRequest | undefined,
-    { more, registered }: SettleAndClaimResult,
+    { claimed, more, registered }: SettleAndClaimResult,
   ): void {
     if (claim) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
     if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
-    // Another worker of this process may have a free slot for the tasks handed back.
-    if (kinds.has("interrupted")) this.#host.wakeups.workAdded();
+    // Another worker of this process may have a free slot for the tasks handed back, or for the place under a limit.
+    const leavesPlace = this.#limited && batch.length > 0 && claimed.length === 0;
+    if (kinds.has("interrupted") || leavesPlace) this.#host.wakeups.workAdded();
   }
 
   /** Never throws: the outcomes are settled, whatever happens to their events. */
@@ -272,7 +322,7 @@ export class Dispatcher {
     for (const { attempt, outcome } of batch) {
       // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
       const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
-      if (accepted && !lost.has(attempt)) this.#host.reportSettled(attempt.record, accepted);
+      if (accepted && !lost.has(attempt)) this.#host.reportSettled(attempt.record, accepted, attempt.ranMs);
       else this.#host.reportLost(attempt.record, lost.get(attempt)?.cancelled);
     }
   }
@@ -339,13 +389,7 @@ export class Dispatcher {
     // The row of a single outcome may be the cause: it is tried again later, and the others do not wait for it.
     if (single) after(single.nextDelayMs(), () => this.#settleAgain([single]));
     else this.#ended.push(...unsettled);
-    await new Promise((resolve) => setTimeout(resolve, single ? 0 : this.#backoffMs()));
-  }
-
-  #backoffMs(): number {
-    // The cap on the exponent keeps the power finite.
-    const delay = failureBackoff.base * 2 ** Math.min(this.#failedCycles, 7);
-    return Math.min(delay, failureBackoff.most) * (0.5 + Math.random() / 2);
+    await new Promise((resolve) => setTimeout(resolve, single ? 0 : failureBackoff(this.#failedCycles)));
   }
 
   /**

@@ -1,5 +1,7 @@
 /** The events of a worker, and the diagnostics channels that carry the same. */
+
 import { EventEmitter } from "node:events";
+import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { toTask } from "../base/values/records.ts";
 import { DatabaseMovedError } from "../errors.ts";
 import { claimedChannel, guarded, report, rescuedChannel, settledChannel } from "../events.ts";
@@ -64,8 +66,8 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   }
 
   /** @internal */
-  protected reportSettled(record: TaskRecord, outcome: Outcome): void {
-    this.#emitTask(eventOf[outcome.kind], () => toTask(settledRecord(record, outcome)));
+  protected reportSettled(record: TaskRecord, outcome: Outcome, clock: Clock = systemClock): void {
+    this.#emitTask(eventOf[outcome.kind], () => toTask(settledRecord(record, outcome, clock.now())));
     if (settledChannel.hasSubscribers)
       settledChannel.publish({ task: toTask(record), kind: outcome.kind, accepted: true });
   }
@@ -108,9 +110,8 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   }
 }
 
-/** The record as the accepted outcome left its row. Times are by this process's clock. */
-function settledRecord(record: TaskRecord, outcome: Outcome): TaskRecord {
-  const now = Date.now();
+/** The record as the accepted outcome left its row. `now`: by this process's clock. */
+function settledRecord(record: TaskRecord, outcome: Outcome, now: number): TaskRecord {
   const settled = { ...record, generationId: record.generationId + 1, updatedAt: now };
   switch (outcome.kind) {
     case "completed":

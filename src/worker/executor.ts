@@ -15,6 +15,19 @@ export interface Execution {
   readonly current: RunningTask;
 }
 
+/**
+ * Thrown by an executor whose function has returned what cannot be stored. The task fails for good, with the `cause` as its
+ * error.
+ */
+export class UnstorableResult extends Error {
+  readonly #isOne = true;
+
+  /** Not by `instanceof`: a function may throw a proxy whose prototype cannot be read. */
+  static isOne(value: unknown): value is UnstorableResult {
+    return typeof value === "object" && value !== null && #isOne in value;
+  }
+}
+
 /** Calls the functions of tasks. Decoding, hooks, the timeout and the outcome belong to the attempt. */
 export interface Executor {
   /**
@@ -30,6 +43,18 @@ export interface Executor {
    * throws.
    */
   abort?(execution: Execution, reason: unknown): void;
+
+  /** Whether `retryOn` accepts this error of a call; undefined: the attempt asks `retryOn`. */
+  isWorthRetry?(error: unknown): boolean | undefined;
+}
+
+/** What executors need from their worker. */
+export interface ExecutorSettings {
+  /** How many calls there are at once. */
+  concurrency: number;
+  maxTasksPerChild: number;
+  /** Limit in bytes of a result. */
+  maxPayload: number;
 }
 
 /** The executors of one worker, from its start to its stop. */
@@ -53,17 +78,19 @@ const eventLoopExecutors: Executors = {
   close: () => Promise.resolve(),
 };
 
-const executorsByQueue = processGlobal("executors", () => new WeakMap<Queue, () => Executors>());
+export type OpenExecutors = (settings: ExecutorSettings) => Executors;
+
+const executorsByQueue = processGlobal("executors", () => new WeakMap<Queue, OpenExecutors>());
 
 /**
  * Sets the executors for workers of this queue that start from now on. `open` is called once for each start.
  * The seam for a feature: `open.ts` calls it, since the core imports no feature.
  */
-export function setExecutors(queue: Queue, open: () => Executors): void {
+export function setExecutors(queue: Queue, open: OpenExecutors): void {
   executorsByQueue.set(queue, open);
 }
 
 /** Opens the executors for one worker of this queue. */
-export function openExecutors(queue: Queue): Executors {
-  return executorsByQueue.get(queue)?.() ?? eventLoopExecutors;
+export function openExecutors(queue: Queue, settings: ExecutorSettings): Executors {
+  return executorsByQueue.get(queue)?.(settings) ?? eventLoopExecutors;
 }

@@ -1,25 +1,9 @@
 /** The one rule that says whether a worker lives: for rescues, `dbq move`, `doctor` and `stats` alike. */
 import { livenessOf } from "../base/runtime/process-identity.ts";
 import { sleep } from "../base/runtime/timers.ts";
+import type { LivenessReason, WorkerHealth } from "../queue/health.ts";
 import type { WorkerRecord } from "../store.ts";
 import { FailureDetector } from "./failure-detector.ts";
-
-/**
- * `dead`: the failure detector would let a worker rescue its tasks now. `silent`: the worker shows no sign of life, but it
- * is not yet proven that it could have. `alive`: all else.
- */
-export type Liveness = "alive" | "silent" | "dead";
-
-/** Why a worker is not `alive`: what was seen of its process, of its database session, or of its heartbeat. */
-export type LivenessReason = "process-ended" | "session-ended" | "lease-expired";
-
-/** A registered worker, and whether it lives. */
-export interface WorkerHealth extends WorkerRecord {
-  /** Whether the worker lives, by the rule that rescues follow. */
-  liveness: Liveness;
-  /** `null` for a worker that is `alive`. */
-  reason: LivenessReason | null;
-}
 
 /** Milliseconds between looks at a worker whose session has ended. */
 const shortestPause = 20;
@@ -53,6 +37,12 @@ export async function checkWorkers(store: WorkerSource): Promise<WorkerHealth[]>
       return workers.map((worker) => healthOf(worker, isDead(worker)));
     await sleep(Math.max(shortestPause, Math.min(detector.nextLook, longestPause)));
   }
+}
+
+/** What one look shows of every registered worker, without a write and without waiting. */
+export async function lookAtWorkers(store: Pick<WorkerSource, "workers">): Promise<WorkerHealth[]> {
+  const workers = await store.workers();
+  return workers.map((worker) => healthOf(worker, livenessOf(worker) === "dead"));
 }
 
 /**

@@ -1,39 +1,49 @@
 /** The background work of every worker: it rescues the tasks of dead workers, promotes due tasks and prunes old ones. */
-import type { Retention, WorkerRecord, WorkerStore } from "../store.ts";
+import { type Clock, systemClock } from "../base/runtime/clock.ts";
+import { internalsOf } from "../queue/internals.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { Retention, WorkerStore } from "../store.ts";
 import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
-import { type Job, longestSleep, PeriodicJob } from "./periodic-job.ts";
-
-/** Milliseconds between sweeps while there is no other worker. A change notification tells of a new one sooner. */
-const sweepAloneEvery = 2_000;
-/** The least number of milliseconds between sweeps, when the failure detector asks for one at once. */
-const shortestSleep = 20;
-/** Milliseconds until the next sweep when another process was rescuing a dead worker: it may die before it has finished. */
-const busySweepAfter = 100;
-/**
- * Dead workers that one process rescues at once. One after the other, the next sweep waited for all of them; more would
- * take the connections of the pool from the claims.
- */
-const rescuesAtOnce = 2;
+import { type Job, longestSleep, openJobs, PeriodicJob } from "./periodic-job.ts";
+import { auditPruning, pruning } from "./pruning.ts";
+import { announce, Sweep, type SweepHost } from "./sweep.ts";
 
 const orphansEvery = 5_000;
-const pruneEvery = 30_000;
 
-/** Tasks that one transaction promotes or prunes: other transactions wait that long at most. */
+/** Tasks that one transaction promotes: other transactions wait that long at most. */
 export const promoteBatch = 500;
-const pruneBatch = 500;
 
-export interface MaintenanceHost {
-  readonly store: Pick<
-    WorkerStore,
-    "workers" | "heartbeat" | "rescue" | "rescueOrphans" | "promote" | "prune"
-  >;
-  readonly workerId: string;
+export interface MaintenanceHost extends SweepHost {
+  readonly store: SweepHost["store"] & Pick<WorkerStore, "rescueOrphans" | "promote" | "prune" | "freeKeys">;
   readonly lease: number;
   readonly retention: Retention;
-  /** Tasks became pending. */
-  onWork(): void;
-  onRescued(workerId: string, tasks: number): void;
-  report(error: unknown, where: string): void;
+  /** @default the host's */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * The maintenance that a worker, a drain or a Manager of this queue runs. Watches do not report our own writes, so local
+ * workers and awaits are woken here too.
+ * @param jobs run beside the built-in ones and those of features
+ */
+export function maintenanceOf(
+  queue: Queue,
+  of: Pick<MaintenanceHost, "workerId" | "lease" | "onRescued" | "report">,
+  jobs: readonly Job[] = [],
+): Maintenance {
+  const { store, wakeups, options } = internalsOf(queue);
+  const host: MaintenanceHost = {
+    ...of,
+    store,
+    retention: options.retention,
+    clock: options.clock,
+    onWork: () => wakeups.workAdded(),
+    onRescued: (dead, tasks) => {
+      wakeups.taskEnded();
+      of.onRescued(dead, tasks);
+    },
+  };
+  return new Maintenance(host, [...jobs, auditPruning(store.look), ...openJobs(queue, host)]);
 }
 
 /** Runs a list of jobs. A feature adds its own to the built-in ones by `addJob`. */
@@ -47,17 +57,15 @@ export class Maintenance {
   constructor(host: MaintenanceHost, jobs: readonly Job[] = []) {
     this.#host = host;
     living.add(host.workerId);
-    const periodic = (job: Job) => new PeriodicJob(job, (error, name) => host.report(error, name));
-    const detector = new FailureDetector();
+    const { clock = systemClock } = host;
+    const periodic = (job: Job) => new PeriodicJob(job, (error, name) => host.report(error, name), clock);
+    const detector = new FailureDetector(() => clock.monotonic());
     const processes = periodic(new ProcessWatch(detector, () => this.#sweeping.now()));
     this.#sweeping = periodic(new Sweep(host, detector, () => processes.within(processesEvery.least)));
-    this.#promotion = periodic(promotion(host));
-    this.#jobs = [
-      this.#sweeping,
-      processes,
-      this.#promotion,
-      ...[orphanRescue(host), pruning(host), ...jobs].map(periodic),
-    ];
+    const others = jobs.map(periodic);
+    this.#promotion = periodic(promotion(host, others));
+    const upkeep = [orphanRescue(host), pruning(host)].map(periodic);
+    this.#jobs = [this.#sweeping, processes, this.#promotion, ...upkeep, ...others];
   }
 
   start(): void {
@@ -81,60 +89,6 @@ export class Maintenance {
   }
 }
 
-/** Finds dead workers and rescues their tasks. */
-class Sweep implements Job {
-  readonly name = "looking for dead workers";
-  readonly #host: MaintenanceHost;
-  readonly #detector: FailureDetector;
-  readonly #onSwept: () => void;
-
-  constructor(host: MaintenanceHost, detector: FailureDetector, onSwept: () => void) {
-    this.#host = host;
-    this.#detector = detector;
-    this.#onSwept = onSwept;
-  }
-
-  async run(): Promise<number> {
-    const { store, workerId } = this.#host;
-    const workers = await store.workers();
-    const { dead, suspects } = this.#detector.judge(workers);
-    this.#onSwept();
-    // At the same time: under load, the write that the suspects need takes as long as a rescue.
-    const rescuing = this.#rescueAll(dead);
-    try {
-      await this.#detector.confirm(suspects, () => store.heartbeat(workerId));
-    } finally {
-      await rescuing;
-    }
-    const usual = workers.some(({ id }) => !living.has(id)) ? sweepEvery : sweepAloneEvery;
-    const longest = (await rescuing) ? busySweepAfter : usual;
-    return Math.max(shortestSleep, Math.min(longest, this.#detector.nextLook));
-  }
-
-  /** @returns whether another process is rescuing one of them */
-  async #rescueAll(dead: readonly WorkerRecord[]): Promise<boolean> {
-    const left = [...dead];
-    let busy = false;
-    const rescueSome = async () => {
-      for (let next = left.shift(); next; next = left.shift()) if (await this.#rescue(next)) busy = true;
-    };
-    await Promise.all(Array.from({ length: rescuesAtOnce }, rescueSome));
-    return busy;
-  }
-
-  /** Never throws: the other dead workers are rescued all the same. */
-  async #rescue({ id, beat }: WorkerRecord): Promise<boolean> {
-    try {
-      const freed = await this.#host.store.rescue(id, beat);
-      if (freed === "busy") return true;
-      announce(this.#host, id, freed);
-    } catch (error) {
-      this.#host.report(error, this.name);
-    }
-    return false;
-  }
-}
-
 const orphanRescue = (host: MaintenanceHost): Job => ({
   name: "looking for orphaned tasks",
   async run() {
@@ -143,25 +97,12 @@ const orphanRescue = (host: MaintenanceHost): Job => ({
   },
 });
 
-function announce(host: MaintenanceHost, workerId: string, tasks: number): void {
-  if (tasks === 0) return;
-  host.onRescued(workerId, tasks);
-  host.onWork();
-}
-
-const promotion = (host: MaintenanceHost): Job => ({
+const promotion = (host: MaintenanceHost, others: readonly PeriodicJob[]): Job => ({
   name: "promoting due tasks",
   async run() {
-    const { promoted, nextDue } = await host.store.promote(promoteBatch);
+    const { promoted, nextDue, ...next } = await host.store.promote(promoteBatch);
+    for (const each of others) each.hear(next);
     if (promoted > 0) host.onWork();
     return Math.min(nextDue ?? longestSleep, longestSleep);
-  },
-});
-
-const pruning = ({ store, retention }: MaintenanceHost): Job => ({
-  name: "pruning finished tasks",
-  async run() {
-    const removed = await store.prune(retention, pruneBatch);
-    return removed < pruneBatch ? pruneEvery : 0;
   },
 });

@@ -1,5 +1,6 @@
 /** Checks that the worker still owns its tasks: they may have been cancelled, or the worker declared dead. */
 
+import type { Bag } from "../base/runtime/bag.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskState, TaskStore } from "../store.ts";
@@ -20,14 +21,14 @@ export interface Loss {
 
 export class OwnershipCheck {
   readonly #store: Pick<TaskStore, "taskStates" | "get">;
-  readonly #owned: ReadonlySet<RunningAttempt>;
+  readonly #owned: Bag<RunningAttempt>;
   readonly #report: (error: unknown, where: string) => void;
   /** Set while the worker owns a task. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     store: Pick<TaskStore, "taskStates" | "get">,
-    owned: ReadonlySet<RunningAttempt>,
+    owned: Bag<RunningAttempt>,
     report: (error: unknown, where: string) => void,
   ) {
     this.#store = store;

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
@@ -15,6 +16,18 @@ export interface Job {
   readonly name: string;
   /** @returns milliseconds until the next run */
   run(): Promise<number>;
+  /**
+   * Called each time that the maintenance has looked at what is due: once a second, and after wake-ups. The seam for a job
+   * that would have to ask the same again.
+   * @returns milliseconds until the next run, at most; undefined: as before
+   */
+  dueIn?(next: NextDue): number | undefined;
+}
+
+/** What the maintenance has found in its look at what is due. */
+export interface NextDue {
+  /** Milliseconds until the next schedule is due; undefined: none is. */
+  nextSlot?: number | undefined;
 }
 
 const jobsByQueue = processGlobal("jobs", () => new WeakMap<Queue, ((host: JobHost) => Job)[]>());
@@ -43,6 +56,8 @@ export function openJobs(queue: Queue, host: JobHost): Job[] {
 export class PeriodicJob {
   readonly #job: Job;
   readonly #report: (error: unknown, where: string) => void;
+  readonly #clock: Clock;
+  #ignoreSteps = () => {};
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #again = false;
@@ -52,19 +67,23 @@ export class PeriodicJob {
   /** When the next run is due, on the clock of `performance.now()`. */
   #due = 0;
 
-  constructor(job: Job, report: (error: unknown, where: string) => void) {
+  /** @param clock after each step of it, the job runs @default the host's */
+  constructor(job: Job, report: (error: unknown, where: string) => void, clock: Clock = systemClock) {
     this.#job = job;
     this.#report = report;
+    this.#clock = clock;
   }
 
   start(): void {
     this.#stopped = false;
+    this.#ignoreSteps = this.#clock.onStep(() => this.now());
     this.now();
   }
 
   /** Resolves when the run that is under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#ignoreSteps();
     clearTimeout(this.#timer);
     await this.#running;
   }
@@ -80,6 +99,12 @@ export class PeriodicJob {
     this.#running = inRootContext(() =>
       new Promise((resolve) => setImmediate(resolve)).then(() => this.#once()),
     );
+  }
+
+  /** Runs sooner, if what is due says so. */
+  hear(next: NextDue): void {
+    const delay = this.#job.dueIn?.(next);
+    if (delay !== undefined) this.within(delay);
   }
 
   /** Runs within this many milliseconds, counted from the end of the run that is under way. */

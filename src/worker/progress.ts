@@ -1,5 +1,5 @@
 /** Collects the progress that running tasks report, and writes it in batches. */
-import { limited, setTimeout } from "../base/runtime/timers.ts";
+import { setTimeout, settledWithin } from "../base/runtime/timers.ts";
 import type { TaskVersion, WorkerStore } from "../store.ts";
 
 /** Milliseconds for which progress is collected before it is written. */
@@ -36,10 +36,7 @@ export class ProgressNotes {
    */
   async flush(limitMs?: number): Promise<void> {
     if (this.#notes.size > 0) this.#writing = this.#writeAfter(this.#writing);
-    const writing = this.#writing;
-    if (writing === undefined) return;
-    if (limitMs === undefined) await writing;
-    else await limited(limitMs, () => writing).catch(() => undefined);
+    if (this.#writing) await settledWithin(limitMs, this.#writing);
   }
 
   async #writeAfter(before: Promise<void> | undefined): Promise<void> {

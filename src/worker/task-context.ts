@@ -2,6 +2,8 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
+import type { TaskSlot } from "../base/tasks/schedule.ts";
+import { traceContextIn } from "../base/values/records.ts";
 import { beginning } from "../base/values/thrown.ts";
 import { NotInTaskError } from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
@@ -25,6 +27,13 @@ export interface RunningTask<C = unknown> {
   /** The keyword arguments of the task; `{}` without any. */
   readonly kwargs: JsonObject;
   /**
+   * The W3C trace context (`traceparent`, `tracestate`) of the enqueue; null if it had none. In a thread or process, where
+   * `dbq-ts/otel` records this attempt: that of its span `execute_function`.
+   */
+  readonly traceContext: JsonObject | null;
+  /** The slot of the schedule that made the task; `undefined` for other tasks, and for one that `triggerSchedule` made. */
+  readonly schedule: TaskSlot | undefined;
+  /**
    * Stores the progress `n` and a note (up to 1,000 characters) in the task's row. Written every 100 ms; the last one
    * counts.
    * @throws TypeError unless `n` is a finite number
@@ -32,8 +41,9 @@ export interface RunningTask<C = unknown> {
   progress(n: number, note?: string): void;
   /**
    * Stores a line (up to 2,000 characters) in the task's log, which `queue.listLogs` reads. Lines are written every 100 ms,
-   * and all of them before the task's outcome; those that a killed process had not written yet are lost. An attempt writes
-   * 1,000 lines, and a task keeps its newest 2,000.
+   * and all of them before the task's outcome, unless the database takes more than 10 s for that: then lines are dropped.
+   * Those that a killed process had not written yet are lost. An attempt writes 1,000 lines, and a task keeps its newest
+   * 2,000.
    */
   log(message: string): void;
   /**
@@ -50,7 +60,10 @@ export interface RunningTask<C = unknown> {
 
 /** What `currentTask()` needs from its attempt. */
 export interface TaskContextHost {
-  record: TaskRecord;
+  record: Pick<
+    TaskRecord,
+    "id" | "generationId" | "retryCount" | "scheduleName" | "slot" | "startedAt" | "traceContext"
+  >;
   kwargs: JsonObject;
   context: unknown;
   signal(): AbortSignal;
@@ -70,6 +83,10 @@ export function runningTask({ record, kwargs, context, ...host }: TaskContextHos
     retryCount: record.retryCount,
     kwargs,
     context,
+    schedule: slotOf(record),
+    get traceContext() {
+      return traceContextIn(record);
+    },
     get signal() {
       return host.signal();
     },
@@ -80,6 +97,11 @@ export function runningTask({ record, kwargs, context, ...host }: TaskContextHos
     log: (message) => host.log(String(message)),
     within: (tx) => ({ complete: (result) => host.completeWithin(tx, result) }),
   };
+}
+
+function slotOf({ scheduleName, slot, startedAt }: TaskContextHost["record"]): TaskSlot | undefined {
+  if (scheduleName === null || slot === null) return undefined;
+  return { name: scheduleName, slot: new Date(slot), late: Math.max(0, (startedAt ?? slot) - slot) };
 }
 
 /** An AbortController that is created when its signal is first read: most functions never read it. */

@@ -2,6 +2,7 @@
 
 import { after } from "../base/runtime/timers.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
+import { groupBy } from "../base/values/group-by.ts";
 import { warn } from "../events.ts";
 import type { WorkerStore } from "../store.ts";
 
@@ -42,19 +43,19 @@ async function warnNow({ store, queueNames, definitions }: UnservedQueuesHost): 
 
 /** The functions that name a queue, by that queue. */
 function namesByQueue(definitions: readonly TaskDefinition[]): Map<string, string[]> {
-  const found = new Map<string, string[]>();
-  for (const { name, call } of definitions)
-    if (call.queueName !== undefined) found.set(call.queueName, [...(found.get(call.queueName) ?? []), name]);
-  return found;
+  const naming = definitions.filter(({ call }) => call.queueName !== undefined);
+  const groups = groupBy(naming, ({ call }) => call.queueName as string);
+  return new Map([...groups].map(([queueName, group]) => [queueName, group.map(({ name }) => name)]));
 }
 
 function textOf(queueName: string, tasks: readonly string[], served: readonly string[]): string {
   const more = tasks.length > mostNames ? ` and ${tasks.length - mostNames} more` : "";
   const names = tasks.slice(0, mostNames).map(quoted).join(", ");
+  const queues = [...served, queueName];
   return (
-    `no worker serves queue ${quoted(queueName)}, to which ${names}${more} ${tasks.length > 1 ? "go" : "goes"}: ` +
-    `this worker serves ${served.map(quoted).join(", ")}; add the queue to a worker ` +
-    "(queueName of new Worker, --queue of dbq worker), or change the task's queueName"
+    `tasks of ${names}${more} go to the queue ${quoted(queueName)}, and no worker on this database serves that queue, so ` +
+    `they will wait: start this worker with --queue ${queues.join(",")} (in code: queueName: ` +
+    `[${queues.map(quoted).join(", ")}]), start another worker for it, or change the queueName of the task`
   );
 }
 

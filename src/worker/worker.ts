@@ -2,39 +2,34 @@
 import { randomBytes } from "node:crypto";
 import {
   type ReadWorkerOptions,
+  readConcurrency,
   readStopOptions,
   readWorkerOptions,
   type StopOptions,
   type WorkerOptions,
 } from "../base/options/options.ts";
 import { thisProcess } from "../base/runtime/process-identity.ts";
-import {
-  after,
-  limited,
-  performance,
-  repeat,
-  setImmediate,
-  setTimeout,
-  type Timer,
-} from "../base/runtime/timers.ts";
+import { repeat, setTimeout } from "../base/runtime/timers.ts";
 import {
   definitionNamed,
-  registeredNames,
   registrationOf,
+  runnableNames,
   type TaskDefinition,
 } from "../base/tasks/registry.ts";
 import { traced, traces } from "../events.ts";
 import { internalsOf, type QueueInternals } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
-import { ChangeListener } from "./change-listener.ts";
+import { type ChangeListener, listenerOf } from "./change-listener.ts";
+import { CodeLimits } from "./code-limits.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { WorkerEmitter } from "./events.ts";
 import { type Executors, openExecutors } from "./executor.ts";
-import { Maintenance, type MaintenanceHost, promoteBatch } from "./maintenance.ts";
-import { openJobs } from "./periodic-job.ts";
+import { Lifecycle } from "./lifecycle.ts";
+import { type Maintenance, maintenanceOf, promoteBatch } from "./maintenance.ts";
+import { openMeter } from "./meter.ts";
 import { warnOfUnservedQueues } from "./unserved-queues.ts";
 
-/** Milliseconds for which a stop retries to settle once its grace is over; also the limit of each step of a stop. */
+/** Milliseconds for which a stop retries to settle once its grace is over; also the limit of each step that undoes the start. */
 const finalWriteMs = 5_000;
 
 /** Milliseconds after a failed try to register again. */
@@ -47,10 +42,9 @@ const idlePollMs = 100;
 interface Run {
   id: string;
   dispatcher: Dispatcher;
+  limits: CodeLimits;
   changeListener: ChangeListener;
   maintenance: Maintenance;
-  /** The steps that undo the start, in the order of the start: a stop runs them backwards. */
-  undo: (() => unknown)[];
 }
 
 /**
@@ -66,11 +60,11 @@ export class Worker<C = unknown> extends WorkerEmitter {
   /** The names of the functions that it runs; undefined: all that are registered. */
   readonly #names: readonly string[] | undefined;
   #run: Run | undefined;
-  /** Starts and stops run one after another, in the order of their calls. This is the last one that was asked for. */
-  #last: { kind: "start" | "stop"; done: Promise<void>; over: boolean } = stopped();
-  /** When the grace of the current stop ends, on the clock of `performance.now()`. */
-  #graceEnds = Number.POSITIVE_INFINITY;
-  #graceTimer: Timer | undefined;
+  readonly #lifecycle = new Lifecycle({
+    of: "the worker",
+    finalMs: finalWriteMs,
+    report: (error, where) => this.reportError(error, where),
+  });
   #registering = false;
 
   /** @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks` */
@@ -87,6 +81,25 @@ export class Worker<C = unknown> extends WorkerEmitter {
     return this.#run?.id;
   }
 
+  /**
+   * How many tasks run at the same time, from 1 to 100,000. May be set while it runs: with fewer slots, running tasks end as
+   * they do, and none starts until there is a free one.
+   * @throws TypeError for another value
+   */
+  get concurrency(): number {
+    return this.#options.concurrency;
+  }
+
+  /** Holds at once for the tasks that are claimed next. */
+  set concurrency(value: number) {
+    this.#options.concurrency = readConcurrency(value, "worker.concurrency");
+    const run = this.#run;
+    if (!run) return;
+    run.dispatcher.lookForWork();
+    const written = this.#internals.store.limits.resizeWorker(run.id, value);
+    written.catch((error: unknown) => this.reportError(error, "writing the worker's concurrency"));
+  }
+
   /** How many tasks it runs, with those whose outcome is not written yet. */
   get inflight(): number {
     return this.#run?.dispatcher.inflight ?? 0;
@@ -100,76 +113,87 @@ export class Worker<C = unknown> extends WorkerEmitter {
    * @throws DatabaseError when the database cannot be written to; QueueClosedError
    */
   start(): Promise<void> {
-    return this.#next("start", () => this.#start());
-  }
-
-  /** Repeated calls share the pending start or stop. */
-  #next(kind: "start" | "stop", act: () => Promise<void>): Promise<void> {
-    if (this.#last.kind !== kind) {
-      const done = this.#last.done.catch(() => undefined).then(act);
-      const last = { kind, done, over: false };
-      this.#last = last;
-      const end = () => {
-        last.over = true;
-      };
-      done.then(end, end);
-    }
-    return this.#last.done;
+    return this.#lifecycle.start(() => this.#start());
   }
 
   async #start(): Promise<void> {
     this.#internals.checkOpen();
-    let run: Run | undefined;
-    try {
-      run = this.#newRun();
-      this.#run = run;
-      await this.#begin(run);
-    } catch (error) {
-      if (run) await this.#undo(run);
-      // The next call tries again, instead of sharing this failure.
-      if (this.#last.kind === "start") this.#last = stopped();
-      throw error;
-    }
-    run.undo.push(this.#warnOfUnservedQueues());
+    const run = this.#newRun();
+    this.#run = run;
+    await this.#begin(run);
+    this.#lifecycle.onStop(this.#warnOfUnservedQueues());
     run.maintenance.start();
     run.dispatcher.lookForWork();
   }
 
   #newRun(): Run {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
-    const onChange = () => {
-      dispatcher.lookForWork();
-      // After the cycle that this requests: running tasks goes first.
-      setImmediate(() => maintenance.lookAround());
-    };
-    const changeListener: ChangeListener = new ChangeListener(
-      (listener) => this.#internals.store.watch(listener),
-      onChange,
+    const changeListener = listenerOf(
+      this.#internals.store,
+      () => dispatcher.lookForWork(),
+      () => maintenance.lookAround(),
     );
-    const executors = openExecutors(this.#queue);
-    const dispatcher = this.#newDispatcher(id, executors, changeListener, () => maintenance.lookForDue());
-    const maintenance = this.#newMaintenance(id);
-    return { id, dispatcher, changeListener, maintenance, undo: [() => executors.close()] };
+    const executors = this.#openExecutors();
+    const limits = new CodeLimits({
+      limits: this.#internals.store.limits,
+      names: this.#names,
+      onDeclared: () => dispatcher.lookForWork(),
+      report: (error, where) => this.reportError(error, where),
+    });
+    const dispatcher: Dispatcher = this.#newDispatcher(id, executors, limits, changeListener, () =>
+      maintenance.lookForDue(),
+    );
+    const maintenance: Maintenance = maintenanceOf(this.#queue, {
+      workerId: id,
+      lease: this.#options.lease,
+      onRescued: (dead, tasks) => this.reportRescued(dead, tasks),
+      report: (error, where) => this.reportError(error, where),
+    });
+    const forget = () => {
+      this.#run = undefined;
+    };
+    this.#lifecycle.onStop(forget, () => executors.close());
+    return { id, dispatcher, limits, changeListener, maintenance };
+  }
+
+  #openExecutors(): Executors {
+    const options = this.#options;
+    return openExecutors(this.#queue, {
+      get concurrency() {
+        return options.concurrency;
+      },
+      maxTasksPerChild: options.maxTasksPerChild,
+      maxPayload: this.#internals.options.maxPayload,
+    });
   }
 
   #newDispatcher(
     workerId: string,
     executors: Executors,
+    limits: CodeLimits,
     changeListener: ChangeListener,
     onScheduled: () => void,
   ): Dispatcher {
     const { store, wakeups, options } = this.#internals;
-    const { concurrency, queueName, context } = this.#options;
+    const workerOptions = this.#options;
+    const { queueName, context } = workerOptions;
+    const report = (error: unknown, where: string) => this.reportError(error, where);
+    const meter = openMeter(this.#queue, { workerId, report });
+    this.#lifecycle.onStop(() => meter.close());
     return new Dispatcher({
       store,
       wakeups,
       workerId,
       queueNames: queueName,
-      concurrency,
+      get concurrency() {
+        return workerOptions.concurrency;
+      },
       context,
       maxPayload: options.maxPayload,
+      clock: options.clock,
       executorOf: (definition) => executors.executorOf(definition),
-      funcs: () => this.#funcs(),
+      funcs: () => limits.funcs(),
+      sharing: (funcs) => limits.sharing(funcs),
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,
       onClaim: (more) => {
@@ -178,48 +202,41 @@ export class Worker<C = unknown> extends WorkerEmitter {
         else changeListener.idle();
       },
       reportStarted: (record) => this.reportStarted(record),
-      reportSettled: (record, outcome) => this.reportSettled(record, outcome),
-      reportLost: (record, cancelled) => this.reportLost(record, cancelled),
-      reportError: (error, where) => this.reportError(error, where),
+      reportSettled: (record, outcome, ranMs) => {
+        meter.ended(record, outcome.kind, ranMs);
+        this.reportSettled(record, outcome, options.clock);
+      },
+      reportLost: (record, cancelled) => {
+        if (cancelled) meter.ended(record, "cancelled", undefined);
+        this.reportLost(record, cancelled);
+      },
+      reportError: report,
     });
   }
 
-  /** Watches do not report our own writes, so local workers and awaits are woken here too. */
-  #newMaintenance(workerId: string): Maintenance {
-    const { store, wakeups, options } = this.#internals;
-    const host: MaintenanceHost = {
-      store,
-      workerId,
-      lease: this.#options.lease,
-      retention: options.retention,
-      onWork: () => wakeups.workAdded(),
-      onRescued: (dead, tasks) => {
-        wakeups.taskEnded();
-        this.reportRescued(dead, tasks);
-      },
-      report: (error, where) => this.reportError(error, where),
-    };
-    return new Maintenance(host, openJobs(this.#queue, host));
-  }
-
-  async #begin({ id, dispatcher, changeListener, maintenance, undo }: Run): Promise<void> {
+  async #begin({ id, dispatcher, limits, changeListener, maintenance }: Run): Promise<void> {
     const { store, wakeups, beforeClose } = this.#internals;
     const { lease, pollInterval } = this.#options;
+    const lifecycle = this.#lifecycle;
     const stop = () => this.stop({ grace: 0 });
     beforeClose.add(stop);
-    undo.push(() => beforeClose.delete(stop));
-    undo.push(() => maintenance.stop());
+    lifecycle.runs(dispatcher);
+    lifecycle.onStop(
+      () => beforeClose.delete(stop),
+      () => maintenance.stop(),
+    );
+    await limits.declare();
     await this.#register(id);
-    undo.push(async () => {
+    lifecycle.onStop(async () => {
       if ((await store.unregister(id)) > 0) wakeups.workAdded();
     });
-    undo.push(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
+    lifecycle.onStop(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
     const onWork = (later: boolean) => {
       dispatcher.lookForWork();
       if (later) maintenance.lookForDue();
     };
-    undo.push(repeat(pollInterval, () => onWork(true)));
-    undo.push(
+    lifecycle.onStop(
+      repeat(pollInterval, () => onWork(true)),
       wakeups.onWorkAdded(onWork),
       wakeups.onTaskChanged((ids) => dispatcher.ownership.check(ids)),
       () => changeListener.close(),
@@ -236,14 +253,9 @@ export class Worker<C = unknown> extends WorkerEmitter {
     return warnOfUnservedQueues({
       store: this.#internals.store,
       queueNames: this.#options.queueName,
-      definitions: () => this.#funcs().flatMap((name) => definitionNamed(name) ?? []),
+      definitions: () => runnableNames(this.#names).flatMap((name) => definitionNamed(name) ?? []),
       report: (error, where) => this.reportError(error, where),
     });
-  }
-
-  /** Read for each claim: functions may be registered, replaced or unregistered after the worker has started. */
-  #funcs(): readonly string[] {
-    return this.#names?.filter((name) => definitionNamed(name) !== undefined) ?? registeredNames();
   }
 
   /**
@@ -252,12 +264,12 @@ export class Worker<C = unknown> extends WorkerEmitter {
    */
   async #onDeclaredDead(): Promise<void> {
     const run = this.#run;
-    if (!run || this.#registering || this.#last.kind === "stop") return;
+    if (!run || this.#registering || !this.#lifecycle.isWanted) return;
     this.#registering = true;
     try {
       await run.dispatcher.ownership.check();
       const known = await this.#internals.store.workers();
-      const isStillWanted = this.#run === run && this.#last.kind === "start";
+      const isStillWanted = this.#run === run && this.#lifecycle.isWanted;
       if (isStillWanted && !known.some(({ id }) => id === run.id)) await this.#register(run.id);
       run.dispatcher.lookForWork();
     } catch (error) {
@@ -279,61 +291,10 @@ export class Worker<C = unknown> extends WorkerEmitter {
    */
   async stop(options?: StopOptions): Promise<void> {
     const { grace } = readStopOptions(options);
-    if (this.#last.kind === "stop" && this.#last.over) return;
-    const done = this.#next("stop", () => this.#stop());
-    this.#shortenGrace(grace);
-    await done;
-  }
-
-  #shortenGrace(grace: number): void {
-    this.#graceEnds = Math.min(this.#graceEnds, performance.now() + grace);
-    if (this.#run) this.#startGrace(this.#run);
-  }
-
-  /**
-   * Stops claiming; interrupts the attempts at the end of the grace, and gives them up if they cannot be settled then.
-   */
-  #startGrace({ dispatcher }: Run): void {
-    dispatcher.stopClaiming();
-    this.#graceTimer?.clear();
-    const left = this.#graceEnds - performance.now();
-    const end = () => {
-      dispatcher.interrupt();
-      this.#graceTimer = after(finalWriteMs, () => dispatcher.abandon());
-    };
-    if (left <= 0) end();
-    else this.#graceTimer = after(left, end);
-  }
-
-  async #stop(): Promise<void> {
-    const run = this.#run;
-    if (run)
-      await traced(
-        traces.stop,
-        () => ({ workerId: run.id }),
-        () => this.#stopRun(run),
-      );
-    this.#graceEnds = Number.POSITIVE_INFINITY;
-  }
-
-  async #stopRun(run: Run): Promise<void> {
-    this.#startGrace(run);
-    await run.dispatcher.drained();
-    this.#graceTimer?.clear();
-    await this.#undo(run);
-    this.#graceTimer?.clear();
-  }
-
-  /** Undoes the start. Each step has a time limit, so that a locked database cannot block a stop. */
-  async #undo(run: Run): Promise<void> {
-    for (const step of run.undo.splice(0).reverse()) {
-      try {
-        await limited(finalWriteMs, step);
-      } catch (error) {
-        this.reportError(error, "stopping the worker");
-      }
-    }
-    this.#run = undefined;
+    await this.#lifecycle.stop(grace, (end) => {
+      const workerId = this.id;
+      return workerId === undefined ? end() : traced(traces.stop, () => ({ workerId }), end);
+    });
   }
 
   // ---- idle ----------------------------------------------------------------------------------
@@ -366,8 +327,4 @@ export class Worker<C = unknown> extends WorkerEmitter {
 function nameOfLocal({ name, fn }: TaskDefinition): string {
   if (fn !== undefined) return name;
   throw new TypeError(`new Worker: tasks: "${name}" is a remoteTask, which another program runs`);
-}
-
-function stopped() {
-  return { kind: "stop" as const, done: Promise.resolve(), over: true };
 }

@@ -123,12 +123,16 @@ test("outside of stores/ and the schema, only types of a database's packages are
   expect(broken(ofDrivers, ({ kind }) => kind === "type")).toEqual([]);
 });
 
+/** Programs of pages, which have the browser's timers. */
+const inBrowser = /^src\/features\/dashboard\/client\//;
+
 test("no global timer or clock is used, but in the programs: tests of apps fake these", () => {
   const timers = "src/base/runtime/timers.ts";
   const faked =
     /(?<![\w.#"`])(set(?:Timeout|Interval|Immediate)|clear(?:Timeout|Interval)|performance)(?=[(.])/g;
   const users = sources.filter(
-    ({ path }) => path.endsWith(".ts") && layerOf(path) !== "entries" && path !== timers,
+    ({ path }) =>
+      path.endsWith(".ts") && layerOf(path) !== "entries" && !inBrowser.test(path) && path !== timers,
   );
   const wrong = users.flatMap(({ path }) => {
     const text = readFileSync(join(root, path), "utf8").replace(/\/\*.*?\*\/|\/\/[^\n]*|`[^`]*`/gs, "");
@@ -184,6 +188,24 @@ test('nothing that `import "dbq-ts"` loads is a package, but the one that reads 
       reached.has(from) && kind === "static" && !paths.has(to) && !to.startsWith("node:"),
   );
   expect([...new Set(packages.map(({ to }) => to))]).toEqual(["ms"]);
+});
+
+test("what threads and processes need is loaded with the first task that runs in one", () => {
+  const executors = [...reachable("src/index.ts")].filter((path) =>
+    path.startsWith("src/features/executors/"),
+  );
+  expect(executors).toEqual(["src/features/executors/executors.ts"]);
+});
+
+test("an agent loads no store, no package but the one that reads durations, and nothing of a Manager", () => {
+  const reached = reachable("src/features/manager/agent/index.ts");
+  expect([...reached].filter((path) => ["stores", "schema", "surface"].includes(layerOf(path)))).toEqual([]);
+  expect([...reached].filter((path) => /^src\/features\/(?!manager\/(agent\/|wire))/.test(path))).toEqual([]);
+  const packages = atRunTime.filter(
+    ({ from, to }) => reached.has(from) && !paths.has(to) && !to.startsWith("node:"),
+  );
+  expect([...new Set(packages.map(({ to }) => to))]).toEqual(["ms"]);
+  expect(reached.size).toBeGreaterThan(20);
 });
 
 /** The files that are loaded with `start`: by static imports, from file to file. */

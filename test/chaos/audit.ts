@@ -18,6 +18,8 @@ export interface Move {
   worker: string | null;
   wasRetries: number | null;
   retries: number | null;
+  /** The limit whose rate has put the task off; null or undefined: none. */
+  putOff?: string | null;
   /** For a task that now runs: 1 when its worker has a row, else 0. */
   registered: number | null;
 }
@@ -77,11 +79,11 @@ const taskTriggers = ({ now, differs }: AuditDialect): Trigger[] => [
     when: watched.map(differs).join(" or "),
     columns: [
       ...["task", "at", "was_status", "status", "was_generation", "generation", "worker"],
-      ...["was_retries", "retries", "registered"],
+      ...["was_retries", "retries", "put_off", "registered"],
     ],
     values: [
       ...["new.id", now, "old.status", "new.status", "old.generation_id", "new.generation_id"],
-      ...["new.worker_id", "old.retry_count", "new.retry_count"],
+      ...["new.worker_id", "old.retry_count", "new.retry_count", "new.put_off_by"],
       "(select case when new.status = 'running' then (select count(*) from dbq_workers where id = new.worker_id) end)",
     ],
   },
@@ -112,7 +114,7 @@ const workerTrigger = ({ now, millis }: AuditDialect, event: "insert" | "delete"
 const tables = ({ serial }: AuditDialect): string[] => [
   `create table audit (
     seq ${serial}, task bigint not null, at bigint not null, was_status text, status text,
-    was_generation bigint, generation bigint, worker text, was_retries bigint, retries bigint, registered bigint
+    was_generation bigint, generation bigint, worker text, was_retries bigint, retries bigint, put_off text, registered bigint
   )`,
   `create table audit_workers (
     seq ${serial}, worker text not null, at bigint not null, came bigint not null, holds bigint not null,

@@ -66,7 +66,7 @@ async function rowsOf(raw: Raw): Promise<Omit<History, "entries" | "integrity" |
   const workers = await raw.all<{ id: string }>("select id from dbq_workers");
   return {
     moves: await raw.all<Move>(`select seq, task, at, was_status, status, was_generation, generation, worker,
-      was_retries, retries, registered from audit order by seq`),
+      was_retries, retries, put_off, registered from audit order by seq`),
     workerMoves: await raw.all<WorkerMove>(
       "select worker, at, came, holds, silent, lease from audit_workers order by seq",
     ),

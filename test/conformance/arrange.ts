@@ -28,6 +28,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     requestId: null,
     uniqueKey: null,
     fillDefaults: 0,
+    groupKey: null,
     traceContext: null,
     ...changes,
   };
@@ -159,17 +160,22 @@ export async function taskIn(
     return await recordOf(store, await insertOne(store, { delay: minute, ...changes }));
   const task = await running(store, changes);
   if (status === "running") return task;
+  if (status === "waiting") throw new Error("nothing sets this status yet: write it by SQL");
   assert.deepEqual(await settle(store, outcomes[status](task)), [true]);
   return await recordOf(store, task.id);
 }
 
-/** One task in each status. */
+/** All that a store's own calls bring a task to. Only SQL makes one `waiting`. */
+export const reachedStatuses = taskStatuses.filter((status) => status !== "waiting");
+export type ReachedStatus = Exclude<TaskStatus, "waiting">;
+
+/** One task in each status that a store sets. */
 export async function oneInEach(
   store: Store,
   changes: Partial<NewTask> = {},
-): Promise<Record<TaskStatus, TaskRecord>> {
-  const made: Partial<Record<TaskStatus, TaskRecord>> = {};
+): Promise<Record<ReachedStatus, TaskRecord>> {
+  const made: Partial<Record<ReachedStatus, TaskRecord>> = {};
   // Pending comes last: making the others claims tasks, and a pending one would be claimed too.
-  for (const status of [...taskStatuses].reverse()) made[status] = await taskIn(store, status, changes);
-  return made as Record<TaskStatus, TaskRecord>;
+  for (const status of [...reachedStatuses].reverse()) made[status] = await taskIn(store, status, changes);
+  return made as Record<ReachedStatus, TaskRecord>;
 }

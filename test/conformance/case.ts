@@ -12,6 +12,7 @@ export type Need =
   | "heartbeats on a thread"
   | "change notifications"
   | "an app's connection"
+  | "readers that refuse to write"
   | "transactions that await their writes"
   | "locks of single rows";
 
@@ -82,20 +83,27 @@ export interface Case {
 
 export type GroupName =
   | "insert"
+  | "unique keys"
   | "raw SQL"
   | "get, list, count, idle, attempts"
   | "transaction and within"
   | "claim"
   | "settle"
+  | "limits and groups"
   | "ownership and progress"
   | "log lines"
   | "cancel and retry"
+  | "find, edit and act on many"
   | "purge and prune"
   | "promote"
   | "workers: register, rescue, unregister"
   | "heartbeat"
   | "restart"
+  | "agents"
+  | "drains"
   | "transfer"
+  | "statistics"
+  | "health"
   | "watch and diagnose"
   | "races between connections"
   | "contention between processes";

@@ -17,6 +17,10 @@ interface Reported {
   removed?: number;
   /** The call may have written progress, which is not a change of state. */
   noted?: boolean;
+  /** The call may have freed unique keys, which is not a change of state. */
+  freed?: boolean;
+  /** The tasks that took new arguments, which needs no new status. */
+  replaced?: readonly number[];
   /** The call may have set `maxRetries`, which is not a change of state. */
   filled?: boolean;
 }
@@ -38,10 +42,14 @@ function withoutDefaults({ maxRetries, fillDefaults, updatedAt, ...rest }: TaskR
   return rest;
 }
 
+function withoutKey({ uniqueUntil, ...rest }: TaskRecord) {
+  return rest;
+}
+
 function checkMoves(
   before: Table,
   after: Table,
-  { moved = 0, noted = false, filled = false }: Reported,
+  { moved = 0, noted = false, filled = false, freed = false, replaced = [] }: Reported,
 ): void {
   let movedInAll = 0;
   for (const [id, was] of before) {
@@ -52,10 +60,11 @@ function checkMoves(
     if (typeof moved === "number")
       assert.ok(steps === 0 || steps === 1, `task ${id} moved ${steps} generations`);
     else assert.equal(steps, moved.get(id) ?? 0, `generations that task ${id} moved`);
-    if (steps === 1)
+    if (steps === 1 && !replaced.includes(id))
       assert.notEqual(is.status, was.status, `task ${id}: a new generation must come with a new status`);
     if (steps > 0) continue;
     if (noted) assert.deepEqual(withoutNotes(is), withoutNotes(was));
+    else if (freed) assert.deepEqual(withoutKey(is), withoutKey(was));
     else if (filled) assert.deepEqual(withoutDefaults(is), withoutDefaults(was));
     else assert.deepEqual(is, was, `task ${id} changed without a new generation`);
   }
@@ -91,18 +100,33 @@ export function checked(store: Store): Store {
   }
   const one = (result: { record: TaskRecord; changed: boolean } | undefined): Reported => ({
     moved: new Map(result ? [[result.record.id, result.changed ? 1 : 0]] : []),
+    freed: true,
   });
 
   return {
     synchronous: store.synchronous,
+    agents: store.agents,
     transfer: store.transfer,
+    drains: store.drains,
+    look: store.look,
+    reader: () => store.reader(),
+    limits: store.limits,
+    schedules: store.schedules,
+    stats: store.stats,
+    health: store.health,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),
     isInTransaction: () => store.isInTransaction(),
     insert: (tasks, onDuplicate) =>
       account(
         () => store.insert(tasks, onDuplicate),
-        (inserted) => ({ added: inserted.filter(({ duplicate }) => !duplicate).map(({ id }) => id) }),
+        (inserted) => {
+          const replaced = inserted.filter((one) => one.replaced).map(({ id }) => id);
+          const moved = new Map<number, number>();
+          for (const id of replaced) moved.set(id, (moved.get(id) ?? 0) + 1);
+          const added = inserted.filter(({ duplicate }) => !duplicate).map(({ id }) => id);
+          return { added, moved, replaced, freed: true };
+        },
       ),
     get: (ids) => account(() => store.get(ids)),
     list: (filter, limit, after) => account(() => store.list(filter, limit, after)),
@@ -147,6 +171,11 @@ export function checked(store: Store): Store {
       account(
         () => store.promote(limit),
         ({ promoted }) => ({ moved: promoted }),
+      ),
+    freeKeys: (after, limit) =>
+      account(
+        () => store.freeKeys(after, limit),
+        () => ({ freed: true }),
       ),
     prune: (retention, limit) =>
       account(

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { DuplicateTaskError } from "../../src/errors.ts";
 import type { NewTask } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
 import { insert, insertOne, minute, newTask, recordOf, taskIn } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
@@ -61,6 +62,8 @@ export const insertGroup: Group = {
         assert.deepEqual(rest, {
           ...expected,
           id: first.id,
+          scheduleName: null,
+          slot: null,
           result: null,
           error: null,
           status: "pending",
@@ -71,9 +74,39 @@ export const insertGroup: Group = {
           finishedAt: null,
           progress: null,
           progressNote: null,
+          uniqueUntil: null,
         });
         assert.equal(updatedAt, createdAt);
         assert.ok(Math.abs(Date.now() - createdAt) < minute, "createdAt is the current time in milliseconds");
+      },
+    },
+    {
+      name: "insert stores an option of a task that has no other, by itself and beside a task without options",
+      run: async ({ store }) => {
+        const alone: Partial<NewTask>[] = [
+          { kwargs: '{"quality":80}' },
+          { meta: '{"tenant":"t1"}' },
+          { priority: -3 },
+          { queueName: "images" },
+          { maxRetries: 0 },
+          { waitUntil: minute },
+          { timeout: 1_500 },
+          { requestId: "r1" },
+          { fillDefaults: 1 },
+          { traceContext: '{"traceparent":"00"}' },
+        ];
+        for (const option of alone) {
+          const ids = [await insertOne(store, option), ...(await insert(store, {}, option))];
+          const [lone, plain, beside] = await Promise.all(ids.map((id) => recordOf(store, id)));
+          const kept = { ...newTask(), ...option };
+          for (const name of Object.keys(option) as (keyof typeof option & keyof TaskRecord)[]) {
+            assert.equal(lone?.[name], kept[name], `${name} by itself`);
+            assert.equal(beside?.[name], kept[name], `${name} beside a task without options`);
+            assert.equal(plain?.[name], newTask()[name], `${name} of a task without options`);
+          }
+        }
+        const delayed = await insertOne(store, { delay: minute });
+        assert.equal((await recordOf(store, delayed)).status, "scheduled");
       },
     },
     {

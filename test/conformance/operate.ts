@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { DuplicateTaskError } from "../../src/errors.ts";
-import { finishedStatuses, type TaskStatus, unfinishedStatuses } from "../../src/task.ts";
-import { errorText, insertOne, minute, outcomes, recordOf, running, settle, taskIn } from "./arrange.ts";
+import { finishedStatuses, isFinished, type TaskStatus } from "../../src/task.ts";
+import {
+  errorText,
+  insertOne,
+  minute,
+  outcomes,
+  reachedStatuses,
+  recordOf,
+  running,
+  settle,
+  taskIn,
+} from "./arrange.ts";
 import type { Case, Group } from "./case.ts";
 
 const why = JSON.stringify({ name: "TaskCancelled", message: "not needed" });
@@ -76,7 +86,7 @@ function retries(status: TaskStatus): Case {
 export const operateGroup: Group = {
   name: "cancel and retry",
   cases: [
-    ...unfinishedStatuses.map(cancels),
+    ...reachedStatuses.filter((status) => !isFinished(status)).map(cancels),
     ...finishedStatuses.map(leaves),
     ...[...finishedStatuses, "scheduled" as const].map(retries),
     {

@@ -112,7 +112,7 @@ const hot: readonly [name: string, which: RegExp, how: RegExp, use: (store: Stor
   ],
   ["standings", /select id, generation_id, status/, byId, (s) => s.taskStates([1, 2, 3])],
   ["ended", /left join dbq_tasks/, byId, (s) => s.findEnded([1, 2, 3])],
-  ["get", /select [^(]* from dbq_tasks where id in/, byId, (s) => s.get([1, 2, 3])],
+  ["get", /select id, func.* from dbq_tasks where id in/, byId, (s) => s.get([1, 2, 3])],
   [
     "holder",
     /where unique_key = \?/,
@@ -186,6 +186,8 @@ describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
     ]);
     const [request] = await plansOf((store) => store.list({ requestId: "r" }, 50, undefined), analyse);
     expect(request?.steps).toEqual([expect.stringMatching(searches("dbq_tasks_request"))]);
+    const [runs] = await plansOf((store) => store.list({ status: ["running"] }, 50, undefined), analyse);
+    expect(runs?.steps[0]).toMatch(/^(SCAN|SEARCH) dbq_tasks USING INDEX dbq_tasks_running\b/);
   });
 
   it("no statement that a worker or a watch runs scans the whole table of tasks, attempts or log lines", async () => {

@@ -48,6 +48,7 @@ function pglite(): Kind {
       "several connections": "a PGlite is one connection",
       restart: "a database in memory ends with its process",
       heartbeats: "only one process can open this database, so its workers need no heartbeats",
+      "readers that refuse to write": "no other connection can be made: a reader is the store itself",
       "transactions that await their writes":
         "PGlite ends a transaction by itself: a write that is not awaited may come after its end",
     },
@@ -80,6 +81,7 @@ export const postgresApps: readonly Kind[] = [
     lacks: {
       "change notifications": "a store over postgres.js has no connection that can LISTEN: workers poll",
       "heartbeats on a thread": "no other thread can use the app's connections",
+      "readers that refuse to write": "no other connection can be made: a reader is the store itself",
       "transactions that await their writes":
         "postgres.js ends a transaction by itself: a write that is not awaited may come after its end",
     },

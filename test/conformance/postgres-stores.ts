@@ -61,7 +61,10 @@ export const postgresVariants: readonly Kind[] = [
     "Postgres, without sessions",
     { sessions: false },
     {
-      lacks: { "change notifications": "LISTEN needs a session: workers poll" },
+      lacks: {
+        "change notifications": "LISTEN needs a session: workers poll",
+        "readers that refuse to write": "a pooler gives its connections no settings",
+      },
       concerns: ["insert", "transaction and within", "claim", "heartbeat", "watch and diagnose"],
     },
   ),

@@ -13,7 +13,7 @@ const rivals = 4;
 const many = 60;
 
 /** One connection for each rival; the first is the case's own. */
-async function connections({ bare, another }: Context): Promise<Store[]> {
+export async function connections({ bare, another }: Context): Promise<Store[]> {
   const opened = [bare];
   while (opened.length < rivals) opened.push(await another());
   return opened;

@@ -18,6 +18,7 @@ const promised = [
   ],
   ...["priority", "queue_name", "retry_count", "max_retries", "wait_until"],
   ...["worker_id", "started_at", "finished_at", "request_id", "unique_key", "meta"],
+  ...["group_key", "uses", "unique_until", "schedule_name", "slot", "parent_id", "root_id", "manual_retries"],
 ];
 
 /** Runs an INSERT and returns the id of the new task. */
@@ -27,6 +28,8 @@ async function inserted({ sql, store }: Context, text: string): Promise<number> 
   assert.ok(newest);
   return newest.id;
 }
+
+const keyed = (store: Context["store"]) => store.insert([newTask({ uniqueKey: "k1" })], "report");
 
 export const rawSqlGroup: Group = {
   name: "raw SQL",
@@ -57,6 +60,37 @@ export const rawSqlGroup: Group = {
       run: async (ctx) => {
         const id = await inserted(ctx, "insert into dbq_tasks (func) values ('resize')");
         assert.equal((await recordOf(ctx.store, id)).args, "[]");
+      },
+    },
+    {
+      name: "a waiting task is claimed by nobody, holds its unique key, and is counted and cancelled as an unfinished one",
+      run: async ({ sql, store }) => {
+        await sql("insert into dbq_tasks (func, status, unique_key) values ('resize', 'waiting', 'k1')");
+        const [waiting] = await store.list({ status: ["waiting"] }, 1, undefined);
+        assert.ok(waiting);
+        assert.deepEqual(await keyed(store), [{ id: waiting.id, duplicate: true }]);
+        assert.deepEqual(await store.promote(10), { promoted: 0, nextDue: undefined });
+        assert.deepEqual(await claim(store, claimBy("w1")), []);
+        assert.deepEqual(
+          (await store.count({})).map(({ status, count }) => ({ status, count })),
+          [{ status: "waiting", count: 1 }],
+        );
+        assert.equal((await store.cancel(waiting.id, "{}"))?.record.status, "cancelled");
+        const [next] = await keyed(store);
+        assert.equal(next?.duplicate, false);
+      },
+    },
+    {
+      name: "a task with a time in unique_until holds its unique key also when it has finished",
+      run: async ({ sql, store, database }) => {
+        await sql("insert into dbq_tasks (func, status, unique_key) values ('resize', 'completed', 'k1')");
+        const [ended] = await store.list({}, 1, undefined);
+        assert.ok(ended);
+        await sql(`update dbq_tasks set unique_until = ${database.earlier("created_at", -60_000)}`);
+        const held = [{ id: ended.id, duplicate: true }];
+        assert.deepEqual(await keyed(store), held);
+        await sql("update dbq_tasks set unique_until = null");
+        assert.equal((await keyed(store))[0]?.duplicate, false);
       },
     },
     {

@@ -27,8 +27,22 @@ export interface ServerDialect {
 }
 
 /** A DELETE takes 1 ms; TRUNCATE waits 60 ms for the disk, and running the migrations again takes longer still. */
-export const emptied =
-  "delete from dbq_task_logs; delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks";
+export const emptied = [
+  ...[
+    "dbq_task_logs",
+    "dbq_limits",
+    "dbq_attempts",
+    "dbq_workers",
+    "dbq_tasks",
+    "dbq_agents",
+    "dbq_audit",
+    "dbq_settings",
+    "dbq_drains",
+    "dbq_stats",
+  ],
+]
+  .map((table) => `delete from ${table}`)
+  .join("; ");
 
 export function serverKind(dialect: ServerDialect, { driver, ...kind }: ServerKind): Kind {
   const { connect } = kind;

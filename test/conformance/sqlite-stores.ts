@@ -81,6 +81,7 @@ const alone = {
   "several connections": "no other connection can open a database in memory",
   restart: "a database in memory ends with its connection",
   heartbeats: "only one process can open this database, so its workers need no heartbeats",
+  "readers that refuse to write": "no other connection can be made: a reader is the store itself",
 } as const;
 
 const inMemory = {

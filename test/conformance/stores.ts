@@ -5,6 +5,7 @@ import type { Kind } from "./case.ts";
 const registry: readonly [begins: string, load: () => Promise<readonly Kind[]>][] = [
   ["SQLite", async () => (await import("./sqlite-stores.ts")).sqliteStores],
   ["Postgres, an app's", async () => (await import("./postgres-apps.ts")).postgresApps],
+  ["Postgres, behind", async () => (await import("./postgres-poolers.ts")).postgresPoolers],
   ["Postgres", async () => (await import("./postgres-stores.ts")).postgresStores],
   ["MySQL", async () => (await import("./mysql-stores.ts")).mysqlStores],
 ];

@@ -1,11 +1,16 @@
 /** All groups of cases, in the order in which to make a new store pass them. */
 
+import { agentsGroup } from "./agents.ts";
 import type { Group } from "./case.ts";
 import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
+import { drainsGroup } from "./drains.ts";
+import { healthGroup } from "./health.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
+import { limitsGroup } from "./limits.ts";
 import { logsGroup } from "./logs.ts";
+import { lookGroup } from "./look.ts";
 import { operateGroup } from "./operate.ts";
 import { ownershipGroup } from "./ownership.ts";
 import { promoteGroup } from "./promote.ts";
@@ -15,27 +20,36 @@ import { rawSqlGroup } from "./raw-sql.ts";
 import { readGroup } from "./read.ts";
 import { restartGroup } from "./restart.ts";
 import { settleGroup } from "./settle.ts";
+import { statsGroup } from "./stats.ts";
 import { transferGroup } from "./transfer.ts";
+import { uniqueKeysGroup } from "./unique-keys.ts";
 import { watchGroup } from "./watch.ts";
 import { withinGroup } from "./within.ts";
 import { workersGroup } from "./workers.ts";
 
 export const suite: readonly Group[] = [
   insertGroup,
+  uniqueKeysGroup,
   rawSqlGroup,
   readGroup,
   withinGroup,
   claimGroup,
   settleGroup,
+  limitsGroup,
   ownershipGroup,
   logsGroup,
   operateGroup,
+  lookGroup,
   purgeGroup,
   promoteGroup,
   workersGroup,
   heartbeatGroup,
   restartGroup,
+  agentsGroup,
+  drainsGroup,
   transferGroup,
+  statsGroup,
+  healthGroup,
   watchGroup,
   racesGroup,
   contentionGroup,

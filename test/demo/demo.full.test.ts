@@ -237,3 +237,22 @@ async function finalTasks(site: string): Promise<Task[]> {
   for await (const task of tasksOf(queue, { requestId: runId })) tasks.push(task);
   return tasks;
 }
+
+test("--dashboard shows the tasks behind the printed address, and stays until it is stopped", async () => {
+  const folder = temporaryFolder();
+  writeDocuments(join(folder, "documents"));
+  const demo = startDemo(join(folder, "documents"), "--out", join(folder, "site"), "--json", "--dashboard");
+  let stderr = "";
+  demo.child.stderr?.on("data", (text) => (stderr += text));
+  await demo.says("the dashboard stays until Ctrl-C");
+  const url = /dashboard: (\S+)/.exec(stderr)?.[1] ?? "";
+  expect((await fetch(new URL("/", url))).status).toBe(403);
+  const entered = await fetch(url, { redirect: "manual" });
+  const cookie = entered.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const page = await fetch(new URL("/tasks", url), { headers: { cookie, accept: "text/html" } });
+  expect(await page.text()).toContain("writeIndex");
+  demo.child.kill("SIGINT");
+  const { code, stdout } = await demo.ended;
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ lost: 0, failed: 0 });
+});

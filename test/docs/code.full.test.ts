@@ -9,8 +9,9 @@ import { openQueue } from "../../src/index.ts";
 import { mysqlServer, newDatabase } from "../support/mysql.ts";
 import { newSchema, newSchemaAlone, postgresServer } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/queue.ts";
+import { newRedis, redisServer } from "../support/redis.ts";
 import { isMissing } from "../support/server.ts";
-import { codeIn, namesIn, ofMysqlAlone, type Page, readPages, root, sqlOf } from "./pages.ts";
+import { codeIn, columnsNamedIn, type Page, readPages, root, sqlOf } from "./pages.ts";
 import { compiledOf, fileOf, programOf, writePrograms } from "./programs.ts";
 import { installed, type Ran, run, tsc } from "./scratch.ts";
 import { walks } from "./walk.ts";
@@ -38,8 +39,9 @@ beforeAll(async () => {
 const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
   run([join(folder, path)], temporaryFolder(), { PORT: "0", ...env });
 
-/** The page about servers, and the one about migrations: their code needs a Postgres. */
+/** The page about servers, and the one about migrations: their code needs a Postgres. The drain's needs a Redis. */
 const [onServers, onMigrations] = ["docs/databases.md", "docs/drizzle-and-migrations.md"];
+const onDrains = "docs/drain.md";
 
 test("every block of TypeScript compiles under strict", () => {
   expect(typescript.length).toBeGreaterThan(20);
@@ -62,8 +64,18 @@ test("no block is in a language that nothing checks", () => {
 
 describe("the TypeScript of a page runs from its first block to its last", () => {
   const withCode = pages.filter(({ path }) => typescript.some((block) => block.page === path));
-  for (const page of withCode.filter(({ path }) => path !== onServers && path !== onMigrations))
+  const withServers = [onServers, onMigrations, onDrains];
+  for (const page of withCode.filter(({ path }) => !withServers.includes(path)))
     test(page.path, async () => await expectToRun(page));
+});
+
+describe.skipIf(isMissing(await redisServer()))("with a Redis", () => {
+  test(onDrains, async () => {
+    const redis = process.env.DBQ_TEST_REDIS_URL === undefined ? await newRedis() : undefined;
+    onTestFinished(async () => await redis?.kill());
+    const page = pages.find(({ path }) => path === onDrains) as Page;
+    await expectToRun(page, { REDIS_URL: redis?.url ?? String(process.env.DBQ_TEST_REDIS_URL) });
+  });
 });
 
 async function expectToRun(page: Page, env?: Readonly<Record<string, string>>): Promise<void> {
@@ -138,7 +150,7 @@ describe("SQL", () => {
   test("the tables of the page list all columns and indices", async () => {
     const client = await migrated();
     const page = pages.find(({ path }) => path === "docs/schema-and-raw-sql.md") as Page;
-    const named = namesIn(page, "dbq_tasks").filter((name) => !ofMysqlAlone.includes(name));
+    const named = columnsNamedIn(page, "SQLite");
     const there = client
       .prepare(
         "select name from pragma_table_info('dbq_tasks') union all select name from sqlite_master where type = 'index' and tbl_name = 'dbq_tasks'",
@@ -216,7 +228,7 @@ describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => {
     const tables = async ({ client, name }: typeof own) => {
       const { rows } = await client.query(described.replace("SCHEMA", "current_schema()"));
       const { rows: indices } = await client.query(
-        "select indexname, replace(indexdef, current_schema(), '') as def from pg_indexes where schemaname = current_schema()",
+        "select indexname, replace(indexdef, current_schema(), '') as def from pg_indexes where schemaname = current_schema() order by indexname",
       );
       return [...rows, ...indices].map((row) => JSON.stringify(row).replaceAll(`${name}.`, ""));
     };
@@ -232,7 +244,7 @@ describe.skipIf(isMissing(await mysqlServer()))("on MySQL", () => {
   test("the schema for MySQL makes the tables that dbq would make", async () => {
     const [theirs, own] = [await newDatabase(), await newDatabase()];
     for (const { drop } of [theirs, own]) onTestFinished(drop);
-    const exported = `export { dbqAttempts, dbqTaskLogs, dbqTasks, dbqWorkers } from "dbq-ts/schema/mysql";`;
+    const exported = `export { dbqAgents, dbqAttempts, dbqAudit, dbqDrains, dbqLimits, dbqSchedules, dbqSettings, dbqStats, dbqTaskLogs, dbqTasks, dbqWorkers } from "dbq-ts/schema/mysql";`;
     writeFileSync(join(folder, "schema-mysql.ts"), exported);
     for (const sql of await generated("mysql", "schema-mysql.ts")) await theirs.client.query(sql);
     await (await openQueue(own.url)).close();

@@ -58,7 +58,9 @@ describe("the unit of systemd", () => {
     );
     const verified = await tool("systemd-analyze", ["verify", "--man=no", path]);
     if (verified === undefined) return skip();
-    expect(verified).toEqual({ code: 0, output: "" });
+    // It also warns of units of other packages on this machine.
+    const about = verified.output.split("\n").filter((line) => line !== "" && !/^\/(usr\/)?lib\//.test(line));
+    expect({ ...verified, output: about }).toEqual({ code: 0, output: [] });
   });
 
   test("kills the worker only after its grace", () => {

@@ -247,7 +247,14 @@ describe.skipIf(isMissing(await postgres.server()))(
       await kit("generate");
       expect(await kit("migrate")).toMatchObject({ code: 0 });
       expect(await tables()).toEqual([
+        "dbq.dbq_agents",
         "dbq.dbq_attempts",
+        "dbq.dbq_audit",
+        "dbq.dbq_drains",
+        "dbq.dbq_limits",
+        "dbq.dbq_schedules",
+        "dbq.dbq_settings",
+        "dbq.dbq_stats",
         "dbq.dbq_task_logs",
         "dbq.dbq_tasks",
         "dbq.dbq_workers",

@@ -59,8 +59,29 @@ export function sqlOf(pages: readonly Page[], path: string, dialect: SqlDialect)
     .filter(({ text }) => (/^-- (SQLite|Postgres|MySQL)\n/.exec(text)?.[1] ?? dialect) === dialect);
 }
 
-/** Columns of `dbq_tasks` that only MySQL needs. */
-export const ofMysqlAlone: readonly string[] = ["claim_rank", "held_key"];
+/** Columns and indices of `dbq_tasks` that only MySQL has. */
+const ofMysqlAlone: readonly string[] = [
+  "claim_rank",
+  "taken_key",
+  "steered_place",
+  "group_bytes",
+  "unfinished_of",
+  "dbq_tasks_steered",
+  "dbq_tasks_unique_key",
+];
+/** Indices of `dbq_tasks` that have another name on MySQL. */
+const notOnMysql: readonly string[] = [
+  "dbq_tasks_unique",
+  "dbq_tasks_group",
+  "dbq_tasks_in_use",
+  "dbq_tasks_put_off",
+];
+
+/** The columns and indices of `dbq_tasks` that a page names, as this database has them. */
+export function columnsNamedIn(page: Page, dialect: SqlDialect): string[] {
+  const elsewhere = dialect === "MySQL" ? notOnMysql : ofMysqlAlone;
+  return namesIn(page, "dbq_tasks").filter((name) => !elsewhere.includes(name));
+}
 
 /** The names in the first column of the tables of a section. */
 export function namesIn(page: Page, section: string): string[] {

@@ -2,20 +2,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Code, Page } from "./pages.ts";
+import { readersOptions } from "./scratch.ts";
 
-/** `strict` and Node's own resolution, and no other option: a page must not need more. */
 const tsconfig = {
   compilerOptions: {
-    strict: true,
-    target: "es2023",
-    lib: ["es2023", "esnext.disposable"],
-    module: "nodenext",
-    moduleDetection: "force",
+    ...readersOptions,
     rewriteRelativeImportExtensions: true,
     rootDir: "pages",
     outDir: "out",
-    skipLibCheck: true,
-    types: ["node"],
   },
   include: ["pages"],
 };

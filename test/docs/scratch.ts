@@ -9,11 +9,33 @@ export interface Ran {
   output: string;
 }
 
+/** A reader's compiler options: `strict` and Node's own resolution. A page must not need more than these. */
+export const readersOptions = {
+  strict: true,
+  target: "es2023",
+  lib: ["es2023", "esnext.disposable"],
+  module: "nodenext",
+  moduleDetection: "force",
+  skipLibCheck: true,
+  types: ["node"],
+};
+
 /** The package, packed from the current sources, with the servers' drivers and what the pages use beside it. */
 export function installed(): Installation {
   const installation = new Installation();
   installation.install([
-    ...["better-sqlite3", "pg", "mysql2", "drizzle-kit", "typescript", "tsx", "vitest"],
+    ...[
+      "better-sqlite3",
+      "pg",
+      "mysql2",
+      "bullmq",
+      "ioredis",
+      "prom-client",
+      "drizzle-kit",
+      "typescript",
+      "tsx",
+      "vitest",
+    ],
     ...["@types/node", "@types/better-sqlite3", "@types/pg"],
     ...["api", "context-async-hooks", "sdk-metrics", "sdk-trace-base"].map(
       (name) => `@opentelemetry/${name}`,

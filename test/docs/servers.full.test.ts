@@ -5,7 +5,7 @@ import { mysqlServer, newDatabase } from "../support/mysql.ts";
 import { newSchema, postgresServer } from "../support/postgres.ts";
 import { startedWorker, temporaryQueue } from "../support/queue.ts";
 import { isMissing, newName } from "../support/server.ts";
-import { namesIn, ofMysqlAlone, type Page, readPages, sqlOf } from "./pages.ts";
+import { columnsNamedIn, type Page, readPages, sqlOf } from "./pages.ts";
 
 const pages = readPages();
 const schemaPage = pages.find(({ path }) => path === "docs/schema-and-raw-sql.md") as Page;
@@ -82,10 +82,7 @@ for (const { dialect, server, newHome } of servers) {
       const { url, rows } = await newHome();
       await temporaryQueue({}, url);
       const there = (await rows(columnsAndIndices[dialect])).map(([name]) => String(name));
-      const named = namesIn(schemaPage, "dbq_tasks").filter(
-        (name) => dialect === "MySQL" || !ofMysqlAlone.includes(name),
-      );
-      expect(named.sort()).toEqual(there.sort());
+      expect(columnsNamedIn(schemaPage, dialect).sort()).toEqual(there.sort());
     });
   });
 }

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import type { Installation } from "../package/project.ts";
 import type { Code } from "./pages.ts";
-import { tsc } from "./scratch.ts";
+import { readersOptions, tsc } from "./scratch.ts";
 
 /** What the installation of the test stands for. */
 const prepared = /^(mkdir|cd|npm (init|install|pkg)|docker) /;
@@ -20,17 +20,7 @@ const longest = 60_000;
 const runsTypeScript = Boolean((process.features as { typescript?: string | false }).typescript);
 
 const tsconfig = {
-  compilerOptions: {
-    strict: true,
-    target: "es2023",
-    lib: ["es2023", "esnext.disposable"],
-    module: "nodenext",
-    moduleDetection: "force",
-    allowImportingTsExtensions: true,
-    noEmit: true,
-    skipLibCheck: true,
-    types: ["node"],
-  },
+  compilerOptions: { ...readersOptions, allowImportingTsExtensions: true, noEmit: true },
   include: ["*.ts"],
 };
 

@@ -1,6 +1,14 @@
 /** The commands of the model test: random calls of a store, about rows that exist when they are made. */
 import * as fc from "fast-check";
-import type { ClaimRequest, NewTask, NewWorker, Outcome, OutcomeKind, Store } from "../../src/store.ts";
+import type {
+  ClaimRequest,
+  NewTask,
+  NewWorker,
+  Outcome,
+  OutcomeKind,
+  Store,
+  Uniqueness,
+} from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { Following } from "./following.ts";
 import type { RealStore } from "./real-store.ts";
@@ -63,9 +71,20 @@ const newTask: fc.Arbitrary<() => NewTask> = fc
     timeout: rarely(fc.constant(1_000)),
     requestId: rarely(fc.constant("request")),
     uniqueKey: rarely(fc.constantFrom(...uniqueKeys)),
+    unique: fc.option(
+      fc.record<Uniqueness>({
+        until: fc.constantFrom("started", "finished"),
+        for: rarely(fc.constantFrom(1, 500, 60_000)),
+        onDuplicate: fc.constantFrom("keep", "replace", "debounce"),
+        limit: rarely(fc.constantFrom(1, 500, 60_000)),
+      }),
+      { nil: undefined },
+    ),
   })
-  .map(({ when, ...task }) => () => ({
+  .map(({ when, unique, ...task }) => () => ({
     ...task,
+    unique: task.uniqueKey === null ? undefined : unique,
+    groupKey: null,
     args: "[1]",
     kwargs: "{}",
     meta: '{"by":"test"}',
@@ -217,6 +236,10 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
   promote: of(limit, (most) => [most]),
   prune: of(fc.record({ age: fc.constantFrom(0, 1_000, 60_000), limit }), ({ age, limit: most }) => [
     { completed: age, cancelled: age, failed: Number.POSITIVE_INFINITY },
+    most,
+  ]),
+  freeKeys: of(fc.record({ after: fc.constantFrom("", "a"), limit }), ({ after, limit: most }) => [
+    after,
     most,
   ]),
   register: of(newWorker, (worker) => [worker]),

@@ -3,7 +3,7 @@ import type { Store } from "../../src/store.ts";
 import { columnsOf, kindOf, type Table } from "../../src/stores/sql/columns.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { ClaimCursors, Freedom } from "./following.ts";
-import { type RealStore, type Row, rowsOf, snakeCase } from "./real-store.ts";
+import { inCamelCase, type RealStore, type Row, rowsOf, snakeCase, wiped } from "./real-store.ts";
 import type { Wire } from "./wire.ts";
 
 /** Access to a server outside of the store. */
@@ -65,6 +65,14 @@ export class RealServer implements RealStore {
     return rowsOf(byId(tasks), byId(attempts), workers);
   }
 
+  async read(table: Table): Promise<Row[]> {
+    // The answer to one statement alone has another form.
+    const [, found = []] = await this.#server.ask(
+      `select 1 as one; select ${this.#read(table)} from ${table}`,
+    );
+    return found.map((row) => inCamelCase(decoded(table, row)));
+  }
+
   async put(row: Partial<TaskRecord>): Promise<number> {
     const columns = Object.keys(row).map(snakeCase);
     const { time, parameter, insert } = this.#server;
@@ -75,7 +83,7 @@ export class RealServer implements RealStore {
   }
 
   async wipe(): Promise<void> {
-    await this.#server.ask("delete from dbq_attempts; delete from dbq_workers; delete from dbq_tasks");
+    await this.#server.ask(wiped.map((table) => `delete from ${table}`).join("; "));
   }
 
   setClock(): Promise<void> {

@@ -1,5 +1,6 @@
 /** What the model test needs from a real store on any database. */
 import type { MaybePromise, Store } from "../../src/store.ts";
+import type { Table } from "../../src/stores/sql/columns.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { ClaimCursors, Freedom } from "./following.ts";
 
@@ -29,6 +30,8 @@ export interface RealStore {
   /** Whether it has left a transaction open. */
   readonly inTransaction: boolean;
   rows(): MaybePromise<Rows>;
+  /** All rows of one table, in no order. */
+  read(table: Table): MaybePromise<Row[]>;
   /** A plain INSERT, as any program may write it; returns the id. */
   put(row: Partial<TaskRecord>): MaybePromise<number>;
   /** Empties the tables; ids restart unless the store chooses them. */
@@ -68,3 +71,12 @@ export function rowsOf(tasks: readonly Row[], attempts: readonly Row[], workers:
     })),
   };
 }
+
+/** The tables that a new sequence of commands finds empty. */
+export const wiped: readonly Table[] = [
+  "dbq_attempts",
+  "dbq_workers",
+  "dbq_tasks",
+  "dbq_limits",
+  "dbq_schedules",
+];

@@ -2,10 +2,20 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
+import type { Table } from "../../src/stores/sql/columns.ts";
 import { openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { type ClaimCursors, noFreedom } from "./following.ts";
-import { type Fault, type RealStore, type Row, type Rows, rowsOf, snakeCase } from "./real-store.ts";
+import {
+  type Fault,
+  inCamelCase,
+  type RealStore,
+  type Row,
+  type Rows,
+  rowsOf,
+  snakeCase,
+  wiped,
+} from "./real-store.ts";
 
 /** A row with a dangling reference: its transaction cannot be committed. */
 const neverCommitted = `
@@ -18,6 +28,8 @@ export class Real implements RealStore {
   readonly freedom = noFreedom;
   readonly cursors: ClaimCursors = new Map();
   readonly #faults: Faults;
+  readonly #prepare: Database.Database["prepare"];
+  readonly #reads = new Map<Table, Database.Statement<[], Row>>();
   readonly #tables: Record<"tasks" | "attempts" | "workers", Database.Statement<[], Row>>;
 
   static async open(): Promise<Real> {
@@ -42,6 +54,7 @@ export class Real implements RealStore {
     this.client = client;
     this.store = store;
     this.#faults = faults;
+    this.#prepare = prepare;
     this.#tables = {
       tasks: prepare<[], Row>("select * from dbq_tasks order by id"),
       attempts: prepare<[], Row>("select * from dbq_attempts order by id"),
@@ -58,6 +71,12 @@ export class Real implements RealStore {
     return rowsOf(tasks.all(), attempts.all(), workers.all());
   }
 
+  read(table: Table): Row[] {
+    const read = this.#reads.get(table) ?? this.#prepare<[], Row>(`select * from ${table}`);
+    this.#reads.set(table, read);
+    return read.all().map(inCamelCase);
+  }
+
   put(row: Partial<TaskRecord>): number {
     const names = Object.keys(row).map(snakeCase);
     const values = names.map(() => "?").join(", ");
@@ -66,9 +85,8 @@ export class Real implements RealStore {
   }
 
   wipe(): void {
-    this.client.exec(
-      "delete from dbq_tasks; delete from dbq_attempts; delete from dbq_workers; delete from sqlite_sequence",
-    );
+    const tables = [...wiped, "sqlite_sequence"];
+    this.client.exec(tables.map((table) => `delete from ${table}`).join("; "));
   }
 
   /** SQLite's time functions ask the host. */

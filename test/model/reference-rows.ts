@@ -10,7 +10,12 @@ import type {
 import { type FinishedStatus, isFinished, type TaskRecord } from "../../src/task.ts";
 
 /** `session`: no worker here has a session whose end could be observed. */
-type StoredWorker = Omit<WorkerRecord, "heartbeatAge" | "sessionLives"> & { session: null };
+type StoredWorker = Omit<WorkerRecord, "heartbeatAge" | "sessionLives"> & {
+  session: null;
+  requestId: null;
+  requestedAt: null;
+  limitsVersion: number;
+};
 
 /** The row that `insert into dbq_tasks (func) values (…)` makes at the time `now`. */
 export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
@@ -34,13 +39,27 @@ export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
     finishedAt: null,
     requestId: null,
     uniqueKey: null,
+    uniqueUntil: null,
     timeout: null,
     progress: null,
     progressNote: null,
     fillDefaults: 0,
     traceContext: null,
+    groupKey: null,
+    scheduleName: null,
+    slot: null,
   };
 }
+
+/** Columns that no call of a store reads or writes yet. */
+const untouched = {
+  uses: null,
+  putOffBy: null,
+  scheduleName: null,
+  slot: null,
+  parentId: null,
+  rootId: null,
+};
 
 export const byId = (a: { id: number }, b: { id: number }) => a.id - b.id;
 
@@ -50,6 +69,12 @@ export class ReferenceRows {
   protected tasks = new Map<number, TaskRecord>();
   protected attemptRows: readonly StoredAttempt[] = [];
   protected workerRows = new Map<string, StoredWorker>();
+  /** The keys of the tasks that give them up when they start. `TaskRecord.uniqueKey` is the key that the enqueue gave. */
+  protected startKeys = new Map<number, string>();
+  /** The tasks that have given their keys up. */
+  protected gaveUp = new Set<number>();
+  /** How often each task was retried by hand, unless never. */
+  protected manualRetries = new Map<number, number>();
   #lastId = 0;
 
   constructor(now: () => number) {
@@ -58,7 +83,13 @@ export class ReferenceRows {
 
   rows() {
     return {
-      tasks: [...this.tasks.values()].sort(byId),
+      tasks: [...this.tasks.values()].sort(byId).map((task) => ({
+        ...task,
+        ...untouched,
+        uniqueKey: this.gaveUp.has(task.id) ? null : task.uniqueKey,
+        startKey: this.startKeys.get(task.id) ?? null,
+        manualRetries: this.manualRetries.get(task.id) ?? 0,
+      })),
       attempts: this.attemptRows,
       workers: [...this.workerRows.values()],
     };
@@ -67,9 +98,14 @@ export class ReferenceRows {
   /** Saves all rows; the returned function restores them. */
   save(): () => void {
     const [tasks, attempts, lastId] = [new Map(this.tasks), this.attemptRows, this.#lastId];
+    const manualRetries = new Map(this.manualRetries);
+    const [startKeys, gaveUp] = [new Map(this.startKeys), new Set(this.gaveUp)];
     const workers = new Map(this.workerRows);
     return () => {
       this.tasks = tasks;
+      this.manualRetries = manualRetries;
+      this.startKeys = startKeys;
+      this.gaveUp = gaveUp;
       this.attemptRows = attempts;
       this.workerRows = workers;
       this.#lastId = lastId;
@@ -127,9 +163,31 @@ export class ReferenceRows {
     return [...this.tasks.values()].filter(holds).sort(byId);
   }
 
-  protected holderOf(uniqueKey: string | null): number | undefined {
+  /** Whether a task holds its key, and for no other reason than a time that may have passed. */
+  protected holdsKey(task: TaskRecord): { holds: boolean; byTimeOnly: boolean } {
+    const { id, status, uniqueKey, uniqueUntil, startedAt } = task;
+    const byTimeOnly = isFinished(status) || (this.startKeys.has(id) && startedAt !== null);
+    const holds = uniqueKey !== null && !this.gaveUp.has(id) && (!isFinished(status) || uniqueUntil !== null);
+    return { holds, byTimeOnly };
+  }
+
+  protected isLapsed(task: TaskRecord): boolean {
+    const { holds, byTimeOnly } = this.holdsKey(task);
+    return holds && byTimeOnly && (task.uniqueUntil === null || task.uniqueUntil <= this.now());
+  }
+
+  /** No state change: the generation stays. */
+  protected freeKey(task: TaskRecord): void {
+    this.tasks.set(task.id, { ...task, uniqueUntil: null });
+    if (this.startKeys.has(task.id) && task.startedAt !== null) this.gaveUp.add(task.id);
+  }
+
+  protected holderOf(uniqueKey: string | null): TaskRecord | undefined {
     if (uniqueKey === null) return undefined;
-    return this.where((task) => task.uniqueKey === uniqueKey && !isFinished(task.status))[0]?.id;
+    const [holder] = this.where((task) => task.uniqueKey === uniqueKey && this.holdsKey(task).holds);
+    if (!holder || !this.isLapsed(holder)) return holder;
+    this.freeKey(holder);
+    return undefined;
   }
 
   protected remove(tasks: readonly TaskRecord[]): number {

@@ -20,6 +20,7 @@ const methods: readonly Method[] = [
   "purge",
   "promote",
   "prune",
+  "freeKeys",
   "register",
   "unregister",
   "workers",
@@ -56,6 +57,9 @@ export function referenceStore(reference: Reference): Store {
     within: (tx) => ({
       insert: checked(tx, reference.insert.bind(reference)),
       settle: checked(tx, reference.settle.bind(reference)),
+      get schedules(): never {
+        return missing("schedules")();
+      },
     }),
     transaction: async (fn) => {
       const undo = reference.save();
@@ -82,12 +86,59 @@ export function referenceStore(reference: Reference): Store {
     keepAlive: missing("keepAlive"),
     watch: () => () => undefined,
     diagnose: async () => [],
+    get agents(): never {
+      return missing("agents")();
+    },
     get transfer(): never {
       return missing("transfer")();
+    },
+    // No simulated function has a limit.
+    limits: { ...missingLimits, declare: async () => undefined },
+    get schedules(): never {
+      return missing("schedules")();
+    },
+    get drains(): never {
+      return missing("drains")();
+    },
+    // Nobody acts on simulated tasks.
+    look: { ...missingLook, pruneAudits: async () => 0 },
+    reader: async () => missing("reader")(),
+    get stats(): never {
+      return missing("stats")();
+    },
+    get health(): never {
+      return missing("health")();
     },
     close: async () => undefined,
   };
 }
+
+const missingLook = {
+  areFew: missing("look"),
+  listFew: missing("look"),
+  countFew: missing("look"),
+  countRange: missing("look"),
+  span: missing("look"),
+  listRange: missing("look"),
+  texts: missing("look"),
+  edit: missing("look"),
+  retryEach: missing("look"),
+  cancelEach: missing("look"),
+  deleteEach: missing("look"),
+  audit: missing("look"),
+  audits: missing("look"),
+};
+
+const missingLimits = {
+  set: missing("limits"),
+  pause: missing("limits"),
+  resume: missing("limits"),
+  throttle: missing("limits"),
+  resizeWorker: missing("limits"),
+  list: missing("limits"),
+  records: missing("limits"),
+  adopt: missing("limits"),
+};
 
 function missing(what: string): () => never {
   return () => {

@@ -37,7 +37,15 @@ export type Method = Exclude<
   | "close"
   | "list"
   | "count"
+  | "agents"
   | "transfer"
+  | "drains"
+  | "look"
+  | "reader"
+  | "limits"
+  | "schedules"
+  | "stats"
+  | "health"
   | "log"
   | "logs"
 >;
@@ -51,6 +59,9 @@ function changeBy({ kind }: Outcome): "complete" | "finish" | "release" {
 /** The same methods with synchronous answers. */
 type Answering = { [M in Method]: (...args: Parameters<Store[M]>) => Awaited<ReturnType<Store[M]>> };
 
+/** No worker here has a session, or is an agent. */
+const noSession = { session: null, requestId: null, requestedAt: null, limitsVersion: 0 };
+
 export class Reference extends ReferenceRows implements Answering {
   readonly #newBeat: () => number;
 
@@ -63,26 +74,50 @@ export class Reference extends ReferenceRows implements Answering {
   // ---- enqueue -------------------------------------------------------------------------------
 
   insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Inserted[] {
-    if (onDuplicate !== "report") this.#refuseDuplicates(tasks, onDuplicate.refuse);
+    const undo = this.save();
+    try {
+      if (onDuplicate !== "report") this.#refuseDuplicates(tasks, onDuplicate.refuse);
+    } catch (error) {
+      undo();
+      throw error;
+    }
     return tasks.map((task) => this.#insertOne(task));
   }
 
   #refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): void {
     for (const [i, { uniqueKey }] of tasks.entries()) {
       if (uniqueKey === null || !refuse[i]) continue;
-      const holder = this.holderOf(uniqueKey);
+      const holder = this.holderOf(uniqueKey)?.id;
       const before = tasks.slice(0, i).some((other) => other.uniqueKey === uniqueKey);
       if (holder !== undefined || before) throw new DuplicateTaskError(uniqueKey, holder);
     }
   }
 
-  #insertOne({ delay, ...given }: NewTask): Inserted {
+  #insertOne({ delay, unique, ...given }: NewTask): Inserted {
     const holder = this.holderOf(given.uniqueKey);
-    if (holder !== undefined) return { id: holder, duplicate: true };
     const now = this.now();
-    const waitUntil = given.waitUntil ?? (delay === null ? null : now + delay);
+    let waitUntil = given.waitUntil ?? (delay === null ? null : now + delay);
+    const changes = unique !== undefined && unique.onDuplicate !== "keep";
+    if (holder && changes && unique.onDuplicate === "debounce" && unique.limit !== null && waitUntil !== null)
+      waitUntil = Math.min(waitUntil, holder.createdAt + unique.limit);
     const status = waitUntil !== null && waitUntil > now ? "scheduled" : "pending";
-    return { id: this.put({ ...given, waitUntil, status }), duplicate: false };
+    const uniqueUntil = unique?.for == null ? null : now + unique.for;
+    const row = { ...given, waitUntil, status, uniqueUntil } as const;
+    if (holder === undefined)
+      return { id: this.#keyed(this.put(row), row.uniqueKey, unique), duplicate: false };
+    const isWaiting = holder.status === "pending" || holder.status === "scheduled";
+    if (changes && isWaiting && holder.startedAt === null) {
+      this.move(holder, row);
+      this.#keyed(holder.id, row.uniqueKey, unique);
+      return { id: holder.id, duplicate: true, replaced: true };
+    }
+    return { id: holder.id, duplicate: true };
+  }
+
+  #keyed(id: number, uniqueKey: string | null, unique: NewTask["unique"]): number {
+    this.startKeys.delete(id);
+    if (unique?.until === "started" && uniqueKey !== null) this.startKeys.set(id, uniqueKey);
+    return id;
   }
 
   // ---- claim and settle ----------------------------------------------------------------------
@@ -151,6 +186,9 @@ export class Reference extends ReferenceRows implements Answering {
 
   #claim(task: TaskRecord, workerId: string): TaskRecord {
     const startedAt = this.now();
+    const { uniqueUntil } = task;
+    if (this.startKeys.has(task.id) && (uniqueUntil === null || uniqueUntil <= startedAt))
+      this.gaveUp.add(task.id);
     return this.move(task, { status: "running", workerId, startedAt, progress: null, progressNote: null });
   }
 
@@ -191,12 +229,13 @@ export class Reference extends ReferenceRows implements Answering {
     const task = this.tasks.get(id);
     if (!task || task.status === "running" || task.status === "pending")
       return task && { record: task, changed: false };
-    const holder = this.holderOf(task.uniqueKey);
-    if (task.uniqueKey !== null && holder !== undefined && holder !== id)
-      throw new DuplicateTaskError(task.uniqueKey, holder);
+    const own = this.gaveUp.has(id) || !isFinished(task.status) ? null : task.uniqueKey;
+    const holder = this.holderOf(own)?.id;
+    if (own !== null && holder !== undefined && holder !== id) throw new DuplicateTaskError(own, holder);
     const { result, error, waitUntil, startedAt, finishedAt, progress, progressNote } = defaultRow(0);
     const fresh = { result, error, waitUntil, startedAt, finishedAt, progress, progressNote, retryCount: 0 };
-    this.move(task, { status: "pending", ...fresh });
+    this.move(this.tasks.get(id) ?? task, { status: "pending", ...fresh });
+    this.manualRetries.set(id, (this.manualRetries.get(id) ?? 0) + 1);
     return this.#operated(id);
   }
 
@@ -236,18 +275,32 @@ export class Reference extends ReferenceRows implements Answering {
     for (const status of ["completed", "cancelled", "failed"] as const) {
       const age = retention[status];
       const expired = this.where(
-        (task) => task.status === status && (task.finishedAt ?? Number.NaN) < this.now() - age,
+        (task) =>
+          task.status === status &&
+          (task.finishedAt ?? Number.NaN) < this.now() - age &&
+          (task.uniqueUntil === null || task.uniqueUntil <= this.now()),
       ).sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0) || this.between(a, b));
       removed += this.remove(expired.slice(0, limit - removed));
     }
     return removed;
   }
 
+  freeKeys(after: string, limit: number): { freed: number; last: string | undefined } {
+    const keyOf = ({ uniqueKey }: TaskRecord) => uniqueKey ?? "";
+    const held = this.where((task) => this.holdsKey(task).holds && keyOf(task) > after)
+      .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+      .slice(0, limit);
+    const lapsed = held.filter((task) => this.isLapsed(task));
+    for (const task of lapsed) this.freeKey(task);
+    const last = held.length < limit ? undefined : held.at(-1)?.uniqueKey;
+    return { freed: lapsed.length, last: last ?? undefined };
+  }
+
   register(worker: NewWorker): void {
     if (this.workerRows.has(worker.id)) throw new DatabaseError(`there is a worker ${worker.id}`);
     const now = this.now();
     const moments = { startedAt: now, heartbeatAt: now };
-    this.workerRows.set(worker.id, { ...worker, ...moments, beat: this.#newBeat(), session: null });
+    this.workerRows.set(worker.id, { ...worker, ...moments, beat: this.#newBeat(), ...noSession });
   }
 
   heartbeat(workerId: string): boolean {
@@ -264,11 +317,13 @@ export class Reference extends ReferenceRows implements Answering {
   }
 
   workers(): WorkerRecord[] {
-    const aged = [...this.workerRows.values()].map(({ session: _, ...worker }) => ({
-      ...worker,
-      heartbeatAge: this.now() - worker.heartbeatAt,
-      sessionLives: null,
-    }));
+    const aged = [...this.workerRows.values()].map(
+      ({ session: _, requestId: __, requestedAt: ___, limitsVersion: ____, ...worker }) => ({
+        ...worker,
+        heartbeatAge: this.now() - worker.heartbeatAt,
+        sessionLives: null,
+      }),
+    );
     return aged.sort((a, b) => a.startedAt - b.startedAt);
   }
 

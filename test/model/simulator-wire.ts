@@ -166,7 +166,7 @@ export class Wire {
       this.#settled.push({ outcome, accepted: accepted === true });
       return accepted;
     };
-    return { insert: inside.insert.bind(inside), settle };
+    return { insert: inside.insert.bind(inside), settle, schedules: inside.schedules };
   }
 
   /** `on`: the thread on which the call takes effect. */

@@ -8,8 +8,10 @@ import { mysqlServer } from "../support/mysql.ts";
 import { postgresServer } from "../support/postgres.ts";
 import { isMissing } from "../support/server.ts";
 import { agreement } from "./agreement.ts";
+import { limiterAgreement } from "./limiter.ts";
 import { openRealMysql } from "./real-mysql.ts";
 import { openRealPostgres } from "./real-postgres.ts";
+import { scheduleAgreement } from "./schedules.ts";
 
 const servers = [
   { name: "Postgres", open: openRealPostgres, missing: isMissing(await postgresServer()) },
@@ -23,6 +25,22 @@ describe.each(servers)("on $name", ({ name, open, missing }) => {
       () => open(strategy),
       ["throws", "commit", "passes"],
       amount(8, 8, 120),
+    );
+  });
+  describe.skipIf(missing)("schedules", () => {
+    scheduleAgreement(
+      `model of schedules on ${name}`,
+      () => open("skip-locked"),
+      ["throws", "commit", "passes"],
+      amount(3, 3, 60),
+    );
+  });
+  describe.skipIf(missing)("limits", () => {
+    limiterAgreement(
+      `model of limits on ${name}`,
+      () => open("skip-locked"),
+      ["throws", "commit", "passes"],
+      amount(3, 3, 60),
     );
   });
 });

@@ -111,7 +111,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-row-count",
     why: "Of two workers that see a task, the one that loses the race runs it too.",
-    in: "ClaimPipeline.#claim",
+    in: "ClaimSteps.claim",
     find: "won[i]",
     replace: "won.length > i",
     caughtBy: onFile("claim > a row that cannot be claimed does not block other tasks or the next claim"),
@@ -184,7 +184,7 @@ export const claimAndSettle: readonly Mutant[] = [
     why: "A worker whose row was deleted goes on claiming, and no other worker rescues its tasks when it dies.",
     in: "SettleAndClaimOperations.#claim",
     find: "{ registered: false }",
-    replace: "{ registered: false, claimed: (yield* this.#claims.run(request, 1, candidates)).tasks }",
+    replace: "{ registered: false, claimed: (yield* this.#claims.run(request, 1, 0, read)).tasks }",
     caughtBy: onFile(
       "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
     ),

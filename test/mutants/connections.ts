@@ -53,6 +53,24 @@ export const connectionFaults: readonly Mutant[] = [
     caughtBy: ofPool("a pooled connection > is reused, and keeps the process alive only while it is in use"),
   },
   {
+    name: "idle-connections-stay",
+    why: "A process that once had five transactions at a time holds five connections until it ends.",
+    in: "ServerPool.#giveBack",
+    find: "this.#endIdleLater();",
+    replace: "",
+    caughtBy: ofPool("a pooled connection > is ended when it was idle for longer than its limit"),
+  },
+  {
+    name: "each-queue-has-connections-of-its-own",
+    why: "Six processes with two queues each take all connections of a server.",
+    in: "usePool",
+    find: "target === undefined",
+    replace: "target !== null",
+    caughtBy: inFile("stores/server/connections")(
+      "a process on 'Postgres' > has few connections with two queues and two workers, and ends them with the last queue",
+    ),
+  },
+  {
     name: "hosts-are-not-tried-in-turn",
     why: "While the first of several nodes is down, nothing can be enqueued.",
     in: "ServerPool.dedicated",

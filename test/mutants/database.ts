@@ -138,9 +138,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "keys-miss-their-index",
     why: "Each enqueue with a unique key goes through the whole table.",
-    in: "enqueueStatements.holder",
-    find: "`and ${unfinished}`",
-    replace: "`and +status in ('pending', 'scheduled', 'running')`",
+    in: "sqliteDialect.holdsKey",
+    find: "`unique_key = ${key} and ${sql.raw(holds)}`",
+    replace: "`unique_key = ${key} and +status in ('pending', 'scheduled', 'running')`",
     caughtBy: plan("holder"),
   },
   {

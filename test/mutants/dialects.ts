@@ -158,8 +158,8 @@ export const dialectFaults: readonly Mutant[] = [
     name: "turn-in-one-of-an-unregistered-worker",
     why: "A worker whose row was deleted goes on claiming, and no other worker rescues its tasks when it dies.",
     in: "settleAndClaimStatement",
-    find: "`from candidates, worker group by`",
-    replace: "`from candidates group by`",
+    find: "`from candidates, worker where state = 1`",
+    replace: "`from candidates`",
     caughtBy: onPostgres(
       "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
     ),
@@ -167,9 +167,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-of-a-dying-worker",
     why: "A task that a worker claims while it is declared dead stays running without a worker until the sweep for orphans.",
-    in: "settleAndClaimStatement",
-    find: "`and exists (select 1 from candidates) ${d.shared})`",
-    replace: "`and exists (select 1 from candidates))`",
+    in: "workerParts",
+    find: "`where ${mayClaim(d, p)} ${d.shared}`",
+    replace: "`where ${mayClaim(d, p)}`",
     caughtBy: ofTurns(
       "settle and claim on Postgres > claims nothing for a worker whose rescue is committing",
     ),
@@ -283,7 +283,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "listener-does-not-come-back",
     why: "After a restart of Postgres every start in another process waits for a poll, until the worker is restarted.",
-    in: "PostgresListener.#listenLater",
+    in: "ListeningSession.#listenLater",
     find: "void this.#listen()",
     replace: "undefined",
     caughtBy: ofSessions(

@@ -1,15 +1,23 @@
 /** All seeded faults, by what they break. */
+import { agentFaults } from "./agents.ts";
 import { aheadFaults } from "./ahead.ts";
 import { claimAndSettle } from "./claim-and-settle.ts";
 import { connectionFaults } from "./connections.ts";
+import { dashboardFaults } from "./dashboard.ts";
 import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
+import { drainFaults } from "./drains.ts";
+import { executingFaults } from "./executing.ts";
+import { limitFaults } from "./limits.ts";
 import { moveFaults } from "./moves.ts";
 import type { Mutant } from "./mutant.ts";
 import { observingFaults } from "./observing.ts";
 import { queueFaults } from "./queue.ts";
 import { runningFaults } from "./running.ts";
+import { scheduleFaults } from "./schedules.ts";
 import { serverFaults } from "./servers.ts";
+import { statsFaults } from "./stats.ts";
+import { uniquenessFaults } from "./uniqueness.ts";
 import { upkeepFaults } from "./upkeep.ts";
 import { valueFaults } from "./values.ts";
 
@@ -26,4 +34,12 @@ export const mutants: readonly Mutant[] = [
   ...dialectFaults,
   ...moveFaults,
   ...observingFaults,
+  ...executingFaults,
+  ...drainFaults,
+  ...agentFaults,
+  ...uniquenessFaults,
+  ...scheduleFaults,
+  ...limitFaults,
+  ...dashboardFaults,
+  ...statsFaults,
 ];

@@ -163,4 +163,34 @@ export const moveFaults: readonly Mutant[] = [
       "on Postgres, a role without rights to dbq_move gets the error and cannot forge the state",
     ),
   },
+  {
+    name: "move-leaves-agents-behind",
+    why: "After a move every agent is refused, and every token has to be made and carried out again.",
+    in: "Move.#open",
+    find: "await this.#copyAgents();",
+    replace: "",
+    caughtBy: transfer("rows")(
+      "from 'SQLite to SQLite' > agents keep their tokens, revoked ones stay revoked, and the origin is the same",
+    ),
+  },
+  {
+    name: "move-leaves-schedules-behind",
+    why: "After a move no schedule makes a task any more.",
+    in: "Move.#open",
+    find: "await this.#copySchedules();",
+    replace: "",
+    caughtBy: transfer("rows")(
+      "schedules from 'SQLite to SQLite' > go on where they were, and the old database fires none of them",
+    ),
+  },
+  {
+    name: "move-leaves-the-origin-behind",
+    why: "After a move a drain sends the tasks in hand with other ids, and the broker takes them twice.",
+    in: "Move.#open",
+    find: "await this.#copyOrigin();",
+    replace: "",
+    caughtBy: transfer("rows")(
+      "from 'SQLite to SQLite' > agents keep their tokens, revoked ones stay revoked, and the origin is the same",
+    ),
+  },
 ];

@@ -27,10 +27,40 @@ export const queueFaults: readonly Mutant[] = [
     name: "second-function-of-one-file-replaces",
     why: "A task that was copied and not renamed silently replaces the first one.",
     in: "isMistake",
-    find: "isOtherLine && first.tick === second.tick",
-    replace: "isOtherLine && first.tick !== first.tick",
+    find: "sameFile && first.tick === second.tick",
+    replace: "sameFile && first.tick !== first.tick",
     caughtBy: ofRedefinition(
       "a second function under one name > of another line in the same tick is refused everywhere",
+    ),
+  },
+  {
+    name: "minified-file-is-one-place",
+    why: "In a test, a second task of a bundled file silently replaces the first one, since all is on one line.",
+    in: "isSamePlace",
+    find: "column === second.column",
+    replace: "column !== undefined",
+    caughtBy: ofRedefinition(
+      "a second function under one name > of another column in the same tick is refused everywhere",
+    ),
+  },
+  {
+    name: "closures-of-a-loop-replace-each-other",
+    why: "All tasks that a loop defines under one name run its last closure, and nobody hears of it.",
+    in: "isMistake",
+    find: 'return !(samePlace && environment === "test");',
+    replace: "return !samePlace;",
+    caughtBy: ofRedefinition(
+      "a second function under one name > with the same text in the same place and tick is refused, except in a test",
+    ),
+  },
+  {
+    name: "module-that-jest-loads-again-is-refused",
+    why: "A Jest test that calls jest.resetModules() and require() twice cannot load its tasks.",
+    in: "isMistake",
+    find: 'return !(samePlace && environment === "test");',
+    replace: "return true;",
+    caughtBy: ofRedefinition(
+      "a redefinition > by closures of one helper > replaces the first in a test, where Jest loads a module again within a tick",
     ),
   },
   {
@@ -82,8 +112,8 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "key-of-a-scheduled-task-is-free",
     why: "An enqueue with the key of a task that waits fails with an error, instead of giving its id.",
-    in: "isUnfinished",
-    find: "isIn(unfinishedStatuses)",
+    in: "holds",
+    find: 'isIn(["pending", "scheduled", "running"])',
     replace: 'isIn(["pending", "running"])',
     caughtBy: onFile(
       "insert > a pending, scheduled or running task holds its unique key, and an insert with that key returns its id",
@@ -109,13 +139,13 @@ export const queueFaults: readonly Mutant[] = [
     caughtBy: inQueue("enqueue-many", "enqueueTasks writes no task when the database refuses one"),
   },
   {
-    name: "enqueue-tasks-writes-before-it-refuses",
-    why: "A call that is refused as a duplicate leaves the tasks before the duplicate behind.",
+    name: "plain-insert-drops-options",
+    why: "A task that is enqueued in the same tick as a task without options loses its meta, its timeout or its trace.",
     in: "TaskOperations.insert",
-    find: 'if (onDuplicate !== "report") yield* this.#refuseDuplicates(tasks, onDuplicate.refuse);',
-    replace: "",
+    find: "free.every(isPlain)",
+    replace: "free.some(isPlain)",
     caughtBy: onFile(
-      "insert > a refused duplicate names the task that holds the key, and the insert writes nothing",
+      "insert > insert stores an option of a task that has no other, by itself and beside a task without options",
     ),
   },
   {
@@ -313,11 +343,22 @@ export const queueFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "running-tasks-in-the-order-of-ids",
+    why: "SQLite reads a million tasks to find the ten that run: dbq top, dbq tail and the dashboard wait for it.",
+    in: "newestFirst",
+    find: 'isOnlyRunning(filter) ? "id + 0 desc" : "id desc"',
+    replace: '"id desc"',
+    caughtBy: {
+      file: "test/conformance/plans.test.ts",
+      test: "SQLite with statistics: false > list reads a page from the end of the table, or by the index of its filter",
+    },
+  },
+  {
     name: "pages-without-an-end",
     why: "A list of fifty brings a million rows into memory.",
     in: "queries.list",
-    find: "`order by id desc limit ${limit}`",
-    replace: "`order by id desc limit ${limit} * 1000`",
+    find: "`order by ${sql.raw(newestFirst(filter))} limit ${limit}`",
+    replace: "`order by ${sql.raw(newestFirst(filter))} limit ${limit} * 1000`",
     caughtBy: onFile(
       "get, list, count, idle, attempts > list returns the newest first, in pages that neither skip nor repeat a task",
     ),
@@ -331,6 +372,40 @@ export const queueFaults: readonly Mutant[] = [
     caughtBy: inQueue(
       "watch",
       "more lines than one look reads are all delivered, in order, before the final status",
+    ),
+  },
+  {
+    name: "end-of-a-watch-waits-for-an-event",
+    why: "A stream of a task's events that is destroyed goes on looking at the database until the task ends.",
+    in: "TaskWatches.watch",
+    find: "this.#stopWaiting(watch); return end.call(events, value);",
+    replace: "return end.call(events, value);",
+    caughtBy: inQueue(
+      "watch",
+      "a watch that is ended while it waits for an event > by the end of its stream, closes the stream and leaves nothing behind",
+    ),
+    hangs: true,
+  },
+  {
+    name: "aborted-watch-stays-subscribed",
+    why: "A reader that never comes back after it was aborted leaves a watch on the database's folder behind.",
+    in: "TaskWatches.#eventsOf",
+    find: "watch.reject(signal?.reason); this.#remove(watch);",
+    replace: "watch.reject(signal?.reason);",
+    caughtBy: inQueue(
+      "watch",
+      "a watch whose reader is busy leaves nothing behind when its signal is aborted",
+    ),
+  },
+  {
+    name: "ended-watch-leaves-its-timer",
+    why: "A watch that was ended asks the database once more, for nobody.",
+    in: "TaskWatches.#remove",
+    find: "if (this.#waiting.size > 0) return;",
+    replace: "if (this.#open.size > 0) return;",
+    caughtBy: inQueue(
+      "watch-timer",
+      "a watch that is ended while it waits leaves no timer, also beside a watch whose reader is busy",
     ),
   },
 ];

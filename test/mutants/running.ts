@@ -8,8 +8,8 @@ export const runningFaults: readonly Mutant[] = [
     name: "claims-after-the-stop-began",
     why: "A worker that was asked to stop begins new tasks, and cuts them off.",
     in: "Dispatcher.#claimRequest",
-    find: 'this.#phase !== "claiming" || !this.#mayHaveWork || limit === 0',
-    replace: "!this.#mayHaveWork || limit === 0",
+    find: 'this.#phase !== "claiming" || !mayHaveWork || limit === 0',
+    replace: "!mayHaveWork || limit === 0",
     caughtBy: inWorker("stop", "during the grace of a stop running tasks may finish, and no task is started"),
     hangs: true,
   },
@@ -21,6 +21,14 @@ export const runningFaults: readonly Mutant[] = [
     replace: 'if (this.#phase === "claiming") this.#prefetched.push(attempt);',
     caughtBy: inWorker("stop", "tasks of a claim that is under way at the stop are handed back"),
     hangs: true,
+  },
+  {
+    name: "ended-tasks-grow-old",
+    why: "A busy worker keeps what it has run until the next full collection, and that comes the more often.",
+    in: "Dispatcher.#owned",
+    find: "new Bag<RunningAttempt>()",
+    replace: "new Set<RunningAttempt>() as unknown as Bag<RunningAttempt>",
+    caughtBy: inWorker("memory", "a task that has ended is collected with the young generation"),
   },
   {
     name: "one-task-too-many",
@@ -35,7 +43,8 @@ export const runningFaults: readonly Mutant[] = [
     why: "A log says that a task completed here whose result was refused.",
     in: "Dispatcher.#reportSettled",
     find: "if (accepted && !lost.has(attempt)) $settled; else $lost;",
-    replace: "if (lost.size >= 0) this.#host.reportSettled(attempt.record, accepted ?? outcome);",
+    replace:
+      "if (lost.size >= 0) this.#host.reportSettled(attempt.record, accepted ?? outcome, attempt.ranMs);",
     caughtBy: inWorker(
       "complete-within",
       "complete() throws for a task that was lost, and the app's rows are rolled back",
@@ -302,9 +311,18 @@ export const runningFaults: readonly Mutant[] = [
     caughtBy: inWorker("stop", "a stop at any point of the start unregisters the worker"),
   },
   {
+    name: "restart-outlives-the-stop",
+    why: "A drain that could not start again after its death goes on to try when it was stopped, and then carries the queue.",
+    in: "Lifecycle.restart",
+    find: "this.isWanted",
+    replace: "true",
+    caughtBy: inWorker("lifecycle", "a restart goes on until a start succeeds, and a stop ends it"),
+    hangs: true,
+  },
+  {
     name: "longer-grace-counts",
     why: "A second, friendlier signal prolongs a stop that was to be short.",
-    in: "Worker.#shortenGrace",
+    in: "Lifecycle.stop",
     find: "Math.min(this.#graceEnds, performance.now() + grace)",
     replace: "performance.now() + grace",
     caughtBy: inWorker("stop-grace", "a second stop with a longer grace does not prolong the first"),
@@ -320,9 +338,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "hand-back-wakes-nobody",
     why: "What a stopping worker hands back waits for a poll of the worker beside it.",
-    in: "Dispatcher.#settleAndClaim",
-    find: 'if (kinds.has("interrupted")) this.#host.wakeups.workAdded();',
-    replace: "",
+    in: "Dispatcher.#notify",
+    find: 'kinds.has("interrupted") || leavesPlace',
+    replace: "leavesPlace",
     caughtBy: {
       file: "test/queue/wakeups.test.ts",
       test: "a task that one worker hands back starts at once, without a poll, in another worker of the process",
@@ -421,5 +439,28 @@ export const runningFaults: readonly Mutant[] = [
       "logs",
       "all lines of an attempt are stored when its outcome is visible, in their order",
     ),
+  },
+  {
+    name: "defaults-tried-without-pause",
+    why: "A worker that cannot write the maxRetries of a task hands it back and claims it again, hundreds of times a second.",
+    in: "Defaults.#write",
+    find: "await sleep(failureBackoff(this.#failures), undefined, { ref: false });",
+    replace: "",
+    caughtBy: inWorker(
+      "defaults",
+      "a worker that cannot write maxRetries waits longer and longer before it tries again",
+    ),
+  },
+  {
+    name: "each-outcome-waits-for-a-hung-log",
+    why: "While the table of log lines is locked, each task that logs holds its slot for 10 s.",
+    in: "TaskLogs.flushOrDrop",
+    find: "this.#isStalled ? 0 : longestWriteMs",
+    replace: "longestWriteMs",
+    caughtBy: inWorker(
+      "logs-held.full",
+      "a write of log lines that hangs holds outcomes for 10 s once, and lines are written again when it has ended",
+    ),
+    hangs: true,
   },
 ];

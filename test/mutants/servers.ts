@@ -96,7 +96,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "ServerRunner.retry",
     find: 'failure === "permanent"',
     replace: 'failure !== "lost"',
-    caughtBy: ofRun("a failed operation > (passing) is repeated, without an error"),
+    caughtBy: ofRun("a failed operation > (transient) is repeated, without an error"),
   },
   {
     name: "second-change-of-a-row-is-lost",

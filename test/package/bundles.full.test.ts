@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bundled, bundledPrints } from "./programs.ts";
+import { bundled, bundledPrints, elsewhere, elsewhereApp } from "./programs.ts";
 import { Installation } from "./project.ts";
 
 const installation = new Installation();
@@ -65,3 +65,23 @@ export default {
     expect(JSON.parse(project.node("out/app.js"))).toEqual(bundledPrints);
   },
 );
+
+test("tasks in a bundle of their own run in threads and processes", () => {
+  const build = `
+import { buildSync } from "esbuild";
+buildSync({
+  entryPoints: ["app.ts", "tasks.ts"], bundle: true, splitting: true, platform: "node", format: "esm", outdir: "out",
+  external: ["better-sqlite3", "pg", "mysql2", "drizzle-orm"], logLevel: "warning",
+});
+`;
+  // Code that two bundles share is in a third file, which is none of them.
+  const module = 'new URL("./tasks.js", import.meta.url)';
+  const project = installation.project(
+    "bundled-elsewhere",
+    { type: "module" },
+    { "app.ts": elsewhereApp, "tasks.ts": elsewhere(module), "build.mjs": build },
+  );
+  const { status, output } = project.try("build.mjs");
+  expect({ status, output }).toEqual({ status: 0, output: "" });
+  expect(JSON.parse(project.node("out/app.js"))).toEqual({ thread: true, process: true });
+});

@@ -10,6 +10,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   app,
   appPrints,
+  elsewhere,
+  elsewhereApp,
   loads,
   mixed,
   opener,
@@ -58,10 +60,10 @@ test("the package holds the build and the documents, and nothing else", () => {
     .map((entry) => join(entry.parentPath, entry.name).slice(installation.package.length + 1));
   const known = [
     /^(package\.json|bin\.js|LICENSE|compose\.yaml|(README|CHANGELOG|CONTRIBUTING)\.md)$/,
-    /^examples\/.*\.(ts|mjs|md|json)$/,
-    /^docs\/.*\.(md|svg|png)$/,
+    /^examples\/.*\.(ts|mjs|md|json|py)$/,
+    /^docs\/.*\.(md|svg|png|webp|json)$/,
     /^dist\/src\/.*\.(js|d\.ts)$/,
-    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|.*\.d\.cts)$/,
+    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|features\/drain\/[\w-]+\.cjs|features\/dashboard\/index\.cjs|features\/manager\/(agent\/)?index\.cjs|.*\.d\.cts)$/,
     /^dist\/drizzle\/\w+\.(js|cjs|d\.ts|d\.cts)$/,
   ];
   expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);
@@ -148,6 +150,28 @@ test.for(["module", "commonjs"])("an app runs under tsx in a project of type %s"
   expect(JSON.parse(project.command("tsx", "dist/cli.mjs", "app.ts"))).toEqual(appPrints);
 });
 
+test.for([
+  ["module", "import.meta.url"],
+  ["commonjs", "__filename"],
+] as const)(
+  "tasks of a project of type %s run in threads and processes, compiled and under tsx",
+  ([type, module]) => {
+    const project = installation.project(
+      `elsewhere-${type}`,
+      { type },
+      {
+        "tasks.ts": elsewhere(module),
+        "app.ts": elsewhereApp,
+        "tsconfig.json": tsconfig({ module: "nodenext" }),
+      },
+    );
+    project.command("typescript", "bin/tsc", "-p", ".");
+    expect(JSON.parse(project.node("out/app.js"))).toEqual({ thread: true, process: true });
+    const underTsx = project.command("tsx", "dist/cli.mjs", "app.ts");
+    expect(JSON.parse(underTsx)).toEqual({ thread: true, process: true });
+  },
+);
+
 // Two copies of dbq are in the process, one required and one imported, and must work as one.
 test.for(["tsx", "node"])(
   "an ES module runs the tasks of a CommonJS module under %s, as dbq worker does",
@@ -207,7 +231,21 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
   project.command("typescript", "bin/tsc", "-p", ".");
   const required = readFileSync(join(project.folder, "out/app.js"), "utf8").includes("require(");
   expect(required).toBe(type === "commonjs");
-  const tables = ["dbq_attempts", "dbq_task_logs", "dbq_tasks", "dbq_workers"];
+  const tables = [
+    ...[
+      "dbq_agents",
+      "dbq_attempts",
+      "dbq_audit",
+      "dbq_drains",
+      "dbq_limits",
+      "dbq_schedules",
+      "dbq_settings",
+      "dbq_stats",
+      "dbq_task_logs",
+      "dbq_tasks",
+    ],
+    "dbq_workers",
+  ];
   const { postgres, mysql } = JSON.parse(project.node("out/app.js"));
   expect([postgres.sort(), mysql.sort()]).toEqual([tables, tables]);
 });

@@ -55,6 +55,48 @@ main().catch((error: unknown) => {
 /** What \`app\` prints. */
 export const appPrints = { status: "completed", bytes: 3200, isDatabaseError: true };
 
+/**
+ * Tasks that run in a thread and in a process, and where.
+ * @param module the expression for their module
+ */
+export const elsewhere = (module: string) => `
+import { threadId } from "node:worker_threads";
+import { currentTask, task } from "dbq-ts";
+
+const where = () => {
+  currentTask().log("here");
+  return { process: process.pid, thread: threadId };
+};
+const here = ${module};
+export const inThread = task("in-thread", where, { runIn: "thread", module: here, memory: "128MB" });
+export const inProcess = task("in-process", where, { runIn: "process", module: here, memory: "128MB" });
+`;
+
+/** Runs these tasks, and prints whether each ran elsewhere. */
+export const elsewhereApp = `
+import { openQueue, Worker } from "dbq-ts";
+import { inProcess, inThread } from "./tasks.js";
+
+async function main() {
+  const queue = await openQueue(":memory:");
+  const worker = new Worker(queue);
+  await worker.start();
+  const ids = [await queue.enqueueTask(inThread), await queue.enqueueTask(inProcess)];
+  const [thread, child] = await Promise.all(ids.map((id) => queue.awaitTaskResult(id, { timeout: "30s" })));
+  await worker.stop();
+  await queue.close();
+  console.log(JSON.stringify({
+    thread: thread?.process === process.pid && thread?.thread > 0,
+    process: child?.process !== process.pid && child?.thread === 0,
+  }));
+}
+
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});
+`;
+
 export const vitestTest = `
 import { openQueue, task, Worker } from "dbq-ts";
 import { expect, test } from "vitest";

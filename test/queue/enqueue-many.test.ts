@@ -120,3 +120,12 @@ it("enqueueTasks refuses a value that is not a list of calls", async () => {
   }
   expect(await queue.listTasks()).toEqual([]);
 });
+
+it.each([
+  [echo, /enqueueTasks: expected \[function, \.\.\.args\] for each task, in an array, got/],
+  [[[echo, 1], echo], /enqueueTasks: \[1\]: expected \[function, \.\.\.args\], got/],
+])("enqueueTasks refuses %o, and says what it expects", async (entries, message) => {
+  const queue = await temporaryQueue();
+  await expect(queue.enqueueTasks(entries as never)).rejects.toThrow(message);
+  expect((await queue.countTasks()).pending).toBe(0);
+});

@@ -35,6 +35,8 @@ describe("prepare", () => {
         timeout: null,
         requestId: null,
         uniqueKey: null,
+        unique: undefined,
+        groupKey: null,
         fillDefaults: 0,
         traceContext: null,
       },

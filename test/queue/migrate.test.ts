@@ -104,6 +104,24 @@ describe("tables of the first versions", () => {
     }
   }
 
+  it("keep each unique key unique, also for statements that were prepared before the migration", async () => {
+    const path = join(temporaryFolder(), "dbq.db");
+    const client = rawClient(path);
+    migrateTo(client, 5);
+    const insert = client.prepare(
+      "insert into dbq_tasks (func, unique_key) values ('f', ?) on conflict do nothing",
+    );
+    const holder = `select id from dbq_tasks where unique_key = ? and status in ('pending', 'scheduled', 'running')`;
+    const look = client.prepare<[string], { id: number }>(holder);
+    expect(insert.run("k").changes).toBe(1);
+    const queue = await temporaryQueue({}, path);
+    expect(insert.run("k").changes).toBe(0);
+    const id = look.get("k")?.id;
+    expect(await queue.enqueueTask(echo.with({ uniqueKey: "k" }), 1)).toBe(id);
+    const plan = client.prepare<[string], { detail: string }>(`explain query plan ${holder}`).all("k");
+    expect(plan.map(({ detail }) => detail).join()).toContain("USING INDEX dbq_tasks_unique");
+  });
+
   it("are migrated with their tasks, and a worker of that version goes on beside", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const client = rawClient(path);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { currentTask, type Queue, type TaskStatus, task, taskStatuses } from "../../src/index.ts";
+import { currentTask, type Queue, type TaskStatus, task } from "../../src/index.ts";
 import { deferred, startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { countRows, rawClient } from "./raw.ts";
 import { add, boom, echo } from "./tasks.ts";
@@ -26,11 +26,11 @@ interface Made {
 }
 
 /** A task in this status, on a queue whose worker keeps running. */
-async function made(status: TaskStatus): Promise<Made> {
+async function made(status: Exclude<TaskStatus, "waiting">): Promise<Made> {
   const queue = await temporaryQueue();
   const { fn, begun, aborted } = held();
   const worker = await startedWorker(queue);
-  const enqueue: Record<TaskStatus, () => Promise<number>> = {
+  const enqueue: Record<Exclude<TaskStatus, "waiting">, () => Promise<number>> = {
     pending: () => queue.enqueueTask(add.with({ queueName: "nobody's" }), 1, 2),
     scheduled: () => queue.enqueueTask(add.with({ delay: "1h" }), 1, 2),
     running: () => queue.enqueueTask(fn),
@@ -50,7 +50,7 @@ async function made(status: TaskStatus): Promise<Made> {
   return { queue, id, aborted };
 }
 
-const finished: readonly TaskStatus[] = ["completed", "failed", "cancelled"];
+const finished = ["completed", "failed", "cancelled"] as const;
 
 describe("cancelTask", () => {
   it.each(["pending", "scheduled", "running"] as const)("ends a %s task as cancelled", async (status) => {
@@ -68,6 +68,15 @@ describe("cancelTask", () => {
     expect(await queue.awaitTaskCompletion(id)).toEqual(cancelled);
     const attempts = await queue.listAttempts(id);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(status === "running" ? ["cancelled"] : []);
+  });
+
+  it("keeps the reason as the message of the task's error, and refuses an empty one", async () => {
+    const { queue, id } = await made("pending");
+    await expect(queue.cancelTask(id, { reason: "" })).rejects.toThrow("cancelTask: reason: expected a");
+    const other = await queue.enqueueTask(add, 1, 2);
+    expect((await queue.cancelTask(id, { reason: "sent twice" })).error?.message).toBe("sent twice");
+    expect((await queue.cancelTask(other)).error?.message).toBe("cancelled by queue.cancelTask");
+    await expect(queue.awaitTaskResult(id)).rejects.toThrow(`task ${id} was cancelled: sent twice`);
   });
 
   it.each(finished)("leaves a %s task as it is", async (status) => {
@@ -138,12 +147,15 @@ it("cancelTask and retryTask reject for an unknown id", async () => {
 });
 
 describe("purgeTasks", () => {
-  it.each(taskStatuses)("deletes a %s task, unless it is running", async (status) => {
-    const { queue, id } = await made(status);
-    const running = status === "running" ? 1 : 0;
-    expect(await queue.purgeTasks()).toEqual({ purged: 1 - running, running });
-    expect((await queue.getTask(id))?.status).toBe(running ? "running" : undefined);
-  });
+  it.each([...finished, "pending", "scheduled", "running"] as const)(
+    "deletes a %s task, unless it is running",
+    async (status) => {
+      const { queue, id } = await made(status);
+      const running = status === "running" ? 1 : 0;
+      expect(await queue.purgeTasks()).toEqual({ purged: 1 - running, running });
+      expect((await queue.getTask(id))?.status).toBe(running ? "running" : undefined);
+    },
+  );
 
   it("deletes a running task with includeRunning, and aborts its handler's signal", async () => {
     const { queue, id, aborted } = await made("running");

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { type CallOptions, type Task, task } from "../../src/index.ts";
 import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
 import { inProcesses } from "./processes.ts";
 import { countRows, rawClient } from "./raw.ts";
@@ -96,6 +97,107 @@ describe("a unique key that several processes want", () => {
     for (const each of told) expect(each).toEqual({ code: "DBQ_DUPLICATE", holder: winner });
     expect(countRows(rawClient(path))).toBe(1);
   }, 120_000);
+});
+
+describe("the options of a unique key", () => {
+  it("replace, in one tick: the last call wins, and all get one id", async () => {
+    const queue = await temporaryQueue();
+    const last = echo.with({ uniqueKey: "k", onDuplicate: "replace" });
+    const ids = await Promise.all([1, 2, 3].map((n) => queue.enqueueTask(last, n)));
+    expect(new Set(ids).size).toBe(1);
+    expect((await queue.getTask(ids[0] as number))?.args).toEqual([3]);
+    await queue.enqueueTasks([
+      [last, 4],
+      [last.with({ priority: 9, meta: { by: "bulk" } }), 5],
+    ]);
+    expect(await queue.getTask(ids[0] as number)).toMatchObject({
+      args: [5],
+      priority: 9,
+      meta: { by: "bulk" },
+      generationId: 5,
+    });
+    await startedWorker(queue);
+    expect(await queue.awaitTaskResult(ids[0] as number)).toEqual(5);
+  });
+
+  it("debounce: the delay starts anew, until the limit is reached", async () => {
+    const queue = await temporaryQueue();
+    const later = echo.with({ uniqueKey: "k", onDuplicate: "debounce", delay: "1h", debounceLimit: "30m" });
+    const id = await queue.enqueueTask(later, 1);
+    expect(await queue.enqueueTask(later, 2)).toBe(id);
+    const { createdAt, waitUntil, args, status } = (await queue.getTask(id)) as Task;
+    expect([args, status]).toEqual([[2], "scheduled"]);
+    expect((waitUntil?.getTime() ?? 0) - createdAt.getTime()).toBe(30 * 60_000);
+  });
+
+  it("until the start: while the task runs, one more may wait", async () => {
+    const queue = await temporaryQueue();
+    const worker = await startedWorker(queue, { concurrency: 1 });
+    const started = new Promise((resolve) => worker.once("started", resolve));
+    const options = { uniqueKey: "k", uniqueUntil: "started" } as const;
+    const running = await queue.enqueueTask(untilAborted.with(options));
+    await started;
+    const waiting = await queue.enqueueTask(echo.with(options), 1);
+    expect(waiting).not.toBe(running);
+    expect(await queue.enqueueTask(echo.with(options), 2)).toBe(waiting);
+    expect((await queue.listTasks({ uniqueKey: "k" })).map(({ id }) => id)).toEqual([waiting, running]);
+  });
+
+  it("for a time: an enqueue gets the finished task's id, and onDuplicate error is refused", async () => {
+    const queue = await temporaryQueue();
+    await startedWorker(queue);
+    const hourly = echo.with({ uniqueKey: "k", uniqueFor: "1h" });
+    const id = await queue.enqueueTask(hourly, 1);
+    const { createdAt, uniqueUntil } = await queue.awaitTaskCompletion(id);
+    expect((uniqueUntil?.getTime() ?? 0) - createdAt.getTime()).toBe(60 * 60_000);
+    expect(await queue.enqueueTask(hourly, 2)).toBe(id);
+    await expect(queue.enqueueTask(strict, 3)).rejects.toMatchObject({ uniqueKey: "k", taskId: id });
+    await expect(
+      queue.enqueueTasks([
+        [echo, 1],
+        [strict, 3],
+      ]),
+    ).rejects.toThrow('uniqueKey "k" is held by task');
+    expect((await queue.listTasks()).length).toBe(1);
+  });
+
+  it("as defaults of a task, and in the app's transaction", async () => {
+    const queue = await temporaryQueue();
+    const saved = task("save-draft", async (text: string) => text, {
+      uniqueKey: "draft",
+      onDuplicate: "replace",
+      uniqueUntil: "started",
+      uniqueFor: "1d",
+    });
+    const id = await queue.enqueueTask(saved, "a");
+    await queue.transaction((_, q) => q.enqueueTask(saved, "b"));
+    expect(await queue.getTask(id)).toMatchObject({ args: ["b"], uniqueUntil: expect.any(Date) });
+    const undone = queue.transaction((_, q) => {
+      q.enqueueTask(saved, "c");
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
+    expect((await queue.getTask(id))?.args).toEqual(["b"]);
+  });
+
+  it.each([
+    [{ uniqueKey: "k", onDuplicate: "debounce" }, 'onDuplicate "debounce" needs a delay', "undefined"],
+    [
+      { onDuplicate: "replace", debounceLimit: "1m" },
+      'debounceLimit is for onDuplicate "debounce"',
+      '"replace"',
+    ],
+    [{ uniqueFor: 0 }, "uniqueFor: expected", "0"],
+    [{ uniqueUntil: "paid" }, 'uniqueUntil: expected "finished" or "started"', '"paid"'],
+    [{ debounceLimit: "soon" }, "debounceLimit: expected", '"soon"'],
+  ])("%j is refused, and nothing is written", async (options, says, value) => {
+    const queue = await temporaryQueue();
+    const call = async () => await queue.enqueueTask(echo.with(options as CallOptions), 1);
+    await expect(call()).rejects.toThrow(TypeError);
+    await expect(call()).rejects.toThrow(says);
+    await expect(call()).rejects.toThrow(value);
+    expect(await queue.listTasks()).toEqual([]);
+  });
 });
 
 describe("retryTask of a finished task", () => {

@@ -1,8 +1,12 @@
 /** `queue.watchTask`: the events of one task, from any process. */
-import { expect, test } from "vitest";
+import { once } from "node:events";
+import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it, test } from "vitest";
 import {
   CancelTask,
   currentTask,
+  type Queue,
   QueueClosedError,
   SnoozeTask,
   type TaskEvent,
@@ -11,7 +15,7 @@ import {
 } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
-import { ended, queueOnFile, rejection } from "../worker/setup.ts";
+import { ended, loggingTask, queueOnFile, rejection } from "../worker/setup.ts";
 
 /** An event in one word or two. */
 function said(event: TaskEvent): string {
@@ -126,17 +130,8 @@ test("retries and snoozes are seen as scheduled, with the lines of an attempt be
 
 test("more lines than one look reads are all delivered, in order, before the final status", async () => {
   const { queue } = await queueOnFile();
-  const chatty = task(
-    uniqueName(),
-    async () => {
-      const { log, retryCount } = currentTask();
-      for (let n = 0; n < 900; n += 1) log(`${retryCount}.${n}`);
-      if (retryCount < 1) throw new Error("no luck");
-    },
-    { backoff: () => 1 },
-  );
   await startedWorker(queue);
-  const id = await queue.enqueueTask(chatty);
+  const id = await queue.enqueueTask(loggingTask(2, 900));
   await ended(queue, id);
   const expected = [0, 1].flatMap((retry) => Array.from({ length: 900 }, (_, n) => `log ${retry}.${n}`));
   expect(await allOf(queue.watchTask(id))).toEqual([...expected, "completed"]);
@@ -161,6 +156,32 @@ test("a line that is logged during a look is delivered before the end that the s
     return await taskProgress(ids);
   };
   expect(await upTo(events, "completed")).toEqual(["log last", "completed"]);
+});
+
+test("a look that has waited for the end of an outage causes no long pause", async () => {
+  const { queue } = await queueOnFile();
+  const { store } = internalsOf(queue);
+  const [second, last] = [deferred(), deferred()];
+  const slow = task(uniqueName(), async () => {
+    currentTask().log("one");
+    await second.promise;
+    currentTask().log("two");
+    await last.promise;
+  });
+  await startedWorker(queue);
+  const id = await queue.enqueueTask(slow);
+  const events = queue.watchTask(id, { signal: AbortSignal.timeout(15_000) });
+  await upTo(events, "log one");
+  const { taskProgress } = store;
+  store.taskProgress = async (ids) => {
+    store.taskProgress = taskProgress;
+    await sleep(2_000);
+    return await taskProgress(ids);
+  };
+  second.resolve();
+  await upTo(events, "log two");
+  last.resolve();
+  expect(await upTo(events, "completed")).toEqual(["completed"]);
 });
 
 test("a watch of a task that never existed, or is purged, rejects with TaskNotFoundError", async () => {
@@ -188,14 +209,16 @@ test("an aborted signal rejects the watch with its reason, while it waits and be
   expect(await rejection(queue.watchTask(id, { signal: controller.signal }).next())).toBe(reason);
 });
 
-test("a closed queue rejects its watches", async () => {
+test("a closed queue rejects its watches, and leaves nothing behind", async () => {
   const { queue } = await queueOnFile();
+  const subscriptions = subscriptionsOf(queue);
   const id = await queue.enqueueTask(task(uniqueName(), async () => "done"));
   const [waits, reads] = [queue.watchTask(id), queue.watchTask(id)];
   await upTo(waits, "pending");
   await upTo(reads, "pending");
   const next = rejection(waits.next());
   await queue.close();
+  expect(subscriptions()).toBe(0);
   expect(await next).toBeInstanceOf(QueueClosedError);
   expect(await rejection(reads.next())).toBeInstanceOf(QueueClosedError);
   expect(() => queue.watchTask(id)).toThrow(QueueClosedError);
@@ -254,25 +277,116 @@ test("a hundred watches share the queries of one, and a watch that is left costs
   expect(looks).toBe(0);
 });
 
-test("a break in the loop ends the watch", async () => {
-  const { queue } = await queueOnFile();
+/** How many subscriptions to changes of the database there are. */
+function subscriptionsOf(queue: Queue): () => number {
   const { store } = internalsOf(queue);
-  const stopped = deferred();
+  let count = 0;
   const { watch } = store;
   store.watch = (listener) => {
+    count += 1;
     const stop = watch(listener);
     return () => {
+      count -= 1;
       stop();
-      stopped.resolve();
     };
   };
+  return () => count;
+}
+
+test("a break in the loop ends the watch", async () => {
+  const { queue } = await queueOnFile();
+  const subscriptions = subscriptionsOf(queue);
   const id = await queue.enqueueTask(task(uniqueName(), async () => "done"));
-  for await (const event of queue.watchTask(id)) if (event.type === "pending") break;
-  await stopped.promise;
+  for await (const event of queue.watchTask(id)) {
+    expect(subscriptions()).toBe(1);
+    if (event.type === "pending") break;
+  }
+  expect(subscriptions()).toBe(0);
+});
+
+describe("a watch that is ended while it waits for an event", () => {
+  /** A watch that waits, and what its `next` will give. */
+  const waiting = async () => {
+    const { queue } = await queueOnFile();
+    const subscriptions = subscriptionsOf(queue);
+    const events = queue.watchTask(await queue.enqueueTask(task(uniqueName(), async () => "done")));
+    await upTo(events, "pending");
+    return { subscriptions, events, next: events.next() };
+  };
+  /** The same by a stream, which has given its first event. */
+  const streaming = async () => {
+    const { queue } = await queueOnFile();
+    const subscriptions = subscriptionsOf(queue);
+    const id = await queue.enqueueTask(task(uniqueName(), async () => "done"));
+    const stream = Readable.from(queue.watchTask(id));
+    await once(stream, "data");
+    return { subscriptions, stream };
+  };
+  const done = { done: true, value: undefined };
+
+  it("by return(), gives the end to the next() that waits, and leaves nothing behind", async () => {
+    const { subscriptions, events, next } = await waiting();
+    const after = events.next();
+    expect(await events.return()).toEqual(done);
+    expect([await next, await after, await events.next()]).toEqual([done, done, done]);
+    expect(subscriptions()).toBe(0);
+  });
+
+  it("by throw(), does the same and rejects with that error", async () => {
+    const { subscriptions, events, next } = await waiting();
+    const error = new Error("enough");
+    expect(await rejection(events.throw(error))).toBe(error);
+    expect(await next).toEqual(done);
+    expect(subscriptions()).toBe(0);
+  });
+
+  it("by the end of its stream, closes the stream and leaves nothing behind", async () => {
+    const { subscriptions, stream } = await streaming();
+    expect(subscriptions()).toBe(1);
+    stream.destroy();
+    await once(stream, "close");
+    expect(subscriptions()).toBe(0);
+  });
+
+  it("by an error of its stream, does the same", async () => {
+    const { subscriptions, stream } = await streaming();
+    const error = new Error("enough");
+    stream.destroy(error);
+    expect(await rejection(once(stream, "close"))).toBe(error);
+    expect(subscriptions()).toBe(0);
+  });
+
+  it("leaves the other watches of its task as they are", async () => {
+    const { queue } = await queueOnFile();
+    const id = await queue.enqueueTask(task(uniqueName(), async () => "done"));
+    const [left, kept] = [queue.watchTask(id), queue.watchTask(id)];
+    for (const events of [left, kept]) await upTo(events, "pending");
+    const [, next] = [left.next(), kept.next()];
+    await left.return();
+    await queue.cancelTask(id);
+    expect(await next).toMatchObject({ value: { type: "cancelled" } });
+  });
+});
+
+test("a watch whose reader is busy leaves nothing behind when its signal is aborted", async () => {
+  const { queue } = await queueOnFile();
+  const subscriptions = subscriptionsOf(queue);
+  const id = await queue.enqueueTask(task(uniqueName(), async () => "done"));
+  const [reason, controller] = [new Error("enough"), new AbortController()];
+  const events = queue.watchTask(id, { signal: controller.signal });
+  await upTo(events, "pending");
+  controller.abort(reason);
+  expect(subscriptions()).toBe(0);
+  expect(await rejection(events.next())).toBe(reason);
 });
 
 test("a wrong id or option is a TypeError", async () => {
   const { queue } = await queueOnFile();
-  expect(() => queue.watchTask("7" as never)).toThrow(/^watchTask: id: expected a whole number.*got "7"$/);
+  expect(() => queue.watchTask(Promise.resolve(7) as never)).toThrow(
+    "got an object (Promise): await it first",
+  );
+  expect(() => queue.watchTask("7" as never)).toThrow(
+    /^watchTask: expected the id of a task, a whole number, got "7"$/,
+  );
   expect(() => queue.watchTask(7, { timeout: 1 } as never)).toThrow(/watchTask.*timeout/);
 });

@@ -282,3 +282,16 @@ describe("a queue inside a transaction", () => {
     expect(counts()).toEqual([0, 0]);
   });
 });
+
+it("begins no read in an app's deferred transaction, which could then not write after others did", async () => {
+  const client = rawClient(join(temporaryFolder(), "app.db"));
+  const db = drizzle(client);
+  const queue = await temporaryQueue({}, db);
+  const other = rawClient(client.name);
+  db.transaction((tx) => {
+    const inside = queue.within(tx);
+    other.exec("insert into dbq_tasks (func) values ('theirs')");
+    inside.enqueueTask(echo, 1);
+  });
+  expect(countRows(client)).toBe(2);
+});

@@ -47,7 +47,7 @@ export async function targets(url: string, target: QueueTarget, host: string): P
   same<Opened["mysql" | "mariadb"], Queue<MysqlDatabase>>(true);
   same<Opened["path" | "windows" | "url" | "memory"], Queue<SqliteDatabase>>(true);
   const unknown = [
-    ...[await openQueue(), await openQueue(undefined), await openQueue(url), await openQueue(target)],
+    ...[await openQueue(), await openQueue(url), await openQueue(target)],
     ...[await openQueue(`${url}/shop`), await openQueue("redis://localhost"), await openQueue({})],
     await openQueue(process.env.DATABASE_URL ?? "shop.db"),
   ];

@@ -184,11 +184,15 @@ export function options(): void {
     maxRetries: 0,
     delay: "1m",
     uniqueKey: "k",
-    onDuplicate: "error",
+    onDuplicate: "debounce",
+    debounceLimit: "1h",
+    uniqueUntil: "started",
+    uniqueFor: "1h",
     requestId: "r",
     meta: { any: { thing: [1] } },
     timeout: 1_000,
     outsideTransaction: true,
+    group: "acme",
   };
   task("all", () => 1, { ...all, kwargs: {} });
   now.with(all);

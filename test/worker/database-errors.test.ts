@@ -252,7 +252,6 @@ test("a claim without an answer that is committed after the first check is hande
 test("progress that cannot be written does not block the settling of other tasks", async () => {
   const { queue } = await queueOnFile();
   const write = deferred();
-  onTestFinished(() => write.resolve());
   internalsOf(queue).store.progress = () => write.promise;
   const both = task(uniqueName(), async (notes: boolean) => {
     if (!notes) return;
@@ -260,6 +259,8 @@ test("progress that cannot be written does not block the settling of other tasks
     await write.promise;
   });
   await startedWorker(queue);
+  // Before the worker stops, which waits for the write.
+  onTestFinished(() => write.resolve());
   await queue.enqueueTask(both, true);
   const ids = [await queue.enqueueTask(both, false), await queue.enqueueTask(both, false)];
   // The progress is being written now.

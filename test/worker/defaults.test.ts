@@ -95,3 +95,22 @@ test("a task whose maxRetries cannot be written is handed back, and its function
   expect(calls).toBe(1);
   expect(errors).toEqual([expect.stringContaining("writing the maxRetries")]);
 });
+
+test("a worker that cannot write maxRetries waits longer and longer before it tries again", async () => {
+  const { queue } = await queueOnFile();
+  internalsOf(queue).store.fillDefaults = async () => Promise.reject(new Error("disk full"));
+  const name = uniqueName();
+  task(name, async () => "done", { maxRetries: 2 });
+  const times: number[] = [];
+  const often = deferred();
+  const worker = await startedWorker(queue);
+  worker.on("error", () => {
+    times.push(performance.now());
+    if (times.length === 4) often.resolve();
+  });
+  await queue.enqueueTask(remote(name));
+  await often.promise;
+  const [first = 0, , , last = 0] = times;
+  // At least half of 100, 200 and 400 ms.
+  expect(last - first).toBeGreaterThan(340);
+});

@@ -1,10 +1,10 @@
 /** The one seam for observing: diagnostics channels. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
-import { expect, onTestFinished, test } from "vitest";
-import { currentTask, type Task, task } from "../../src/index.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { currentTask, type Queue, type Task, task, type Worker } from "../../src/index.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
-import { aborted, ended, next, queueOnFile, raise, read, rejection } from "./setup.ts";
+import { aborted, allEnded, ended, next, queueOnFile, raise, read, rejection, turns } from "./setup.ts";
 
 /** Subscribes until the test has ended. */
 function listen<T>(name: string, listener: (message: T) => void): void {
@@ -68,6 +68,11 @@ test("meta that a subscriber adds is validated like the caller's", async () => {
   expect(await queue.listTasks()).toEqual([]);
 });
 
+interface Run {
+  task: Task;
+  how?: string;
+}
+
 test("dbq:run traces each call of a handler, and its context reaches the handler", async () => {
   const { queue } = await queueOnFile();
   const spans = new AsyncLocalStorage<unknown>();
@@ -75,8 +80,8 @@ test("dbq:run traces each call of a handler, and its context reaches the handler
   const runs = tracingChannel<unknown, { task: Task }>("dbq:run");
   const told: unknown[] = [];
   const tell = (name: string) => (message: unknown) => {
-    const { task, error: thrown } = message as { task: Task; error?: unknown };
-    told.push([name, task.id, task.status, thrown === error]);
+    const { task, how, error: thrown } = message as Run & { error?: unknown };
+    told.push([name, task.id, task.status, how, thrown === error]);
   };
   const handlers = {
     start: tell("start"),
@@ -105,12 +110,75 @@ test("dbq:run traces each call of a handler, and its context reaches the handler
   const bad = await ended(queue, await queue.enqueueTask(fn, true));
   expect(bad).toMatchObject({ status: "failed", error: { message: "no" } });
   expect(told).toEqual([
-    ["start", good.id, "running", false],
-    ["asyncEnd", good.id, "running", false],
-    ["start", bad.id, "running", false],
-    ["error", bad.id, "running", true],
-    ["asyncEnd", bad.id, "running", true],
+    ["start", good.id, "running", undefined, false],
+    ["asyncEnd", good.id, "running", "returned", false],
+    ["start", bad.id, "running", undefined, false],
+    ["error", bad.id, "running", "threw", true],
+    ["asyncEnd", bad.id, "running", "threw", true],
   ]);
+});
+
+/** Each start and end of a call, until the test ends. */
+function runsSeen(): unknown[] {
+  const seen: unknown[] = [];
+  listen<Run>("tracing:dbq:run:start", ({ task, how }) => void seen.push(["start", task.id, how]));
+  listen<Run>("tracing:dbq:run:asyncEnd", ({ task, how }) => void seen.push(["end", task.id, how]));
+  return seen;
+}
+
+type Abandon = (queue: Queue, worker: Worker, id: number) => Promise<unknown>;
+
+test.each<[why: string, timeout: string, Abandon]>([
+  ["the worker stops", "1m", async (_, worker) => await worker.stop({ grace: 0 })],
+  [
+    "the task is purged",
+    "1m",
+    async (queue, worker, id) => {
+      const lost = next(worker, "lost", id);
+      await queue.purgeTasks({ includeRunning: true });
+      await lost;
+    },
+  ],
+  ["its timeout is over", "100ms", async (queue, _, id) => await queue.awaitTaskCompletion(id)],
+])("the trace of a call that never settles ends as abandoned when %s, once", async (_, timeout, abandon) => {
+  const { queue } = await queueOnFile();
+  const seen = runsSeen();
+  const [calling, release] = [deferred(), deferred()];
+  const hanging = task(
+    uniqueName("hanging"),
+    async () => {
+      calling.resolve();
+      await release.promise;
+    },
+    { timeout, maxRetries: 0 },
+  );
+  const worker = await startedWorker(queue);
+  const id = await queue.enqueueTask(hanging);
+  await calling.promise;
+  await abandon(queue, worker, id);
+  const expected = [
+    ["start", id, undefined],
+    ["end", id, "abandoned"],
+  ];
+  expect(seen).toEqual(expected);
+  release.resolve();
+  await turns(2);
+  expect(seen).toEqual(expected);
+});
+
+test("the trace of a hook that never settles ends when the worker stops", async () => {
+  const { queue } = await queueOnFile();
+  const [hooked, end] = [deferred(), deferred<string>()];
+  const hang = async () => {
+    hooked.resolve();
+    await new Promise(() => undefined);
+  };
+  listen<{ hook: string }>("tracing:dbq:hook:asyncEnd", ({ hook }) => end.resolve(hook));
+  const worker = await startedWorker(queue);
+  await queue.enqueueTask(task(uniqueName(), async () => "done", { beforeRun: hang }));
+  await hooked.promise;
+  await worker.stop({ grace: 0 });
+  expect(await end.promise).toBe("beforeRun");
 });
 
 interface Settled {
@@ -175,6 +243,53 @@ test("the trace of an attempt ends as cancelled when its task was cancelled, and
     await reported;
   }
   expect(outcomes).toEqual(["cancelled", "lost"]);
+});
+
+type Call = <T>(operation: () => T) => T;
+
+test.each<[what: string, call: Call]>([
+  ["throws", () => raise(new Error("a broken subscriber"))],
+  ["never calls its operation", () => undefined as never],
+  [
+    "calls its operation twice",
+    (operation) => {
+      operation();
+      return operation();
+    },
+  ],
+])("a subscriber whose call %s is reported and harms no operation", async (_, call) => {
+  const channels = ["enqueue", "process", "run", "hook", "await", "purge", "stop"];
+  for (const name of channels)
+    listen<{ call?: Call }>(`tracing:dbq:${name}:start`, (message) => {
+      message.call = call;
+    });
+  const reported: string[] = [];
+  listen<{ where: string }>("dbq:error", ({ where }) => void reported.push(where));
+  const { queue } = await queueOnFile();
+  const worker = await startedWorker(queue, { concurrency: 1 });
+  let runs = 0;
+  const hook = vi.fn();
+  const fn = task(
+    uniqueName(),
+    async () => {
+      runs += 1;
+      return "done";
+    },
+    { onSuccess: hook },
+  );
+  const ids = [
+    await queue.enqueueTask(fn),
+    ...(await queue.enqueueTasks([[fn]])),
+    await queue.transaction((_tx, q) => q.enqueueTask(fn)),
+  ];
+  const done = await allEnded(queue, ids);
+  expect(done.map(({ result }) => result)).toEqual(["done", "done", "done"]);
+  expect([runs, hook.mock.calls.length, (await queue.listTasks()).length]).toEqual([3, 3, 3]);
+  expect(await queue.purgeTasks()).toMatchObject({ purged: 3 });
+  await worker.stop();
+  expect([...new Set(reported)].sort()).toEqual(
+    channels.map((name) => `the \`call\` that a subscriber of tracing:dbq:${name}:start has set`).sort(),
+  );
 });
 
 test("errors go to dbq:error instead of process warnings", async () => {

@@ -26,6 +26,8 @@ function record(id: number, func: string): TaskRecord {
     finishedAt: null,
     requestId: null,
     uniqueKey: null,
+    uniqueUntil: null,
+    groupKey: null,
   };
   return {
     ...{ id, func, args: "[]", kwargs: "{}", meta: "{}", status: "running", generationId: 2, priority: 5 },
@@ -38,6 +40,8 @@ function record(id: number, func: string): TaskRecord {
       progressNote: null,
       fillDefaults: 0,
       traceContext: null,
+      scheduleName: null,
+      slot: null,
     },
   };
 }
@@ -57,6 +61,9 @@ function storeOf(pending: TaskRecord[]) {
   const store = {
     synchronous: false,
     settleAndClaim,
+    get limits(): never {
+      throw new Error("no task here is throttled");
+    },
     heldBy: async () => [],
     taskStates: async () => [],
     get: async () => [],
@@ -74,6 +81,7 @@ function dispatcherOver(store: ReturnType<typeof storeOf>["store"], funcs: reado
   const dispatcher = new Dispatcher({
     ...{ store, wakeups: new Wakeups(), workerId: "w1", queueNames: ["default"], concurrency },
     ...{ context: undefined, maxPayload: 1_000, executorOf: () => eventLoopExecutor, funcs: () => funcs },
+    sharing: () => undefined,
     onDeclaredDead: () => undefined,
     onClaim: () => undefined,
     onScheduled: () => undefined,

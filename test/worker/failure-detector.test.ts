@@ -208,6 +208,7 @@ describe("processes", () => {
         rescueOrphans: untouched,
         promote: untouched,
         prune: untouched,
+        freeKeys: untouched,
       },
       workerId: "mine",
       lease,

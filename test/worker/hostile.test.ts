@@ -15,7 +15,7 @@ import { ended, next, queueOnFile, raise, read, rejection, reportsOf, until } fr
 const bystander = task("bystander", async () => "unharmed");
 
 test("hooks that all throw the same hostile value change nothing", async () => {
-  const { queue } = await queueOnFile();
+  const { queue, raw } = await queueOnFile();
   const anything = () => raise(trapped(new Error("x")));
   const hostile = task(uniqueName("hostile"), async () => raise(null), {
     maxRetries: 1,
@@ -27,7 +27,12 @@ test("hooks that all throw the same hostile value change nothing", async () => {
   const worker = await startedWorker(queue);
   for (const event of ["started", "retrying", "failed"] as const) worker.on(event, anything);
   const reports = reportsOf(worker);
-  const failed = await ended(queue, await queue.enqueueTask(hostile));
+  const retrying = next(worker, "retrying");
+  const id = await queue.enqueueTask(hostile);
+  await retrying;
+  // The default backoff, since the function's own has thrown, is 15 s.
+  raw.exec("update dbq_tasks set wait_until = created_at");
+  const failed = await ended(queue, id);
   expect(failed).toMatchObject({ status: "failed", retryCount: 1, error: { message: "null" } });
   const wheres = reports.map(({ where }) => where.replace(/ .*/, ""));
   expect(wheres).toEqual(expect.arrayContaining(["beforeRun", "onFailure", "retryOn", "backoff"]));

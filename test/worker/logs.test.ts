@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { currentTask, type RunningTask, task } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
-import { ended, queueOnFile, read, until } from "./setup.ts";
+import { ended, loggingTask, queueOnFile, read, until } from "./setup.ts";
 
 const messages = (lines: readonly { message: string }[]) => lines.map(({ message }) => message);
 
@@ -83,17 +83,8 @@ test("an attempt stores 1,000 lines of 2,000 characters, and one last line says 
 
 test("a task keeps the newest 2,000 lines of all its attempts", async () => {
   const { queue } = await queueOnFile();
-  const flaky = task(
-    uniqueName(),
-    async () => {
-      const { retryCount, log } = currentTask();
-      for (let n = 0; n < 900; n += 1) log(`${retryCount}.${n}`);
-      if (retryCount < 2) throw new Error("no luck");
-    },
-    { backoff: () => 1 },
-  );
   await startedWorker(queue);
-  const id = await queue.enqueueTask(flaky);
+  const id = await queue.enqueueTask(loggingTask(3, 900));
   await ended(queue, id);
   const lines = messages(await queue.listLogs(id));
   expect(lines).toHaveLength(2_000);

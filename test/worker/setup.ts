@@ -6,16 +6,19 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import {
+  currentTask,
   openQueue,
   type Queue,
   type QueueOptions,
   type Task,
+  type TaskFunction,
   type TaskId,
+  task,
   type Worker,
 } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
 import type { Store } from "../../src/store.ts";
-import { temporaryFolder, temporaryQueue } from "../support/queue.ts";
+import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 
 /** No test takes this long. The limit turns a hang into a failure. */
 const hang = 20_000;
@@ -129,6 +132,19 @@ export function aroundTurns(
 ): void {
   const { store } = internalsOf(queue);
   store.settleAndClaim = around(store.settleAndClaim);
+}
+
+/** A task that logs `0.0`, `0.1`, … in its first attempt and `1.0`, … in its second. All attempts but the last throw. */
+export function loggingTask(attempts: number, lines: number): TaskFunction<[], void> {
+  return task(
+    uniqueName(),
+    async () => {
+      const { log, retryCount } = currentTask();
+      for (let n = 0; n < lines; n += 1) log(`${retryCount}.${n}`);
+      if (retryCount + 1 < attempts) throw new Error("no luck");
+    },
+    { backoff: () => 1, maxRetries: attempts - 1 },
+  );
 }
 
 /** Throws any value; elsewhere the linter rightly requires errors. */

@@ -56,6 +56,7 @@ async function maintenance({
     rescueOrphans: async () => 0,
     promote: async () => ({ promoted: 0, nextDue: undefined }),
     prune: async () => 0,
+    freeKeys: async () => ({ freed: 0, last: undefined }),
   };
   const host = {
     store,

@@ -19,7 +19,8 @@ test("a worker warns of the functions that go to a queue which no worker on its 
   expect(name).toBe("DbqWarning");
   const [one, two] = unserved.map(({ taskName }) => JSON.stringify(taskName));
   expect(message).toBe(
-    `no worker serves queue "paper", to which ${one}, ${two} go: this worker serves "default", "images"; ` +
-      "add the queue to a worker (queueName of new Worker, --queue of dbq worker), or change the task's queueName",
+    `tasks of ${one}, ${two} go to the queue "paper", and no worker on this database serves that queue, so they will wait: ` +
+      'start this worker with --queue default,images,paper (in code: queueName: ["default", "images", "paper"]), ' +
+      "start another worker for it, or change the queueName of the task",
   );
 });

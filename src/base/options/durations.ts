@@ -2,7 +2,11 @@
 import { types } from "node:util";
 import ms, { type StringValue } from "ms";
 
-/** Milliseconds, or a string such as `"30s"`, `"5m"`, `"2h"` or `"7d"`. */
+/**
+ * Milliseconds, or a string of a number and a unit, such as `"30s"`, `"5m"`, `"2h"`, `"7d"` or `"10 minutes"`. Any `string` has this
+ * type, because durations often come from a configuration. A string that is no duration, or has no unit (but `"0"`), is a
+ * `TypeError` when it is read: `"30"` may mean seconds or milliseconds.
+ */
 export type Duration = number | string;
 
 /** Limits of a delay: now plus this many milliseconds is still a valid `Date`. */
@@ -23,12 +27,18 @@ export function milliseconds(
     return Number.isFinite(parsed) ? Math.round(parsed) : parsed;
   const least = min > 0 ? ` of at least ${min} ms` : "";
   const most = max < Number.MAX_SAFE_INTEGER ? ` up to ${max} ms` : "";
+  const advice = isBare(value) ? `, without a unit: "${value.trim()}s" is seconds` : "";
   throw new TypeError(
-    `${name}: expected a duration${least}${most} (milliseconds, or a string like "30s" or "5m"), got ${show(value)}`,
+    `${name}: expected a duration${least}${most} (milliseconds, or a string like "30s" or "5m"), got ${show(value)}${advice}`,
   );
 }
 
+/** Whether it is a number as text: `"30"`. */
+const isBare = (value: unknown): value is string =>
+  typeof value === "string" && /^\s*[\d.]{1,20}\s*$/.test(value);
+
 function parse(text: string): number | undefined {
+  if (isBare(text) && Number(text) !== 0) return undefined;
   // `ms` throws for an empty string and for one above 100 characters.
   return text.length === 0 || text.length > 100 ? undefined : ms(text as StringValue);
 }

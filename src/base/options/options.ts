@@ -2,7 +2,8 @@
 
 import type { Retention } from "../../store.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
-import type { Duration } from "./durations.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { type Duration, show } from "./durations.ts";
 import {
   anything,
   boolean,
@@ -14,6 +15,7 @@ import {
   readOptions,
   schemaName,
   signal,
+  time,
   wrong,
 } from "./validators.ts";
 
@@ -47,8 +49,9 @@ export interface QueueOptions {
    */
   sessions?: boolean;
   /**
-   * Connections in the queue's pool on a server, from 1 to 1,000. One that listens and one for each worker come on top.
-   * @default 5
+   * Connections to a server, from 1 to 1,000, which the queues of a process with one target and one `poolSize` share. On top
+   * come one that listens, one for each worker, and up to as many (by default 5) for `queue.transaction`.
+   * @default 2
    */
   poolSize?: number;
   /**
@@ -73,6 +76,8 @@ export interface ReadQueueOptions {
   sessions?: boolean;
   poolSize?: number;
   schema?: string;
+  /** A test's clock; undefined: that of the database, and of this host. */
+  clock?: Clock | undefined;
 }
 
 const day = 24 * 60 * 60 * 1_000;
@@ -82,7 +87,7 @@ const defaultRetention: Retention = { completed: 7 * day, cancelled: 7 * day, fa
 
 /** @throws TypeError */
 export function readQueueOptions(given: unknown): ReadQueueOptions {
-  const read = readOptions<ReadQueueOptions>(given, "openQueue", {
+  const read = readOptions<Omit<ReadQueueOptions, "clock">>(given, "openQueue", {
     migrate: boolean,
     synchronous: oneOf("full", "normal"),
     maxPayload: integer(1),
@@ -136,6 +141,17 @@ export function readWatchOptions(given: unknown): { signal: AbortSignal | undefi
   return { signal: given_ };
 }
 
+/** Options of `cancelTask`. */
+export interface CancelOptions {
+  /** Why, in 1 to 255 characters: the message of the task's error. @default "cancelled by queue.cancelTask" */
+  reason?: string;
+}
+
+/** @throws TypeError */
+export function readCancelOptions(given: unknown): { reason: string } {
+  return { reason: "cancelled by queue.cancelTask", ...readOptions(given, "cancelTask", { reason: label }) };
+}
+
 /** Filter of `countTasks` and `listCounts`: a task matches when all given fields match. */
 export interface CountFilter {
   /** One status, or several of which one must match. */
@@ -143,6 +159,15 @@ export interface CountFilter {
   func?: string;
   queueName?: string;
   requestId?: string;
+  /** The group that the task was enqueued with. */
+  group?: string;
+  uniqueKey?: string;
+  /** Enqueued at this time or later. */
+  from?: Date;
+  /** Enqueued before this time. */
+  to?: Date;
+  /** Of the schedule that made the tasks. */
+  scheduleName?: string;
   /** Top-level keys of `meta`, and the value that each must have. */
   meta?: Record<string, string | number | boolean | null>;
 }
@@ -170,12 +195,32 @@ function metaFilter(value: unknown, name: string): Record<string, string | numbe
   return value as Record<string, string | number | boolean | null>;
 }
 
-const countReaders = { status: statuses, func: label, queueName: label, requestId: label, meta: metaFilter };
+const countReaders = {
+  status: statuses,
+  func: label,
+  queueName: label,
+  requestId: label,
+  group: label,
+  uniqueKey: label,
+  from: time,
+  to: time,
+  scheduleName: label,
+  meta: metaFilter,
+};
 const listReaders = { ...countReaders, limit: integer(1, 1_000), after: integer(0) };
 
 /** @throws TypeError */
 export function readCountFilter(given: unknown) {
   return readOptions(given, "countTasks", countReaders);
+}
+
+/** @throws TypeError; also for a field that is undefined, which would make the action one on all tasks */
+export function readBulkFilter(given: unknown, owner: string) {
+  if (typeof given !== "object" || given === null) throw wrong(owner, "a filter; {} for all tasks", given);
+  for (const [name, value] of Object.entries(given))
+    if (value === undefined)
+      throw new TypeError(`${owner}: ${name} is undefined: leave it out for every ${name}`);
+  return readOptions(given, owner, countReaders);
 }
 
 /** @throws TypeError */
@@ -192,17 +237,22 @@ export interface PurgeFilter {
   includeRunning?: boolean;
 }
 
-/** @throws TypeError */
+/** @throws TypeError; also for a field that is undefined, which would make the purge one of all tasks */
 export function readPurgeFilter(given: unknown) {
-  return {
-    includeRunning: false,
-    ...readOptions(given, "purgeTasks", { func: label, queueName: label, includeRunning: boolean }),
-  };
+  const read = readOptions(given, "purgeTasks", { func: label, queueName: label, includeRunning: boolean });
+  for (const name of ["func", "queueName"] as const)
+    if (Object.hasOwn(Object(given), name) && read[name] === undefined)
+      throw new TypeError(
+        `purgeTasks: ${name} is undefined: leave it out to purge the tasks of every ${name}`,
+      );
+  return { includeRunning: false, ...read };
 }
 
 /** Validates an id from a caller. @throws TypeError */
 export function taskId(value: unknown, owner: string): number {
-  return integer(Number.MIN_SAFE_INTEGER)(value, `${owner}: id`);
+  if (Number.isSafeInteger(value)) return value as number;
+  const advice = value instanceof Promise ? ": await it first" : "";
+  throw new TypeError(`${owner}: expected the id of a task, a whole number, got ${show(value)}${advice}`);
 }
 
 // ---- a worker --------------------------------------------------------------------------------
@@ -226,6 +276,12 @@ export interface WorkerOptions<C = unknown> {
   lease?: Duration;
   /** How often it looks for tasks without a wake-up, from 10 ms to 1 min. @default "1s" */
   pollInterval?: Duration;
+  /**
+   * How many tasks a thread or process runs before another one replaces it: it bounds what leaks in the functions. For tasks
+   * with `runIn: "thread"` or `"process"`.
+   * @default 1_000
+   */
+  maxTasksPerChild?: number;
 }
 
 export interface ReadWorkerOptions {
@@ -235,12 +291,16 @@ export interface ReadWorkerOptions {
   context: unknown;
   lease: number;
   pollInterval: number;
+  maxTasksPerChild: number;
 }
+
+/** @throws TypeError */
+export const readConcurrency = integer(1, 100_000);
 
 /** @throws TypeError */
 export function readWorkerOptions(given: unknown): ReadWorkerOptions {
   const read = readOptions<ReadWorkerOptions>(given, "new Worker", {
-    concurrency: integer(1, 100_000),
+    concurrency: readConcurrency,
     queueName: labels,
     tasks: (value, name) => {
       if (Array.isArray(value) && value.length > 0) return value;
@@ -249,6 +309,7 @@ export function readWorkerOptions(given: unknown): ReadWorkerOptions {
     context: anything,
     lease: duration({ min: 1_000, max: day }),
     pollInterval: duration({ min: 10, max: 60_000 }),
+    maxTasksPerChild: integer(1),
   });
   return {
     concurrency: 10,
@@ -257,6 +318,7 @@ export function readWorkerOptions(given: unknown): ReadWorkerOptions {
     context: undefined,
     lease: 15_000,
     pollInterval: 1_000,
+    maxTasksPerChild: 1_000,
     ...read,
   };
 }

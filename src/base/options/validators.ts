@@ -11,7 +11,7 @@ export type Readers<T> = { readonly [K in keyof T]-?: Reader<T[K]> };
  */
 export function readOptions<T>(given: unknown, owner: string, readers: Readers<T>): Partial<T> {
   if (given === undefined) return {};
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+  if (typeof given !== "object" || given === null || Array.isArray(given) || given instanceof Date) {
     throw new TypeError(`${owner}: expected an object of options, got ${show(given)}`);
   }
   const read: Partial<T> = {};
@@ -89,6 +89,20 @@ export function callable<F>(value: unknown, name: string): F {
 export const signal: Reader<AbortSignal> = (value, name) => {
   if (value instanceof AbortSignal) return value;
   throw wrong(name, "an AbortSignal", value);
+};
+
+const isDate = (value: unknown): value is Date => value instanceof Date && !Number.isNaN(value.getTime());
+
+/** A Date, as milliseconds since 1970. */
+export const time: Reader<number> = (value, name) => {
+  if (isDate(value)) return value.getTime();
+  throw wrong(name, "a Date", value);
+};
+
+export const timeOrNull: Reader<number | null> = (value, name) => {
+  if (value === null) return null;
+  if (isDate(value)) return value.getTime();
+  throw wrong(name, "a Date or null", value);
 };
 
 export const duration =

@@ -60,6 +60,11 @@ export function repeat(every: number, fn: () => unknown, options: { keepAlive?: 
   return () => clearInterval(timer);
 }
 
+/** Resolves when `done` has settled; or after `limitMs` milliseconds, if there is a limit. */
+export async function settledWithin(limitMs: number | undefined, done: Promise<unknown>): Promise<void> {
+  await (limitMs === undefined ? done : limited(limitMs, () => done)).catch(() => undefined);
+}
+
 /** The result of `step`. A late result or error of it is ignored. @throws Error after `limit` milliseconds */
 export async function limited<T>(limit: number, step: () => T): Promise<Awaited<T>> {
   let timer: Timer | undefined;

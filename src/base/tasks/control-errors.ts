@@ -25,17 +25,42 @@ export class CancelTask extends ControlError {
   }
 }
 
-/** Thrown by a handler: the task runs again after `delay`, and no retry is charged. */
-export class SnoozeTask extends ControlError {
+/** A control error after which the task runs again later. */
+abstract class DelayError extends ControlError {
   /** @internal */
-  static override readonly [classId]: string = "SnoozeTask";
-  override readonly name = "SnoozeTask";
+  static override readonly [classId]: string = "DelayError";
   /** Milliseconds. */
   readonly delay: number;
 
+  constructor(delay: Duration, name: string, what: string) {
+    super(`${what} for ${delay}`);
+    this.delay = milliseconds(delay, name, longestWait);
+  }
+}
+
+/**
+ * Thrown by a handler whose service refuses more calls: no task of its group (without a group, of its function) starts for
+ * `delay`; then this one runs again too. No retry is charged.
+ */
+export class ThrottleTask extends DelayError {
+  /** @internal */
+  static override readonly [classId]: string = "ThrottleTask";
+  override readonly name = "ThrottleTask";
+
   /** @throws TypeError when `delay` is not a duration. */
   constructor(delay: Duration) {
-    super(`snoozed for ${delay}`);
-    this.delay = milliseconds(delay, "SnoozeTask", longestWait);
+    super(delay, "ThrottleTask", "throttled");
+  }
+}
+
+/** Thrown by a handler: the task runs again after `delay`, and no retry is charged. */
+export class SnoozeTask extends DelayError {
+  /** @internal */
+  static override readonly [classId]: string = "SnoozeTask";
+  override readonly name = "SnoozeTask";
+
+  /** @throws TypeError when `delay` is not a duration. */
+  constructor(delay: Duration) {
+    super(delay, "SnoozeTask", "snoozed");
   }
 }

@@ -1,4 +1,4 @@
-/** What is kept of the attempts of a task: how those that did not complete ended, and the lines that they logged. */
+/** The records of a task's attempts: how those that did not complete ended, and the lines that they logged. */
 import type { TaskError } from "../../task.ts";
 
 /** How an attempt that did not complete ended. */

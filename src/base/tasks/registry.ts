@@ -5,6 +5,7 @@ import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 import { label } from "../options/validators.ts";
 import { processGlobal } from "../runtime/process-globals.ts";
+import type { MarkUnstorable } from "./enqueueable.ts";
 import { checkRedefinition, type DefinitionPlace, placeOfCall } from "./redefinition.ts";
 import {
   type CallOptions,
@@ -42,8 +43,14 @@ export interface TaskFunction<A extends unknown[] = never[], R = unknown, All ex
   with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R, All>;
 }
 
-/** Retry policy and hooks belong to the process that runs the task. */
+/** Retry policy, hooks and the place of its function belong to the process that runs the task. */
 const noDecisions = {
+  runIn: "main" as const,
+  module: undefined,
+  memory: undefined,
+  group: undefined,
+  limit: undefined,
+  uses: undefined,
   backoff: undefined,
   retryOn: undefined,
   beforeRun: undefined,
@@ -67,23 +74,35 @@ interface Registered extends TaskDefinition {
 interface Registration {
   definition: TaskDefinition;
   overrides: Partial<ReadCallOptions>;
+  /** The options of its calls: those of the definition and those of `.with`, merged once for all calls. */
+  options: Partial<ReadCallOptions>;
 }
 
+const registration = (
+  definition: TaskDefinition,
+  overrides: Partial<ReadCallOptions> = {},
+): Registration => ({ definition, overrides, options: overridden(definition.call, overrides) });
+
 const definitions = processGlobal("definitions", () => new Map<string, Registered>());
+/** The names of functions that had groups or limits when they were defined. */
+const sharing = processGlobal("sharing", () => new Set<string>());
 const registrations = processGlobal("registrations", () => new WeakMap<object, Registration>());
 
 /**
  * Registers `fn` under `name`. When its module is loaded again in development or in a test, the new function replaces the
- * old one, with one process warning of type `DbqWarning`.
+ * old one, with one process warning of type `DbqWarning`. A name that is defined twice otherwise is a mistake: in two
+ * places, or in one place by a loop or a helper.
  * @returns a function that runs `fn` when called, and that `enqueueTask` takes to run it later
  * @throws TypeError when another function has the name, or for a wrong option
  */
 export function task<A extends unknown[], R>(
   name: string,
   fn: (...args: A) => R,
-  options?: TaskOptions<Awaited<R>>,
-): TaskFunction<A, R> {
-  return callable<A, R>({ definition: define(name, fn, options, placeOfCall(task)), overrides: {} });
+  options?: TaskOptions<Awaited<R>, A>,
+): TaskFunction<A, R> & MarkUnstorable<A> {
+  const registered = callable<A, R>(registration(define(name, fn, options, placeOfCall(task))));
+  // The mark is only in the type.
+  return registered as TaskFunction<A, R> & MarkUnstorable<A>;
 }
 
 /**
@@ -99,7 +118,7 @@ export function registerTasks(functions: Readonly<Record<string, AnyFunction>>):
   for (const [name, fn] of Object.entries(functions)) {
     const definition = define(name, fn, undefined, place);
     // A function that is registered already is still enqueued under its first name; this name only runs it.
-    if (!isEnqueued(registrations.get(fn))) registrations.set(fn, { definition, overrides: {} });
+    if (!isEnqueued(registrations.get(fn))) registrations.set(fn, registration(definition));
   }
 }
 
@@ -152,7 +171,7 @@ export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unkno
 ): TaskFunction<Parameters<F>, ReturnType<F>> {
   const call = readCallOptions(options, `remoteTask "${name}"`);
   const definition = { ...remoteDefinition(label(name, "remoteTask: name")), call };
-  return callable<Parameters<F>, ReturnType<F>>({ definition, overrides: {} });
+  return callable<Parameters<F>, ReturnType<F>>(registration(definition));
 }
 
 /** The definition of a function that this process does not know. */
@@ -167,11 +186,16 @@ function isEnqueued(registration: Registration | undefined): registration is Reg
   return fn === undefined || definitions.has(name);
 }
 
+function adviceFor(value: unknown): string {
+  return typeof value === "string" ? `: remoteTask(${show(value)}) makes one of a task's name` : "";
+}
+
 /** The registration of a function. @throws UnregisteredFunctionError; TypeError for a value that is not a function */
 export function registrationOf(fn: unknown): Registration {
   const found = typeof fn === "function" ? registrations.get(fn) : undefined;
   if (isEnqueued(found)) return found;
-  if (typeof fn !== "function") throw new TypeError(`expected a registered function, got ${show(fn)}`);
+  if (typeof fn !== "function")
+    throw new TypeError(`expected a registered function, got ${show(fn)}${adviceFor(fn)}`);
   throw new UnregisteredFunctionError(fn.name === "" ? "an anonymous function" : `function ${fn.name}`);
 }
 
@@ -179,9 +203,24 @@ export function definitionNamed(name: string): TaskDefinition | undefined {
   return definitions.get(name);
 }
 
+/** Of these functions, those that have groups, a limit or shared limits. Costs nothing while no function has. */
+export function sharingAmong(names: readonly string[]): TaskDefinition[] {
+  if (sharing.size === 0) return [];
+  const found = names.flatMap((name) => (sharing.has(name) ? (definitions.get(name) ?? []) : []));
+  return found.filter(({ group, limit, uses }) => (group ?? limit ?? uses) !== undefined);
+}
+
 /** The names of all functions that this process can run. */
 export function registeredNames(): string[] {
   return [...definitions.keys()];
+}
+
+/**
+ * Those of `names` that are registered now; without `names`, all. A claim asks each time, since functions may be registered,
+ * replaced or unregistered after a worker has started.
+ */
+export function runnableNames(names: readonly string[] | undefined): readonly string[] {
+  return names?.filter((name) => definitions.has(name)) ?? registeredNames();
 }
 
 /**
@@ -212,28 +251,28 @@ function define(name: unknown, fn: unknown, options: unknown, place: DefinitionP
   const known = definitions.get(checked);
   if (known && known.fn !== fn) checkRedefinition(checked, known, definition);
   definitions.set(checked, definition);
+  if (definition.group ?? definition.limit ?? definition.uses) sharing.add(checked);
   return definition;
 }
 
 function override({ definition, overrides }: Registration, given: unknown, owner: string): TaskFunction {
   const read = readCallOptions(given, owner);
-  return callable({ definition, overrides: overridden(overrides, read) });
+  return callable(registration(definition, overridden(overrides, read)));
 }
 
-function callable<A extends unknown[], R>(registration: Registration): TaskFunction<A, R> {
-  const { definition } = registration;
+function callable<A extends unknown[], R>(registered: Registration): TaskFunction<A, R> {
+  const { definition, options } = registered;
   const run = (...args: A): R => {
     if (definition.fn === undefined)
       throw new TypeError(`task "${definition.name}" runs in another program: enqueue it`);
-    const { kwargs } = { ...definition.call, ...registration.overrides };
-    return definition.fn(...callArguments(definition.fn, args, kwargs)) as R;
+    return definition.fn(...callArguments(definition.fn, args, options.kwargs)) as R;
   };
   const { name } = definition;
   const callable = Object.assign(run, {
     taskName: name,
-    with: (overrides: CallOptions) => override(registration, overrides, `task "${name}".with`),
+    with: (overrides: CallOptions) => override(registered, overrides, `task "${name}".with`),
   });
   Object.defineProperties(callable, { name: { value: name }, length: { value: definition.fn?.length ?? 0 } });
-  registrations.set(callable, registration);
+  registrations.set(callable, registered);
   return callable as unknown as TaskFunction<A, R>;
 }

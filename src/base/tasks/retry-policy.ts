@@ -4,6 +4,7 @@
  */
 
 import { longestWait, milliseconds, moment } from "../options/durations.ts";
+import { systemClock } from "../runtime/clock.ts";
 import { defaultBackoff } from "./backoff.ts";
 import type { TaskDefinition } from "./registry.ts";
 
@@ -25,13 +26,14 @@ export function retryDelay(
   retryCount: number,
   error: unknown,
   report: Report,
+  now: () => number = systemClock.now,
 ): number {
   if (!backoff) return defaultBackoff(retryCount);
   const where = `backoff of task "${name}"`;
   try {
     const next = backoff(retryCount, error);
     if (!(next instanceof Date)) return milliseconds(next, where, longestWait);
-    return Math.min(Math.max(0, moment(next, where) - Date.now()), longestWait.max);
+    return Math.min(Math.max(0, moment(next, where) - now()), longestWait.max);
   } catch (thrown) {
     report(thrown, where);
     return defaultBackoff(retryCount);

@@ -1,7 +1,10 @@
 /** The options of a task and of one enqueue call: their types and validation. */
 
+import type { LimitValues } from "../../store.ts";
 import type { JsonObject, Task } from "../../task.ts";
 import { type Duration, longestWait, moment } from "../options/durations.ts";
+import { type Limit, readLimit, readUses } from "../options/limits.ts";
+import { type MemorySize, memorySize, moduleUrl } from "../options/modules.ts";
 import {
   anything,
   boolean,
@@ -29,18 +32,35 @@ export interface CallOptions {
   waitUntil?: Date;
   /** The task does not run before this much time has passed. Excludes `waitUntil`. */
   delay?: Duration;
-  /** At most one unfinished task has this key; see `onDuplicate`. */
+  /** At most one unfinished task holds this key; see `onDuplicate`, `uniqueUntil` and `uniqueFor`. */
   uniqueKey?: string;
   /**
-   * What an enqueue does when an unfinished task has its `uniqueKey`: `"return"` returns that task's id, `"error"`
-   * rejects with `DBQ_DUPLICATE`.
+   * What an enqueue does when a task holds its `uniqueKey`. `"return"`: it returns that task's id. `"error"`: it rejects with
+   * `DBQ_DUPLICATE`. `"replace"`: a task that has not started takes the new arguments and options, and keeps its id.
+   * `"debounce"`: the same, and its `delay` starts anew. A task that has started stays as it is; its id is returned.
    * @default "return"
    */
-  onDuplicate?: "return" | "error";
+  onDuplicate?: "return" | "error" | "replace" | "debounce";
+  /** With `onDuplicate: "debounce"`: the task is due at the latest this long after its first enqueue. @default no limit */
+  debounceLimit?: Duration;
+  /**
+   * Until when the task holds its `uniqueKey`: until it has finished, or until it starts, so that one more task may wait
+   * while it runs.
+   * @default "finished"
+   */
+  uniqueUntil?: "finished" | "started";
+  /** The `uniqueKey` stays taken for at least this long from the enqueue, even when the task has finished. @default 0 */
+  uniqueFor?: Duration;
   /** The id of the request that caused the task. Stored, and a filter of `listTasks`. */
   requestId?: string;
   /** Any JSON object of the app. Stored, and a filter of `listTasks`. */
   meta?: JsonObject;
+  /**
+   * The group of the task, in 1 to 255 characters, such as a tenant: it takes turns with the function's other groups, and
+   * has its share of the function's `limit`. Goes before the function's option `group`.
+   * @default what the function's option `group` says, else none
+   */
+  group?: string;
   /** How long one attempt may take; then its signal is aborted, and it fails. @default no limit */
   timeout?: Duration;
   /**
@@ -59,14 +79,18 @@ export interface ReadCallOptions {
   delay: number;
   kwargs: unknown;
   uniqueKey: string;
-  onDuplicate: "return" | "error";
+  onDuplicate: "return" | "error" | "replace" | "debounce";
+  debounceLimit: number;
+  uniqueUntil: "finished" | "started";
+  uniqueFor: number;
   requestId: string;
   meta: unknown;
   timeout: number;
   outsideTransaction: boolean;
+  group: string;
 }
 
-const callReaders: Readers<ReadCallOptions> = {
+export const callReaders: Readers<ReadCallOptions> = {
   priority: integer(-2_147_483_648, 2_147_483_647),
   queueName: label,
   maxRetries: integer(0, 2_147_483_647),
@@ -74,17 +98,21 @@ const callReaders: Readers<ReadCallOptions> = {
   delay: duration(longestWait),
   kwargs: anything,
   uniqueKey: label,
-  onDuplicate: oneOf("return", "error"),
+  onDuplicate: oneOf("return", "error", "replace", "debounce"),
+  debounceLimit: duration({ ...longestWait, min: 1 }),
+  uniqueUntil: oneOf("finished", "started"),
+  uniqueFor: duration({ ...longestWait, min: 1 }),
   requestId: label,
   meta: anything,
   timeout: duration({ min: 1 }),
   outsideTransaction: boolean,
+  group: label,
 };
 
 /** @throws TypeError */
 export function readCallOptions(given: unknown, owner: string): Partial<ReadCallOptions> {
   const read = readOptions(given, owner, callReaders);
-  refuseBothWaits(read, owner);
+  refuseContradictions(read, owner);
   return read;
 }
 
@@ -102,10 +130,14 @@ export function overridden(
   return { ...kept, ...later };
 }
 
-function refuseBothWaits(read: Partial<ReadCallOptions>, owner: string): void {
-  if (read.waitUntil !== undefined && read.delay !== undefined) {
+function refuseContradictions(read: Partial<ReadCallOptions>, owner: string): void {
+  const { waitUntil, delay, debounceLimit, onDuplicate = "debounce" } = read;
+  if (waitUntil !== undefined && delay !== undefined)
     throw new TypeError(`${owner}: waitUntil and delay exclude each other`);
-  }
+  if (debounceLimit !== undefined && onDuplicate !== "debounce")
+    throw new TypeError(
+      `${owner}: debounceLimit is for onDuplicate "debounce", and onDuplicate is "${onDuplicate}"`,
+    );
 }
 
 // ---- a task's definition ---------------------------------------------------------------------
@@ -113,8 +145,26 @@ function refuseBothWaits(read: Partial<ReadCallOptions>, owner: string): void {
 // biome-ignore lint/suspicious/noExplicitAny: constructors of any arguments; nothing is called through this type.
 type ErrorClass = abstract new (...args: any[]) => unknown;
 
+/** The same type, from which no type parameter is inferred: `NoInfer` refuses functions of fewer parameters. */
+type Fixed<A extends unknown[]> = [A][A extends unknown[] ? 0 : never];
+
 /** Options of a task: defaults for its calls, and its retry policy and hooks. */
-export interface TaskOptions<R = unknown> extends CallOptions {
+// biome-ignore lint/suspicious/noExplicitAny: the arguments of any function, for code that is generic over tasks.
+export interface TaskOptions<R = unknown, A extends unknown[] = any[]> extends Omit<CallOptions, "group"> {
+  /**
+   * The group of each task: a string of 1 to 255 characters, such as a tenant; or a function that gives it by the arguments
+   * of the call, called at each enqueue. Groups take turns, and the `limit` is that of each group.
+   * @default the tasks have no groups
+   */
+  group?: string | ((...args: Fixed<A>) => string);
+  /**
+   * How many tasks may run at once and how often they may start, in all processes together: of each group, without groups of
+   * the function. A limit that `queue.setLimit` has set for the function goes before it.
+   * @default no limit
+   */
+  limit?: Limit;
+  /** Limits that the function shares by name with others. `queue.setLimit(name, …)` sets them. @default none */
+  uses?: readonly string[];
   /** Keyword arguments: the function's last argument, unless empty. Most calls set them with `.with`. */
   kwargs?: object;
   /**
@@ -124,6 +174,22 @@ export interface TaskOptions<R = unknown> extends CallOptions {
   backoff?: (retryCount: number, error: unknown) => Duration | Date;
   /** The errors after which the task is retried: error classes, or a predicate. @default every error */
   retryOn?: ErrorClass | readonly ErrorClass[] | ((error: unknown) => boolean);
+  /**
+   * Where a worker runs the function: `"main"`, its event loop; `"thread"`, beside it, for work that computes; `"process"`,
+   * for what must be stoppable at any moment. Hooks, `backoff` and the database stay in the worker's process.
+   * @default "main"
+   */
+  runIn?: RunIn;
+  /**
+   * The module that registers this task when it is imported: `import.meta.url`, or `__filename` in CommonJS. A thread or
+   * process imports it, so it must not open the queue. Required with `runIn: "thread"` and `"process"`.
+   */
+  module?: string | URL;
+  /**
+   * Limit of the JavaScript heap of the thread or process: `"512MB"`, `"2GB"` or bytes, from 16 MiB. Buffers do not count.
+   * @default Node's own limit
+   */
+  memory?: MemorySize;
   /** Called before each attempt. A hook that throws, or takes over 30 s, is reported and changes nothing. */
   beforeRun?: (task: Task<R>) => unknown;
   /** Called after an attempt whose function returned, before the result is stored. */
@@ -132,8 +198,19 @@ export interface TaskOptions<R = unknown> extends CallOptions {
   onFailure?: (task: Task<R>, error: unknown) => unknown;
 }
 
+/** Where the function of a task runs. */
+export type RunIn = "main" | "thread" | "process";
+
 /** Validated `TaskOptions`. */
 export interface ReadTaskOptions {
+  runIn: RunIn;
+  /** The URL of the module that registers the task; undefined with `runIn: "main"` only. */
+  module: string | undefined;
+  /** Bytes; undefined: Node's own limit. */
+  memory: number | undefined;
+  group: ((...args: unknown[]) => unknown) | undefined;
+  limit: LimitValues | undefined;
+  uses: readonly string[] | undefined;
   call: Partial<ReadCallOptions>;
   backoff: ((retryCount: number, error: unknown) => Duration | Date) | undefined;
   retryOn: ((error: unknown) => boolean) | undefined;
@@ -142,8 +219,15 @@ export interface ReadTaskOptions {
   onFailure: ((task: Task, error: unknown) => unknown) | undefined;
 }
 
-const taskReaders: Readers<ReadCallOptions & Omit<ReadTaskOptions, "call">> = {
+const taskReaders: Readers<Omit<ReadCallOptions, "group"> & Omit<ReadTaskOptions, "call">> = {
   ...callReaders,
+  group: (value, name) =>
+    typeof value === "string" ? groupNamed(label(value, name)) : callable(value, name),
+  limit: readLimit,
+  uses: readUses,
+  runIn: oneOf("main", "thread", "process"),
+  module: moduleUrl,
+  memory: memorySize,
   backoff: callable,
   retryOn: readRetryOn,
   beforeRun: callable,
@@ -151,15 +235,41 @@ const taskReaders: Readers<ReadCallOptions & Omit<ReadTaskOptions, "call">> = {
   onFailure: callable,
 };
 
+const groupNamed = (group: string) => () => group;
+
 /** @throws TypeError */
 export function readTaskOptions(given: unknown, owner: string): ReadTaskOptions {
-  const { backoff, retryOn, beforeRun, onSuccess, onFailure, ...call } = readOptions(
-    given,
-    owner,
-    taskReaders,
-  );
-  refuseBothWaits(call, owner);
-  return { call, backoff, retryOn, beforeRun, onSuccess, onFailure };
+  const read = readOptions(given, owner, taskReaders);
+  const { runIn = "main", module, memory, group, limit, uses, ...others } = read;
+  const { backoff, retryOn, beforeRun, onSuccess, onFailure, ...call } = others;
+  refuseContradictions(call, owner);
+  checkPlace(runIn, module, memory, owner);
+  return {
+    runIn,
+    module,
+    memory,
+    group,
+    limit,
+    uses,
+    call,
+    backoff,
+    retryOn,
+    beforeRun,
+    onSuccess,
+    onFailure,
+  };
+}
+
+/** @throws TypeError for a thread or process without a module, and for a memory limit of the event loop */
+function checkPlace(runIn: RunIn, module: unknown, memory: unknown, owner: string): void {
+  if (runIn !== "main" && module === undefined)
+    throw new TypeError(
+      `${owner}: runIn "${runIn}" needs the option module, the file that registers the task: module: import.meta.url, or __filename in CommonJS`,
+    );
+  if (runIn === "main" && memory !== undefined)
+    throw new TypeError(
+      `${owner}: memory limits a thread or a process: set runIn to "thread" or "process", or leave memory out`,
+    );
 }
 
 function readRetryOn(value: unknown, name: string): ((error: unknown) => boolean) | undefined {

@@ -20,13 +20,17 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     waitUntil: dateOrNull(record.waitUntil),
     startedAt: dateOrNull(record.startedAt),
     finishedAt: dateOrNull(record.finishedAt),
+    uniqueUntil: dateOrNull(record.uniqueUntil),
     meta: readable(record.meta, (text) => decodeObject(text, "meta")) as JsonObject,
+    slot: dateOrNull(record.slot),
     fillDefaults: record.fillDefaults === 1,
-    traceContext:
-      record.traceContext === null
-        ? null
-        : (readable(record.traceContext, (text) => decodeObject(text, "trace_context")) as JsonObject),
+    traceContext: traceContextIn(record),
   };
+}
+
+export function traceContextIn({ traceContext }: Pick<TaskRecord, "traceContext">): JsonObject | null {
+  if (traceContext === null) return null;
+  return readable(traceContext, (text) => decodeObject(text, "trace_context")) as JsonObject;
 }
 
 export function toAttempt(stored: StoredAttempt): Attempt {
@@ -53,7 +57,7 @@ function dateOrNull(time: number | null): Date | null {
 }
 
 /** The raw text if it cannot be read: a corrupt column must not hide the rest of the row. */
-function readable(text: string, read: (text: string) => unknown): unknown {
+export function readable(text: string, read: (text: string) => unknown): unknown {
   try {
     return read(text);
   } catch {

@@ -3,6 +3,7 @@
  * again.
  */
 import { inspect, types } from "node:util";
+import { toError } from "../../errors.ts";
 import type { AttemptRecord } from "../../store.ts";
 import type { TaskError } from "../../task.ts";
 import type { AttemptOutcome } from "../tasks/history.ts";
@@ -25,6 +26,22 @@ const mostAggregated = 10;
  * characters. A chain that comes back to an error ends before it.
  */
 export function describeThrown(thrown: unknown): TaskError {
+  const known = typeof thrown === "object" && thrown !== null ? descriptions.get(thrown) : undefined;
+  return known ?? describeChain(thrown);
+}
+
+/** The description that each error of `thrownAgain` was made from. It is shortened already: a second cut would miscount. */
+const descriptions = new WeakMap<object, TaskError>();
+
+/** The thrown value again, in another thread or process: an error, or the text of a value that was none. */
+export function thrownAgain(described: TaskError): Error | string {
+  if (described.name === "Thrown" && described.stack === undefined) return described.message;
+  const error = toError(described);
+  descriptions.set(error, described);
+  return error;
+}
+
+function describeChain(thrown: unknown): TaskError {
   const [first, ...others] = chainOf(thrown);
   const share = Math.floor(causes.characters / Math.max(1, others.length));
   const described = describeOne(first, longest.message, () => longest.stack);

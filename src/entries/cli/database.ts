@@ -43,6 +43,7 @@ export async function withExistingQueue<T>(
 
 /** @param advice how to create the database @throws CommandError when the target is a file that does not exist */
 export async function refuseMissingFile(target: string, advice: string): Promise<void> {
+  if (target === "") throw emptyTarget();
   const file = fileOf(target);
   if (file === undefined || file === "" || file === ":memory:" || existsSync(file)) return;
   throw new CommandError(
@@ -57,6 +58,7 @@ async function opened<T>(
   use: (queue: Queue) => Promise<T>,
   library?: Pick<Library, "openQueue">,
 ): Promise<T> {
+  if (options.db === "") throw emptyTarget();
   if (fileOf(options.db) === ":memory:")
     throw new UsageError(`--db: an in-memory database ends with this command, got "${options.db}"`);
   logReports(options.json);
@@ -67,6 +69,10 @@ async function opened<T>(
   } finally {
     await queue.close();
   }
+}
+
+function emptyTarget(): UsageError {
+  return new UsageError('expected a path or a URL in --db or DBQ_URL, got ""');
 }
 
 /** The file that a path or a `sqlite:` URL names; `undefined` for a database on a server. */

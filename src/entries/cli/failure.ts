@@ -11,9 +11,13 @@ export class UsageError extends Error {
 /** The command has failed: exit code 1. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
-  readonly code: "NO_DATABASE" | "MODULE";
+  readonly code: "FILE" | "LISTEN" | "MODULE" | "NO_AGENT" | "NO_DATABASE";
 
-  constructor(code: "NO_DATABASE" | "MODULE", message: string, options?: ErrorOptions) {
+  constructor(
+    code: "FILE" | "LISTEN" | "MODULE" | "NO_AGENT" | "NO_DATABASE",
+    message: string,
+    options?: ErrorOptions,
+  ) {
     super(message, options);
     this.code = code;
   }
@@ -40,9 +44,7 @@ export function reportFailure(error: unknown, asJson?: boolean): void {
     });
     return;
   }
-  // The message of a failed task is its error's, which may say nothing without the cause.
-  const saysAll = isExpected(error) && described.code !== "DBQ_TASK_FAILED";
-  note(`error: ${described.message}${saysAll ? "" : reasonOf(all)}`);
+  note(`error: ${described.message}${isExpected(error) ? "" : reasonOf(all)}`);
   if (withStack) noteStacks(all);
 }
 
@@ -79,16 +81,24 @@ function describe(thrown: unknown, causes: number): Described {
     const message = typeof thrown === "string" ? thrown : inspect(thrown, { depth: 1, customInspect: false });
     return { name: "Thrown", message };
   }
-  const { name, message, stack, cause } = thrown;
+  const { name, stack, cause } = thrown;
+  const message = messageOf(thrown);
   const code = "code" in thrown ? thrown.code : undefined;
   const hasCause = cause !== undefined && cause !== null && causes > 0;
   return {
     name: String(name),
-    message: String(message),
+    message,
     ...(typeof code === "string" ? { code } : {}),
     ...(typeof stack === "string" ? { stack } : {}),
     ...(hasCause ? { cause: describeThrown(cause, causes - 1) } : {}),
   };
+}
+
+/** When all addresses of a host refuse a connection, the error has no message of its own. */
+function messageOf(error: Error): string {
+  const message = String(error.message);
+  const [first] = message === "" && "errors" in error && Array.isArray(error.errors) ? error.errors : [];
+  return first === undefined ? message : describeThrown(first, 0).message;
 }
 
 /** The causes of an error, outermost first. */
@@ -111,7 +121,7 @@ function isExpected(error: unknown): boolean {
 
 /** The fields of an error that programs read. */
 function detailsOf(error: unknown): object {
-  const fields = ["taskId", "path", "size", "limit"];
+  const fields = ["taskId", "scheduleName", "path", "size", "limit"];
   const found = Object.entries(error instanceof Error ? error : {}).filter(([key]) => fields.includes(key));
   return Object.fromEntries(found);
 }

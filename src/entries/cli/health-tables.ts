@@ -1,5 +1,5 @@
 /** The health of a queue as text, for `stats` and `doctor`. */
-import type { UnclaimedTasks, WorkerHealth } from "../../index.ts";
+import type { DrainLag, LimitInfo, LimitTarget, UnclaimedTasks, WorkerHealth } from "../../index.ts";
 import { type Cell, line, table } from "./output.ts";
 import { shortened, span } from "./text.ts";
 
@@ -29,6 +29,61 @@ export function workerProblem({
     "lease-expired": `its last heartbeat was ${span(heartbeatAge)} ago, its lease is ${span(lease)}`,
   };
   return `worker ${id} is ${liveness}: ${why[reason]}; the next live worker on this database frees its tasks`;
+}
+
+/** The lag of each drain, after an empty line; nothing where there is none. */
+export function printDrains(drains: readonly DrainLag[]): void {
+  if (drains.length === 0) return;
+  line("");
+  table(["DRAINED QUEUE", "UNSENT", "OLDEST", ""], drains.map(drainRow));
+}
+
+function drainRow({ queueName, unsent, oldestUnsentAge, active }: DrainLag): Cell[] {
+  const who: Cell = active ? { text: "carried", color: "green" } : { text: "no drain", color: "red" };
+  const age = oldestUnsentAge === null ? "" : `${span(oldestUnsentAge)} ago`;
+  return [shortened(queueName, 60), unsent, age, who];
+}
+
+/** The same after an empty line; nothing where there is none. */
+export function printLimitsOf(limits: readonly LimitInfo[]): void {
+  if (limits.length === 0) return;
+  line("");
+  printLimits(limits);
+}
+
+export const limitHeadings: readonly string[] = ["LIMIT OF", "CONCURRENCY", "RATE", "RUNNING", "WAITING", ""];
+
+/** Limits, pauses and throttles. */
+export function printLimits(limits: readonly LimitInfo[]): void {
+  table(limitHeadings, limits.map(limitRow));
+}
+
+export function limitRow({
+  target,
+  concurrency,
+  rate,
+  running,
+  waiting,
+  nextFreeAt,
+  pausedAt,
+}: LimitInfo): Cell[] {
+  const burst = rate === null || rate.burst === 1 ? "" : ` (burst ${rate.burst})`;
+  const speed = rate === null ? "" : `${rate.limit}/${span(rate.per)}${burst}`;
+  const state: Cell =
+    pausedAt !== null
+      ? { text: `paused since ${pausedAt.toISOString()}`, color: "yellow" }
+      : nextFreeAt === null
+        ? ""
+        : `next start ${nextFreeAt.toISOString()}`;
+  return [targetText(target), concurrency ?? "", speed, running, waiting, state];
+}
+
+/** What a limit or a pause is about. */
+export function targetText(target: LimitTarget): string {
+  if (typeof target === "string") return `name ${shortened(target, 60)}`;
+  if ("queueName" in target) return `queue ${shortened(target.queueName, 60)}`;
+  const group = target.group === undefined ? "" : `, group ${shortened(target.group, 60)}`;
+  return `function ${shortened(target.func, 60)}${group}`;
 }
 
 export function unclaimedText({ func, queueName, tasks, pendingFor, reason }: UnclaimedTasks): string {

@@ -1,42 +1,52 @@
 /** Imports the modules that register tasks. */
 import { existsSync, statSync } from "node:fs";
-import { extname, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { resolve, sep } from "node:path";
 import type { Queue, QueueHealth } from "../../index.ts";
-import { CommandError, describeThrown } from "./failure.ts";
+import { CommandError } from "./failure.ts";
+import { type ImportOptions, importModule, type ModuleFile } from "./imports.ts";
 
 /** The exports of dbq-ts. */
 export type Library = typeof import("../../index.ts");
 
-/** A module as the user has named it, and its file. */
-export interface ModuleFile {
-  given: string;
-  path: string;
-}
+const extensions = [".js", ".mjs", ".cjs", ".ts", ".mts"];
 
 /** The files of modules, relative to the current folder. @throws CommandError that names a missing file */
 export function moduleFiles(modules: readonly string[]): ModuleFile[] {
   return modules.map((given) => {
+    // The rest of a URL may have a password.
+    const [scheme] = /^[a-z][a-z0-9+.-]+:(?=\/\/)/i.exec(given) ?? [];
+    if (scheme !== undefined)
+      throw new CommandError(
+        "MODULE",
+        `module ${scheme}//…: this is a URL: name a database by --db, and a module by the path of its file`,
+      );
     const path = resolve(given);
-    if (statSync(path, { throwIfNoEntry: false })?.isFile()) return { given, path };
-    const meant = [".js", ".mjs", ".cjs", ".ts", ".mts"].find((extension) => existsSync(path + extension));
-    const hint = meant === undefined ? "" : `: did you mean ${given}${meant}?`;
-    throw new CommandError("MODULE", `module ${given}: there is no file ${path}${hint}`);
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.isFile()) return { given, path };
+    const what = found?.isDirectory() ? `${path} is a folder` : `there is no file ${path}`;
+    throw new CommandError("MODULE", `module ${given}: ${what}: ${adviceFor(given, path)}`);
   });
+}
+
+function adviceFor(given: string, path: string): string {
+  const near = [...extensions, ...extensions.map((end) => `${sep}tasks${end}`)];
+  const meant = near.find((end) => existsSync(path + end));
+  return meant === undefined
+    ? "name the file that registers the tasks, relative to the current folder"
+    : `did you mean ${given.replace(/[/\\]$/, "")}${meant}?`;
 }
 
 /**
  * Imports modules for the tasks that they register. A module may import another copy of dbq-ts than this command's: all
  * copies in a process share their registered tasks.
- * @param db the target of the modules' default queue
  * @throws CommandError for a module that cannot be imported, or registers no task
  */
-export async function loadModules(files: readonly ModuleFile[], db: string): Promise<Library> {
-  process.env.DBQ_URL = db;
+export async function loadModules(files: readonly ModuleFile[], options: ImportOptions): Promise<Library> {
+  process.env.DBQ_URL = options.db;
   const own = await import("../../index.ts");
   for (const file of files) {
     const before = own.registeredNames().length;
-    const exports = await imported(file);
+    const exports = await importModule(file, options);
     if (own.registeredNames().length === before && !exportsTask(exports, own)) throw noTask(file);
   }
   return own;
@@ -46,28 +56,12 @@ export async function loadModules(files: readonly ModuleFile[], db: string): Pro
 export async function inspectWith(
   queue: Queue,
   files: readonly ModuleFile[],
-  db: string,
+  options: ImportOptions,
 ): Promise<QueueHealth> {
   const { inspectQueue } = await import("../../index.ts");
   if (files.length === 0) return await inspectQueue(queue);
-  const { registeredNames } = await loadModules(files, db);
+  const { registeredNames } = await loadModules(files, options);
   return await inspectQueue(queue, { functions: registeredNames() });
-}
-
-async function imported(file: ModuleFile): Promise<object> {
-  try {
-    return (await import(pathToFileURL(file.path).href)) as object;
-  } catch (error) {
-    throw new CommandError("MODULE", reasonOf(error, file), { cause: error });
-  }
-}
-
-function reasonOf(error: unknown, { given, path }: ModuleFile): string {
-  const { name, message, code } = describeThrown(error);
-  if (code === "ERR_UNKNOWN_FILE_EXTENSION" && /^\.[cm]?tsx?$/.test(extname(path))) {
-    return `module ${given}: Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or tsx: node --import tsx node_modules/dbq-ts/bin.js …`;
-  }
-  return `module ${given} cannot be imported: ${name}: ${message} (DBQ_DEBUG=1 shows the stack)`;
 }
 
 /** A module that another one has already imported registers no new task, but exports tasks. */
@@ -81,6 +75,6 @@ function exportsTask(exports: object, { registeredNames }: Library): boolean {
 function noTask({ given }: ModuleFile): CommandError {
   return new CommandError(
     "MODULE",
-    `module ${given} registers no task: it must call task() or registerTasks()`,
+    `module ${given} registers no task: name a module that calls task() or registerTasks()`,
   );
 }

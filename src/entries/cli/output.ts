@@ -1,6 +1,6 @@
 /** Writes results and notes: lines and tables for people, JSON for programs. Makes all text printable first. */
 import { styleText } from "node:util";
-import { columnsOf, jsonText, printable, printableLines, wrapped } from "./text.ts";
+import { columnsOf, fitted, jsonText, printable, printableLines, wrapped } from "./text.ts";
 
 export type Color = "red" | "green" | "yellow" | "blue" | "cyan" | "dim" | "bold";
 
@@ -48,9 +48,25 @@ export function line(...cells: Cell[]): void {
   );
 }
 
+/** Writes lines that are printable as they are, such as those of `painted` cells. */
+export function lines(printed: readonly string[]): void {
+  for (const each of printed) write(each);
+}
+
 /** Writes text of several lines, such as a stack. */
 export function block(text: string, indent: string): void {
   for (const each of printableLines(text)) write(indent + each);
+}
+
+/** Writes a text after its name, which takes `width` columns. Its further lines begin below the first one. */
+export function fact(name: string, width: number, text: string): void {
+  const columns = (process.stdout.columns ?? 0) - width - 1;
+  const [first = "", ...rest] = printableLines(text).flatMap((each) =>
+    // In a terminal that is too narrow for two columns of text, the terminal breaks the lines.
+    columns < 20 ? [each] : wrapped(each, columns).split("\n"),
+  );
+  line({ text: name.padEnd(width), color: "dim" }, first);
+  for (const each of rest) write(`${" ".repeat(width)} ${each}`.trimEnd());
 }
 
 /** Writes a value as one line of JSON. */
@@ -65,10 +81,10 @@ export function jsonList(values: readonly unknown[]): void {
   write("]");
 }
 
-/** Writes a sentence of the result, after the word that says what it is. */
+/** Writes a sentence of the result after a colored word that names its kind, such as `problem:`. */
 export function sentence(kind: { text: string; color: Color }, text: string): void {
-  const lines = wrapped(printable(`${kind.text} ${text}`), process.stdout.columns);
-  write(painted(kind) + lines.slice(kind.text.length));
+  const all = wrapped(printable(`${kind.text} ${text}`), process.stdout.columns);
+  write(painted(kind) + all.slice(kind.text.length));
 }
 
 /** Writes a line to stderr. */
@@ -81,13 +97,23 @@ export function jsonNote(value: unknown): void {
   process.stderr.write(`${jsonText(value)}\n`);
 }
 
-/** Writes rows under headings, in aligned columns. Columns of numbers are aligned to the right. */
+/** The columns that the last text of a row gets at least, where a terminal is too narrow for all of it. */
+const leastText = 16;
+
+/**
+ * Writes rows under headings, in aligned columns. Columns of numbers are aligned to the right. On a terminal the last text of
+ * a row is cut to the width of the terminal, if that leaves enough of it.
+ */
 export function table(headings: readonly string[], rows: readonly (readonly Cell[])[]): void {
   const all: (readonly Cell[])[] = [headings.map((text) => ({ text, color: "dim" as const })), ...rows];
   const widths = headings.map((_, i) => Math.max(...all.map((row) => columnsOf(plain(row[i] ?? "")))));
+  const before = widths.slice(0, -1).reduce((sum, width) => sum + width + 2, 0);
+  const room = (process.stdout.columns ?? 0) - before;
   for (const row of all) {
     const cells = headings.map((_, i) => {
-      const cell = row[i] ?? "";
+      const given = row[i] ?? "";
+      const isLast = i === headings.length - 1 && typeof given === "string";
+      const cell = isLast && room >= leastText ? fitted(printable(given), room) : given;
       const padding = " ".repeat((widths[i] ?? 0) - columnsOf(plain(cell)));
       const right = rows.every((each) => typeof each[i] === "number");
       return right ? padding + painted(cell) : painted(cell) + padding;
@@ -96,11 +122,13 @@ export function table(headings: readonly string[], rows: readonly (readonly Cell
   }
 }
 
-function plain(cell: Cell): string {
+/** A cell as it is printed, without its color. */
+export function plain(cell: Cell): string {
   return printable(typeof cell === "object" ? cell.text : String(cell));
 }
 
-function painted(cell: Cell): string {
+/** A cell as it is printed. */
+export function painted(cell: Cell): string {
   const text = plain(cell);
   return colorful && typeof cell === "object" && text !== "" ? styleText(cell.color, text) : text;
 }

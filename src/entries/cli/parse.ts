@@ -4,11 +4,23 @@ import ms, { type StringValue } from "ms";
 import { UsageError } from "./failure.ts";
 import { shortened } from "./text.ts";
 
+/** The longest delay that `setTimeout` takes, in milliseconds: 24 days. */
+export const longestTimer = 2_147_483_647;
+
 /** Milliseconds, or a string such as `30s` or `5m`. @throws InvalidArgumentError */
 export function duration(text: string): number {
   const parsed = text === "" || text.length > 100 ? undefined : ms(text as StringValue);
   if (parsed !== undefined && parsed >= 0) return Math.round(parsed);
   throw new InvalidArgumentError("Expected a duration: milliseconds, or a string like 30s or 5m.");
+}
+
+/** A duration within limits, which are written as a user writes them. @throws InvalidArgumentError */
+export function durationFrom(min: StringValue, max: StringValue): (text: string) => number {
+  return (text) => {
+    const parsed = duration(text);
+    if (parsed >= ms(min) && parsed <= ms(max)) return parsed;
+    throw new InvalidArgumentError(`Expected a duration from ${min} to ${max}.`);
+  };
 }
 
 /** A whole number within limits. @throws InvalidArgumentError */
@@ -32,9 +44,29 @@ export function taskId(text: string): number {
   }
 }
 
-/** Names separated by commas; the option may be repeated. */
+/** A name, a key or a short text. @throws InvalidArgumentError */
+export function label(text: string): string {
+  if (text !== "" && text.length <= 255 && !text.includes("\0") && text.isWellFormed()) return text;
+  throw new InvalidArgumentError("Expected a text of 1 to 255 characters.");
+}
+
+/** Names separated by commas; the option may be repeated. @throws InvalidArgumentError */
 export function names(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, ...text.split(",").map((name) => name.trim())];
+  const given = text.split(",").map((name) => name.trim());
+  if (given.includes(""))
+    throw new InvalidArgumentError("Expected names separated by commas, not an empty name.");
+  return [...before, ...given.map(label)];
+}
+
+/** Some of these words, separated by commas; the option may be repeated. @throws InvalidArgumentError */
+export function someOf(
+  allowed: readonly string[],
+): (text: string, before?: readonly string[]) => readonly string[] {
+  return (text, before) => {
+    const given = names(text, before);
+    if (given.every((name) => allowed.includes(name))) return given;
+    throw new InvalidArgumentError(`Expected ${allowed.join(", ")}, separated by commas.`);
+  };
 }
 
 /** A JSON array. @throws UsageError */

@@ -1,18 +1,27 @@
 /** The commands and their common options. The queue is loaded only when a command runs, so that `--help` stays fast. */
 import { createRequire } from "node:module";
 import { Command, Option } from "commander";
+import { addAgentCommands, addAgents } from "./commands/agent.ts";
+import { addDashboard } from "./commands/dashboard.ts";
 import { addDoctor } from "./commands/doctor.ts";
+import { addDrain } from "./commands/drain.ts";
 import { addEnqueue } from "./commands/enqueue.ts";
+import { addLimit, addLimits, addPause, addResume } from "./commands/limits.ts";
 import { addList } from "./commands/list.ts";
+import { addManager } from "./commands/manage.ts";
+import { addMetrics } from "./commands/metrics.ts";
 import { addMigrate } from "./commands/migrate.ts";
 import { addMove } from "./commands/move.ts";
 import { addCancel, addRetry } from "./commands/operate.ts";
 import { addPurge } from "./commands/purge.ts";
+import { addScheduleCommands, addSchedules } from "./commands/schedules.ts";
 import { addShow } from "./commands/show.ts";
 import { addStats } from "./commands/stats.ts";
 import { addTail } from "./commands/tail.ts";
+import { addTop } from "./commands/top.ts";
 import { addWorker } from "./commands/worker.ts";
-import { printable } from "./text.ts";
+import { UsageError } from "./failure.ts";
+import { printable, shortened } from "./text.ts";
 
 const afterHelp = `
 Exit codes:
@@ -42,19 +51,62 @@ export function buildProgram(asJson: boolean): Command {
       "--no-sessions",
       "for a pooler in transaction mode: keep no state on connections between transactions",
     )
-    .option("--json", "print JSON: one value; worker and tail print one object a line")
+    .option("--json", "print JSON: one value; worker, agent, manager, drain and tail print one object a line")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput(asJson ? { writeErr: () => undefined } : { outputError: writeSafely })
     .exitOverride()
     .addHelpText("after", afterHelp);
   for (const add of [addWorker, addEnqueue, addList, addShow, addRetry, addCancel]) add(program);
-  for (const add of [addPurge, addStats, addTail, addMigrate, addMove, addDoctor]) add(program);
+  for (const add of [
+    addPurge,
+    addStats,
+    addMetrics,
+    addTail,
+    addTop,
+    addDashboard,
+    addDrain,
+    addManager,
+    addAgentCommands,
+    addAgents,
+  ])
+    add(program);
+  for (const add of [addLimits, addLimit, addPause, addResume]) add(program);
+  for (const add of [addScheduleCommands, addSchedules, addMigrate, addMove, addDoctor]) add(program);
+  for (const command of allOf(program)) {
+    // Refused below, with an error that names the argument.
+    command.allowExcessArguments();
+    if (!asJson)
+      command.configureOutput({ outputError: (text, write) => writeSafely(text, write, command.name()) });
+  }
+  program.hook("preAction", (_, command) => refuseExcess(command));
   return program;
 }
 
-/** Commander quotes the user's input, and puts a suggestion on a second line. Prints one printable line. */
-function writeSafely(text: string, write: (text: string) => void): void {
-  write(`${printable(text.trimEnd().replace("\n(", " ("))}\n`);
+/** The commands and their subcommands. */
+const allOf = (program: Command): Command[] =>
+  program.commands.flatMap((command) => [command, ...allOf(command)]);
+
+/**
+ * Commander quotes the user's input, and puts a suggestion on a second line. Prints one printable line, which names the help
+ * where an argument or option is missing.
+ */
+function writeSafely(text: string, write: (text: string) => void, command?: string): void {
+  const help =
+    command !== undefined && /missing|not specified/.test(text) ? ` (see dbq ${command} --help)` : "";
+  write(`${printable(text.trimEnd().replace("\n(", " ("))}${help}\n`);
+}
+
+/** @throws UsageError for an argument that the command does not take; `enqueue` has an error of its own */
+function refuseExcess(command: Command): void {
+  const { registeredArguments, args } = command;
+  if (registeredArguments.at(-1)?.variadic || command.name() === "enqueue") return;
+  const [excess] = args.slice(registeredArguments.length);
+  if (excess === undefined) return;
+  const takes =
+    registeredArguments.map((argument) => `one <${argument.name()}>`).join(", ") || "options only";
+  throw new UsageError(
+    `dbq ${command.name()} takes ${takes}, got ${JSON.stringify(shortened(excess, 60))} too: see dbq ${command.name()} --help`,
+  );
 }
 
 function version(): string {

@@ -3,6 +3,7 @@
  * bring five more packages into each app that installs dbq.
  */
 import { jsonNote, note } from "./output.ts";
+import { fitted } from "./text.ts";
 
 /** Milliseconds between updates. */
 const interval = { bar: 100, line: 2_000 };
@@ -55,7 +56,10 @@ export class ProgressBar {
       return;
     }
     this.#isDrawn = true;
-    process.stderr.write(`\r\x1b[K${barOf(total === 0 ? 1 : done / total)} ${text}`);
+    const line = `${barOf(total === 0 ? 1 : done / total)} ${text}`;
+    // A line that the terminal breaks could not be overwritten.
+    const columns = process.stderr.columns ?? 0;
+    process.stderr.write(`\r\x1b[K${columns > 1 ? fitted(line, columns - 1) : line}`);
   }
 
   /** Erases the bar. */

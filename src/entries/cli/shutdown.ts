@@ -1,18 +1,16 @@
 /** Ends `dbq worker`: after signals, after an uncaught exception, and when its database file has gone. */
 import type { Worker } from "../../index.ts";
 import { jsonNote, note } from "./output.ts";
+import { longestTimer } from "./parse.ts";
 import { span } from "./text.ts";
-import { isWatched, signals } from "./watch.ts";
+import { isWatched, type ShutdownOptions, signals } from "./watch.ts";
 
 /**
  * Milliseconds in which a second signal counts as the same one. `npm run` and `npx` pass on a Ctrl-C that the terminal has
  * already sent to the worker. Where the script's shell replaces itself by the command (bash), the worker gets the signal
- * twice, 1 ms apart. So do the processes above a worker with `--watch`.
+ * twice, 1 ms apart. So does the process above a worker with `--watch`.
  */
 const sameSignal = process.env.npm_command === undefined && !isWatched ? 0 : 50;
-
-/** The longest delay that `setTimeout` takes, in milliseconds: 24 days. */
-const longestTimer = 2_147_483_647;
 
 /** The worker's events at the end of an attempt. */
 export const attemptEnds = [
@@ -24,12 +22,6 @@ export const attemptEnds = [
   "interrupted",
   "lost",
 ] as const;
-
-export interface ShutdownOptions {
-  /** Milliseconds that running tasks get to finish after the first signal. */
-  grace: number;
-  json?: true;
-}
 
 export class Shutdown {
   readonly #worker: Worker;
@@ -64,6 +56,8 @@ export class Shutdown {
   /** The first signal stops the worker with grace, the second one stops it now, the third one exits at once. */
   listen(): void {
     for (const signal of signals) process.on(signal, () => this.#onSignal(signal));
+    // The command that watches this one was killed: nobody would start this worker again.
+    if (isWatched) process.once("disconnect", () => this.#onSignal("SIGTERM"));
   }
 
   #onSignal(signal: (typeof signals)[number]): void {

@@ -2,8 +2,12 @@
 import { logError } from "./database.ts";
 import type { Library } from "./modules.ts";
 
-/** Logs unhandled rejections. The worker and all tasks, including the one that caused the rejection, continue. */
-export function surviveRejections(library: Library, asJson: boolean | undefined): void {
+/**
+ * Logs unhandled rejections, also of modules that are being imported. The worker and all tasks, including the one that
+ * caused the rejection, continue.
+ */
+export async function surviveRejections(asJson: boolean | undefined): Promise<void> {
+  const library = await import("../../index.ts");
   process.on("unhandledRejection", (reason) => {
     log(reason, "unhandled rejection", taskHere(library), asJson);
   });

@@ -79,7 +79,7 @@ function durationOf({ startedAt, finishedAt }: Task): number | null {
   return Math.max(0, (finishedAt ?? new Date()).getTime() - startedAt.getTime());
 }
 
-/** An error on one line, shortened, with the innermost of its causes: often the only part that says what is wrong. */
+/** An error on one line, shortened, with its innermost cause, which is often the database's reason. */
 export function errorText(error: TaskError, longest: number = longestMessage): string {
   const reason = shortened(reasonOf(error), Math.floor(longest / 2));
   return shortened(`${error.name}: ${error.message}`, longest - reason.length) + reason;

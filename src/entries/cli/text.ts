@@ -77,16 +77,27 @@ export function wrapped(text: string, width: number | undefined): string {
   return lines.join("\n");
 }
 
-/** A time to the millisecond. Another program may have written a value that is not a time. */
-export function isoText(date: Date): string {
-  return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString();
+/** The text, cut so that it takes at most `columns` columns, of which each character takes one or two. */
+export function fitted(text: string, columns: number): string {
+  let longest = columns;
+  while (columnsOf(shortened(text, longest)) > columns) longest -= 1;
+  return shortened(text, longest);
 }
 
 /** A time in UTC, to the second. */
 export function moment(date: Date): string {
-  return isoText(date)
-    .replace("T", " ")
-    .replace(/\.\d+Z$/, "Z");
+  return exactMoment(date).replace(/\.\d+Z$/, "Z");
+}
+
+/** A time in UTC, to the millisecond. Another program may have written a value that is not a time. */
+export function exactMoment(date: Date): string {
+  return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString().replace("T", " ");
+}
+
+/** What a task has reported: a part of 1 in percent, another number as it is, and the note. */
+export function progressText(progress: number, note: string | null): string {
+  const isPart = progress >= 0 && progress <= 1;
+  return `${isPart ? `${Math.floor(Math.round(progress * 1e6) / 1e4)} %` : progress} ${note ?? ""}`.trim();
 }
 
 /** A duration for people: `12 ms`, `3.4 s`, `5 min`. */

@@ -12,8 +12,8 @@ export interface InstrumentOptions {
   /** Where metrics go. @default the globally registered provider */
   meterProvider?: MeterProvider;
   /**
-   * The queue whose tasks the gauge `dbq.tasks` counts: one query for each export of metrics.
-   * @default none: there is no gauge
+   * The queue of the gauges `dbq.tasks` and `dbq.oldest_pending.age`: one `queue.health()` for each export of metrics.
+   * @default none: there are no gauges
    */
   queue?: Queue;
 }

@@ -2,17 +2,39 @@
  * Metrics, in seconds where they are times, by OpenTelemetry's conventions for messaging where they fit
  * (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/).
  */
-import { type Attributes, createNoopMeter, type Meter, type ObservableResult } from "@opentelemetry/api";
+import {
+  type Attributes,
+  type BatchObservableResult,
+  type Counter,
+  createNoopMeter,
+  type Meter,
+} from "@opentelemetry/api";
 import type { Queue } from "../../index.ts";
-import type { ObservedRow, Subscriptions, TraceMessage } from "./subscriptions.ts";
+import { perFunction } from "./attributes.ts";
+import type { ObservedRow, ObservedTask, Subscriptions, TraceMessage } from "./subscriptions.ts";
 
-type Written = readonly { func: string; queueName: string }[];
+type Tasks = readonly ObservedTask[];
 
-const of = ({ func, queueName }: { func: string; queueName: string }): Attributes => ({
+const attributesOf = ({ func, queueName }: ObservedTask): Attributes => ({
   "messaging.system": "dbq",
   "messaging.destination.name": queueName,
   "dbq.task.function": func,
 });
+
+const of = perFunction(attributesOf);
+const ofCompleted = perFunction((task) => ofOutcome(task, "completed"));
+
+const ofOutcome = (task: ObservedTask, outcome: string): Attributes => ({
+  ...of(task),
+  "dbq.outcome": outcome,
+});
+
+/** Adds once for all tasks of a function: the SDK makes a key of the attributes at each call. */
+function addAll(counter: Counter, tasks: Tasks): void {
+  const counts = new Map<Attributes, number>();
+  for (const task of tasks) counts.set(of(task), (counts.get(of(task)) ?? 0) + 1);
+  for (const [attributes, count] of counts) counter.add(count, attributes);
+}
 
 /** Counts and times of all queues of the process. @returns what ends the gauges of `queue` */
 export function listenForMetrics(subscriptions: Subscriptions, meter: Meter, queue?: Queue): () => void {
@@ -29,10 +51,10 @@ function countSent(subscriptions: Subscriptions, meter: Meter): void {
     unit: "{message}",
     description: "Tasks that were enqueued.",
   });
-  subscriptions.onTrace<TraceMessage & { tasks: Written }, true>("dbq:enqueue", {
+  subscriptions.onTrace<TraceMessage & { tasks: Tasks }, true>("dbq:enqueue", {
     start: () => true,
     end: ({ tasks, error }) => {
-      if (error === undefined) for (const task of tasks) sent.add(1, of(task));
+      if (error === undefined) addAll(sent, tasks);
     },
   });
 }
@@ -42,9 +64,7 @@ function countConsumed(subscriptions: Subscriptions, meter: Meter): void {
     unit: "{message}",
     description: "Tasks that were claimed.",
   });
-  subscriptions.on<{ tasks: Written }>("dbq:claimed", ({ tasks }) => {
-    for (const task of tasks) consumed.add(1, of(task));
-  });
+  subscriptions.on<{ tasks: Tasks }>("dbq:claimed", ({ tasks }) => addAll(consumed, tasks));
 }
 
 function timeProcessing(subscriptions: Subscriptions, meter: Meter): void {
@@ -62,7 +82,10 @@ function timeProcessing(subscriptions: Subscriptions, meter: Meter): void {
       return performance.now();
     },
     end: ({ record, outcome = "lost" }, began) =>
-      duration.record((performance.now() - began) / 1_000, { ...of(record), "dbq.outcome": outcome }),
+      duration.record(
+        (performance.now() - began) / 1_000,
+        outcome === "completed" ? ofCompleted(record) : ofOutcome(record, outcome),
+      ),
   });
 }
 
@@ -72,19 +95,26 @@ function waitOf({ createdAt, waitUntil, startedAt }: ObservedRow): number {
   return Math.max(0, ((startedAt ?? since) - since) / 1_000);
 }
 
-/** Finished tasks but the failed ones are left out: there may be millions, and an export must not count them. */
-const observed = ["pending", "scheduled", "running", "failed"] as const;
+const statuses = ["pending", "scheduled", "running", "failed"] as const;
 
-/** The gauge of the rows of one queue. */
+/** The gauges of the rows of one queue: both by one look at its health for each export. */
 function observe(meter: Meter, queue: Queue): () => void {
   const tasks = meter.createObservableGauge("dbq.tasks", {
     unit: "{task}",
-    description: "Pending, scheduled, running and failed tasks by queue, function and status.",
+    description: "Pending, scheduled, running and failed tasks by queue and status, up to a bound.",
   });
-  const callback = async (result: ObservableResult) => {
-    for (const { func, queueName, status, count } of await queue.listCounts({ status: observed }))
-      result.observe(count, { ...of({ func, queueName }), "dbq.task.status": status });
+  const oldest = meter.createObservableGauge("dbq.oldest_pending.age", {
+    unit: "s",
+    description: "How long the longest waiting of the next tasks has been pending.",
+  });
+  const callback = async (result: BatchObservableResult) => {
+    for (const health of (await queue.health()).queues) {
+      const attributes = { "messaging.system": "dbq", "messaging.destination.name": health.name };
+      for (const status of statuses)
+        result.observe(tasks, health[status], { ...attributes, "dbq.task.status": status });
+      result.observe(oldest, (health.oldestPendingAge ?? 0) / 1_000, attributes);
+    }
   };
-  tasks.addCallback(callback);
-  return () => tasks.removeCallback(callback);
+  meter.addBatchObservableCallback(callback, [tasks, oldest]);
+  return () => meter.removeBatchObservableCallback(callback, [tasks, oldest]);
 }

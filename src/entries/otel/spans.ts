@@ -4,31 +4,36 @@
  */
 import {
   type Attributes,
+  type Context,
   context,
   ROOT_CONTEXT,
   type Span,
+  type SpanContext,
   SpanKind,
   type SpanOptions,
   SpanStatusCode,
+  TraceFlags,
   type Tracer,
   trace,
 } from "@opentelemetry/api";
 import type { TaskError } from "../../index.ts";
-import type { ObservedRow, Subscriptions, TraceMessage } from "./subscriptions.ts";
+import { perFunction } from "./attributes.ts";
+import type { ObservedRow, ObservedTask, Subscriptions, TraceMessage } from "./subscriptions.ts";
 import { toSpanContext, toTraceContext } from "./trace-context.ts";
 
 interface EnqueueMessage extends TraceMessage {
-  tasks: readonly { func: string; queueName: string }[];
+  tasks: readonly ObservedTask[];
 }
 
 interface ClaimMessage {
-  tasks: readonly { id: number; func: string; queueName: string }[];
+  tasks: readonly ObservedRow[];
   workerId: string;
   startedAt: number;
   endedAt: number;
 }
 
-type TaskMessage = TraceMessage & { record: ObservedRow };
+/** `attempt`: for a call or a hook, the message of the attempt that it belongs to. */
+type TaskMessage = TraceMessage & { record: ObservedRow; attempt?: object };
 type ProcessMessage = TaskMessage & { outcome?: string };
 
 /** The status that the outcome of an attempt leaves in the row. */
@@ -54,42 +59,54 @@ function operation(attributes: Attributes, name: string, type: string): Attribut
   return attributes;
 }
 
-type Named = { func: string; queueName: string };
-
-/** The value that all have; undefined where they differ. */
-function common(tasks: readonly Named[], name: keyof Named): string | undefined {
+/** The value that all of them have; undefined if they differ. */
+function common(tasks: readonly ObservedTask[], name: keyof ObservedTask): string | undefined {
   const value = tasks[0]?.[name];
   return tasks.every((task) => task[name] === value) ? value : undefined;
 }
 
-function ofTasks(tasks: readonly Named[]): Attributes {
+function ofTasks(tasks: readonly ObservedTask[]): Attributes {
   const attributes: Attributes = { "messaging.system": "dbq" };
   const [queueName, func] = [common(tasks, "queueName"), common(tasks, "func")];
-  if (queueName !== undefined) attributes["messaging.destination.name"] = queueName;
-  if (queueName !== undefined) attributes["dbq.queue_name"] = queueName;
+  if (queueName !== undefined) {
+    attributes["messaging.destination.name"] = queueName;
+    attributes["dbq.queue_name"] = queueName;
+  }
   if (func !== undefined) attributes["dbq.task.function"] = func;
   if (tasks.length !== 1) attributes["messaging.batch.message_count"] = tasks.length;
   return attributes;
 }
 
-const ofTask = ({ id, func, queueName, retryCount }: ObservedRow): Attributes => ({
+const ofFunction = ({ func, queueName }: ObservedTask): Attributes => ({
   "messaging.system": "dbq",
   "messaging.destination.name": queueName,
-  "messaging.message.id": String(id),
   "dbq.queue_name": queueName,
   "dbq.task.function": func,
+});
+
+const ofRow = ({ id, retryCount }: ObservedRow): Attributes => ({
+  "messaging.message.id": String(id),
   "dbq.task.id": id,
   "dbq.task.retry_count": retryCount,
 });
 
+const ofTask = (row: ObservedRow): Attributes => ({ ...ofFunction(row), ...ofRow(row) });
+
+/** The attributes that a sampler sees. The others are added only if it keeps the span. */
+const ofAttempts = perFunction((task) => operation(ofFunction(task), "process", "process"));
+
 /** Makes the operation run with this span as the active one. */
 function activate(message: TraceMessage, span: Span): void {
-  const active = trace.setSpan(context.active(), span);
+  runIn(message, trace.setSpan(context.active(), span));
+}
+
+function runIn(message: TraceMessage, active: Context): void {
   message.call = (operation) => context.with(active, operation);
 }
 
-function endWith(span: Span, { error }: TraceMessage): void {
+function endWith(span: Span, { error, how }: TraceMessage): void {
   if (error !== undefined) fail(span, error);
+  if (how === "abandoned") span.setAttribute("dbq.function.abandoned", true);
   span.end();
 }
 
@@ -104,23 +121,10 @@ function fail(span: Span, error: unknown): void {
 export function listenForSpans(subscriptions: Subscriptions, tracer: Tracer): void {
   listenForEnqueues(subscriptions, tracer);
   subscriptions.on<ClaimMessage>("dbq:claimed", (claim) => claimSpan(tracer, claim));
-  subscriptions.onTrace<ProcessMessage, Span>("dbq:process", {
-    start: (message) => startProcess(tracer, message),
-    end: endProcess,
-  });
-  const plain = <M extends TraceMessage>(channel: string, start: (message: M) => Span | undefined) =>
-    subscriptions.onTrace<M, Span | undefined>(channel, {
-      start: (message) => {
-        const span = start(message);
-        if (span) activate(message, span);
-        return span;
-      },
-      end: (message, span) => span && endWith(span, message),
-    });
-  plain<TaskMessage>("dbq:run", ({ record }) => childSpan(tracer, "execute_function", record));
-  plain<TaskMessage & { hook: string }>("dbq:hook", ({ hook, record }) =>
-    childSpan(tracer, hookSpans[hook] ?? hook, record),
-  );
+  listenForAttempts(subscriptions, tracer);
+  carryToChildren(subscriptions);
+  const plain = <M extends TraceMessage>(channel: string, start: (message: M) => Span) =>
+    listenFor<M>(subscriptions, channel, start);
   plain<TraceMessage & { id: number }>("dbq:await", ({ id }) =>
     tracer.startSpan("await_task_completion", {
       attributes: { "messaging.system": "dbq", "dbq.task.id": id },
@@ -132,6 +136,65 @@ export function listenForSpans(subscriptions: Subscriptions, tracer: Tracer): vo
   plain<TraceMessage & { workerId: string }>("dbq:stop", ({ workerId }) =>
     tracer.startSpan("worker_stop", { attributes: { "messaging.system": "dbq", "dbq.worker.id": workerId } }),
   );
+}
+
+/** Makes one span of each operation; none when `start` returns none. */
+function listenFor<M extends TraceMessage>(
+  subscriptions: Subscriptions,
+  channel: string,
+  start: (message: M) => Span | undefined,
+): void {
+  subscriptions.onTrace<M, Span | undefined>(channel, {
+    start: (message) => {
+      const span = start(message);
+      if (span) activate(message, span);
+      return span;
+    },
+    end: (message, span) => span && endWith(span, message),
+  });
+}
+
+/** Attempts, and their parts. An attempt that the sampler has dropped has no parts, as they would be dropped too. */
+function listenForAttempts(subscriptions: Subscriptions, tracer: Tracer): void {
+  let hasParts = false;
+  const enqueues = new EnqueueContexts();
+  const spanOf = subscriptions.onTrace<ProcessMessage, Span>("dbq:process", {
+    start: (message) => {
+      const span = startProcess(tracer, message, enqueues);
+      // Only once a span is recorded: without a listener, dbq makes no messages for calls and hooks.
+      if (!hasParts && span.isRecording()) listenForParts();
+      return span;
+    },
+    end: endProcess,
+  });
+  const partOf = ({ attempt, record }: TaskMessage, name: string): Span | undefined =>
+    attempt && spanOf(attempt)?.isRecording()
+      ? tracer.startSpan(name, { attributes: ofTask(record) })
+      : undefined;
+  const listenForParts = () => {
+    hasParts = true;
+    listenFor<TaskMessage>(subscriptions, "dbq:run", (message) => partOf(message, "execute_function"));
+    listenFor<TaskMessage & { hook: string }>(subscriptions, "dbq:hook", (message) =>
+      partOf(message, hookSpans[message.hook] ?? message.hook),
+    );
+  };
+}
+
+/** A thread or process has no span of the call: spans of the function there continue the one that the worker has. */
+function carryToChildren(subscriptions: Subscriptions): void {
+  subscriptions.on<{ traceContext?: object }>("dbq:child-call", carryActive);
+  subscriptions.onTrace<TraceMessage & { traceContext: string | null }, undefined>("dbq:child-call", {
+    start: (message) => {
+      const span = toSpanContext(message.traceContext);
+      if (span) runIn(message, trace.setSpanContext(ROOT_CONTEXT, span));
+    },
+    end: () => undefined,
+  });
+}
+
+function carryActive(message: { traceContext?: object }): void {
+  const carried = toTraceContext(trace.getSpanContext(context.active()));
+  if (carried) message.traceContext = carried;
 }
 
 const ofFilter = ({ func, queueName }: { func?: string; queueName?: string }): Attributes => ({
@@ -156,12 +219,7 @@ function listenForEnqueues(subscriptions: Subscriptions, tracer: Tracer): void {
     },
   });
   // Published while the span above is active: the task's run becomes its child, in whatever process.
-  subscriptions.on<{ traceContext?: object }>("dbq:enqueue", (message) => {
-    const carried = toTraceContext(
-      trace.getSpanContext(context.active()) ?? { traceId: "", spanId: "", traceFlags: 0 },
-    );
-    if (carried) message.traceContext = carried;
-  });
+  subscriptions.on<{ traceContext?: object }>("dbq:enqueue", carryActive);
 }
 
 /** One span for a batch. It has no parent: its tasks may come from many traces. */
@@ -173,24 +231,40 @@ function claimSpan(tracer: Tracer, { tasks, workerId, startedAt, endedAt }: Clai
   tracer.startSpan("dequeue_task", options, ROOT_CONTEXT).end(endedAt);
 }
 
-/** A part of an attempt. Undefined when the sampler has dropped the span of the attempt: its parts are not worth the time. */
-function childSpan(tracer: Tracer, name: string, record: ObservedRow): Span | undefined {
-  if (trace.getActiveSpan()?.isRecording() === false) return undefined;
-  return tracer.startSpan(name, { attributes: ofTask(record) });
+/** The span of an enqueue, and the context in which it is the active one. */
+interface EnqueueContext {
+  span: SpanContext;
+  active: Context;
+}
+
+/** Makes them once for tasks that were enqueued together, which carry the same text and mostly run one after another. */
+class EnqueueContexts {
+  #text: string | null = null;
+  #last: EnqueueContext | undefined;
+
+  of(text: string | null): EnqueueContext | undefined {
+    if (text === this.#text) return this.#last;
+    const span = toSpanContext(text);
+    this.#text = text;
+    this.#last = span && { span, active: trace.setSpanContext(ROOT_CONTEXT, span) };
+    return this.#last;
+  }
 }
 
 /** The first attempt is a child of the enqueue. A retry is a trace of its own with a link to it: it may come hours later. */
-function startProcess(tracer: Tracer, message: ProcessMessage): Span {
+function startProcess(tracer: Tracer, message: ProcessMessage, enqueues: EnqueueContexts): Span {
   const { record } = message;
-  const attributes = operation(ofTask(record), "process", "process");
-  const options: SpanOptions = { kind: SpanKind.CONSUMER, attributes };
-  const enqueue = toSpanContext(record.traceContext);
+  const options: SpanOptions = { kind: SpanKind.CONSUMER, attributes: ofAttempts(record) };
+  const enqueue = enqueues.of(record.traceContext);
   const isRetry = record.retryCount > 0;
-  if (enqueue && isRetry) options.links = [{ context: enqueue }];
-  const parent = enqueue && !isRetry ? trace.setSpanContext(ROOT_CONTEXT, enqueue) : ROOT_CONTEXT;
-  const span = tracer.startSpan("process_task", options, parent);
-  const active = trace.setSpan(ROOT_CONTEXT, span);
-  message.call = (operation) => context.with(active, operation);
+  if (enqueue && isRetry) options.links = [{ context: enqueue.span }];
+  const parent = isRetry ? undefined : enqueue;
+  const span = tracer.startSpan("process_task", options, parent?.active ?? ROOT_CONTEXT);
+  const isRecording = span.isRecording();
+  if (isRecording) span.setAttributes(ofRow(record));
+  // A dropped span of an unsampled trace adds nothing to its parent's context, which exists already.
+  const saysAsMuch = !isRecording && parent?.span.traceFlags === TraceFlags.NONE;
+  runIn(message, saysAsMuch ? parent.active : trace.setSpan(ROOT_CONTEXT, span));
   return span;
 }
 

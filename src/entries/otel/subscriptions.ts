@@ -12,13 +12,18 @@ export interface TraceMessage {
   call?: <T>(operation: () => T) => T;
   result?: unknown;
   error?: unknown;
+  how?: string;
+}
+
+/** What an enqueue says of each of its tasks. */
+export interface ObservedTask {
+  func: string;
+  queueName: string;
 }
 
 /** What spans and metrics need of a row. */
-export interface ObservedRow {
+export interface ObservedRow extends ObservedTask {
   id: number;
-  func: string;
-  queueName: string;
   retryCount: number;
   traceContext: string | null;
   /** Milliseconds since 1970, as the other times. */
@@ -27,16 +32,16 @@ export interface ObservedRow {
   startedAt: number | null;
 }
 
-/** What to do at the start and at the end of an operation. The end has what the start returned. */
+/** Called at the start and at the end of an operation. `end` gets what `start` returned. */
 export interface TraceListener<M extends TraceMessage, S> {
   start(message: M): S;
   end(message: M, started: S): void;
 }
 
-/** Runs `listen`. What it throws is logged by OpenTelemetry's own logger. */
-function guarded<T>(listen: () => T): T | undefined {
+/** Calls a listener, and logs an error of it with OpenTelemetry's own logger. */
+function guarded<M, S, T>(listen: (message: M, started: S) => T, message: M, started: S): T | undefined {
   try {
-    return listen();
+    return listen(message, started);
   } catch (error) {
     diag.error("dbq-ts/otel", error as Error);
     return undefined;
@@ -48,13 +53,19 @@ export class Subscriptions {
 
   /** Listens to a channel of single messages. */
   on<M>(name: string, listen: (message: M) => void): void {
-    const listener = (message: unknown) => guarded(() => listen(message as M));
+    const listener = (message: unknown) => guarded(listen, message as M, undefined);
     subscribe(name, listener);
     this.#undo.push(() => unsubscribe(name, listener));
   }
 
-  /** Listens to the start and the end of each operation of a trace, synchronous or not. */
-  onTrace<M extends TraceMessage, S>(name: string, { start, end }: TraceListener<M, S>): void {
+  /**
+   * Listens to the start and the end of each operation of a trace, synchronous or not.
+   * @returns a function that returns, until the end of an operation, what its `start` returned
+   */
+  onTrace<M extends TraceMessage, S>(
+    name: string,
+    { start, end }: TraceListener<M, S>,
+  ): (message: object) => S | undefined {
     // On the message itself: a WeakMap of the messages costs more than all else here.
     const key = Symbol("started");
     type Observed = M & { [key]?: S | undefined };
@@ -62,11 +73,11 @@ export class Subscriptions {
       const state = (message as Observed)[key];
       if (state === undefined) return;
       (message as Observed)[key] = undefined;
-      guarded(() => end(message as M, state));
+      guarded(end, message as M, state);
     };
     const listeners = {
       start: (message: object) => {
-        const state = guarded(() => start(message as M));
+        const state = guarded(start, message as M, undefined);
         if (state !== undefined) (message as Observed)[key] = state;
       },
       // The end of a synchronous operation. One that goes on has neither a result nor an error yet.
@@ -78,6 +89,7 @@ export class Subscriptions {
     const channel = tracingChannel<unknown, object>(name);
     channel.subscribe(listeners);
     this.#undo.push(() => channel.unsubscribe(listeners));
+    return (message) => (message as Observed)[key];
   }
 
   /** Ends all subscriptions. */

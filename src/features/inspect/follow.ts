@@ -32,7 +32,7 @@ const rotationSize = 500;
 /** Older unfinished tasks that are remembered. A task beyond them is seen when it runs. */
 const mostRemembered = 10_000;
 
-const unfinished = ["pending", "scheduled", "running"] as const;
+const unfinished = ["pending", "scheduled", "running", "waiting"] as const;
 
 type KnownState = Pick<Task, "generationId" | "status" | "startedAt" | "retryCount">;
 
@@ -83,14 +83,16 @@ export class TaskFollower {
     const recent = await this.#recent();
     const running = await this.#page({ status: "running" });
     const seen = new Map([...recent, ...running].map((task) => [task.id, task]));
-    const changes: TaskChange[] = [];
-    for (const id of this.#older(seen)) changes.push(...(await this.#pollOne(id)));
-    for (const task of seen.values()) changes.push(...this.#changesOf(task));
+    const older = await this.#readOlder(seen);
+    const read = [...older, ...seen.values()];
+    const changes = read.flatMap((task) => this.#changesOf(task));
     this.#newest = Math.max(this.#newest, recent[0]?.id ?? 0);
     this.#complete = completeAbove(recent);
     this.#forgetFinished(new Set(recent.slice(0, pageSize).map(({ id }) => id)));
     // Tasks that have changed are read before their lines: a task that has ended has no later ones.
-    const lines = (await this.#logs?.of([...running, ...changes.map(({ task }) => task)])) ?? [];
+    const changed = changes.map(({ task }) => task);
+    const logging = read.filter(({ status }) => status === "running");
+    const lines = (await this.#logs?.of([...logging, ...changed])) ?? [];
     for (const { line, task } of lines)
       changes.push({ time: line.at, event: "log", message: line.message, task });
     return changes.sort(inOrder);
@@ -133,11 +135,14 @@ export class TaskFollower {
     return [...running, ...next];
   }
 
-  async #pollOne(id: number): Promise<TaskChange[]> {
-    const task = await this.#queue.getTask(id);
-    if (task) return this.#changesOf(task);
-    this.#known.delete(id);
-    return [];
+  async #readOlder(seen: ReadonlyMap<number, Task>): Promise<Task[]> {
+    const older: Task[] = [];
+    for (const id of this.#older(seen)) {
+      const task = await this.#queue.getTask(id);
+      if (task) older.push(task);
+      else this.#known.delete(id);
+    }
+    return older;
   }
 
   #changesOf(task: Task): TaskChange[] {

@@ -14,8 +14,8 @@ const mostRemembered = 10_000;
 
 export class FollowedLogs {
   readonly #store: Store;
-  /** The last line of all tasks when the follower started. */
-  #start = 0;
+  /** Of a task that is not remembered, the lines up to this one were there before the follower started, or have been read. */
+  #before = 0;
   /** The last line of each task, the least recently read task first. */
   readonly #last = new Map<number, number>();
 
@@ -24,7 +24,7 @@ export class FollowedLogs {
   }
 
   async start(): Promise<void> {
-    this.#start = await this.#store.transfer.lastId("dbq_task_logs");
+    this.#before = await this.#store.transfer.lastId("dbq_task_logs");
   }
 
   /** The lines of these tasks that were not read before, oldest first, each with its task. */
@@ -32,7 +32,7 @@ export class FollowedLogs {
     const byId = new Map([...tasks].map((task) => [task.id as number, task]));
     const found: { line: TaskLog; task: Task }[] = [];
     for (let more = byId.size > 0; more; ) {
-      const asked = [...byId.keys()].map((id) => ({ id, after: this.#last.get(id) ?? this.#start }));
+      const asked = [...byId.keys()].map((id) => ({ id, after: this.#last.get(id) ?? this.#before }));
       const page = await this.#store.logs(asked, pageSize);
       for (const line of page) {
         this.#remember(line.id, line.lineId);
@@ -47,8 +47,9 @@ export class FollowedLogs {
     this.#last.delete(id);
     this.#last.set(id, line);
     if (this.#last.size <= mostRemembered) return;
-    for (const oldest of this.#last.keys()) {
+    for (const [oldest, last] of this.#last) {
       this.#last.delete(oldest);
+      this.#before = Math.max(this.#before, last);
       return;
     }
   }

@@ -61,8 +61,8 @@ export interface Moved {
 }
 
 /**
- * Moves all tasks, attempts and log lines of one queue to the database of another queue, which must have no tasks. The old database
- * refuses all writes from then on. After an interruption, the same call continues the move.
+ * Moves all tasks, attempts and log lines of one queue to the database of another queue, which must have no tasks. The old
+ * database refuses all writes from then on. After an interruption, the same call continues the move.
  * @throws DatabaseError when a worker runs on one of the databases, when the new one has tasks of its own, or cannot store a
  *   row unchanged; `signal.reason`. The old database then takes tasks as before, unless the message says otherwise.
  */
@@ -298,11 +298,38 @@ class Move {
     for (const table of movedTables) await this.#to.setLastId(table, await this.#from.lastId(table));
   }
 
+  /** Messages that drains have sent keep their ids, and are known by them. */
+  async #copyOrigin(): Promise<void> {
+    const origin = await this.#source.store.drains.knownOrigin();
+    if (origin !== undefined) await this.#target.store.drains.adoptOrigin(origin);
+  }
+
+  /** Limits and pauses hold in the new database, too. What the states of rates were is not carried. */
+  async #copyLimits(): Promise<void> {
+    await this.#target.store.limits.adopt(await this.#source.store.limits.records());
+  }
+
+  /** The tokens of agents are valid after the move as before: the new database knows them, and which were revoked. */
+  async #copyAgents(): Promise<void> {
+    await asOwner(this.#to.writeAgents(this.#run, await this.#source.store.agents.list()));
+  }
+
+  /** The old database is frozen, so that no schedule changes or fires there any more. */
+  async #copySchedules(): Promise<void> {
+    const { schedules } = await this.#source.store.schedules.list();
+    await asOwner(this.#to.writeSchedules(this.#run, schedules));
+  }
+
   /** Unfreezes the new database: from here on it takes tasks and workers. */
   async #open(): Promise<Moved> {
-    const [tasks, attempts] = [await this.#to.size("dbq_tasks"), await this.#to.size("dbq_attempts")];
+    const tasks = await this.#to.size("dbq_tasks");
+    const attempts = await this.#to.size("dbq_attempts");
     const logs = await this.#to.size("dbq_task_logs");
     if ((await this.#to.state())?.phase === "filling") {
+      await this.#copyOrigin();
+      await this.#copyLimits();
+      await this.#copyAgents();
+      await this.#copySchedules();
       await this.#to.unfreeze(this.#run);
       await this.#to.advance(this.#run, "filling", "filled");
     }

@@ -11,7 +11,9 @@ const pause = { shortest: 20, longest: 400 };
 /** A database, and what messages call it. */
 export interface NamedStore {
   name: string;
-  store: WorkerStore & Pick<TaskStore, "count"> & Pick<Store, "transfer">;
+  store: WorkerStore &
+    Pick<TaskStore, "count"> &
+    Pick<Store, "agents" | "drains" | "limits" | "schedules" | "transfer">;
 }
 
 /**

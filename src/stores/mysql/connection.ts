@@ -4,11 +4,11 @@ import type { ConnectionOptions, ResultSetHeader } from "mysql2";
 import { importPackage } from "../../base/runtime/packages.ts";
 import { type Connection, type QueryResult, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
-import type { Use } from "../server/store.ts";
+import { readingTimeout, type Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Seconds to wait for a row that another transaction holds. */
-const lockTimeouts = { own: 1, pooled: 1, app: 5 };
+const lockTimeouts: Readonly<Record<Use, number>> = { own: 1, pooled: 1, reading: 1, app: 5 };
 
 /**
  * The settings of each connection: a backslash escapes, as in the parameters that mysql2 writes; a value that does not fit is
@@ -100,16 +100,26 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
   };
 }
 
+/** MySQL limits only queries, and counts milliseconds; MariaDB counts seconds. Each refuses the other's. */
+const limits = [
+  `set session max_execution_time = ${readingTimeout}`,
+  `set session max_statement_time = ${readingTimeout / 1_000}`,
+];
+
 /** @throws the server's error when it refuses a setting */
 async function prepare(query: Connection["query"], use: Use): Promise<void> {
   for (const setting of settings(use)) await query(setting, []);
+  if (use === "reading") {
+    await query("set session transaction read only", []);
+    for (const limit of limits) await query(limit, []).catch(unlessUnknown);
+  }
   // Only MariaDB has these. In a cluster, a node answers once it has the commits of the others; and it does not repeat a
   // statement whose commit failed, after INSERT … RETURNING has returned the ids of the first try.
-  await query("set session wsrep_sync_wait = 7, wsrep_retry_autocommit = 0", []).catch(
-    (error: { errno?: number }) => {
-      if (error.errno !== unknownVariable) throw error;
-    },
-  );
+  await query("set session wsrep_sync_wait = 7, wsrep_retry_autocommit = 0", []).catch(unlessUnknown);
+}
+
+function unlessUnknown(error: { errno?: number }): void {
+  if (error.errno !== unknownVariable) throw error;
 }
 
 export function answerOf(result: unknown): QueryResult {

@@ -9,12 +9,18 @@ export async function isCluster(queryable: Queryable): Promise<boolean> {
   return Number(rows[0]?.[1] ?? 0) > 0;
 }
 
+/** The part of the server's connections from which on it is nearly full. */
+const nearlyFull = 0.9;
+
 const facts = `select version() as version, database() as name, @@innodb_flush_log_at_trx_commit as flush,
-  @@read_only as read_only, @@max_connections as connections, @@max_allowed_packet as packet`;
+  @@read_only as read_only, @@max_connections as most, @@max_allowed_packet as packet,
+  (select count(*) from information_schema.processlist where user = substring_index(user(), '@', 1)) as own_connections`;
 
 export async function diagnoseMysql(queryable: Queryable): Promise<Diagnosis[]> {
   const { rows } = await queryable.query(facts, []);
-  const [version, database, flush, readOnly, connections, packet] = rows[0] ?? [];
+  const [version, database, flush, readOnly, most, packet, ours] = rows[0] ?? [];
+  const { rows: status } = await queryable.query("show status like 'threads_connected'", []);
+  const connections = Number(status[0]?.[1]);
   const isReadOnly = Number(readOnly) === 1;
   return [
     fact(/mariadb/i.test(String(version)) ? "MariaDB" : "MySQL", String(version)),
@@ -26,7 +32,15 @@ export async function diagnoseMysql(queryable: Queryable): Promise<Diagnosis[]> 
       "a crash of the server's machine can undo the last commits",
     ),
     fact("read only", isReadOnly, isReadOnly, "nothing can be written here: connect to the primary"),
-    fact("max connections", Number(connections)),
+    fact(
+      "connections",
+      connections,
+      connections >= Number(most) * nearlyFull,
+      "the server will refuse more soon: raise max_connections",
+    ),
+    // Sessions have no name here.
+    fact("connections of this user", Number(ours)),
+    fact("max connections", Number(most)),
     fact("max allowed packet", Number(packet)),
     fact("cluster", await isCluster(queryable)),
   ];

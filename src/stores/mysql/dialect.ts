@@ -29,6 +29,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       ),
       sql`, `,
     )})) as item`,
+  nameOf: (text) => sql`convert(${text} using utf8mb4) collate utf8mb4_bin`,
+  isUnfinishedOf: (scheduleName) => sql`unfinished_of = ${scheduleName}`,
   joinEach: sql.raw("straight_join"),
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   tasksWithIds: (list) =>
@@ -41,6 +43,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   shared: sql.raw("lock in share mode"),
   // `steps.id` catches the error of a duplicate: ON DUPLICATE KEY and IGNORE would hide other errors too.
   ignoreConflict: sql.raw(""),
+  keepExisting: (column) => sql.raw(`on duplicate key update ${column} = ${column}`),
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,
   text: (column) => sql`${column}`,
@@ -49,8 +52,12 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // `=` uses the index; the bytes are compared too, since the collation ignores spaces at the end.
   same: (column, parameter) =>
     sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
+  // No index has `unique_key`.
+  holdsKey: (key) => sql`taken_key = cast(${key} as binary)`,
+  keysAfter: (key) => sql`taken_key > cast(${key} as binary) order by taken_key`,
   exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
   byPriority: sql.raw("claim_rank, id"),
+  rank: "claim_rank",
   metaHas: (key, value) => {
     const there = sql`json_extract(meta, concat('$.', json_quote(${key})))`;
     const type = sql`json_type(${there})`;
@@ -70,6 +77,16 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterSet: sql.raw(""),
   }),
   only: (id) => sql`${id}`,
+  steered: {
+    group: sql.raw("group_bytes"),
+    pendingIn: (queueName) => sql`steered_place = concat('p', md5(${queueName}))`,
+    running: sql.raw("steered_place = 'r'"),
+    putOffBy: (key) => sql`steered_place = concat('s', md5(${key}))`,
+    putOff: sql.raw("steered_place like 's%'"),
+    uses: sql.raw("uses"),
+    // MariaDB evaluates the comparison with a column of another table row by row.
+    skips: false,
+  },
   transfer: mysqlMoving,
 };
 

@@ -1,6 +1,6 @@
 /** How MySQL and MariaDB run the steps of an operation that are not one text on every server. */
 import type { Queryable } from "../server/pool.ts";
-import { execute, integersIn, listOf, type ServerSteps, toParameter } from "../server/run.ts";
+import { execute, integersIn, listOf, parameterOf, type ServerSteps } from "../server/run.ts";
 import { Compiler } from "../sql/compile.ts";
 import { failureOf, isDuplicate } from "./connection.ts";
 import { optimisticDialect } from "./dialect.ts";
@@ -50,7 +50,7 @@ export const mysqlSteps: ServerSteps = {
     const [into = "", row = ""] = text.split(/(?<=\svalues\s)/);
     const ids: number[] = [];
     for (const some of packets(params)) {
-      const values = some.flatMap((one) => names.map((name) => toParameter(one[name])));
+      const values = some.flatMap((one) => names.map((name) => parameterOf(name, one)));
       ids.push(
         ...(await insertedRows(queryable, into + some.map(() => row).join(", "), values, some.length)),
       );

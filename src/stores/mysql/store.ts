@@ -1,5 +1,8 @@
 /** The store on MySQL 8.0 and MariaDB 10.6 and later, over mysql2. */
+import type { Clock } from "../../base/runtime/clock.ts";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { Store } from "../../store.ts";
+import { byClock } from "../server/clock.ts";
 import { openDatabase, openUrl } from "../server/open.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
 import { operationsOf } from "../sql/operations.ts";
@@ -12,12 +15,18 @@ import { heartbeatConnector } from "./embedded.ts";
 import { mysqlMigrations } from "./migrations.ts";
 import { mysqlSteps } from "./steps.ts";
 
-// All queues of a process share the texts of these statements.
-const [skipLocked, optimistic] = [textsOf(skipLockedDialect), textsOf(optimisticDialect)];
+/** All queues of a process by one clock share the texts of these statements. */
+const textsBy = memoize((clock: Clock) => ({
+  skipLocked: textsOf(byClock(skipLockedDialect, clock)),
+  optimistic: textsOf(byClock(optimisticDialect, clock)),
+}));
 
 const mysql: ServerKind = {
   steps: mysqlSteps,
-  operations: { "skip-locked": () => operationsOf(skipLocked), optimistic: () => operationsOf(optimistic) },
+  operations: {
+    "skip-locked": (clock) => operationsOf(textsBy(clock).skipLocked),
+    optimistic: (clock) => operationsOf(textsBy(clock).optimistic),
+  },
   migrations: mysqlMigrations,
   drizzle: mysqlDrizzle,
   strategyFor: async (queryable) => ((await isCluster(queryable)) ? "optimistic" : "skip-locked"),

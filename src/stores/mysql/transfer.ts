@@ -48,7 +48,10 @@ export const mysqlMoving: TransferText = {
       ...missing("insert", "insert", "dbq_tasks"),
       ...missing("update", "update", "dbq_tasks"),
       ...missing("register", "insert", "dbq_workers"),
+      ...missing("schedule_insert", "insert", "dbq_schedules"),
+      ...missing("schedule_update", "update", "dbq_schedules"),
       ...(isSource(phase) ? missing("delete", "delete", "dbq_tasks", old) : []),
+      ...(isSource(phase) ? missing("schedule_delete", "delete", "dbq_schedules", old) : []),
     ];
   },
   unfreeze: (triggers) => [settings, ...triggers.map((name) => `drop trigger if exists ${name}`)],

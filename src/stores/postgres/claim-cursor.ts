@@ -9,6 +9,7 @@
  */
 
 import { performance } from "../../base/runtime/timers.ts";
+
 /** A place in the order of claims: priority descending, id ascending. */
 export interface ClaimCursor {
   priority: number;

@@ -6,7 +6,7 @@ import { importPackage } from "../../base/runtime/packages.ts";
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
-import type { Use } from "../server/store.ts";
+import { readingTimeout, type Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Values as text: the reader of a row knows the types of its columns. */
@@ -26,11 +26,23 @@ const plans = [
   .map((setting) => `-c ${setting}`)
   .join(" ");
 
+/** A dashboard must not change anything by mistake, nor keep the server busy. */
+const reading = [`default_transaction_read_only=on`, `statement_timeout=${readingTimeout}`]
+  .map((setting) => `-c ${setting}`)
+  .join(" ");
+
+const settingsFor: Readonly<Record<Use, string | undefined>> = {
+  own: plans,
+  reading: `${plans} ${reading}`,
+  pooled: undefined,
+  app: undefined,
+};
+
 /** The settings of pg, without the host. A pooler accepts no session settings, and the app's queries need none of ours. */
 export function configOf(url: Omit<ServerUrl, "hosts">, use: Use): ClientConfig {
   const { user, password, database, parameters } = url;
   const { sslmode, application_name = "dbq" } = parameters;
-  const options = [parameters.options, use === "own" ? plans : undefined].filter(Boolean).join(" ");
+  const options = [parameters.options, settingsFor[use]].filter(Boolean).join(" ");
   return {
     user,
     database,
@@ -173,6 +185,8 @@ export function failureOf(thrown: unknown): Failure {
   } = error as { code?: unknown; message?: string; constraint?: string; constraint_name?: string };
   // The app's pool had no free connection: no statement was sent.
   if (message === "timeout exceeded when trying to connect") return "transient";
+  // A value or a row that dbq refuses, whatever its message says, such as "options: timeout: …".
+  if (error instanceof TypeError) return "permanent";
   if (typeof code !== "string")
     return /connection terminated|timeout|Client has encountered/i.test(message) ? "lost" : "permanent";
   if (transient.has(code) || (constraint ?? constraintOfPostgresJs) === "dbq_tasks_unique")

@@ -6,17 +6,31 @@ import { fact } from "../sql/diagnosis.ts";
 /** Seconds. */
 const oldSnapshot = 600;
 
+/** The part of the server's connections from which on it is nearly full. */
+const nearlyFull = 0.9;
+
 const facts = `select current_setting('server_version') as version, current_database() as database,
   current_schema() as schema, current_setting('synchronous_commit') as commit, pg_is_in_recovery()::text as recovery,
-  current_setting('max_connections') as connections,
+  current_setting('max_connections') as most,
+  (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,
+  (select count(*) from pg_stat_activity
+    where application_name in ('dbq', current_setting('application_name'))) as own_connections,
   (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest`;
 
 /** @param own the schema that was named for the tables */
 export async function diagnosePostgres(queryable: Queryable, own?: string): Promise<Diagnosis[]> {
   const { rows } = await queryable.query(facts, []);
-  const [version = null, database = null, first = null, commit = null, recovery, connections, oldest] = (
-    rows[0] ?? []
-  ).map((value) => (value === null ? null : String(value)));
+  const [
+    version = null,
+    database = null,
+    first = null,
+    commit = null,
+    recovery,
+    most,
+    connections,
+    ours,
+    oldest,
+  ] = (rows[0] ?? []).map((value) => (value === null ? null : String(value)));
   const isStandby = recovery === "true";
   const age = Number(oldest ?? 0);
   return [
@@ -25,7 +39,14 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
     fact("schema", own ?? first),
     fact("synchronous commit", commit, commit === "off", "a crash of the server can undo the last commits"),
     fact("standby", isStandby, isStandby, "nothing can be written here: connect to the primary"),
-    fact("max connections", Number(connections)),
+    fact(
+      "connections",
+      Number(connections),
+      Number(connections) >= Number(most) * nearlyFull,
+      "the server will refuse more soon: raise max_connections, or put a pooler in between",
+    ),
+    fact("connections of dbq", Number(ours)),
+    fact("max connections", Number(most)),
     fact(
       "oldest snapshot",
       age,

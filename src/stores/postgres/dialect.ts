@@ -1,6 +1,8 @@
 /** The SQL of Postgres. */
 import { sql } from "drizzle-orm/sql/sql";
-import type { Dialect, ItemColumn } from "../sql/dialect.ts";
+import { unfinishedStatuses } from "../../task.ts";
+import { type Dialect, type ItemColumn, steeredByPartialIndexes } from "../sql/dialect.ts";
+import { holds, holdsKey, isIn } from "../sql/statuses.ts";
 import { postgresMoving } from "./transfer.ts";
 
 const types = { integer: "bigint", real: "double precision", text: "text" };
@@ -39,6 +41,9 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     columns,
   ) => sql`(select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
+  nameOf: (text) => sql`${text}`,
+  isUnfinishedOf: (scheduleName) =>
+    sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
   // A plan that is made while the table is empty would meet `id > after` by the primary key: the lines of all tasks.
   isLaterLine: (taskId, after) => sql`(task_id, dbq_task_logs.id) > (${taskId}, ${after})`,
@@ -49,13 +54,17 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   locked: sql.raw("for update"),
   shared: sql.raw("for key share"),
   ignoreConflict: sql.raw("on conflict do nothing"),
+  keepExisting: () => sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}::bigint`,
   json: (parameter) => sql`${parameter}::json`,
   text: (column) => sql`${column}::text`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,
+  keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
   exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),
+  rank: undefined,
   metaHas: (key, value) => {
     const there = sql`meta -> ${key}::text`;
     const is = {
@@ -77,6 +86,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   }),
   // A plan that is made while the table is empty would meet `= id` by reading all of an index.
   only: (id) => sql`any (array[${id}::bigint])`,
+  steered: { ...steeredByPartialIndexes, uses: sql.raw("(uses::text)") },
   transfer: postgresMoving,
 };
 

@@ -30,64 +30,68 @@ export const notifyText = (channel: string, parameter: number) =>
 
 const listenText = (channel: string) => `listen ${channel === "dbq" ? channel : `"${channel}"`}`;
 
-export class PostgresListener {
+/** The session that listens on a channel, for all queues that share a pool. It begins with the first receiver. */
+class ListeningSession {
   readonly #pool: ServerPool;
   readonly #channel: string;
-  readonly #listeners = new Set<() => void>();
-  /** The payload of this queue's own notifications, which it ignores. */
-  readonly #own = randomBytes(6).toString("hex");
+  readonly #receivers = new Set<(payload: string) => void>();
   #client: Client | undefined;
   #stopChecks: (() => void) | undefined;
   #retry: NodeJS.Timeout | undefined;
   #retryAfter = firstRetry;
-  #started = false;
-  #closed = false;
-  #notifying = false;
-  #pending = false;
-  #rewinds = false;
-  onRewind: () => void = () => undefined;
+  #connecting = false;
 
   constructor(pool: ServerPool, channel: string) {
     this.#pool = pool;
     this.#channel = channel;
   }
 
-  /** Returns a function that removes the listener. The session keeps listening: a busy worker removes its listener for moments. */
-  add(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    if (!this.#started) void this.#listen();
-    this.#started = true;
-    return () => this.#listeners.delete(listener);
+  /** `receive` gets each payload, and an empty one when notifications may have been missed. */
+  add(receive: (payload: string) => void): void {
+    this.#receivers.add(receive);
+    if (this.#receivers.size === 1) void this.#listen();
+    // The session listens already, perhaps since before the last commit that the queue has not seen.
+    else setImmediate(() => this.#receivers.has(receive) && receive(""));
+  }
+
+  /** The session ends with its last receiver. */
+  async remove(receive: (payload: string) => void): Promise<void> {
+    if (this.#receivers.delete(receive) && this.#receivers.size === 0) await this.#end();
+  }
+
+  async #end(): Promise<void> {
+    clearTimeout(this.#retry);
+    this.#stopChecks?.();
+    const client = this.#client;
+    this.#client = undefined;
+    if (client) await endOf(client);
   }
 
   async #listen(): Promise<void> {
+    if (this.#connecting || this.#client) return;
+    this.#connecting = true;
     try {
       const client = (await this.#pool.dedicated()).client as Client;
       this.#client = client;
       client.on("end", () => this.#listenLater(client));
       client.on("error", () => this.#listenLater(client));
-      client.on("notification", ({ payload = "" }) => this.#notified(payload));
+      client.on("notification", ({ payload = "" }) => this.#receive(payload));
       await client.query(listenText(this.#channel));
       keepAlive(client, false);
       this.#retryAfter = firstRetry;
       this.#stopChecks = repeat(checkEvery, () => this.#check(client), { keepAlive: false });
-      if (this.#closed) await this.close();
+      if (this.#receivers.size === 0) await this.#end();
       // Notifications from before this session listened are lost.
-      this.#call();
+      this.#receive("");
     } catch {
       this.#listenLater(this.#client);
+    } finally {
+      this.#connecting = false;
     }
   }
 
-  #notified(payload: string): void {
-    if (payload.startsWith(this.#own)) return;
-    // Before the listeners, which claim at once.
-    if (payload.endsWith(rewindMark)) this.onRewind();
-    this.#call();
-  }
-
-  #call(): void {
-    for (const listener of this.#listeners) listener();
+  #receive(payload: string): void {
+    for (const receive of this.#receivers) receive(payload);
   }
 
   /** A query without an answer ends the connection. */
@@ -100,10 +104,57 @@ export class PostgresListener {
     this.#client = undefined;
     this.#stopChecks?.();
     void client?.end().catch(() => undefined);
-    if (this.#closed) return;
+    if (this.#receivers.size === 0) return;
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#listen(), this.#retryAfter * (0.5 + Math.random())).unref();
     this.#retryAfter = Math.min(this.#retryAfter * 2, longestRetry);
+  }
+}
+
+const sessions = new WeakMap<ServerPool, Map<string, ListeningSession>>();
+
+function sessionOf(pool: ServerPool, channel: string): ListeningSession {
+  const ofPool = sessions.get(pool) ?? new Map<string, ListeningSession>();
+  sessions.set(pool, ofPool);
+  const session = ofPool.get(channel) ?? new ListeningSession(pool, channel);
+  ofPool.set(channel, session);
+  return session;
+}
+
+export class PostgresListener {
+  readonly #pool: ServerPool;
+  readonly #channel: string;
+  readonly #session: ListeningSession;
+  readonly #listeners = new Set<() => void>();
+  /** The payload of this queue's own notifications, which it ignores. */
+  readonly #own = randomBytes(6).toString("hex");
+  readonly #receive = (payload: string) => this.#notified(payload);
+  #started = false;
+  #closed = false;
+  #notifying = false;
+  #pending = false;
+  #rewinds = false;
+  onRewind: () => void = () => undefined;
+
+  constructor(pool: ServerPool, channel: string) {
+    this.#pool = pool;
+    this.#channel = channel;
+    this.#session = sessionOf(pool, channel);
+  }
+
+  /** Returns a function that removes the listener. The session keeps listening: a busy worker removes its listener for moments. */
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    if (!this.#started) this.#session.add(this.#receive);
+    this.#started = true;
+    return () => this.#listeners.delete(listener);
+  }
+
+  #notified(payload: string): void {
+    if (payload.startsWith(this.#own)) return;
+    // Before the listeners, which claim at once.
+    if (payload.endsWith(rewindMark)) this.onRewind();
+    for (const listener of this.#listeners) listener();
   }
 
   payload(): string | undefined {
@@ -137,10 +188,6 @@ export class PostgresListener {
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#retry);
-    this.#stopChecks?.();
-    const client = this.#client;
-    this.#client = undefined;
-    if (client) await endOf(client);
+    await this.#session.remove(this.#receive);
   }
 }

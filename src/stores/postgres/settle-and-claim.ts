@@ -8,14 +8,14 @@ import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";
-import { byClaimOrder, type Pairs, pairsOf, probeParams } from "../sql/claim.ts";
+import { byClaimOrder, type Pairs, pairsOf, probeParams } from "../sql/claim-steps.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect, Params, Row } from "../sql/dialect.ts";
 import { notifyChange, type Program, rows, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, toCandidate, toClaimed } from "../sql/rows.ts";
 import { type CycleResult, SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
-import { itemColumns, itemOf, type Statement } from "../sql/statements.ts";
+import { itemColumns, itemOf, keyAtClaim, type Statement } from "../sql/statements.ts";
 import type { Texts } from "../sql/texts.ts";
 import type { Transitions } from "../sql/transitions.ts";
 import { type ClaimCursor, ClaimCursors, start as startOfClaims } from "./claim-cursor.ts";
@@ -34,20 +34,27 @@ const cursorNames = (i: number) => [`priority${i}`, `after${i}`] as const;
 
 const sensitive = sql.raw(`(${crashSensitiveSql})`);
 
-const pending = (queueName: unknown, func: unknown) => sql`queue_name = ${queueName} and func = ${func}
-        and status = 'pending' and (wait_until is null or wait_until <= statement_timestamp())`;
+const pending = (
+  d: Dialect,
+  queueName: unknown,
+  func: unknown,
+) => sql`queue_name = ${queueName} and func = ${func}
+        and status = 'pending' and (wait_until is null or wait_until <= ${d.now({})})`;
 
 /** Which tasks a statement looks for. `behind`: those behind tasks that the policy refused, so only those that it admits. */
 type Look = "all" | "behind";
 
+/** Whose claim a statement is: a worker's, or that of an agent's session, which notes its request. */
+type Claimant = "worker" | "session";
+
 /** The candidates of one function of one queue: of a higher priority than the cursor's, of the same behind it, of a lower one. */
-function candidatesOf(p: Params, i: number, look: Look): SQL {
+function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   const [queue, func] = probeNames(i);
   const [priority, after] = cursorNames(i);
   const part = (where: SQL, from: SQL) => {
     const near = (limit: unknown) => sql`
       select id, priority, queue_name, func, ${from} as after, ${sensitive} as crash_sensitive from dbq_tasks
-      where ${pending(p[queue], p[func])} and ${where} order by priority desc, id limit ${limit}`;
+      where ${pending(d, p[queue], p[func])} and ${where} order by priority desc, id limit ${limit}`;
     if (look === "all") return sql`(${near(p.limit)})`;
     return sql`(select * from (${near(p.depth)}) as near
       where not crash_sensitive order by priority desc, id limit ${p.limit})`;
@@ -66,55 +73,100 @@ function candidatesOf(p: Params, i: number, look: Look): SQL {
 
 /** Beside the claimed tasks, the statement answers with one row of facts: it alone has a value in the first column. */
 const noFacts =
-  sql.raw(`null::bigint as workers, null::bigint as candidates, null::text as settled, null::bigint as now,
+  sql.raw(`null::bigint as state, null::bigint as candidates, null::text as settled, null::bigint as now,
       null::float8 as took, null::bigint as locked`);
 const factCount = 6;
+
+/** What differs in the claims of workers and of agents' sessions. */
+interface ClaimantParts {
+  /** The claimant's row, locked so that a rescue cannot delete it during the claim. `state` is 1 when it may claim. */
+  row: SQL;
+  /** What a claim that has found tasks writes to the row. */
+  note: SQL;
+  /** The state of a row that was not locked, since there was nothing to claim. */
+  unlocked: SQL;
+}
+
+/** Its row names the limits that the claim knows. */
+const mayClaim = (
+  d: Dialect,
+  p: Params,
+) => sql`id = ${p.workerId} and limits_version = ${d.integer(p.limitsVersion)}
+        and exists (select 1 from candidates)`;
+
+const workerParts = (d: Dialect, p: Params): ClaimantParts => ({
+  row: sql`
+      select 1 as state from dbq_workers where ${mayClaim(d, p)} ${d.shared}`,
+  note: sql.raw(""),
+  unlocked: sql.raw("0"),
+});
+
+/** A session's state is 2 while its row has this request. Two claims of a session go one after the other. */
+function sessionParts(d: Dialect, p: Params): ClaimantParts {
+  const now = sql.raw("statement_timestamp()");
+  const isRepeated = sql`(coalesce(request_id, '') = ${p.requestId} and not ${p.anew}::boolean)`;
+  return {
+    row: sql`
+      select case when ${isRepeated} then 2 else 1 end as state from dbq_workers
+      where ${mayClaim(d, p)} ${d.locked}`,
+    note: sql`noted as (
+      update dbq_workers set heartbeat_at = ${now}, beat = beat + 1, host = ${p.host}, request_id = ${p.requestId},
+        requested_at = ${now}
+      where id = ${p.workerId} and exists (select 1 from admitted)),`,
+    unlocked: sql`(select count(*) * 2 from dbq_workers where id = ${p.workerId} and ${isRepeated})`,
+  };
+}
 
 function settleAndClaimStatement(
   d: Dialect,
   settled: (p: Params) => SQL,
   probes: number,
   look: Look,
+  whose: Claimant,
 ): Statement {
-  const now = sql.raw("statement_timestamp()");
-  const columns = listed(d, "dbq_tasks", candidateColumns);
+  const now = d.now({});
+  const columns = listed(d, "dbq_tasks", candidateColumns, { givenKey: true });
   const noTask = sql.raw(candidateColumns.map(() => "null").join(", "));
   const admitted = look === "all" ? sql.raw("") : sql`and not ${sensitive}`;
   const each = Array.from({ length: probes }, (_, i) => i);
-  return (p) =>
-    sql`
+  return (p) => {
+    const { row, note, unlocked } = (whose === "session" ? sessionParts : workerParts)(d, p);
+    return sql`
     with settled as (${settled(p)}),
     candidates as (${sql.join(
-      each.map((i) => candidatesOf(p, i, look)),
+      each.map((i) => candidatesOf(d, p, i, look)),
       sql` union all `,
     )} order by priority desc, id limit ${p.limit}),
-    worker as (select 1 from dbq_workers where id = ${p.workerId} and exists (select 1 from candidates) ${d.shared}),
-    wanted as (select queue_name, func, priority, after, count(*) as n from candidates, worker group by queue_name, func, priority, after),
+    worker as (${row}),
+    wanted as (select queue_name, func, priority, after, count(*) as n from candidates, worker where state = 1
+      group by queue_name, func, priority, after),
     locked as (
       select found.* from wanted cross join lateral (
         select id, generation_id, priority, ${sensitive} as crash_sensitive from dbq_tasks
-        where ${pending(sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
+        where ${pending(d, sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
           and priority = wanted.priority and id > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by priority desc, id limit wanted.n for update skip locked) as found),
     admitted as (
       select id, generation_id from (
         select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from locked) as placed
       where place <= ${p.crashSensitive} or not crash_sensitive),
+    ${note}
     claimed as (
       update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
-        started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null
+        started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null, unique_key = ${keyAtClaim(now)}
       from unnest(array(select id from admitted), array(select generation_id from admitted)) as mine (id, generation_id)
       where dbq_tasks.id = ${d.only(sql.raw("mine.id"))} and dbq_tasks.generation_id = mine.generation_id
       returning dbq_tasks.*)
     select ${noFacts}, ${columns} from claimed
     union all
-    select (select count(*) from worker), (select count(*) from candidates), (select string_agg(id::text, ',') from settled),
-      ${d.millis(now)}, date_part('epoch', clock_timestamp() - ${now}) * 1000, (select count(*) from locked),
+    select coalesce((select state from worker), ${unlocked}), (select count(*) from candidates), (select string_agg(id::text, ',') from settled),
+      ${d.millis(now)}, date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked),
       ${noTask}`;
+  };
 }
 
 /** The statements of a cycle by the number of probes: made once in a process. */
-export type CycleStatements = Readonly<Record<Look, (probes: number) => Statement>>;
+export type CycleStatements = Readonly<Record<Claimant, Record<Look, (probes: number) => Statement>>>;
 
 export function cycleStatements({ dialect, statements }: Texts): CycleStatements {
   const many = dialect.items as NonNullable<Dialect["items"]>;
@@ -123,16 +175,17 @@ export function cycleStatements({ dialect, statements }: Texts): CycleStatements
       { id: itemOf("id"), generationId: itemOf("generationId"), result: itemOf("result") },
       many(sql`${p.items}`, itemColumns(["id", "generationId", "result"])),
     )} returning dbq_tasks.id`;
-  const of = (look: Look) =>
-    memoize((probes: number) => settleAndClaimStatement(dialect, settled, probes, look));
-  return { all: of("all"), behind: of("behind") };
+  const of = (whose: Claimant, look: Look) =>
+    memoize((probes: number) => settleAndClaimStatement(dialect, settled, probes, look, whose));
+  const both = (whose: Claimant) => ({ all: of(whose, "all"), behind: of(whose, "behind") });
+  return { worker: both("worker"), session: both("session") };
 }
 
 type Answer = ReturnType<typeof answerOf>;
 
 /** What one statement did. */
 function answerOf(answer: readonly Row[], workerId: string) {
-  const [workers, candidates, settled, now, took, locked] = answer.find(([first]) => first !== null) ?? [];
+  const [state, candidates, settled, now, took, locked] = answer.find(([first]) => first !== null) ?? [];
   const toTask = (row: Row): TaskRecord => {
     const task = toCandidate(row.slice(factCount));
     // The rows are those after the claim.
@@ -148,7 +201,8 @@ function answerOf(answer: readonly Row[], workerId: string) {
     candidates: Number(candidates),
     locked: Number(locked),
     // Not known where there was nothing to claim: an idle worker locks nothing.
-    registered: Number(workers) > 0 || Number(candidates) === 0,
+    registered: Number(state) > 0 || Number(candidates) === 0,
+    repeated: Number(state) === 2,
     /** Milliseconds on the server. */
     took: Number(took),
   };
@@ -184,15 +238,32 @@ export class OneStatementCycles extends SettleAndClaimOperations {
    */
   override *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
-    const pairs = claim ? pairsOf(claim) : [];
-    if (!claim || pairs.length === 0 || pairs.length > mostProbes || needsPipeline(claim))
-      return yield* super.run(cycle);
     const completed = outcomes.filter((outcome) => outcome.kind === "completed");
     const ids = new Set(completed.map(({ id }) => id));
-    if (ids.size === outcomes.length && !this.#transitions.onEnd)
-      return (yield* this.#inOne(completed, claim, pairs))();
+    const isSimple = ids.size === outcomes.length && !this.#transitions.onEnd;
+    if (!claim && isSimple)
+      return { settled: yield* this.settle(outcomes), claimed: [], more: false, registered: true };
+    const pairs = claim ? pairsOf(claim) : [];
+    if (
+      !claim ||
+      pairs.length === 0 ||
+      pairs.length > mostProbes ||
+      needsPipeline(claim) ||
+      this.steered.concern(claim)
+    )
+      return yield* super.run(cycle);
+    if (isSimple) return yield* this.#checked((yield* this.#inOne(completed, claim, pairs))(), claim);
     const [settled, claimed] = yield* transaction(() => this.#settleThenClaim(outcomes, claim, pairs), true);
-    return { ...claimed(), settled };
+    return yield* this.#checked({ ...claimed(), settled }, claim);
+  }
+
+  /**
+   * The statement has found no row of this worker that names the known version of the limits: the pipeline finds out whether
+   * the worker is not registered, or has to learn of other limits.
+   */
+  *#checked(result: CycleResult, claim: ClaimRequest): Program<CycleResult> {
+    if (result.registered) return result;
+    return { ...(yield* super.run({ outcomes: [], claim })), settled: result.settled };
   }
 
   *#settleThenClaim(
@@ -217,16 +288,19 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const fromCursors = !fromStart && cursors.may(rewinds);
     const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromCursors));
     if (completed.length > 0) yield* notifyChange();
-    const { settled, claimed, candidates, locked, registered, took } = answer;
+    const { settled, claimed, candidates, locked, registered, repeated, took } = answer;
     const full = candidates === claim.limit;
     const last = new Map<string, ClaimCursor>(
       claimed.map((task) => [keyOf(task.queueName, task.func), task]),
     );
+    const settledOf = () => completed.map(({ id }) => settled.has(String(id)));
     return () => {
       const leftSome = claimed.length < locked;
+      // Nothing was looked at, so it says nothing about where the next tasks are.
+      if (repeated) return { settled: settledOf(), claimed, more: false, registered, repeated };
       const behind = cursors.note({ fromCursors, full, leftSome, took, rewinds }, last);
       return {
-        settled: completed.map(({ id }) => settled.has(String(id))),
+        settled: settledOf(),
         claimed,
         // What the policy has just refused, it refuses again.
         more: behind || ((claimed.length > 0 || locked === 0) && (full || claimed.length < candidates)),
@@ -240,6 +314,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   #behindRefused({ claimed, candidates, locked }: Answer, claim: ClaimRequest, pairs: Pairs) {
     const room = claim.limit - claimed.length;
     const hidden = claimed.length < locked && candidates === claim.limit;
+    // A session's request is noted by the first claim that finds tasks.
+    if (claim.request && claimed.length > 0) return undefined;
     if (!hidden || room === 0 || this.#depth.after(claim.limit, claim.limit) === undefined) return undefined;
     return () => this.#claimBehind({ ...claim, limit: room }, pairs);
   }
@@ -262,7 +338,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const items = completed
       .map(({ id, generationId, result }) => ({ id, generationId, result }))
       .sort((a, b) => a.id - b.id);
-    const { workerId, limit, crashSensitive = limit } = claim;
+    const { workerId, limit, crashSensitive = limit, request } = claim;
     const depth = Depth.bound(limit);
     const params: Record<string, unknown> = {
       items: JSON.stringify(items),
@@ -270,6 +346,10 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       limit,
       crashSensitive,
       depth,
+      requestId: request?.id,
+      host: request?.host,
+      anew: request?.anew,
+      limitsVersion: this.steered.version,
     };
     for (const [i, pair] of pairs.entries()) {
       const [priorityName, afterName] = cursorNames(i);
@@ -277,7 +357,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       params[priorityName] = priority;
       params[afterName] = id;
     }
-    const statement = this.#statements[look](pairs.length);
+    const statement = this.#statements[request ? "session" : "worker"][look](pairs.length);
     return answerOf(yield* rows(statement, Object.assign(params, probeParams(pairs))), workerId);
   }
 }

@@ -1,8 +1,10 @@
 /** The store on Postgres 13 and later, over node-postgres. */
 import type { Client } from "pg";
+import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
 import type { Store } from "../../store.ts";
+import { byClock } from "../server/clock.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
 import { openDatabase, openUrl } from "../server/open.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
@@ -18,16 +20,27 @@ import { postgresMigrations } from "./migrations.ts";
 import { cycleStatements, OneStatementCycles } from "./settle-and-claim.ts";
 import { postgresSteps } from "./steps.ts";
 
-// All queues of a process share the texts of these statements.
-const [skipLocked, optimistic] = [textsOf(skipLockedDialect), textsOf(optimisticDialect)];
-const cycles = cycleStatements(skipLocked);
+/** All queues of a process by one clock share the texts of these statements. */
+const textsBy = memoize((clock: Clock) => {
+  const skipLocked = textsOf(byClock(skipLockedDialect, clock));
+  return {
+    skipLocked,
+    optimistic: textsOf(byClock(optimisticDialect, clock)),
+    cycles: cycleStatements(skipLocked),
+  };
+});
 
 /** What does not depend on the schema of the tables. */
 const common = {
   operations: {
-    "skip-locked": () =>
-      operationsOf(skipLocked, (transitions) => new OneStatementCycles(skipLocked, transitions, cycles)),
-    optimistic: () => operationsOf(optimistic),
+    "skip-locked": (clock) => {
+      const { skipLocked, cycles } = textsBy(clock);
+      return operationsOf(
+        skipLocked,
+        (transitions) => new OneStatementCycles(skipLocked, transitions, cycles),
+      );
+    },
+    optimistic: (clock) => operationsOf(textsBy(clock).optimistic),
   },
   drizzle: postgresDrizzle,
   strategyFor: async () => "skip-locked",

@@ -36,6 +36,9 @@ const dropTriggers = [
   "drop trigger if exists dbq_move_update on dbq_tasks",
   "drop trigger if exists dbq_move_delete on dbq_tasks",
   "drop trigger if exists dbq_move_register on dbq_workers",
+  "drop trigger if exists dbq_move_schedule_insert on dbq_schedules",
+  "drop trigger if exists dbq_move_schedule_update on dbq_schedules",
+  "drop trigger if exists dbq_move_schedule_delete on dbq_schedules",
   "drop function if exists dbq_move_refuse()",
 ];
 
@@ -50,7 +53,10 @@ export const postgresMoving: TransferText = {
     refuses("insert", "insert", "dbq_tasks", "statement"),
     refuses("update", "update", "dbq_tasks", "row"),
     refuses("register", "insert", "dbq_workers", "statement"),
+    refuses("schedule_insert", "insert", "dbq_schedules", "statement"),
+    refuses("schedule_update", "update", "dbq_schedules", "row"),
     ...(isSource(phase) ? [refuses("delete", "delete", "dbq_tasks", "row")] : []),
+    ...(isSource(phase) ? [refuses("schedule_delete", "delete", "dbq_schedules", "row")] : []),
   ],
   unfreeze: () => dropTriggers,
   lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,

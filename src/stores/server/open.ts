@@ -1,6 +1,7 @@
 /** Opens a store on a server: by its URL, or on the app's own Drizzle database. */
 import { randomBytes } from "node:crypto";
 import { show } from "../../base/options/durations.ts";
+import { systemClock } from "../../base/runtime/clock.ts";
 import type { Store } from "../../store.ts";
 import { driverFile, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { inCallback, watchTransactions } from "./callbacks.ts";
@@ -8,6 +9,7 @@ import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { heartbeatProgram } from "./embedded.ts";
 import { Hosts, type Queryable, ServerPool } from "./pool.ts";
 import { isSpoilt } from "./run.ts";
+import { usePool } from "./shared-pools.ts";
 import {
   type ServerKind,
   type ServerOptions,
@@ -18,21 +20,33 @@ import {
 } from "./store.ts";
 import { type Host, readServerUrl } from "./url.ts";
 
-/** Connections that operations share. */
-const defaultPoolSize = 5;
+/** Connections that operations share: a worker's cycles take one, enqueues and reads the other. */
+const defaultPoolSize = 2;
+
+/** Connections of `queue.transaction`, each of which an app's callback may hold for long. */
+const transactionPoolSize = 5;
+
+/** Connections of a store for reads: a slow page keeps no other from being shown. */
+const readingPoolSize = 2;
+const readingPool = { idleLimit: 10_000 };
 
 /**
  * `waitLimit`, in milliseconds: an app that begins a transaction inside of another one may wait for itself.
- * `trust`, in milliseconds: a ping before each transaction would cost a round trip.
+ * `trust`, in milliseconds: a ping before each transaction would cost a round trip. `idleLimit`: between an app's
+ * transactions the connections are left to others.
  */
-const appPool = { waitLimit: 60_000, trust: 1_000 };
+const appPool = { waitLimit: 60_000, trust: 1_000, idleLimit: 10_000 };
 
 /** @throws DatabaseError that says what is wrong with the server; TypeError for a wrong URL */
 export function openUrl(kind: ServerKind, url: string, options: ServerOptions): Promise<Store> {
   const { hosts, ...rest } = readServerUrl(url, kind.urlDefaults);
   const [config, appConfig] = [kind.configOf(rest, useOf(options)), kind.configOf(rest, "app")];
-  return openConnections(kind, { config, hosts, appConfig }, options);
+  const reading = { config: kind.configOf(rest, readingUse(options)), hosts };
+  return openConnections(kind, { config, hosts, appConfig }, options, reading);
 }
+
+/** A pooler accepts no session settings. */
+const readingUse = ({ sessions = true }: ServerOptions): Use => (sessions ? "reading" : "pooled");
 
 const useOf = ({ sessions = true }: ServerOptions): Use => (sessions ? "own" : "pooled");
 
@@ -48,7 +62,8 @@ export function openDatabase(kind: ServerKind, db: object, options: ServerOption
   if (client === undefined)
     throw new TypeError(`expected a Drizzle database over a driver of ${kind.drizzle.name}, got ${show(db)}`);
   const settings = kind.settingsOf(client, useOf(options));
-  if (settings) return openConnections(kind, settings, options, appDb);
+  const reading = kind.settingsOf(client, readingUse(options));
+  if (settings && reading) return openConnections(kind, settings, options, reading, appDb);
   // The app's open transaction on it would take dbq's writes with it when it rolls back.
   if (kind.isOne(client))
     throw new TypeError(
@@ -65,24 +80,37 @@ function reachThrough(appDb: ServerDrizzle, queryable: Queryable): ServerReach {
     heartbeatThread: () => undefined,
     transact: (fn) => appDb.transaction(fn),
     transacting: appDb,
+    reader: undefined,
     close: async () => undefined,
   };
 }
 
-/** `appDb`: the app's own database, where there is one: `queue.transaction` then begins its transactions on it. */
+/**
+ * `reading`: the settings for people who look. `appDb`: the app's own database, where there is one: `queue.transaction` then
+ * begins its transactions on it.
+ */
 async function openConnections(
   kind: ServerKind,
   settings: ServerSettings,
   options: ServerOptions,
+  reading: ServerSettings,
   appDb?: ServerDrizzle,
 ): Promise<Store> {
-  const { sessions = true, poolSize = defaultPoolSize } = options;
+  const { sessions = true, poolSize } = options;
   const { config, hosts, appConfig = config } = settings;
   const preference = new Hosts(hosts);
   if (appDb) watchTransactions(appDb);
   const connectAs = (config: object, use: Use) => (host: Host) => kind.connect(config, host, use);
-  const pool = new ServerPool(connectAs(config, useOf(options)), preference, poolSize);
-  const apps = new ServerPool(connectAs(appConfig, "app"), preference, poolSize, appPool);
+  const size = poolSize ?? defaultPoolSize;
+  const { pool, release } = usePool(targetOf(kind, { config, hosts }, options, size), () => {
+    return new ServerPool(connectAs(config, useOf(options)), preference, size);
+  });
+  const apps = new ServerPool(
+    connectAs(appConfig, "app"),
+    preference,
+    poolSize ?? transactionPoolSize,
+    appPool,
+  );
   const reach: ServerReach = {
     pool,
     listener: sessions ? kind.listenerOver(pool) : undefined,
@@ -100,12 +128,46 @@ async function openConnections(
         (error) => isSpoilt(kind.steps.failureOf(error)),
       ),
     transacting: appDb ?? apps,
+    reader: () => openReader(kind, reading, options),
     close: async () => {
-      await pool.close();
+      await release();
       await apps.close();
     },
   };
   return await serverStore(kind, reach, options);
+}
+
+/** What names a pool that several queues may share; undefined: this one has a pool of its own. */
+function targetOf(
+  { driver }: ServerKind,
+  { config, hosts }: ServerSettings,
+  options: ServerOptions,
+  size: number,
+): string | undefined {
+  if (options.sharesPool !== true || !isPlain(config)) return undefined;
+  return JSON.stringify([driver, useOf(options), size, config, hosts]);
+}
+
+/** The same database over a few connections that only read. Nobody tells it of changes. */
+async function openReader(
+  kind: ServerKind,
+  { config, hosts }: ServerSettings,
+  options: ServerOptions,
+): Promise<Store> {
+  const use = readingUse(options);
+  const connect = (host: Host) => kind.connect(config, host, use);
+  const pool = new ServerPool(connect, new Hosts(hosts), readingPoolSize, readingPool);
+  const refuse = () => Promise.reject(new TypeError("a store for reads has no transactions"));
+  const reach: ServerReach = {
+    pool,
+    listener: undefined,
+    heartbeatThread: () => undefined,
+    transact: refuse,
+    transacting: pool,
+    reader: undefined,
+    close: () => pool.close(),
+  };
+  return await serverStore(kind, reach, { ...options, migrate: false });
 }
 
 /** `lock`: whether the thread's session holds a lock, whose end shows other processes that the worker has died. */
@@ -118,7 +180,7 @@ function heartbeatThread(
   if (!isPlain(config)) return undefined;
   const driver = driverFile(kind.driver);
   if (driver === undefined) return undefined;
-  const { beatInSession } = kind.operations.optimistic().texts.statements;
+  const { beatInSession } = kind.operations.optimistic(systemClock).texts.statements;
   const session = lock ? `dbq:${randomBytes(8).toString("hex")}` : null;
   const data = {
     connector: kind.connector,

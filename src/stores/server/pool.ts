@@ -57,6 +57,8 @@ export interface PoolLimits {
   waitLimit?: number;
   /** Milliseconds that a connection may be idle before it has to prove that the server answers. @default no limit */
   trust?: number;
+  /** Milliseconds after which an idle connection is ended. @default never */
+  idleLimit?: number;
 }
 
 /** The hosts of a server, and which of them to try first: the one that answered last. All pools of a queue share it. */
@@ -97,12 +99,15 @@ export class ServerPool implements Pool {
   readonly #size: number;
   readonly #waitLimit: number;
   readonly #trust: number;
+  readonly #idleLimit: number | undefined;
+  /** The one that was given back last is the last. */
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
   readonly #hostOf = new WeakMap<Connection, Host>();
   readonly #idleSince = new WeakMap<Connection, number>();
   #open = 0;
   #closed = false;
+  #ending: NodeJS.Timeout | undefined;
 
   constructor(connect: Connect, hosts: Hosts, size: number, limits: PoolLimits = {}) {
     this.#connect = connect;
@@ -110,6 +115,7 @@ export class ServerPool implements Pool {
     this.#size = size;
     this.#waitLimit = limits.waitLimit ?? Number.POSITIVE_INFINITY;
     this.#trust = limits.trust ?? Number.POSITIVE_INFINITY;
+    this.#idleLimit = limits.idleLimit;
   }
 
   get name(): string {
@@ -159,8 +165,12 @@ export class ServerPool implements Pool {
   }
 
   #isTrusted(connection: Connection): boolean {
-    const idleSince = this.#idleSince.get(connection) ?? Number.POSITIVE_INFINITY;
-    return performance.now() - idleSince <= this.#trust;
+    return this.#idleFor(connection) <= this.#trust;
+  }
+
+  /** Milliseconds since it was given back. A new connection was never idle. */
+  #idleFor(connection: Connection): number {
+    return performance.now() - (this.#idleSince.get(connection) ?? Number.POSITIVE_INFINITY);
   }
 
   /** After one connection did not answer, those that were idle for longer hardly will, and each test takes its time. */
@@ -214,6 +224,7 @@ export class ServerPool implements Pool {
       connection.hold(false);
       this.#idleSince.set(connection, performance.now());
       this.#idle.push(connection);
+      this.#endIdleLater();
     } else {
       this.#open -= 1;
       const host = this.#hostOf.get(connection);
@@ -224,9 +235,25 @@ export class ServerPool implements Pool {
     this.#waiting.shift()?.();
   }
 
+  #endIdleLater(): void {
+    if (this.#idleLimit === undefined) return;
+    this.#ending ??= setTimeout(() => this.#endIdle(this.#idleLimit ?? 0), this.#idleLimit).unref();
+  }
+
+  #endIdle(limit: number): void {
+    this.#ending = undefined;
+    const late = this.#idle.filter((connection) => this.#idleFor(connection) >= limit);
+    for (const connection of this.#idle.splice(0, late.length)) {
+      this.#open -= 1;
+      void connection.end();
+    }
+    if (this.#idle.length > 0) this.#endIdleLater();
+  }
+
   /** Ends idle connections now, and the others when they are given back. */
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#ending);
     await Promise.all(this.#idle.splice(0).map((connection) => connection.end()));
   }
 }

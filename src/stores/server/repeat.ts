@@ -47,7 +47,7 @@ export async function insert(
       ? ops.tasks.insert(tasks, onDuplicate)
       : ops.tasks.insertByKey(tasks, onDuplicate);
     // The earlier try may have been committed after all: then its own task has the key.
-    made = inserted.map(({ id, duplicate }) => ({ id, duplicate: duplicate && !before.has(id) }));
+    made = inserted.map((one) => ({ ...one, duplicate: one.duplicate && !before.has(one.id) }));
     return made;
   }
   return await runner[isOneStatement ? "run" : "write"](insertAgain, {

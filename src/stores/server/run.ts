@@ -4,7 +4,7 @@ import { performance, sleep } from "../../base/runtime/timers.ts";
 import { storable } from "../../base/values/storable.ts";
 import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../../errors.ts";
 import type { NewTask } from "../../store.ts";
-import type { Compiled, Compiler } from "../sql/compile.ts";
+import { type Compiled, type Compiler, Computed } from "../sql/compile.ts";
 import type { Params } from "../sql/dialect.ts";
 import { type Program, runAsync, type Step } from "../sql/program.ts";
 import type { Statement } from "../sql/statements.ts";
@@ -51,12 +51,16 @@ const nameOf = memoize((_: Compiled) => {
 });
 
 export function execute(queryable: Queryable, compiled: Compiled, params: Params) {
-  const values = compiled.names.map((parameter) => toParameter(params[parameter]));
+  const values = compiled.names.map((parameter) => parameterOf(parameter, params));
   return queryable.query(compiled.text, values, nameOf(compiled));
 }
 
 /** A parameter as a server can store it. */
 export const toParameter = (value: unknown): unknown => (typeof value === "string" ? storable(value) : value);
+
+/** The value of a statement's parameter. */
+export const parameterOf = (parameter: string | Computed, params: Params): unknown =>
+  typeof parameter === "string" ? toParameter(params[parameter]) : parameter.value();
 
 /** The parameters of a change of many rows, as the one parameter that they are. */
 export function listOf(params: readonly Params[]): string {
@@ -149,12 +153,17 @@ export class Execution {
         return undefined;
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
-        return (await queryable.query(sql, params.map(toParameter))).rows;
+        const values = params.map((value) =>
+          value instanceof Computed ? value.value() : toParameter(value),
+        );
+        return (await queryable.query(sql, values)).rows;
       }
       case "rows":
         return (await execute(queryable, compiler.compile(step.query), step.params)).rows;
-      case "count":
-        return this.#noteChange(await execute(queryable, compiler.compile(step.query), step.params)).changed;
+      case "count": {
+        const { changed } = await execute(queryable, compiler.compile(step.query), step.params);
+        return step.awaited ? this.#noteChange(changed) : changed;
+      }
       case "id":
         return await this.#insert((payload) => id(queryable, step.query, step.params, payload));
       case "ids":
@@ -203,8 +212,9 @@ export class Execution {
 
 /** The driver's error in an error of Drizzle's. */
 export function driverError(error: unknown): unknown {
-  const { cause, message } = error as { cause?: unknown; message?: unknown };
-  return cause instanceof Error && String(message).startsWith("Failed query") ? cause : error;
+  const { cause } = error as { cause?: unknown };
+  // By its fields: its class may come from another copy of Drizzle, and its text has changed between versions.
+  return cause instanceof Error && "query" in Object(error) && "params" in Object(error) ? cause : error;
 }
 
 /** Milliseconds after which an operation gives up on a server that does not answer. */
@@ -332,8 +342,19 @@ export class ServerRunner implements Runner {
 /** Whether the connection on which this happened is of no more use. */
 export const isSpoilt = (failure: Failure): boolean => failure === "lost" || failure === "elsewhere";
 
+const adviceOf: Readonly<Record<string, string>> = {
+  ENOTFOUND: ": there is no such host, check the URL",
+  EAI_AGAIN: ": the name of the host cannot be looked up now, check the URL and the network",
+  ECONNREFUSED: ": no server listens there, start it or check the URL",
+};
+
 function describe(server: string, error: Error & { code?: string }): string {
   // When all addresses of a host refuse, the error has no message of its own.
   const message = error.message || String(error instanceof AggregateError ? error.errors[0]?.message : error);
-  return `${server}: ${message}${error.code === undefined || message.includes(error.code) ? "" : ` (${error.code})`}`;
+  // node-postgres says this, without a code, when the server asks for a password and there is none.
+  const isWithoutPassword = message.includes("client password must be a string");
+  const advice = isWithoutPassword
+    ? ": the URL or the pool has no password"
+    : (adviceOf[error.code ?? ""] ?? "");
+  return `${server}: ${message}${advice}${error.code === undefined || message.includes(error.code) ? "" : ` (${error.code})`}`;
 }

@@ -1,4 +1,5 @@
 /** The store on a server. What Postgres and MySQL differ in is a `ServerKind`. */
+import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import type { Diagnosis, Store } from "../../store.ts";
 import type { Compiled } from "../sql/compile.ts";
 import { Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
@@ -29,12 +30,22 @@ export interface ServerOptions {
   sessions?: boolean | undefined;
   /** How many connections operations share; the listener and heartbeats have others. */
   poolSize?: number | undefined;
+  /** Whether the queues of this thread on one target share these connections and the listener. @default false */
+  sharesPool?: boolean | undefined;
   /** The schema of the tables, on Postgres. @default the first of the connection's search path */
   schema?: string | undefined;
+  /** A test's clock. @default the server's */
+  clock?: Clock | undefined;
 }
 
-/** What a connection is for: dbq's own statements, the same through a pooler, or the app's in `queue.transaction`. */
-export type Use = "own" | "pooled" | "app";
+/**
+ * What a connection is for: dbq's own statements, the same through a pooler, the reads of people who look, or the app's in
+ * `queue.transaction`.
+ */
+export type Use = "own" | "pooled" | "reading" | "app";
+
+/** Milliseconds that a statement of people who look may take. */
+export const readingTimeout = 5_000;
 
 /** What a driver needs to connect. */
 export interface ServerSettings {
@@ -56,7 +67,7 @@ export interface Listener extends Notifier {
 /** What one kind of server has of its own. */
 export interface ServerKind extends TransactionKind {
   /** The operations of one store: they may keep what it has seen. */
-  operations: Readonly<Record<Strategy, () => Operations>>;
+  operations: Readonly<Record<Strategy, (clock: Clock) => Operations>>;
   migrations: MigrationText;
   strategyFor(queryable: Queryable): Promise<Strategy>;
   diagnose(queryable: Queryable): Promise<Diagnosis[]>;
@@ -91,6 +102,8 @@ export interface ServerReach {
   transact<T>(fn: (tx: ServerDrizzle) => Promise<T>): Promise<T>;
   /** The owner of these transactions, and of the app's own. */
   transacting: object;
+  /** Opens the same database for reads only; undefined where there are no other connections than the app's. */
+  reader: (() => Promise<Store>) | undefined;
   close(): Promise<void>;
 }
 
@@ -103,7 +116,8 @@ export async function serverStore(
   const runner = new ServerRunner(reach.pool, kind.steps);
   try {
     await prepareTables(kind, runner, reach.pool.name, options);
-    return storeOver(kind, reach, runner, options.strategy ?? (await runner.ask(kind.strategyFor)));
+    const strategy = options.strategy ?? (await runner.ask(kind.strategyFor));
+    return storeOver(kind, reach, runner, strategy, options.clock);
   } catch (error) {
     await reach.close();
     throw error;
@@ -124,18 +138,25 @@ async function prepareTables(
   await checkTables(opening, migrations, database);
 }
 
-function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, strategy: Strategy): Store {
-  const ops = kind.operations[strategy]();
+function storeOver(
+  kind: ServerKind,
+  reach: ServerReach,
+  runner: ServerRunner,
+  strategy: Strategy,
+  clock: Clock = systemClock,
+): Store {
+  const ops = kind.operations[strategy](clock);
   const { listener } = reach;
   runner.notifier = listener;
   runner.onRewind = () => ops.cycle.rewind();
   if (listener) listener.onRewind = runner.onRewind;
 
-  return {
+  const store: Store = {
     ...methodsOver(runner, ops),
     synchronous: false,
     insert: (tasks, onDuplicate) => insert(runner, kind.steps, ops, tasks, onDuplicate),
     retry: (id) => retry(runner, ops, id),
+    log: (lines, keep) => runner.write((tries) => ops.logs.log(lines, keep, tries > 0)),
     // Not repeated when its answer is lost: a second claim would hide which tasks the first one gave.
     settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, settlingAndClaiming), ops.cycle, cycle),
     register: (worker) => register(runner, ops, worker),
@@ -148,7 +169,8 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
     },
     keepAlive: async (workerId, every, onLost) => {
       const send = () => runner.run(() => ops.maintenance.beatWithoutSession(workerId));
-      const thread = reach.heartbeatThread(workerId, strategy);
+      // A thread does not see the steps of a test's clock.
+      const thread = clock === systemClock ? reach.heartbeatThread(workerId, strategy) : undefined;
       const heartbeat = new Heartbeat({ every, thread, send, onLost });
       return () => heartbeat.stop();
     },
@@ -161,10 +183,12 @@ function storeOver(kind: ServerKind, reach: ServerReach, runner: ServerRunner, s
       );
       return [...facts, { name: "claim strategy", value: strategy }, ...move];
     },
+    reader: () => reach.reader?.() ?? Promise.resolve({ ...store, close: async () => undefined }),
     close: async () => {
       runner.close();
       await listener?.close();
       await reach.close();
     },
   };
+  return store;
 }

@@ -26,7 +26,7 @@ export function readServerUrl(url: string, defaults: { port: number; user: strin
   const [, user, password, hosts = "", database, query] = form.exec(url) ?? [];
   if (!isWellFormed(url))
     throw new TypeError(
-      `openQueue: ${withoutPassword(url)} is not a URL of a database server: in names and passwords, write / as %2F, : as %3A, @ as %40, % as %25`,
+      `openQueue: ${withoutPassword(url)} is not a URL of a database server: write it as ${/^[^:]*/.exec(url)?.[0]}://user:password@host:port/database; in names and passwords, write / as %2F, : as %3A, @ as %40, % as %25`,
     );
   const parameters = Object.fromEntries(new URLSearchParams(query ?? ""));
   const name = decodeURIComponent(database ?? "");

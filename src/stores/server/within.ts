@@ -4,6 +4,7 @@ import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError } from "../../errors.ts";
 import type { MaybePromise, StoreTransaction } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
+import { scheduleWrites } from "../sql/store-methods.ts";
 import { type DrizzleKind, drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import type { Queryable } from "./pool.ts";
 import { Execution, type ServerRunner, type ServerSteps } from "./run.ts";
@@ -102,6 +103,7 @@ export function inTransaction(kind: TransactionKind, ops: Operations, given: unk
     insert: (tasks, onDuplicate) =>
       write((execution) => execution.atomically(() => ops.tasks.insert(tasks, onDuplicate))),
     settle: (outcome) => write((execution) => execution.atomically(() => ops.cycle.settleOne(outcome))),
+    schedules: scheduleWrites((op) => write((execution) => execution.atomically(op)), ops.schedules),
   };
 }
 

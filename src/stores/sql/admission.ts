@@ -10,7 +10,8 @@ import { performance } from "../../base/runtime/timers.ts";
 import { crashSensitiveWhen, isCrashSensitive } from "../../base/tasks/crash-sensitive.ts";
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import type { Program } from "./program.ts";
+import { type Program, rows } from "./program.ts";
+import type { Texts } from "./texts.ts";
 
 /** A candidate of a claim: a pending task that is due. Where candidates are locked, it has no JSON before. */
 export type Candidate = TaskRecord;
@@ -19,6 +20,8 @@ export type Candidate = TaskRecord;
 export interface Gate {
   /** False: no task of this queue and function may be claimed, so none is read. */
   opens?(queueName: string, func: string): boolean;
+  /** Asks the database about the candidates of this pass, before `admits` is asked about each. */
+  learn?(candidates: readonly Candidate[]): Program<void>;
   /** Whether the claim may take this task beside those that it has admitted. Asked in the order of claims, once for each. */
   admits(task: Candidate): boolean;
 }
@@ -27,7 +30,7 @@ export interface AdmissionPolicy {
   /** Whether the policy can refuse anything in this claim. Asked before each claim: it must not need the database. */
   appliesTo(request: ClaimRequest): boolean;
   /** Begins to admit: once in a claim, in its transaction, where it may ask the database. Gives a gate for each pass over candidates. */
-  begin(request: ClaimRequest): Program<() => Gate>;
+  begin(request: ClaimRequest, texts: Texts): Program<() => Gate>;
 }
 
 /** A task's column in SQL. */
@@ -55,7 +58,50 @@ export const crashSensitivePolicy: AdmissionPolicy = {
   },
 };
 
-export const policies: readonly AdmissionPolicy[] = [crashSensitivePolicy];
+/** An ordered drain: one task of each group at a time. */
+export const orderedPolicy: AdmissionPolicy = {
+  appliesTo: ({ ordered }) => ordered !== undefined,
+  *begin({ ordered, queueNames }, { statements }) {
+    const busy = new Set<string>();
+    for (const queueName of queueNames) {
+      const found = yield* rows(statements.busyGroups, { queueName });
+      if (ordered?.scheduledToo) found.push(...(yield* rows(statements.scheduledGroups, { queueName })));
+      for (const [group] of found) busy.add(String(group));
+    }
+    const groups = new Map<number, string>();
+    return () => new GroupGate(statements, groups, new Set(busy));
+  },
+};
+
+/** Admits the first task of each group that is not busy, and all tasks without a group. */
+class GroupGate implements Gate {
+  readonly #statements: Texts["statements"];
+  /** Of the candidates of all passes, the groups of those that have one. */
+  readonly #groups: Map<number, string>;
+  readonly #taken: Set<string>;
+
+  constructor(statements: Texts["statements"], groups: Map<number, string>, taken: Set<string>) {
+    this.#statements = statements;
+    this.#groups = groups;
+    this.#taken = taken;
+  }
+
+  *learn(candidates: readonly Candidate[]): Program<void> {
+    const ids = candidates.map(({ id }) => id).filter((id) => !this.#groups.has(id));
+    for (const [id, group] of yield* rows(this.#statements.groupsOf, { ids: JSON.stringify(ids) }))
+      this.#groups.set(Number(id), String(group));
+  }
+
+  admits({ id }: Candidate): boolean {
+    const group = this.#groups.get(id);
+    if (group === undefined) return true;
+    if (this.#taken.has(group)) return false;
+    this.#taken.add(group);
+    return true;
+  }
+}
+
+export const policies: readonly AdmissionPolicy[] = [orderedPolicy, crashSensitivePolicy];
 
 /** The policies that apply to one claim. */
 export class Admission {
@@ -68,9 +114,14 @@ export class Admission {
   }
 
   /** Undefined: no policy applies, and every candidate is admitted. */
-  static *begin(request: ClaimRequest, among: readonly AdmissionPolicy[]): Program<Admission | undefined> {
+  static *begin(
+    request: ClaimRequest,
+    among: readonly AdmissionPolicy[],
+    texts: Texts,
+  ): Program<Admission | undefined> {
     const gates: (() => Gate)[] = [];
-    for (const policy of among) if (policy.appliesTo(request)) gates.push(yield* policy.begin(request));
+    for (const policy of among)
+      if (policy.appliesTo(request)) gates.push(yield* policy.begin(request, texts));
     return gates.length === 0 ? undefined : new Admission(request.limit, gates);
   }
 
@@ -79,8 +130,9 @@ export class Admission {
   }
 
   /** Those of the candidates that the claim may take, in their order: as many as its limit. */
-  admitted(candidates: readonly Candidate[]): Candidate[] {
+  *admitted(candidates: readonly Candidate[]): Program<Candidate[]> {
     const gates = this.#gates.map((gate) => gate());
+    for (const gate of gates) if (gate.learn) yield* gate.learn(candidates);
     const admitted: Candidate[] = [];
     for (const task of candidates) {
       if (admitted.length === this.#limit) break;

@@ -22,7 +22,9 @@ export const kindsOf = {
     generation_id: "integer", created_at: "time", updated_at: "time", priority: "integer", queue_name: "text",
     retry_count: "integer", max_retries: "integer", wait_until: "time", worker_id: "text", started_at: "time",
     finished_at: "time", request_id: "text", unique_key: "text", meta: "json", timeout: "integer", progress: "real",
-    progress_note: "text", fill_defaults: "integer", trace_context: "text",
+    progress_note: "text", fill_defaults: "integer", trace_context: "text", group_key: "text", uses: "json",
+    unique_until: "time", schedule_name: "text", slot: "time", parent_id: "integer", root_id: "integer",
+    manual_retries: "integer", start_key: "text", put_off_by: "text",
   },
   dbq_attempts: {
     id: "integer", task_id: "integer", generation_id: "integer", worker_id: "text", started_at: "time",
@@ -35,7 +37,31 @@ export const kindsOf = {
   dbq_workers: {
     id: "text", queue_names: "text", concurrency: "integer", lease: "integer", host: "text", boot_id: "text",
     pid_namespace: "text", pid: "integer", process_start: "text", started_at: "time", heartbeat_at: "time",
-    beat: "integer", session: "text",
+    beat: "integer", session: "text", request_id: "text", requested_at: "time",
+    limits_version: "integer",
+  },
+  dbq_agents: {
+    name: "text", token_hash: "text", funcs: "json", queues: "json", created_at: "time", last_seen_at: "time",
+    expires_at: "time", revoked_at: "time",
+  },
+  dbq_settings: { name: "text", value: "text" },
+  dbq_drains: {
+    queue_name: "text", worker_id: "text", generation_id: "integer", target: "text", updated_at: "time",
+  },
+  dbq_schedules: {
+    name: "text", func: "text", args: "json", kwargs: "json", options: "json", cron: "text", every_ms: "integer",
+    time_zone: "text", missed: "text", overlap: "text", jitter_ms: "integer", start_at: "time", end_at: "time",
+    anchor_at: "time", next_at: "time", last_slot: "time", last_task_id: "integer", skipped: "integer",
+    paused_at: "time", generation_id: "integer", created_at: "time", updated_at: "time",
+  },
+  dbq_limits: {
+    scope: "text", name: "text", group_key: "text", concurrency: "integer", rate_limit: "integer", rate_per: "integer",
+    rate_burst: "integer", tat: "integer", throttled_until: "time", paused_at: "time", claims: "integer",
+  },
+  dbq_audit: { id: "integer", at: "time", actor: "text", action: "text", target: "text", count: "integer" },
+  dbq_stats: {
+    id: "integer", minute: "time", span: "integer", worker_id: "text", queue_name: "text", func: "text", outcome: "text",
+    count: "integer", wait_buckets: "text", run_buckets: "text",
   },
 } as const satisfies Record<string, Kinds>;
 
@@ -52,6 +78,20 @@ export function kindOf(table: Table, column: string): ColumnKind {
   return kind;
 }
 
+/** A parameter, cast to the type of its column. */
+export function parameterFor(d: Dialect, table: Table, column: string, parameter: unknown): SQL {
+  switch (kindOf(table, column)) {
+    case "integer":
+      return d.integer(parameter);
+    case "time":
+      return d.time(d.integer(parameter));
+    case "json":
+      return d.json(parameter);
+    default:
+      return sql`${parameter}`;
+  }
+}
+
 /** Where in a row of these columns each one is. */
 export function positionsIn<C extends string>(columns: readonly C[]): Readonly<Record<C, number>> {
   return Object.fromEntries(columns.map((column, i) => [column, i])) as Record<C, number>;
@@ -59,11 +99,18 @@ export function positionsIn<C extends string>(columns: readonly C[]): Readonly<R
 
 /**
  * Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name.
- * `json: false`: null in the place of JSON.
+ * `json: false`: null in the place of JSON. `givenKey`: as `unique_key` the key that the enqueue gave, also when the task has
+ * given it up.
  */
-export function listed(d: Dialect, table: Table, columns: readonly string[], { json = true } = {}): SQL {
+export function listed(
+  d: Dialect,
+  table: Table,
+  columns: readonly string[],
+  { json = true, givenKey = false } = {},
+): SQL {
   const list = columns.map((name) => {
     const column = sql.raw(name);
+    if (givenKey && name === "unique_key") return sql`coalesce(unique_key, start_key) as ${column}`;
     switch (kindOf(table, name)) {
       case "time":
         return sql`${d.millis(column)} as ${column}`;
@@ -79,15 +126,18 @@ export function listed(d: Dialect, table: Table, columns: readonly string[], { j
 }
 
 /** Parameters of batches that are not named after a column, and are whole numbers. */
-const numbersBesideColumns = new Set(["delay", "charge", "line", "after"]);
+const numbersBesideColumns = new Set([
+  ...["delay", "charge", "line", "after", "uniqueFor", "debounceLimit", "turn"],
+]);
 
 const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** The type of a parameter in the list of a batch, by the column of the same name in camelCase. Times are milliseconds there. */
 export function itemTypeOf(name: string): "integer" | "real" | "text" {
   if (numbersBesideColumns.has(name)) return "integer";
-  const { dbq_tasks, dbq_attempts, dbq_task_logs } = kindsOf;
-  const { [snakeCase(name)]: kind = "text" }: Kinds = { ...dbq_task_logs, ...dbq_attempts, ...dbq_tasks };
+  const { dbq_tasks, dbq_attempts, dbq_task_logs, dbq_stats, dbq_schedules } = kindsOf;
+  const kinds: Kinds = { ...dbq_schedules, ...dbq_stats, ...dbq_task_logs, ...dbq_attempts, ...dbq_tasks };
+  const { [snakeCase(name)]: kind = "text" } = kinds;
   if (kind === "time") return "integer";
   return kind === "json" ? "text" : kind;
 }

@@ -7,10 +7,19 @@ import { kindsOf } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import { itemColumns, itemOf, oneRow, type Statement } from "./statements.ts";
 
+/** A parameter that the statement itself computes, at each use. */
+export class Computed {
+  readonly value: () => unknown;
+
+  constructor(value: () => unknown) {
+    this.value = value;
+  }
+}
+
 /** The text of a statement, and the names of its parameters in order. */
 export interface Compiled {
   text: string;
-  names: readonly string[];
+  names: readonly (string | Computed)[];
 }
 
 /** How a database writes names and parameters. Drizzle's own dialects know this too, but load all of their query builders. */
@@ -71,6 +80,7 @@ export class Compiler {
     const { sql: text, params } = this.once(query);
     const names = params.map((param) => {
       if (is(param, Placeholder)) return param.name;
+      if (param instanceof Computed) return param;
       throw new TypeError(
         `a statement has the literal parameter ${String(param)}: write it into the text, or name it`,
       );

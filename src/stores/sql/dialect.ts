@@ -1,5 +1,5 @@
 /** The differences between the databases' SQL, as data. */
-import type { SQL } from "drizzle-orm/sql/sql";
+import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { TransferState } from "../../store.ts";
 
 /** The values of a result's row, in the order of its columns. */
@@ -35,6 +35,10 @@ export interface Dialect {
   objects: (list: unknown, columns: readonly ItemColumn[]) => SQL;
   /** Joins such a table with another one, whose rows are looked up for each of its objects. */
   joinEach: SQL;
+  /** A text of `objects` as a name, compared byte by byte. */
+  nameOf: Around;
+  /** Whether a task is one of this schedule's that have not finished. */
+  isUnfinishedOf: (scheduleName: SQL) => SQL;
   /** Whether a log line of this task has an id above `after`, by the index over `task_id, id`. */
   isLaterLine: (taskId: SQL, after: SQL) => SQL;
   /** Whether a column is one of the whole numbers of a JSON array. Uses the column's index, however long the list may be. */
@@ -57,6 +61,8 @@ export interface Dialect {
   shared: SQL;
   /** Ends an INSERT: leaves out a row that a unique index refuses. */
   ignoreConflict: SQL;
+  /** Ends an INSERT: keeps the row that has this primary key already. `column`: one of its columns, to be left as it is. */
+  keepExisting: (column: string) => SQL;
   /** A parameter as a whole number, where the database needs its type. */
   integer: Around;
   /** A parameter as the type of the JSON columns. */
@@ -67,10 +73,16 @@ export interface Dialect {
   real: Around;
   /** Whether a column equals a name, byte by byte, whatever the database's collation takes for equal. */
   same: (column: string, parameter: unknown) => SQL;
+  /** Whether a task holds this unique key, by the unique index. */
+  holdsKey: Around;
+  /** The tasks that hold unique keys behind this one, in the order of the keys: the end of a WHERE, and the ORDER BY. */
+  keysAfter: Around;
   /** A column of names for GROUP BY, compared byte by byte. */
   exact: (column: string) => SQL;
   /** The order of claims as an index has it: highest priority first, then oldest. */
   byPriority: SQL;
+  /** The column that has the negative priority, where the index of claims has that; undefined: it has the priority. */
+  rank: string | undefined;
   /** Whether `meta` has this value at this top-level key; false, not an error, where `meta` is corrupt. */
   metaHas: (key: string, value: string | number | boolean | null) => SQL;
   /** Whether the database session that the column `session` names exists: 1 or 0; null where it names none. */
@@ -79,6 +91,8 @@ export interface Dialect {
   items: ((list: SQL, columns: readonly ItemColumn[]) => Items) | undefined;
   /** An id to compare with, written so that the planner finds the row by its id and nothing else. */
   only: (id: unknown) => SQL;
+  /** How tasks with a group, a limit or a rate are found by their indexes, which hold no other tasks. */
+  steered: SteeredText;
   /** The statements of `dbq move`. */
   transfer: TransferText;
 }
@@ -91,6 +105,34 @@ export interface ItemColumn {
   column: string;
   type: "integer" | "real" | "text";
 }
+
+/** Conditions that only tasks with a group, a limit or a rate meet. */
+export interface SteeredText {
+  /** The column of groups, compared byte by byte. */
+  group: SQL;
+  /** Pending tasks of a queue that have a group. */
+  pendingIn: (queueName: unknown) => SQL;
+  /** Running tasks that count for a limit. */
+  running: SQL;
+  /** Tasks that this rate has put off. */
+  putOffBy: (key: unknown) => SQL;
+  /** Tasks that any rate has put off. */
+  putOff: SQL;
+  /** The column `uses` in an index and in GROUP BY. */
+  uses: SQL;
+  /** Whether a recursive query can go from one group to the next one by the index. */
+  skips: boolean;
+}
+
+/** `SteeredText` where partial indexes hold these tasks. */
+export const steeredByPartialIndexes: Omit<SteeredText, "uses"> = {
+  group: sql.raw("group_key"),
+  pendingIn: (queueName) => sql`queue_name = ${queueName} and status = 'pending' and group_key is not null`,
+  running: sql.raw("status = 'running' and (uses is not null or group_key is not null)"),
+  putOffBy: (key) => sql`status = 'scheduled' and put_off_by is not null and put_off_by = ${key}`,
+  putOff: sql.raw("status = 'scheduled' and put_off_by is not null"),
+  skips: true,
+};
 
 /** The statements of `dbq move`. They have no parameters: many define triggers. */
 export interface TransferText {

@@ -12,12 +12,13 @@ export class LogOperations {
     this.#s = s;
   }
 
-  *log(lines: readonly LogLine[], keep: number): Program<void> {
+  /** `isRepeated`: the answer to a write of these lines was lost, so they may be there. */
+  *log(lines: readonly LogLine[], keep: number, isRepeated = false): Program<void> {
     if (lines.length === 0) return;
-    const items = lines.map(({ id, generationId, at, message }, line) => ({
-      ...{ id, generationId, at, message: storable(message), line },
-    }));
-    yield* count(this.#s.log, { lines: JSON.stringify(items) });
+    const items = lines.map((given, line) => ({ ...given, message: storable(given.message), line }));
+    const given = { lines: JSON.stringify(items) };
+    if (isRepeated && (yield* rows(this.#s.logged, given)).length > 0) return;
+    yield* count(this.#s.log, given);
     const ids = JSON.stringify([...new Set(lines.map(({ id }) => id))]);
     for (const [taskId] of yield* rows(this.#s.longLogs, { ids, keep }))
       yield* this.#trim(Number(taskId), keep);
@@ -29,7 +30,6 @@ export class LogOperations {
   }
 
   *logs(asked: readonly { id: number; after: number }[], limit: number): Program<StoredLogLine[]> {
-    const items = asked.map(({ id, after }) => ({ id, after }));
-    return (yield* rows(this.#s.logs, { asked: JSON.stringify(items), limit })).map(toLogLine);
+    return (yield* rows(this.#s.logs, { asked: JSON.stringify(asked), limit })).map(toLogLine);
   }
 }

@@ -1,9 +1,11 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
+import { isOfDrain } from "../../base/tasks/drained.ts";
 import type { AttemptRecord, NewWorker, Retention, TaskVersion, WorkerRecord } from "../../store.ts";
 import type { Row } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
+import type { Texts } from "./texts.ts";
 import { inGroups, type Transitions } from "./transitions.ts";
 
 const crashOf = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
@@ -29,10 +31,12 @@ const longestAge = 4e12;
 
 export class MaintenanceOperations {
   readonly #s: Statements;
+  readonly #limits: Texts["limits"];
   readonly #transitions: Transitions;
 
-  constructor(s: Statements, transitions: Transitions) {
-    this.#s = s;
+  constructor({ statements, limits }: Pick<Texts, "statements" | "limits">, transitions: Transitions) {
+    this.#s = statements;
+    this.#limits = limits;
     this.#transitions = transitions;
   }
 
@@ -44,9 +48,11 @@ export class MaintenanceOperations {
     return (yield* changes(this.#s.promote, due.map(toTaskVersion))).filter(Boolean).length;
   }
 
-  *nextDue(): Program<number | undefined> {
-    const [row] = yield* rows(this.#s.nextDue);
-    return row === undefined || row[0] === null ? undefined : Math.max(0, Number(row[0]));
+  /** When the next scheduled task is due, and the next schedule, in one query: every worker asks once a second. */
+  *nextDue(): Program<{ nextDue: number | undefined; nextSlot?: number }> {
+    const [[task, slot] = [null, null]] = yield* rows(this.#s.nextDue);
+    const nextDue = task === null ? undefined : Math.max(0, Number(task));
+    return slot === null ? { nextDue } : { nextDue, nextSlot: Math.max(0, Number(slot)) };
   }
 
   *prune(retention: Retention, limit: number): Program<number> {
@@ -74,17 +80,24 @@ export class MaintenanceOperations {
   /**
    * Charges a crash to each of these tasks. The number of statements does not depend on how many tasks there are: with
    * two statements for each, a rescue under load took 1.2 s (p90), and all other rescues waited for it.
-   * A crash is a failed attempt, so a task that kills its workers ends as `failed`; its retry has no backoff.
+   * A crash is a failed attempt, so a task that kills its workers ends as `failed`; its retry has no backoff. But a drain
+   * runs no task, so none can have killed it: its tasks are handed back.
    */
   *#chargeCrashes(found: readonly Row[]): Program<number> {
-    const crashes = found.map(toTaskRecord).map((task) => ({ ...task, ...crashOf(task.workerId) }));
+    const tasks = found.map(toTaskRecord);
+    const crashes = tasks
+      .filter(({ workerId }) => !isOfDrain(workerId))
+      .map((task) => ({ ...task, ...crashOf(task.workerId) }));
     const hasRetry = ({ retryCount, maxRetries }: (typeof crashes)[number]) => retryCount < maxRetries;
     const charged = yield* inGroups(crashes, hasRetry, (some, retried) =>
       retried
         ? this.#transitions.releaseTasks(some.map((task) => ({ ...task, ...chargedNow })))
         : this.#transitions.endTasks(some.map((task) => ({ ...task, kind: "failed" }))),
     );
-    return charged.filter(Boolean).length;
+    const unsent = tasks.filter(({ workerId }) => isOfDrain(workerId));
+    const back = { ...chargedNow, charge: 0, error: null } as const;
+    const released = yield* this.#transitions.releaseTasks(unsent.map((task) => ({ ...task, ...back })));
+    return [...charged, ...released].filter(Boolean).length;
   }
 
   /**
@@ -116,7 +129,21 @@ export class MaintenanceOperations {
   /** The first beat is random, so that a late rescue of the former registration does not match the new one. */
   *register({ queueNames, ...worker }: NewWorker): Program<void> {
     const beat = Math.floor(Math.random() * 2 ** 31);
-    yield* count(this.#s.register, { ...worker, beat, queueNames: JSON.stringify(queueNames) });
+    const limitsVersion = yield* this.#limitsVersion();
+    yield* count(this.#s.register, {
+      ...worker,
+      beat,
+      limitsVersion,
+      queueNames: JSON.stringify(queueNames),
+    });
+  }
+
+  /** Waits for a change of limits that is under way: it would not tell a worker that it cannot see yet. */
+  *#limitsVersion(): Program<number> {
+    const [known] = yield* rows(this.#limits.version);
+    if (known) return Number(known[0]);
+    yield* count(this.#limits.addVersion, {});
+    return Number((yield* rows(this.#limits.version))[0]?.[0] ?? 0);
   }
 
   *unregister(workerId: string): Program<number> {

@@ -1,8 +1,15 @@
 /** The operations of one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
 import type { AdmissionPolicy } from "./admission.ts";
+import { AgentOperations } from "./agents.ts";
+import { DrainOperations } from "./drains.ts";
+import { HealthOperations } from "./health.ts";
+import { LimitOperations } from "./limits.ts";
 import { LogOperations } from "./logs.ts";
+import { LookOperations } from "./look.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
+import { ScheduleOperations } from "./schedules.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
+import { StatsOperations } from "./stats.ts";
 import { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 import { TransferOperations } from "./transfer.ts";
@@ -16,7 +23,14 @@ export interface Operations {
   /** A worker's cycle. */
   cycle: SettleAndClaimOperations;
   maintenance: MaintenanceOperations;
+  agents: AgentOperations;
+  drains: DrainOperations;
+  limits: LimitOperations;
+  schedules: ScheduleOperations;
   transfer: TransferOperations;
+  look: LookOperations;
+  stats: StatsOperations;
+  health: HealthOperations;
 }
 
 /** Operations remember how their claims went: each store has its own. */
@@ -26,14 +40,22 @@ export function operationsOf(
     new SettleAndClaimOperations(texts, transitions, policies),
 ): Operations {
   const transitions = new Transitions(texts.statements);
-  const maintenance = new MaintenanceOperations(texts.statements, transitions);
+  const maintenance = new MaintenanceOperations(texts, transitions);
+  const tasks = new TaskOperations(texts, transitions, maintenance);
   return {
     texts,
     transitions,
-    tasks: new TaskOperations(texts, transitions, maintenance),
+    tasks,
     logs: new LogOperations(texts.statements),
     cycle: cycleOf(transitions),
     maintenance,
+    agents: new AgentOperations(texts),
+    drains: new DrainOperations(texts, transitions, tasks, maintenance),
+    limits: new LimitOperations(texts),
+    schedules: new ScheduleOperations(texts, tasks),
     transfer: new TransferOperations(texts),
+    look: new LookOperations(texts, tasks, maintenance),
+    stats: new StatsOperations(texts),
+    health: new HealthOperations(texts),
   };
 }

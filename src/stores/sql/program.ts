@@ -16,7 +16,7 @@ export type Step =
   | { want: "rowsOnce"; query: SQL }
   | { want: "id"; query: Statement; params: Params }
   | { want: "ids"; query: Statement; params: readonly Params[] }
-  | { want: "count"; query: Statement; params: Params }
+  | { want: "count"; query: Statement; params: Params; awaited: boolean }
   | { want: "changes"; query: Statement; params: readonly Params[] }
   | { want: "notify" }
   | { want: "rewind" }
@@ -42,8 +42,9 @@ export function* insertedIds(query: Statement, items: readonly Params[]): Progra
   return items.length === 0 ? [] : yield { want: "ids", query, params: items };
 }
 
-export function* count(query: Statement, params: Params): Program<number> {
-  return yield { want: "count", query, params };
+/** `awaited`: whether to notify others of it. */
+export function* count(query: Statement, params: Params, awaited = true): Program<number> {
+  return yield { want: "count", query, params, awaited };
 }
 
 /** A batch: for each item, whether the change found its row. */

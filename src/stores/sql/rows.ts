@@ -5,6 +5,7 @@
 
 import type { AttemptOutcome } from "../../base/tasks/history.ts";
 import type {
+  ScheduleRecord,
   StoredAttempt,
   StoredLogLine,
   TaskCount,
@@ -24,7 +25,11 @@ const flag = (value: unknown): 0 | 1 => Number(value) as 0 | 1;
 const text = (value: unknown): string => value as string;
 const textOrNull = (value: unknown): string | null => value as string | null;
 
-export const taskColumns = columnsOf("dbq_tasks");
+/** Columns that features to come write. Each column that is read costs time, so a feature adds those that it reads. */
+// biome-ignore format: a list to read
+const notRead: readonly string[] = ["uses", "put_off_by", "parent_id", "root_id", "manual_retries", "start_key"];
+
+export const taskColumns = columnsOf("dbq_tasks").filter((column) => !notRead.includes(column));
 
 const task = positionsIn(taskColumns);
 
@@ -50,12 +55,16 @@ export function toTaskRecord(row: Row): TaskRecord {
     finishedAt: intOrNull(row[task.finished_at]),
     requestId: textOrNull(row[task.request_id]),
     uniqueKey: textOrNull(row[task.unique_key]),
+    uniqueUntil: intOrNull(row[task.unique_until]),
     meta: text(row[task.meta]),
     timeout: intOrNull(row[task.timeout]),
     progress: intOrNull(row[task.progress]),
     progressNote: textOrNull(row[task.progress_note]),
     fillDefaults: flag(row[task.fill_defaults]),
     traceContext: textOrNull(row[task.trace_context]),
+    groupKey: textOrNull(row[task.group_key]),
+    scheduleName: textOrNull(row[task.schedule_name]),
+    slot: intOrNull(row[task.slot]),
   };
 }
 
@@ -63,7 +72,7 @@ export function toTaskRecord(row: Row): TaskRecord {
 // biome-ignore format: a list to read
 export const candidateColumns = ["id", "generation_id", "func", "args", "kwargs", "error", "created_at", "priority",
   "queue_name", "retry_count", "max_retries", "wait_until", "request_id", "unique_key", "meta", "timeout", "fill_defaults",
-  "trace_context"] as const;
+  "trace_context", "group_key", "schedule_name", "slot"] as const;
 
 const candidate = positionsIn(candidateColumns);
 
@@ -90,12 +99,16 @@ export function toCandidate(row: Row): TaskRecord {
     finishedAt: null,
     requestId: textOrNull(row[candidate.request_id]),
     uniqueKey: textOrNull(row[candidate.unique_key]),
+    uniqueUntil: null,
     meta: text(row[candidate.meta]),
     timeout: intOrNull(row[candidate.timeout]),
     progress: null,
     progressNote: null,
     fillDefaults: flag(row[candidate.fill_defaults]),
     traceContext: textOrNull(row[candidate.trace_context]),
+    groupKey: textOrNull(row[candidate.group_key]),
+    scheduleName: textOrNull(row[candidate.schedule_name]),
+    slot: intOrNull(row[candidate.slot]),
   };
 }
 
@@ -170,8 +183,44 @@ export function toLogLine(row: Row): StoredLogLine {
   };
 }
 
+export const scheduleColumns = columnsOf("dbq_schedules");
+
+const schedule = positionsIn(scheduleColumns);
+
+/** Another column follows them in queries: the time of the statement. */
+export const readAt = (row: Row): number => int(row[scheduleColumns.length]);
+
+export function toScheduleRecord(row: Row): ScheduleRecord {
+  return {
+    name: text(row[schedule.name]),
+    func: text(row[schedule.func]),
+    args: text(row[schedule.args]),
+    kwargs: text(row[schedule.kwargs]),
+    options: text(row[schedule.options]),
+    cron: textOrNull(row[schedule.cron]),
+    everyMs: intOrNull(row[schedule.every_ms]),
+    timeZone: text(row[schedule.time_zone]),
+    missed: text(row[schedule.missed]),
+    overlap: text(row[schedule.overlap]),
+    jitterMs: int(row[schedule.jitter_ms]),
+    startAt: intOrNull(row[schedule.start_at]),
+    endAt: intOrNull(row[schedule.end_at]),
+    anchorAt: int(row[schedule.anchor_at]),
+    nextAt: intOrNull(row[schedule.next_at]),
+    lastSlot: intOrNull(row[schedule.last_slot]),
+    lastTaskId: intOrNull(row[schedule.last_task_id]),
+    skipped: int(row[schedule.skipped]),
+    pausedAt: intOrNull(row[schedule.paused_at]),
+    generationId: int(row[schedule.generation_id]),
+    createdAt: int(row[schedule.created_at]),
+    updatedAt: int(row[schedule.updated_at]),
+  };
+}
+
 /** In a query two more columns follow them: the age of the heartbeat, and whether the worker's session lives. */
-export const workerColumns = columnsOf("dbq_workers").filter((column) => column !== "session");
+export const workerColumns = columnsOf("dbq_workers").filter(
+  (column) => !["session", "request_id", "requested_at", "limits_version"].includes(column),
+);
 
 const worker = positionsIn(workerColumns);
 const [ageAt, sessionAt] = [workerColumns.length, workerColumns.length + 1];

@@ -7,9 +7,12 @@ import type {
   SettleAndClaimResult,
 } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import type { AdmissionPolicy, Candidate } from "./admission.ts";
-import { byClaimOrder, ClaimPipeline } from "./claim.ts";
+import type { AdmissionPolicy } from "./admission.ts";
+import { ClaimPipeline } from "./claim.ts";
+import { byClaimOrder, type Read } from "./claim-steps.ts";
 import { type Program, rows, transaction } from "./program.ts";
+import { claimForSession, nothingFor } from "./session-claim.ts";
+import type { SteeredClaims } from "./steered-claims.ts";
 import type { Texts } from "./texts.ts";
 import { type Ending, inGroups, type Release, type Transitions } from "./transitions.ts";
 
@@ -75,28 +78,36 @@ export class SettleAndClaimOperations {
   *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
     if (outcomes.length > 0 || !claim) return yield* transaction(() => this.#settleAndClaim(cycle), true);
-    const candidates = yield* this.#claims.candidates(claim);
-    if (candidates.length === 0) return { settled: [], claimed: [], more: false, registered: true };
-    return yield* transaction(() => this.#settleAndClaim(cycle, candidates), false);
+    const read = yield* this.#claims.candidates(claim);
+    if (read.candidates.length === 0)
+      return {
+        ...(yield* nothingFor(this.#texts, claim)),
+        ...(read.by !== undefined && { again: read.again, limited: true }),
+      };
+    return yield* transaction(() => this.#settleAndClaim(cycle, read), false);
+  }
+
+  /** Claims of functions with groups or limits. */
+  protected get steered(): SteeredClaims {
+    return this.#claims.steered;
   }
 
   /** Nothing here. On Postgres, where a claim begins where the last one ended, it sends the next claim back to the start. */
   rewind(): void {}
 
-  *#settleAndClaim(
-    { outcomes, claim }: SettleAndClaim,
-    candidates?: readonly Candidate[],
-  ): Program<SettleAndClaimResult> {
+  *#settleAndClaim({ outcomes, claim }: SettleAndClaim, read?: Read): Program<SettleAndClaimResult> {
     const settled = yield* this.settle(outcomes);
     const none = { settled, claimed: [], more: false, registered: true };
-    return claim ? { ...none, ...(yield* this.#claim(claim, candidates)) } : none;
+    return claim ? { ...none, ...(yield* this.#claim(claim, read)) } : none;
   }
 
-  *#claim(request: ClaimRequest, candidates?: readonly Candidate[]): Program<Partial<SettleAndClaimResult>> {
+  *#claim(request: ClaimRequest, read?: Read): Program<Partial<SettleAndClaimResult>> {
+    if (request.request) return yield* claimForSession(this.#texts, this.#claims, request, read);
     const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId: request.workerId });
     if (!worker) return { registered: false };
-    const { tasks, more } = yield* this.#claims.run(request, Number(worker[0]), candidates);
-    return { claimed: tasks, more };
+    const [now, version] = worker.map(Number) as [number, number];
+    const { tasks: claimed, ...rest } = yield* this.#claims.run(request, now, version, read);
+    return { claimed, ...rest };
   }
 }
 

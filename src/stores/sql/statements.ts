@@ -6,6 +6,7 @@
  * Each `status = '…'` has the same text as the partial index that the statement is meant to use.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { drainPrefix, sentOwner } from "../../base/tasks/drained.ts";
 import type { TaskStatus } from "../../task.ts";
 import { itemTypeOf, listed } from "./columns.ts";
 import type { Dialect, ItemColumn, Items, Params } from "./dialect.ts";
@@ -19,7 +20,7 @@ import {
   taskVersionColumns,
   workerColumns,
 } from "./rows.ts";
-import { isFinished, isUnfinished } from "./statuses.ts";
+import { isFinished } from "./statuses.ts";
 
 export type Statement = (p: Params, items?: Items) => SQL;
 
@@ -37,17 +38,21 @@ export const oneRow: Items = {
   afterSet: sql.raw(""),
 };
 
-const [finished, unfinished] = [sql.raw(isFinished), sql.raw(isUnfinished)];
+const sent = sql.raw(`'${sentOwner}'`);
+
+const byDrain = sql.raw(`worker_id like '${drainPrefix}%'`);
+
+const finished = sql.raw(isFinished);
 
 /** A row at the generation that was read. */
 const held = (d: Dialect, p: Params) =>
   sql`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`;
 
 /** Not `status =`: the row is to be found by its id, not by walking the index of all tasks in this status. */
-const still = (status: TaskStatus) => sql.raw(`and coalesce(status, '') = '${status}'`);
+export const still = (status: TaskStatus) => sql.raw(`and coalesce(status, '') = '${status}'`);
 
 /** A state change: an UPDATE that names the generation that was read, and adds one to it. */
-const changes =
+export const stateChange =
   (d: Dialect) =>
   (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
   (p, { beforeTable, afterTable, afterSet } = oneRow) =>
@@ -56,42 +61,137 @@ const changes =
 
 const isDue = (d: Dialect, p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
 
-const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.age)}`);
+/** The time `age` milliseconds ago. */
+export const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.age)}`);
 
-const insertInto = sql.raw(`
-      insert into dbq_tasks (func, args, kwargs, meta, priority, queue_name, max_retries, timeout, request_id,
-        unique_key, fill_defaults, trace_context, created_at, updated_at, wait_until, status)`);
+/** Milliseconds until the next schedule is due; null: none is. */
+export const nextSlot = (d: Dialect, p: Params) =>
+  sql`(select ${d.minus(sql.raw("next_at"), d.now(p))} from dbq_schedules
+        where paused_at is null and next_at is not null order by next_at limit 1)`;
 
-/** The values of these columns in a new task. */
-function newRow(d: Dialect, p: Params): SQL {
+/** The columns of a task without options, and their values. Each column more costs such a task 1 to 2 % of its insert. */
+const plainColumns = sql.raw("func, args, priority, queue_name, max_retries, created_at, updated_at");
+
+const plainRow = (d: Dialect, p: Params) => sql`
+      ${p.func}, ${d.json(p.args)}, ${d.integer(p.priority)}, ${p.queueName}, ${d.integer(p.maxRetries)},
+        ${d.now(p)}, ${d.now(p)}`;
+
+type Columns = Readonly<Record<string, SQL>>;
+
+/** All columns that an enqueue sets but the key, and their values. `due`: when the task is due; null: now. */
+function newRow(d: Dialect, p: Params, due: SQL): Columns {
   const now = d.now(p);
-  const due = sql`coalesce(${d.time(d.integer(p.waitUntil))}, ${d.plus(now, d.integer(p.delay))})`;
-  return sql`
-      ${p.func}, ${d.json(p.args)}, ${d.json(p.kwargs)}, ${d.json(p.meta)}, ${d.integer(p.priority)}, ${p.queueName},
-        ${d.integer(p.maxRetries)}, ${d.integer(p.timeout)}, ${p.requestId}, ${p.uniqueKey}, ${d.integer(p.fillDefaults)}, ${p.traceContext},
-        ${now}, ${now}, ${due},
-        case when ${due} > ${now} then 'scheduled' else 'pending' end`;
+  return {
+    func: sql`${p.func}`,
+    args: d.json(p.args),
+    kwargs: d.json(p.kwargs),
+    meta: d.json(p.meta),
+    priority: d.integer(p.priority),
+    queue_name: sql`${p.queueName}`,
+    max_retries: d.integer(p.maxRetries),
+    timeout: d.integer(p.timeout),
+    request_id: sql`${p.requestId}`,
+    fill_defaults: d.integer(p.fillDefaults),
+    trace_context: sql`${p.traceContext}`,
+    group_key: sql`${p.groupKey}`,
+    updated_at: now,
+    wait_until: due,
+    status: sql`case when ${due} > ${now} then 'scheduled' else 'pending' end`,
+  };
 }
 
-function enqueueStatements(d: Dialect) {
-  return {
-    /** In a batch, ids are in the order of the list. */
-    insert: (p, many) =>
-      many === undefined
-        ? sql`${insertInto} values (${newRow(d, p)}) ${d.ignoreConflict}`
-        : sql`${insertInto} select ${newRow(d, p)} ${many.afterSet}`,
+const dueOf = (d: Dialect, p: Params) =>
+  sql`coalesce(${d.time(d.integer(p.waitUntil))}, ${d.plus(d.now(p), d.integer(p.delay))})`;
 
-    holder: (p) => sql`
-      select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished}`,
+/** How a task holds its key: `Uniqueness` in `store.ts`. */
+const keyColumns = (d: Dialect, p: Params): Columns => ({
+  unique_until: d.plus(d.now(p), d.integer(p.uniqueFor)),
+  start_key: sql`${p.startKey}`,
+});
+
+const createdRow = (d: Dialect, p: Params): Columns => ({
+  ...newRow(d, p, dueOf(d, p)),
+  created_at: d.now(p),
+});
+
+const listOf = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
+const namesOf = (columns: Columns) => sql.raw(Object.keys(columns).join(", "));
+
+/** In a batch, ids are in the order of the list. */
+const inserts =
+  (columns: SQL, values: (p: Params) => SQL): Statement =>
+  (p, many) =>
+    many === undefined
+      ? sql`insert into dbq_tasks (${columns}) values (${values(p)})`
+      : sql`insert into dbq_tasks (${columns}) select ${values(p)} ${many.afterSet}`;
+
+/** Whether a task holds its key for no other reason than its `unique_until`, and that has passed. */
+const isLapsed = (d: Dialect, p: Params) =>
+  sql`(unique_until is null or unique_until <= ${d.now(p)})
+        and (${finished} or (start_key is not null and started_at is not null))`;
+
+/** No worker has ever claimed it, unless before a `retryTask`. */
+const neverStarted = sql.raw("started_at is null and coalesce(status, '') in ('pending', 'scheduled')");
+
+function enqueueStatements(d: Dialect) {
+  const holder = (lock: SQL): Statement => {
+    return (p) => sql`
+      select id, generation_id, case when ${isLapsed(d, p)} then 1 else 0 end as lapsed,
+        case when ${neverStarted} then 1 else 0 end as replaceable
+      from dbq_tasks where ${d.holdsKey(p.uniqueKey)} ${lock}`;
+  };
+  const [created, change] = [createdRow(d, {}), stateChange(d)];
+  return {
+    /** For tasks without a key: no unique index can refuse them. */
+    insert: inserts(namesOf(created), (p) => listOf(Object.values(createdRow(d, p)))),
+
+    /** The same for tasks that have none of `optionDefaults`. */
+    insertPlain: inserts(plainColumns, (p) => plainRow(d, p)),
+
+    insertKeyed: (p) => {
+      const row = { ...createdRow(d, p), unique_key: sql`${p.uniqueKey}`, ...keyColumns(d, p) };
+      return sql`
+      insert into dbq_tasks (${namesOf(row)}) values (${listOf(Object.values(row))}) ${d.ignoreConflict}`;
+    },
+
+    /** The task that holds a key, whether it has lapsed, and whether another enqueue may replace it. */
+    holder: holder(sql.raw("")),
 
     /** Reads the latest commit, not the snapshot of the transaction. */
-    holderNow: (p) => sql`
-      select id from dbq_tasks where ${d.same("unique_key", p.uniqueKey)} and ${unfinished} ${d.shared}`,
+    holderNow: holder(d.shared),
+
+    /** The same, for an enqueue that is about to change the holder. */
+    lockHolder: holder(d.locked),
+
+    /** Turns a task that was never claimed into what a new enqueue would have written. */
+    replace: change((p) => {
+      const limit = d.plus(sql.raw("created_at"), d.integer(p.debounceLimit));
+      const due = sql`case when ${limit} < ${dueOf(d, p)} then ${limit} else ${dueOf(d, p)} end`;
+      const row = { ...newRow(d, p, due), ...keyColumns(d, p), put_off_by: sql.raw("null") };
+      return listOf(Object.entries(row).map(([column, value]) => sql`${sql.raw(column)} = ${value}`));
+    }, sql`and ${neverStarted}`),
+
+    /** Not a state change: the generation stays. */
+    freeKey: (p) => sql`
+      update dbq_tasks set unique_until = null,
+        unique_key = case when start_key is null or started_at is null then unique_key end
+      where dbq_tasks.id = ${d.only(p.id)} and ${isLapsed(d, p)}`,
+
+    /** The key that a task itself holds or would hold, not the one that it has given up. */
+    ownKey: (p) => sql`
+      select unique_key from dbq_tasks where id = ${d.only(p.id)}`,
+
+    nextKeys: (p) => sql`
+      select id, unique_key, case when ${isLapsed(d, p)} then 1 else 0 end as lapsed from dbq_tasks
+      where ${d.keysAfter(p.after)} ${d.atMost(p.limit)}`,
   } satisfies Record<string, Statement>;
 }
 
 function readStatements(d: Dialect) {
-  const [task, state] = [listed(d, "dbq_tasks", taskColumns), listed(d, "dbq_tasks", taskStateColumns)];
+  const [task, state] = [
+    listed(d, "dbq_tasks", taskColumns, { givenKey: true }),
+    listed(d, "dbq_tasks", taskStateColumns),
+  ];
   const attempt = listed(d, "dbq_attempts", attemptColumns);
   return {
     get: (p) => sql`
@@ -126,7 +226,37 @@ function claimStatements(d: Dialect) {
      * Answers with the time of the claim.
      */
     lockWorker: (p) => sql`
-      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId} ${d.shared}`,
+      select ${d.millis(d.now(p))}, limits_version from dbq_workers where id = ${p.workerId} ${d.shared}`,
+
+    /** The same for an agent's session, and whether its row has this request. Two claims of a session go one after the other. */
+    lockSession: (p) => sql`
+      select ${d.millis(d.now(p))} as claimed_at, case when coalesce(request_id, '') = ${p.requestId} then 1 else 0 end as is_known, limits_version
+      from dbq_workers where id = ${p.workerId} ${d.locked}`,
+
+    hasRequest: (p) => sql`
+      select 1 from dbq_workers where id = ${p.workerId} and request_id = ${p.requestId}`,
+
+    noteRequest: (p) => sql`
+      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, host = ${p.host}, request_id = ${p.requestId},
+        requested_at = ${d.time(p.startedAt)}
+      where id = ${p.workerId}`,
+
+    /** The groups of which a task is under way, or was refused for good. */
+    busyGroups: (p) => sql`
+      select group_key from dbq_tasks
+      where ${d.same("queue_name", p.queueName)} and status = 'running' and group_key is not null
+      union
+      select group_key from dbq_tasks
+      where ${d.same("queue_name", p.queueName)} and status = 'failed' and finished_at is not null
+        and group_key is not null and ${byDrain}`,
+
+    /** The groups of which a task was refused, and will be sent again. */
+    scheduledGroups: (p) => sql`
+      select group_key from dbq_tasks
+      where ${d.same("queue_name", p.queueName)} and status = 'scheduled' and group_key is not null and ${byDrain}`,
+
+    groupsOf: (p) => sql`
+      select id, group_key from dbq_tasks where ${d.among("id", p.ids)} and group_key is not null`,
 
     /** Locks the first tasks of one queue and function that no other transaction has locked. */
     lockFirst: (p) => sql`
@@ -141,14 +271,27 @@ function claimStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
-function transitionStatements(d: Dialect) {
-  const change = changes(d);
-  return {
-    claim: change((p) => {
-      const startedAt = d.time(p.startedAt);
-      return sql`status = 'running', worker_id = ${p.workerId}, started_at = ${startedAt}, updated_at = ${startedAt},
+/** What each claim sets. */
+export const claimed = (d: Dialect, p: Params) => {
+  const startedAt = d.time(p.startedAt);
+  return sql`status = 'running', worker_id = ${p.workerId}, started_at = ${startedAt}, updated_at = ${startedAt},
         progress = null, progress_note = null`;
-    }, still("pending")),
+};
+
+/** The key that a task has after its claim: null where it gives the key up when it starts. */
+export const keyAtClaim = (at: SQL) =>
+  sql`case when start_key is null or unique_until > ${at} then unique_key end`;
+
+function transitionStatements(d: Dialect) {
+  const change = stateChange(d);
+  return {
+    claim: change((p) => claimed(d, p), still("pending")),
+
+    /** Of a task with a unique key. */
+    claimKeyed: change(
+      (p) => sql`${claimed(d, p)}, unique_key = ${keyAtClaim(d.time(p.startedAt))}`,
+      still("pending"),
+    ),
 
     complete: change(
       (p) => sql`status = 'completed', result = ${d.json(p.result)}, error = null,
@@ -165,12 +308,14 @@ function transitionStatements(d: Dialect) {
     release: change(
       (p) => sql`status = ${p.status}, error = coalesce(${d.json(p.error)}, error),
         retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.plus(d.now(p), d.integer(p.delay))},
-        updated_at = ${d.now(p)}`,
+        uses = null, updated_at = ${d.now(p)}`,
     ),
 
     reset: change(
-      (p) => sql`status = 'pending', result = null, error = null, retry_count = 0, wait_until = null,
-        started_at = null, finished_at = null, progress = null, progress_note = null, updated_at = ${d.now(p)}`,
+      (
+        p,
+      ) => sql`status = 'pending', result = null, error = null, retry_count = 0, wait_until = null, uses = null, put_off_by = null,
+        manual_retries = manual_retries + 1, started_at = null, finished_at = null, progress = null, progress_note = null, updated_at = ${d.now(p)}`,
     ),
 
     promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, still("scheduled")),
@@ -188,10 +333,10 @@ function transitionStatements(d: Dialect) {
 
     recordAttempt: (p, many) => {
       const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
-        ${p.errorMessage}, ${p.errorStack}, ${p.errorCause}`;
+        ${p.errorMessage}, ${p.errorStack}, ${p.errorCause}, ${d.now(p)}`;
       return sql`
       insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
-        error_stack, error_cause) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+        error_stack, error_cause, ended_at) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
   } satisfies Record<string, Statement>;
 }
@@ -212,6 +357,12 @@ function logStatements(d: Dialect) {
       where dbq_tasks.id = ${d.only(itemOf("id"))} and (generation_id = ${generation} ${still("running")}
         or generation_id = ${generation} + 1 ${still("completed")})
       order by ${itemOf("line")}`,
+
+    /** Whether some of the lines are there: those of one write are stored together. */
+    logged: (p) => sql`
+      select 1 from ${d.objects(p.lines, item)} ${d.joinEach} dbq_task_logs
+      where task_id = ${d.only(itemOf("id"))} and dbq_task_logs.generation_id = ${generation}
+        and dbq_task_logs.at = ${d.time(itemOf("at"))} and dbq_task_logs.message = ${itemOf("message")} limit 1`,
 
     /** Not `order by id`: with a plan that was made while the table was empty, Postgres would read the lines of all tasks. */
     logs: (p) => sql`
@@ -247,10 +398,12 @@ function dueAndOldStatements(d: Dialect) {
 
     nextDue: (p) => sql`
       select case when (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null order by wait_until limit 1) is not null then 0
-        else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from dbq_tasks where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end`,
+        else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from dbq_tasks where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end as next_due,
+        ${nextSlot(d, p)} as next_slot`,
 
     expired: (p) => sql`
       select id from dbq_tasks where status = ${p.status} and finished_at < ${before(d, p)}
+        and (unique_until is null or unique_until <= ${d.now(p)})
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     deleteTasks: (p) => sql`
@@ -265,15 +418,18 @@ function dueAndOldStatements(d: Dialect) {
 }
 
 function workerStatements(d: Dialect) {
-  const [worker, task] = [listed(d, "dbq_workers", workerColumns), listed(d, "dbq_tasks", taskColumns)];
+  const [worker, task] = [
+    listed(d, "dbq_workers", workerColumns),
+    listed(d, "dbq_tasks", taskColumns, { givenKey: true }),
+  ];
   const heldBy: Statement = (p) => sql`
       select ${task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`;
   return {
     register: (p) => sql`
       insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
-        beat)
+        beat, started_at, heartbeat_at, limits_version)
       values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
-        ${p.pid}, ${p.processStart}, ${p.beat})`,
+        ${p.pid}, ${p.processStart}, ${p.beat}, ${d.now(p)}, ${d.now(p)}, ${d.integer(p.limitsVersion)})`,
 
     beat: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
@@ -304,9 +460,10 @@ function workerStatements(d: Dialect) {
 
     lockHeldBy: (p) => sql`${heldBy(p)} ${d.skipLocked}`,
 
+    /** Not those whose message a drain has sent: they run elsewhere. */
     orphans: (p) => sql`
       select ${task} from dbq_tasks
-      where status = 'running' and coalesce(started_at, updated_at) < ${before(d, p)}
+      where status = 'running' and coalesce(started_at, updated_at) < ${before(d, p)} and coalesce(worker_id, '') <> ${sent}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
       ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;

@@ -1,12 +1,18 @@
 /** Sets of statuses as SQL, made of the lists in `task.ts`. Their text is that of the partial indexes, which are used only then. */
-import { finishedStatuses, type TaskStatus, unfinishedStatuses } from "../../task.ts";
+import { finishedStatuses, type TaskStatus } from "../../task.ts";
 
 /** Written into the text, not as parameters: a partial index cannot be used for a parameter. */
 export const isIn = (statuses: readonly TaskStatus[]): string =>
   `status in (${statuses.map((status) => `'${status}'`).join(", ")})`;
 
-export const isUnfinished = isIn(unfinishedStatuses);
 export const isFinished = isIn(finishedStatuses);
 
-/** What the unique index of keys covers: a task holds its key until it has finished. */
-export const holdsKey = `unique_key is not null and ${isUnfinished}`;
+/**
+ * Whether a task that has a unique key holds it: until it has finished, or for as long as `unique_until` is set. The first
+ * alternative is the whole condition of the versions that knew no `waiting`: SQLite uses the index for a query whose
+ * condition is one of the alternatives, so for the queries of those versions too.
+ */
+export const holds = `(${isIn(["pending", "scheduled", "running"])} or status = 'waiting' or unique_until is not null)`;
+
+/** What the unique index of keys covers. */
+export const holdsKey = `unique_key is not null and ${holds}`;

@@ -1,4 +1,5 @@
 /** The operations on tasks that queues need: insert, read, operate, purge. */
+import { isOfDrain } from "../../base/tasks/drained.ts";
 import { DatabaseError, DuplicateTaskError } from "../../errors.ts";
 import type {
   DuplicatePolicy,
@@ -14,8 +15,18 @@ import type {
   TaskVersion,
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
+import type { Row } from "./dialect.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
-import { changes, count, insertedId, insertedIds, type Program, rows, rowsOnce } from "./program.ts";
+import {
+  changes,
+  count,
+  insertedId,
+  insertedIds,
+  type Program,
+  rewindCursors,
+  rows,
+  rowsOnce,
+} from "./program.ts";
 import { toStoredAttempt, toTaskCount, toTaskProgress, toTaskRecord, toTaskState } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
@@ -23,6 +34,49 @@ import type { Transitions } from "./transitions.ts";
 
 /** How often an insert is tried whose key is taken and free by turns. */
 const mostInserts = 10;
+
+/** What the columns that `insertPlain` leaves out hold by default. */
+const optionDefaults: Omit<NewTask, "func" | "args" | "priority" | "queueName" | "maxRetries" | "unique"> = {
+  kwargs: "{}",
+  meta: "{}",
+  waitUntil: null,
+  delay: null,
+  timeout: null,
+  requestId: null,
+  uniqueKey: null,
+  fillDefaults: 0,
+  traceContext: null,
+  groupKey: null,
+};
+
+const optionNames = Object.keys(optionDefaults) as (keyof typeof optionDefaults)[];
+
+/** Whether a task has no options that `insertPlain` leaves out. */
+const isPlain = (task: NewTask): boolean => optionNames.every((name) => task[name] === optionDefaults[name]);
+
+/** The task that holds a unique key, as it was when it was read. */
+type Holder = TaskVersion & {
+  /** Whether it holds the key for no other reason than a time that has passed. */
+  lapsed: boolean;
+  /** Whether it was never claimed, so that an enqueue may replace it. */
+  replaceable: boolean;
+};
+
+const toHolder = ([id, generationId, lapsed, replaceable]: Row): Holder => ({
+  id: Number(id),
+  generationId: Number(generationId),
+  lapsed: Number(lapsed) === 1,
+  replaceable: Number(replaceable) === 1,
+});
+
+/** `Uniqueness` as parameters of statements. */
+type KeyParams = ReturnType<typeof keyParams>;
+
+const keyParams = ({ uniqueKey, unique }: NewTask) => ({
+  startKey: unique?.until === "started" ? uniqueKey : null,
+  uniqueFor: unique?.for ?? null,
+  debounceLimit: unique?.onDuplicate === "debounce" ? unique.limit : null,
+});
 
 /** Of the attempt that a cancel interrupts. */
 const cancelledAttempt = {
@@ -55,10 +109,12 @@ export class TaskOperations {
     for (let i = 0; i < tasks.length; ) {
       const next = tasks.findIndex(({ uniqueKey }, n) => n >= i && uniqueKey !== null);
       const free = tasks.slice(i, next < 0 ? undefined : next);
-      for (const id of yield* insertedIds(this.#s.insert, free)) inserted.push({ id, duplicate: false });
+      const statement = free.every(isPlain) ? this.#s.insertPlain : this.#s.insert;
+      for (const id of yield* insertedIds(statement, free)) inserted.push({ id, duplicate: false });
       i += free.length;
       const keyed = tasks[i];
-      if (keyed) inserted.push(yield* this.#insertKeyed(keyed));
+      if (keyed)
+        inserted.push(yield* this.#insertKeyed(keyed, onDuplicate !== "report" && onDuplicate.refuse[i]));
       i += 1;
     }
     return inserted;
@@ -78,24 +134,46 @@ export class TaskOperations {
     return inserted;
   }
 
-  *#holderOf(uniqueKey: string | null, statement: Statement = this.#s.holder): Program<number | undefined> {
+  /** Who holds the key. A holder whose time has passed is made to free it first. */
+  *#holderOf(uniqueKey: string | null, statement: Statement = this.#s.holder): Program<Holder | undefined> {
     if (uniqueKey === null) return undefined;
     const [row] = yield* rows(statement, { uniqueKey });
-    return row && Number(row[0]);
+    if (!row) return undefined;
+    const holder = toHolder(row);
+    if (!holder.lapsed) return holder;
+    yield* count(this.#s.freeKey, { id: holder.id });
+    return undefined;
   }
 
-  /** The key's holder may end, or another one begin, between the look and the insert: then both are repeated. */
-  *#insertKeyed(task: NewTask): Program<Inserted> {
+  /**
+   * The key's holder may end, start, or another one begin, between the look and the change: then both are repeated. From
+   * the second time on, the latest commit is read: the snapshot of this transaction may be older than the holder.
+   */
+  *#insertKeyed(task: NewTask, refuse = false): Program<Inserted> {
+    const replaces = task.unique !== undefined && task.unique.onDuplicate !== "keep";
+    const latest = replaces ? this.#s.lockHolder : this.#s.holderNow;
+    const row = { ...task, ...keyParams(task) };
     for (let tries = 0; tries < mostInserts; tries += 1) {
-      const visible = yield* this.#holderOf(task.uniqueKey);
-      // The insert was refused, but no holder is visible: it was committed after the snapshot of this transaction.
-      const holder =
-        visible ?? (tries === 0 ? undefined : yield* this.#holderOf(task.uniqueKey, this.#s.holderNow));
-      if (holder !== undefined) return { id: holder, duplicate: true };
-      const id = yield* insertedId(this.#s.insert, task);
-      if (id !== undefined) return { id, duplicate: false };
+      const holder = yield* this.#holderOf(task.uniqueKey, tries === 0 ? this.#s.holder : latest);
+      if (holder === undefined) {
+        const id = yield* insertedId(this.#s.insertKeyed, row);
+        if (id !== undefined) return { id, duplicate: false };
+      } else {
+        // Another transaction took the key after the look by which all duplicates are refused.
+        if (refuse) throw new DuplicateTaskError(task.uniqueKey ?? "", holder.id);
+        if (!replaces || !holder.replaceable) return { id: holder.id, duplicate: true };
+        if (yield* this.#replace(holder, row)) return { id: holder.id, duplicate: true, replaced: true };
+      }
     }
     throw new DatabaseError(`a task of "${task.func}" was not inserted, and no task holds its uniqueKey`);
+  }
+
+  /** False: a worker has claimed the holder meanwhile, or another enqueue has changed it. */
+  *#replace({ id, generationId }: Holder, row: NewTask & KeyParams): Program<boolean> {
+    const [replaced] = yield* changes(this.#s.replace, [{ ...row, id, generationId }]);
+    // The claim cursors may have passed its id.
+    if (replaced) yield* rewindCursors();
+    return replaced === true;
   }
 
   *#refuseDuplicates(tasks: readonly NewTask[], refuse: readonly boolean[]): Program<void> {
@@ -104,7 +182,7 @@ export class TaskOperations {
       if (uniqueKey === null) continue;
       const holder = refuse[i] ? yield* this.#holderOf(uniqueKey) : undefined;
       if (holder !== undefined || (refuse[i] && earlier.has(uniqueKey)))
-        throw new DuplicateTaskError(uniqueKey, holder);
+        throw new DuplicateTaskError(uniqueKey, holder?.id);
       earlier.add(uniqueKey);
     }
   }
@@ -153,7 +231,7 @@ export class TaskOperations {
   // ---- operate -------------------------------------------------------------------------------
 
   /** Acts on the row as it is now; reads it again when another writer moved it in between. */
-  *#operate(
+  *operate(
     id: number,
     act: (task: TaskRecord) => Program<"changed" | "as it is" | "moved">,
   ): Program<Operated> {
@@ -168,25 +246,47 @@ export class TaskOperations {
   }
 
   cancel(id: number, error: string): Program<Operated> {
-    const transitions = this.#transitions;
-    return this.#operate(id, function* (task) {
-      if (isFinished(task.status)) return "as it is";
+    const [transitions, stopsGroup] = [this.#transitions, () => this.#stopsGroup(id)];
+    return this.operate(id, function* (task) {
+      const isRefused = task.status === "failed" && isOfDrain(task.workerId);
+      if (isFinished(task.status) && !(isRefused && (yield* stopsGroup()))) return "as it is";
       const attempt = task.status === "running" ? cancelledAttempt : undefined;
       const [ended] = yield* transitions.endTasks([{ ...task, kind: "cancelled", error, attempt }]);
       return ended ? "changed" : "moved";
     });
   }
 
+  /** Whether a task has a group, which an ordered drain stops at its failure. */
+  *#stopsGroup(id: number): Program<boolean> {
+    return (yield* rows(this.#s.groupsOf, { ids: JSON.stringify([id]) })).length > 0;
+  }
+
   /** `expected`: the generation that the task must still have. */
   retry(id: number, expected?: number): Program<Operated> {
-    const [s, holderOf] = [this.#s, (key: string | null) => this.#holderOf(key)];
-    return this.#operate(id, function* ({ status, generationId, uniqueKey }) {
+    const [s, rivalOf] = [this.#s, () => this.#rivalOf(id)];
+    return this.operate(id, function* ({ status, generationId, uniqueKey }) {
       if (status === "running" || status === "pending") return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
-      const holder = isFinished(status) ? yield* holderOf(uniqueKey) : undefined;
-      if (holder !== undefined) throw new DuplicateTaskError(uniqueKey as string, holder);
+      const rival = isFinished(status) && uniqueKey !== null ? yield* rivalOf() : undefined;
+      if (rival !== undefined) throw new DuplicateTaskError(uniqueKey as string, rival);
       return (yield* count(s.reset, { id, generationId })) > 0 ? "changed" : "moved";
     });
+  }
+
+  /** Another task that holds the key which this one would hold again. A key that it has given up, it does not take back. */
+  *#rivalOf(id: number): Program<number | undefined> {
+    const [row] = yield* rows(this.#s.ownKey, { id });
+    const holder = yield* this.#holderOf(row ? (row[0] as string | null) : null);
+    return holder?.id === id ? undefined : holder?.id;
+  }
+
+  /** Frees the keys whose time has passed, of the next tasks that hold one. */
+  *freeKeys(after: string, limit: number): Program<{ freed: number; last: string | undefined }> {
+    const held = yield* rows(this.#s.nextKeys, { after, limit });
+    let freed = 0;
+    for (const [id, , lapsed] of held)
+      if (Number(lapsed) === 1) freed += yield* count(this.#s.freeKey, { id: Number(id) });
+    return { freed, last: held.length < limit ? undefined : String(held.at(-1)?.[1]) };
   }
 
   *purge(

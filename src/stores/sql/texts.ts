@@ -1,6 +1,7 @@
 /** The SQL of one dialect, made once in a process: compiling a statement costs several times what running it does. */
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { Dialect } from "./dialect.ts";
+import { groupCandidatesOf, limitStatements } from "./limit-statements.ts";
 import { candidatesOf, queries } from "./queries.ts";
 import { type Statement, type Statements, statements } from "./statements.ts";
 
@@ -10,6 +11,9 @@ export interface Texts {
   /** The candidates of so many pairs of a queue and a function. */
   candidates: (pairs: number) => Statement;
   queries: ReturnType<typeof queries>;
+  limits: ReturnType<typeof limitStatements>;
+  /** The first tasks of so many groups of a function. */
+  groupCandidates: (groups: number) => Statement;
 }
 
 export function textsOf(dialect: Dialect): Texts {
@@ -18,5 +22,7 @@ export function textsOf(dialect: Dialect): Texts {
     statements: statements(dialect),
     candidates: memoize((pairs: number) => candidatesOf(dialect, pairs)),
     queries: queries(dialect),
+    limits: limitStatements(dialect),
+    groupCandidates: memoize((groups: number) => groupCandidatesOf(dialect, groups)),
   };
 }

@@ -3,14 +3,16 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type { Diagnosis } from "../../store.ts";
 import {
+  type AgentRecord,
   type MovedRow,
   type MovedTable,
   movedTables,
   type RowVersion,
+  type ScheduleRecord,
   type TransferPhase,
   type TransferState,
 } from "../../store.ts";
-import { type ColumnKind, type ColumnOf, columnsOf, kindOf, listed } from "./columns.ts";
+import { type ColumnKind, type ColumnOf, columnsOf, kindOf, listed, parameterFor } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import { count, insertedIds, type Program, rows } from "./program.ts";
 import type { Statement } from "./statements.ts";
@@ -25,20 +27,6 @@ const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
   dbq_attempts: ["task_id", "generation_id"],
   dbq_task_logs: ["task_id", "generation_id", "at"],
 };
-
-/** A parameter as the type of its column. */
-function parameterFor(d: Dialect, kind: ColumnKind, parameter: unknown): SQL {
-  switch (kind) {
-    case "integer":
-      return d.integer(parameter);
-    case "time":
-      return d.time(d.integer(parameter));
-    case "json":
-      return d.json(parameter);
-    default:
-      return sql`${parameter}`;
-  }
-}
 
 const largest = String(Number.MAX_SAFE_INTEGER);
 
@@ -71,7 +59,7 @@ function tableStatements(d: Dialect, table: MovedTable) {
   const into = sql.raw(`insert into ${table} (${columns.join(", ")})`);
   const values = (p: Params) =>
     sql.join(
-      columns.map((column) => parameterFor(d, kindOf(table, column), p[column])),
+      columns.map((column) => parameterFor(d, table, column, p[column])),
       sql`, `,
     );
   return {
@@ -94,6 +82,38 @@ function tableStatements(d: Dialect, table: MovedTable) {
     highest: () => sql`select max(id) from ${name}`,
   } satisfies Record<string, Statement>;
 }
+
+/** Agents and schedules have names instead of ids, and are few. */
+function namedStatements(d: Dialect, table: "dbq_agents" | "dbq_schedules") {
+  const columns = columnsOf(table) as readonly string[];
+  const values = (p: Params) =>
+    sql.join(
+      columns.map((column) => parameterFor(d, table, column, p[column])),
+      sql`, `,
+    );
+  return {
+    remove: (p) => sql`delete from ${sql.raw(table)} where ${d.same("name", p.name)}`,
+    add: (p) => sql`insert into ${sql.raw(table)} (${sql.raw(columns.join(", "))}) values (${values(p)})`,
+  } satisfies Record<string, Statement>;
+}
+
+/** An agent by the names of its columns. */
+const agentRow = (agent: AgentRecord): Record<ColumnOf<"dbq_agents">, unknown> => ({
+  name: agent.name,
+  token_hash: agent.tokenHash,
+  funcs: JSON.stringify(agent.funcs),
+  queues: JSON.stringify(agent.queues),
+  created_at: agent.createdAt,
+  last_seen_at: agent.lastSeenAt,
+  expires_at: agent.expiresAt,
+  revoked_at: agent.revokedAt,
+});
+
+/** For each column, its name in records. */
+const camelCased = (columns: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    columns.map((column) => [column, column.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase())]),
+  );
 
 const fixed = (text: string): Statement => {
   const query = sql.raw(text);
@@ -136,6 +156,8 @@ export class TransferOperations {
   readonly #d: Dialect;
   readonly #of: Record<MovedTable, ReturnType<typeof tableStatements>>;
   readonly #s: ReturnType<typeof stateStatements>;
+  readonly #agents: ReturnType<typeof namedStatements>;
+  readonly #schedules: ReturnType<typeof namedStatements>;
 
   constructor({ dialect }: Texts) {
     this.#d = dialect;
@@ -143,6 +165,8 @@ export class TransferOperations {
     const [tasks, attempts, logs] = movedTables;
     this.#of = { [tasks]: of(tasks), [attempts]: of(attempts), [logs]: of(logs) };
     this.#s = stateStatements(dialect);
+    this.#agents = namedStatements(dialect, "dbq_agents");
+    this.#schedules = namedStatements(dialect, "dbq_schedules");
   }
 
   // ---- the state of the move -----------------------------------------------------------------
@@ -229,6 +253,30 @@ export class TransferOperations {
       const columns = columnsOf(table);
       const params = moved.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])));
       yield* insertedIds(insert, params);
+    });
+  }
+
+  writeAgents(run: string, agents: readonly AgentRecord[]): Program<boolean> {
+    return this.#writeNamed(run, this.#agents, agents.map(agentRow));
+  }
+
+  writeSchedules(run: string, schedules: readonly ScheduleRecord[]): Program<boolean> {
+    const columns = Object.entries(camelCased(columnsOf("dbq_schedules")));
+    const row = (schedule: ScheduleRecord) =>
+      Object.fromEntries(columns.map(([column, key]) => [column, schedule[key as keyof ScheduleRecord]]));
+    return this.#writeNamed(run, this.#schedules, schedules.map(row));
+  }
+
+  #writeNamed(
+    run: string,
+    { remove, add }: ReturnType<typeof namedStatements>,
+    named: readonly Params[],
+  ): Program<boolean> {
+    return this.#bypass(run, function* () {
+      for (const row of named) {
+        yield* count(remove, { name: row.name });
+        yield* count(add, row);
+      }
     });
   }
 

@@ -4,6 +4,7 @@
  */
 import type Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
+import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { performance, sleep } from "../../base/runtime/timers.ts";
 import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
@@ -34,8 +35,11 @@ export class SqliteConnection {
   /** Made once, since that takes as long as a statement. Inside of an open transaction it is a savepoint. */
   readonly #transaction: Database.Transaction<(op: () => Program<unknown>) => unknown>;
 
-  constructor(client: Database.Database) {
+  readonly #clock: Clock;
+
+  constructor(client: Database.Database, clock: Clock = systemClock) {
     this.client = client;
+    this.#clock = clock;
     this.#transaction = client.transaction((op) => runSync(op(), this.#execute));
   }
 
@@ -46,15 +50,15 @@ export class SqliteConnection {
     const { run, names } = this.prepare(step.query);
     switch (step.want) {
       case "rows":
-        return run.all(...bind(names, step.params));
+        return run.all(...bind(names, step.params, this.#clock));
       case "id":
-        return this.#insert(run, bind(names, step.params));
+        return this.#insert(run, bind(names, step.params, this.#clock));
       case "ids":
-        return step.params.map((params) => this.#insert(run, bind(names, params)));
+        return step.params.map((params) => this.#insert(run, bind(names, params, this.#clock)));
       case "count":
-        return this.#change(run, bind(names, step.params)).changes;
+        return this.#change(run, bind(names, step.params, this.#clock), step.awaited).changes;
       case "changes":
-        return step.params.map((params) => this.#change(run, bind(names, params)).changes > 0);
+        return step.params.map((params) => this.#change(run, bind(names, params, this.#clock)).changes > 0);
     }
   };
 
@@ -64,9 +68,9 @@ export class SqliteConnection {
     return changes > 0 ? Number(lastInsertRowid) : undefined;
   }
 
-  #change(statement: Database.Statement, values: unknown[]): Database.RunResult {
+  #change(statement: Database.Statement, values: unknown[], awaited = true): Database.RunResult {
     const result = statement.run(...values);
-    if (result.changes > 0) this.#changed = true;
+    if (awaited && result.changes > 0) this.#changed = true;
     return result;
   }
 
@@ -74,7 +78,7 @@ export class SqliteConnection {
     const known = this.#prepared.get(statement);
     if (known) return known;
     const { text, names } = compiler.compile(statement);
-    const entry = { run: asArrays(this.client.prepare(text)), names };
+    const entry = { run: asArrays(this.client.prepare(text)), names: names as readonly string[] };
     this.#prepared.set(statement, entry);
     return entry;
   }
@@ -128,9 +132,9 @@ function asArrays(statement: Database.Statement): Database.Statement {
 }
 
 /** The clock is the host's: as a parameter it costs nothing, as `unixepoch('subsec')` 5 µs each time. */
-function bind(names: readonly string[], params: Params): unknown[] {
+function bind(names: readonly string[], params: Params, clock: Clock): unknown[] {
   const values = new Array<unknown>(names.length);
-  const now = Date.now();
+  const now = clock.now();
   for (let i = 0; i < names.length; i += 1) {
     const name = names[i] as string;
     values[i] = name === "now" ? now : params[name];

@@ -1,6 +1,8 @@
 /** SQLite's SQL. */
 import { sql } from "drizzle-orm/sql/sql";
-import type { Dialect } from "../sql/dialect.ts";
+import { unfinishedStatuses } from "../../task.ts";
+import { type Dialect, steeredByPartialIndexes } from "../sql/dialect.ts";
+import { holds, holdsKey, isIn } from "../sql/statuses.ts";
 import { sqliteMoving } from "./transfer.ts";
 
 const nothing = sql.raw("");
@@ -18,6 +20,9 @@ export const sqliteDialect: Dialect = {
     const values = columns.map(({ name, column }) => `value ->> '$.${name}' as "${column}"`).join(", ");
     return sql`(select ${sql.raw(values)} from json_each(${list})) as item`;
   },
+  nameOf: (text) => sql`${text}`,
+  isUnfinishedOf: (scheduleName) =>
+    sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
@@ -31,13 +36,17 @@ export const sqliteDialect: Dialect = {
   locked: nothing,
   shared: nothing,
   ignoreConflict: sql.raw("on conflict do nothing"),
+  keepExisting: () => sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}`,
   json: (parameter) => sql`${parameter}`,
   text: (column) => sql`${column}`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,
+  keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
   exact: (column) => sql.raw(column),
   byPriority: sql.raw("priority desc, id"),
+  rank: undefined,
   metaHas: (key, value) => {
     const types = { string: "'text'", number: "'integer', 'real'", boolean: `'${value}'`, object: "'null'" };
     const type = sql.raw(types[typeof value as keyof typeof types]);
@@ -49,5 +58,6 @@ export const sqliteDialect: Dialect = {
   sessionLives: sql.raw("null"),
   items: undefined,
   only: (id) => sql`${id}`,
+  steered: { ...steeredByPartialIndexes, uses: sql.raw("uses") },
   transfer: sqliteMoving,
 };

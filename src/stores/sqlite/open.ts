@@ -89,6 +89,13 @@ export function openBeside(
   return checked(beside, () => configure(beside, settings));
 }
 
+/** A connection to the same file that cannot write; undefined when the database is in memory. */
+export function openReading(client: Database.Database): Database.Database | undefined {
+  const path = fileOf(client);
+  if (path === undefined) return undefined;
+  return new (driverOf(client))(path, { timeout: nativeTimeout, fileMustExist: true, readonly: true });
+}
+
 /** With a WAL, readers and writers do not block each other. The file keeps this setting, so it comes after all checks. */
 export async function useWal(client: Database.Database): Promise<void> {
   await retryWhileBusy(() => client.pragma("journal_mode = wal"));
@@ -134,7 +141,8 @@ export function toOpenError(error: unknown, path: string): unknown {
 
 /** The absolute path of a connection's file as SQLite opened it; the app may have changed its folder since. */
 export function fileOf(client: Database.Database): string | undefined {
-  const main = client.prepare("select file from pragma_database_list where name = 'main'").pluck();
-  const file: unknown = main.get();
+  // As a pragma: a SELECT would begin to read in an app's open transaction, which could then not wait for a lock to write.
+  const databases = client.pragma("database_list") as { name: string; file: unknown }[];
+  const file = databases.find(({ name }) => name === "main")?.file;
   return typeof file === "string" && file !== "" ? realpathSync(file) : undefined;
 }

@@ -1,6 +1,7 @@
 /** The store on SQLite, over better-sqlite3. */
 import type { Database } from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
 import type { Store } from "../../store.ts";
 import { driverFile, Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
@@ -28,6 +29,7 @@ import {
   fileOf,
   openBeside,
   openFile,
+  openReading,
   type SqliteSettings,
   toOpenError,
   useWal,
@@ -42,6 +44,8 @@ const texts = textsOf(sqliteDialect);
 
 export interface SqliteOptions extends SqliteSettings {
   migrate: boolean;
+  /** A test's clock. @default the host's */
+  clock?: Clock | undefined;
 }
 
 /** A connection for a queue. */
@@ -93,15 +97,16 @@ async function withOpenErrors<T>(path: string, open: () => Promise<T>): Promise<
 
 async function openStore(opened: Opened, options: SqliteOptions): Promise<Store> {
   const { client, owned } = opened;
+  const { clock = systemClock } = options;
   try {
-    const connection = new SqliteConnection(client);
+    const connection = new SqliteConnection(client, clock);
     const runner = runnerOver(connection);
     if (options.migrate) await migrate(runner, sqliteMigrations, client.name);
     await checkTables(runner, sqliteMigrations, client.name);
     // Without this, a read-only file would fail only at the first enqueue.
     if (options.migrate)
       await retryWhileBusy(() => client.exec("update dbq_workers set beat = beat where false"));
-    return sqliteStore(opened, connection, await retryWhileBusy(() => fileOf(client)));
+    return sqliteStore(opened, connection, await retryWhileBusy(() => fileOf(client)), clock);
   } catch (error) {
     if (owned) client.close();
     throw error;
@@ -113,6 +118,7 @@ function sqliteStore(
   { client, owned, drizzle, transacting }: Opened,
   connection: SqliteConnection,
   path: string | undefined,
+  clock: Clock,
 ): Store {
   const file =
     path === undefined
@@ -131,10 +137,10 @@ function sqliteStore(
   const ops = operationsOf(texts);
   let db: BetterSQLite3Database | undefined;
 
-  return {
+  const store: Store = {
     ...methodsOver(runner, ops),
     synchronous: true,
-    within: (tx) => inTransaction(ops, tx),
+    within: (tx) => inTransaction(ops, tx, clock),
     // Takes 10 ns.
     isInTransaction: () => transacting.inTransaction,
     transaction: async (fn) => {
@@ -145,7 +151,7 @@ function sqliteStore(
     keepAlive: async (workerId, every, onLost) => {
       const send = () => runner.write(() => ops.maintenance.beat(workerId));
       // Another thread cannot open a database in memory, and no other process can judge its workers.
-      const thread = path === undefined ? undefined : heartbeatThread(path, workerId);
+      const thread = path === undefined ? undefined : heartbeatThread(path, workerId, clock);
       const heartbeat = new Heartbeat({ every, thread, send, onLost });
       return () => heartbeat.stop();
     },
@@ -154,15 +160,24 @@ function sqliteStore(
       ...diagnoseSqlite(client),
       ...transferFacts(await runner.run(() => ops.transfer.state())),
     ],
+    reader: async () => {
+      const reading = await retryWhileBusy(() => openReading(client));
+      if (!reading) return { ...store, close: async () => undefined };
+      const reads = new SqliteConnection(reading, clock);
+      return sqliteStore({ client: reading, owned: true, drizzle, transacting }, reads, path, clock);
+    },
     close: async () => {
       file?.watch.close();
       file?.touch.close();
       if (owned) client.close();
     },
   };
+  return store;
 }
 
-function heartbeatThread(path: string, workerId: string): HeartbeatThread | undefined {
+function heartbeatThread(path: string, workerId: string, clock: Clock): HeartbeatThread | undefined {
+  // A thread does not see the steps of a test's clock.
+  if (clock !== systemClock) return undefined;
   const driver = driverFile("better-sqlite3");
   if (driver === undefined) return undefined;
   const data = { driver, path, pragmas: walPragmas, ...compiler.compile(texts.statements.beat), workerId };

@@ -15,7 +15,8 @@ const refuses = (refusal: string, event: string, table: string, name = event, wh
 
 const unlessBypassed = "when coalesce((select door from dbq_move), 0) = 0";
 
-const dropTriggers = ["insert", "update", "delete", "register"].map(
+const onSchedules = ["schedule_insert", "schedule_update", "schedule_delete"];
+const dropTriggers = ["insert", "update", "delete", "register", ...onSchedules].map(
   (name) => `drop trigger if exists dbq_move_${name}`,
 );
 
@@ -29,7 +30,10 @@ export const sqliteMoving: TransferText = {
     refuses(refusal, "insert", "dbq_tasks", "insert", unlessBypassed),
     refuses(refusal, "update", "dbq_tasks", "update", unlessBypassed),
     refuses(refusal, "insert", "dbq_workers", "register", unlessBypassed),
+    refuses(refusal, "insert", "dbq_schedules", "schedule_insert", unlessBypassed),
+    refuses(refusal, "update", "dbq_schedules", "schedule_update", unlessBypassed),
     ...(isSource(phase) ? [refuses(refusal, "delete", "dbq_tasks")] : []),
+    ...(isSource(phase) ? [refuses(refusal, "delete", "dbq_schedules", "schedule_delete")] : []),
   ],
   unfreeze: () => dropTriggers,
   lastId: (table) => `select seq from sqlite_sequence where name = '${table}'`,

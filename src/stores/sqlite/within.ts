@@ -1,11 +1,13 @@
 /** Writes inside of an app's transaction, and transactions that dbq opens for the app. */
 import type { Database } from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError } from "../../errors.ts";
 import type { MaybePromise, StoreTransaction } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
+import { scheduleWrites } from "../sql/store-methods.ts";
 import {
   refuseOpenTransaction,
   retryWhileBusy,
@@ -24,11 +26,13 @@ const ended = new WeakSet<object>();
 export const fileIdentities: WeakMap<object, FileIdentity> = new WeakMap();
 
 /** The app's own connection, as operations use it. */
-const connectionOf = memoize((client: Database) => {
+const connectionsBy = memoize((clock: Clock) => memoize((client: Database) => connectionOf(client, clock)));
+
+function connectionOf(client: Database, clock: Clock) {
   const path = fileOf(client);
   const file = fileIdentities.get(client) ?? (path === undefined ? undefined : new FileIdentity(path));
-  return { connection: new SqliteConnection(client), file };
-});
+  return { connection: new SqliteConnection(client, clock), file };
+}
 
 /**
  * Waits for the write lock off the thread, on the app's own connection too, and never inside a transaction that the app has
@@ -73,7 +77,7 @@ function refuseThenable<T>(returned: MaybePromise<T>): T {
 }
 
 /** @throws TypeError when `tx` is not Drizzle's over better-sqlite3; AsyncTransactionError when it has ended */
-export function inTransaction(ops: Operations, tx: unknown): StoreTransaction {
+export function inTransaction(ops: Operations, tx: unknown, clock: Clock): StoreTransaction {
   const client = clientOf(tx);
   // The callback of such a transaction is synchronous: it has ended by the end of this tick. Tests may fake `queueMicrotask`.
   const isScoped = isTransaction(tx as object);
@@ -85,7 +89,7 @@ export function inTransaction(ops: Operations, tx: unknown): StoreTransaction {
     );
   };
   checkOpen();
-  const { connection, file } = connectionOf(client);
+  const { connection, file } = connectionsBy(clock)(client);
   const write = <T>(op: () => Program<T>): T => {
     checkOpen();
     file?.check();
@@ -94,5 +98,6 @@ export function inTransaction(ops: Operations, tx: unknown): StoreTransaction {
   return {
     insert: (tasks, onDuplicate) => write(() => ops.tasks.insert(tasks, onDuplicate)),
     settle: (outcome) => write(() => ops.cycle.settleOne(outcome)),
+    schedules: scheduleWrites(write, ops.schedules),
   };
 }

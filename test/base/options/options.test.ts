@@ -59,8 +59,8 @@ describe("an unknown option", () => {
     ["worker", { concurency: 1 }, "new Worker", "concurency", "concurrency, queueName, tasks, context"],
     ["stop", { timeout: 1 }, "worker.stop", "timeout", "grace"],
     ["await", { time: 1 }, "awaitTaskCompletion", "time", "timeout, signal"],
-    ["list", { queue: "x" }, "listTasks", "queue", "status, func, queueName, requestId, meta, limit, after"],
-    ["count", { limit: 1 }, "countTasks", "limit", "status, func, queueName, requestId, meta"],
+    ["list", { queue: "x" }, "listTasks", "queue", "status, func, queueName, requestId"],
+    ["count", { limit: 1 }, "countTasks", "limit", "status, func, queueName, requestId"],
     ["purge", { status: "failed" }, "purgeTasks", "status", "func, queueName, includeRunning"],
   ])("of %s, %j, is named with the existing ones", async (taker, options, owner, name, others) => {
     const { message } = await refusal(taker, options);
@@ -145,9 +145,15 @@ describe("a wrong value", () => {
     ["list", { func: "" }, "func: expected a well-formed string"],
     ["purge", { queueName: "\0" }, "queueName: expected a well-formed string"],
     // Choices.
-    ["with", { onDuplicate: "ignore" }, 'onDuplicate: expected "return" or "error", got "ignore"'],
+    [
+      "with",
+      { onDuplicate: "ignore" },
+      'onDuplicate: expected "return" or "error" or "replace" or "debounce", got "ignore"',
+    ],
     ["openQueue", { synchronous: "off" }, 'synchronous: expected "full" or "normal", got "off"'],
     ["openQueue", { migrate: "yes" }, 'migrate: expected true or false, got "yes"'],
+    ["purge", { func: undefined }, "func is undefined: leave it out to purge the tasks of every func"],
+    ["purge", { queueName: undefined, func: "a" }, "queueName is undefined: leave it out"],
     ["purge", { includeRunning: 1 }, "includeRunning: expected true or false, got 1"],
     ["list", { status: "done" }, 'status: expected "pending" or "scheduled" or "running"'],
     ["list", { status: ["failed", "done"] }, 'got "done"'],

@@ -15,51 +15,96 @@ import { prepare } from "../../../src/queue/enqueue.ts";
 import { uniqueName } from "../../support/queue.ts";
 
 const tick = { earlier: {}, now: {} };
-const before: Defined = { fn: () => 1, place: { file: "/app/tasks.ts", line: 3, tick: tick.earlier } };
+const before: Defined = {
+  fn: () => 1,
+  place: { file: "/app/tasks.ts", line: 3, column: 5, tick: tick.earlier },
+};
 
 const now = (place: Partial<Defined["place"]> = {}, fn: unknown = () => 2): Defined => ({
   fn,
-  place: { file: "/app/tasks.ts", line: 4, tick: tick.now, ...place },
+  place: { file: "/app/tasks.ts", line: 4, column: 5, tick: tick.now, ...place },
 });
 const otherFile = { file: "/app/other.ts" };
 const sameTick = { tick: tick.earlier };
+const samePlace = { line: 3 };
+const otherColumn = { line: 3, column: 90 };
 const noFile = { file: undefined };
+const chunkOfNext = { file: "/app/.next/server/chunks/1.js" };
 const sameText = () => 1;
 const native = sameText.bind({});
 
+const environments = ["development", "test", undefined, "production"] as const;
+
 describe("a second function under one name", () => {
-  const environments = ["development", "test", undefined, "production"] as const;
+  const inNoTest = ["development", undefined, "production"] as const;
 
   it.each<[rule: string, second: Defined, refused: readonly (string | undefined)[]]>([
     ["of the same file replaces the first, except in production", now(), ["production"]],
-    ["of the same line replaces the first, except in production", now({ line: 3 }), ["production"]],
+    ["of the same place replaces the first, except in production", now(samePlace), ["production"]],
     ["of another line in the same tick is refused everywhere", now(sameTick), environments],
+    [
+      "of another column in the same tick is refused everywhere",
+      now({ ...otherColumn, ...sameTick }),
+      environments,
+    ],
+    [
+      "of the same place in the same tick is refused, except in a test",
+      now({ ...samePlace, ...sameTick }),
+      inNoTest,
+    ],
     ["of another file is refused, except in development", now(otherFile), ["test", undefined, "production"]],
     ["of an unknown file is refused, except in development", now(noFile), ["test", undefined, "production"]],
     ["with the same text replaces the first, whatever its file", now(otherFile, sameText), []],
-    ["with the same text replaces the first on the same line", now({ line: 3 }, sameText), []],
+    ["with the same text replaces the first in the same place", now(samePlace, sameText), []],
+    [
+      "with the same text in the same place and tick is refused, except in a test",
+      now({ ...samePlace, ...sameTick }, sameText),
+      inNoTest,
+    ],
     [
       "with the same text on another line in the same tick is refused everywhere",
       now(sameTick, sameText),
       environments,
     ],
+    [
+      "with the same text in another column in the same tick is refused everywhere",
+      now({ ...otherColumn, ...sameTick }, sameText),
+      environments,
+    ],
     ["with the same text on another line is refused in production", now({}, sameText), ["production"]],
+    [
+      "with the same text in another column is refused in production",
+      now(otherColumn, sameText),
+      ["production"],
+    ],
     ["in another chunk of Next replaces the first", now({ file: "/app/.next/server/chunks/2.js" }), []],
+    [
+      "with the same text replaces the first in one chunk of Next, which may hold a module twice",
+      now({ ...chunkOfNext, ...otherColumn, ...sameTick }, sameText),
+      [],
+    ],
+    [
+      "in the same place of one chunk of Next in the same tick is refused, except in a test",
+      now({ ...chunkOfNext, ...samePlace, ...sameTick }, sameText),
+      inNoTest,
+    ],
     ["that is native is not told by its text", now(otherFile, native), ["test", undefined, "production"]],
   ])("%s", (_, second, refused) => {
     const isOfNext = second.place.file?.includes(".next") === true;
     const first = {
       fn: second.fn === native ? sameText.bind({}) : before.fn,
-      place: { ...before.place, ...(isOfNext && { file: "/app/.next/server/chunks/1.js" }) },
+      place: { ...before.place, ...(isOfNext && chunkOfNext) },
     };
     const found = environments.filter((environment) => isMistake(first, second, environment));
     expect(found).toEqual(environments.filter((environment) => refused.includes(environment)));
   });
 
   it("has the place of the call that defines it, without a reloaded module's query", () => {
-    const { file, line } = placeOfThisCall();
-    expect(file).toMatch(/^\/.*\/redefinition\.test\.ts$/);
-    expect(line).toBeGreaterThan(1);
+    const [first, second] = [placeOfThisCall(), placeOfThisCall()];
+    expect(first.file).toMatch(/^\/.*\/redefinition\.test\.ts$/);
+    expect(first.line).toBeGreaterThan(1);
+    expect(second).toMatchObject({ file: first.file, line: first.line });
+    expect(second.column).toBeGreaterThan(first.column ?? 0);
   });
 
   function placeOfThisCall() {
@@ -93,7 +138,7 @@ describe("a redefinition", () => {
     expect(definitionNamed(name)?.fn?.()).toBe(3);
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatch(
-      /^task "reloaded-\d+" was defined again \(first at \/.+redefinition\.test\.ts:\d+, now at /,
+      /^task "reloaded-\d+" was defined again \(first at \/.+redefinition\.test\.ts:\d+:\d+, now at /,
     );
   });
 
@@ -105,12 +150,58 @@ describe("a redefinition", () => {
     expect(stale()).toBe(1);
   });
 
+  describe("by closures of one helper", () => {
+    const define = (name: string, result: number) => task(name, () => result);
+    const defineTwice = (name: string) => [1, 2].map((result) => define(name, result));
+
+    it.each(["development", undefined, "production"])(
+      "is refused in one tick when NODE_ENV is %s",
+      (environment) => {
+        vi.stubEnv("NODE_ENV", environment);
+        const name = uniqueName("looped");
+        expect(() => defineTwice(name)).toThrow(
+          /already registered, with another function \(both at \/.+:\d+:\d+, by a loop, a helper, or /,
+        );
+        expect(definitionNamed(name)?.fn?.()).toBe(1);
+        expect(warnings).toEqual([]);
+      },
+    );
+
+    it("replaces the first in a test, where Jest loads a module again within a tick", () => {
+      vi.stubEnv("NODE_ENV", "test");
+      const name = uniqueName("looped");
+      defineTwice(name);
+      expect(definitionNamed(name)?.fn?.()).toBe(2);
+      expect(warnings).toHaveLength(1);
+    });
+
+    it("is no redefinition when each has a name of its own", () => {
+      vi.stubEnv("NODE_ENV", "production");
+      const fns = [1, 2].map((result) => define(uniqueName("own"), result));
+      expect(fns.map((fn) => fn())).toEqual([1, 2]);
+      expect(warnings).toEqual([]);
+    });
+  });
+
+  it.each(environments)(
+    "by another function on the same line is refused when NODE_ENV is %s",
+    (environment) => {
+      vi.stubEnv("NODE_ENV", environment);
+      const name = uniqueName("minified");
+      // biome-ignore format: both calls are on one line, as in a minified file.
+      const define = () => [task(name, () => 1), task(name, () => 2)];
+      expect(define).toThrow(/already registered/);
+      expect(definitionNamed(name)?.fn?.()).toBe(1);
+    },
+  );
+
   it("is refused in production, and the error names both places and what to do", async () => {
     vi.stubEnv("NODE_ENV", "production");
     const name = uniqueName("strict");
     await redefine(name, 1);
-    await expect(redefine(name, 2)).rejects.toThrow(
-      /already registered, with another function \(first at \/.+:\d+, now at \/.+:\d+\): .+unregisterTask\("strict-\d+"\)/,
+    await Promise.resolve();
+    expect(() => task(name, () => 2)).toThrow(
+      /already registered, with another function \(first at \/.+:\d+:\d+, now at \/.+:\d+:\d+\): .+unregisterTask\("strict-\d+"\)/,
     );
     expect(definitionNamed(name)?.fn?.()).toBe(1);
     expect(warnings).toEqual([]);

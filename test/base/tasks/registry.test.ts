@@ -212,6 +212,10 @@ describe("an unregistered function", () => {
     expect(() => written(fn)).toThrow(TypeError);
     expect(() => written(fn)).toThrow("expected a registered function, got");
   });
+
+  it("is not a name, and the error says how to make one of a name", () => {
+    expect(() => written("resize")).toThrow('got "resize": remoteTask("resize") makes one of a task\'s name');
+  });
 });
 
 describe("remoteTask", () => {

@@ -1,4 +1,5 @@
 /** An app's module that is edited and loaded again, as tests and development servers do it. */
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,6 +31,24 @@ test("vi.resetModules and an import replace the function, and a worker runs the 
   ]);
 });
 
+test("the error of a second definition names the lines of the source, not of the compiled file", () => {
+  const file = join(temporaryFolder(), "twice.mts");
+  const library = new URL("../../../src/index.ts", import.meta.url).href;
+  const lines = [
+    `import { task } from ${JSON.stringify(library)};`,
+    "export interface Order { id: number }",
+    'task("twice", (order: Order) => order.id);',
+    "",
+    'task("twice", () => 2);',
+  ];
+  writeFileSync(file, lines.join("\n"));
+  const { stderr } = spawnSync(process.execPath, ["--import", import.meta.resolve("tsx"), file], {
+    encoding: "utf8",
+  });
+  expect(stderr).toContain("twice.mts:3:1, now at ");
+  expect(stderr).toContain("twice.mts:5:1): ");
+});
+
 test("an edited file under Vite's server-side rendering replaces the function without restarting the server", async () => {
   const root = temporaryFolder();
   const library = fileURLToPath(new URL("../../../src/index.ts", import.meta.url));
@@ -55,6 +74,6 @@ test("an edited file under Vite's server-side rendering replaces the function wi
   expect(greet()).toBe("after the edit");
   expect(definitionNamed("edited")?.fn?.()).toBe("after the edit");
   expect(() => task("edited", () => "a third, of this file")).toThrow(
-    /already registered.*tasks\.ts:\d+, now at/,
+    /already registered.*tasks\.ts:\d+:\d+, now at/,
   );
 });

@@ -24,13 +24,17 @@ const record: TaskRecord = {
   startedAt: 4_000,
   finishedAt: 5_000,
   requestId: "r",
+  uniqueUntil: null,
   uniqueKey: "u",
   meta: '{"tenant":1}',
   timeout: 30_000,
   progress: 0.5,
   progressNote: "half",
   fillDefaults: 1,
+  groupKey: null,
   traceContext: '{"traceparent":"00-1-2-01"}',
+  scheduleName: "nightly",
+  slot: 1_700_000_000_000,
 };
 
 describe("toTask", () => {
@@ -48,6 +52,7 @@ describe("toTask", () => {
       waitUntil: new Date(3_000),
       startedAt: new Date(4_000),
       finishedAt: new Date(5_000),
+      slot: new Date(1_700_000_000_000),
       meta: { tenant: 1 },
     });
   });

@@ -5,7 +5,7 @@ import { type AppTransaction, after, runIn } from "../../fixtures/app-rows.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { backendOf } from "../backends/backend.ts";
 import { type Operation, onQueue } from "./operation.ts";
-import { heldKey } from "./populated.ts";
+import { heldKey, passedKey } from "./populated.ts";
 
 /** An app's own Drizzle database. */
 interface App {
@@ -34,6 +34,18 @@ export const enqueueing: readonly Operation[] = [
   onQueue("enqueue with a unique key that is held", 0, async (queue, actor) => {
     actor.arm();
     actor.acknowledgedUnique(await queue.enqueueTask(chore.with({ uniqueKey: heldKey }), 0, "return"));
+  }),
+
+  onQueue("replace a waiting task", 1, async (queue, actor) => {
+    const replacing = chore.with({ uniqueKey: heldKey, onDuplicate: "replace", priority: 9 });
+    actor.arm();
+    actor.acknowledgedUnique(await queue.enqueueTask(replacing, 0, "return"));
+  }),
+
+  onQueue("enqueue with a unique key whose time has passed", 1, async (queue, actor) => {
+    const keyed = chore.with({ uniqueKey: passedKey });
+    actor.arm();
+    actor.acknowledgedUnique(await queue.enqueueTask(keyed, 0, "return"));
   }),
 
   onQueue("enqueue several in one tick", 1, async (queue, actor) => {

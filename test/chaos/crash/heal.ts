@@ -5,9 +5,13 @@ import { type Context, chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { openRaw } from "../backends/backend.ts";
 import { drain } from "../drain.ts";
+import { untilFired } from "../slots.ts";
 import type { Files } from "./operation.ts";
 
-/** Opens the database that a killed process has left, enqueues one more task, and lets a worker finish all tasks. */
+/**
+ * Opens the database that a killed process has left, enqueues one more task, and lets a worker fire what is due and finish
+ * all tasks.
+ */
 export async function heal({ database, eventLog }: Files): Promise<void> {
   // Many heal at a time, and a server limits all connections.
   await using queue = await openQueue(database, { synchronous: "normal", poolSize: 2 });
@@ -18,6 +22,7 @@ export async function heal({ database, eventLog }: Files): Promise<void> {
   logOutcomes(worker, eventLog);
   worker.on("error", (error, where) => write(eventLog, "error", { note: `${where}: ${String(error)}` }));
   await worker.start();
+  await untilFired(queue, Date.now());
   await drain({ database });
   await worker.stop();
 }

@@ -49,6 +49,7 @@ export async function survives(kill: Kill): Promise<boolean> {
       throw new Error(`the trace saw another state at this point:\n${difference(found, state)}`);
     await heal(files);
     judge(deletedBy(kill.trace.points), found, await historyOf({ ...files, eventLog }));
+    await operation.healed?.(files);
     rmSync(folder, { recursive: true });
     return !spared;
   } catch (error) {

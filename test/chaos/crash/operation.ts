@@ -64,6 +64,8 @@ export interface Operation {
   /** Prepares the files before any process opens them. Default: a populated database. */
   prepare?(files: Files): Promise<void>;
   act(actor: Actor): Promise<void>;
+  /** Judges what is there when the queue has healed, beyond what holds for all operations. @throws Error */
+  healed?(files: Files): Promise<void>;
 }
 
 /** @throws Error when no operation has this name */

@@ -20,6 +20,9 @@ const hourBefore: Readonly<Record<Kind, (time: string) => string>> = {
 /** The unique key that one of the pending tasks holds. */
 export const heldKey = "held";
 
+/** The unique key of a cancelled task, which was taken for a time that has passed. */
+export const passedKey = "passed";
+
 export async function furnish({ database, eventLog }: Files): Promise<void> {
   await using queue = await openQueue(database);
   await audit(database);
@@ -28,6 +31,9 @@ export async function furnish({ database, eventLog }: Files): Promise<void> {
   await die(new ManualWorker("dead", queue, log, nobody));
   await vanish(new ManualWorker("gone", queue, log, nobody), database);
   for (const id of await enqueueSome(queue)) log("acknowledged", { task: id });
+  const passed = await queue.enqueueTask(chore.with({ uniqueKey: passedKey, uniqueFor: 1 }), 0, "return");
+  log("acknowledged", { task: passed });
+  await queue.cancelTask(passed);
 }
 
 async function finishSome(former: ManualWorker): Promise<void> {

@@ -7,11 +7,15 @@ export type Row = Readonly<Record<string, unknown>>;
 /** The rows of each table and the schema; empty when there is no file. */
 export type State = Readonly<Record<string, readonly Row[]>>;
 
-/** Columns that hold a time or a process, and differ between two runs. */
-const differs = /_at$|^(wait_until|pid|process_start)$/;
+/** Columns that hold a time or a process, and differ between two runs. `tat`: the state of a rate. */
+const differs = /_at$|^(wait_until|pid|process_start|tat)$/;
 
-/** The checker judges the audit; it says more than this comparison, and its times differ. */
-export const isOfTheChecker = (table: string): boolean => ["audit", "audit_workers"].includes(table);
+/**
+ * The checker judges the audit; it says more than this comparison, and its times differ. Statistics are written when their
+ * time comes, whatever else happens.
+ */
+export const isOfTheChecker = (table: string): boolean =>
+  ["audit", "audit_workers", "dbq_stats"].includes(table);
 
 export function stateOf(database: string): State {
   if (!existsSync(database)) return {};

@@ -12,6 +12,12 @@ const allowedMoves: Readonly<Record<string, readonly string[]>> = {
   cancelled: ["pending"],
 };
 
+const waits = (status: string) => status === "pending" || status === "scheduled";
+
+/** A rate puts a pending task off to its turn. */
+const isPutOff = ({ wasStatus, status, putOff }: Move) =>
+  wasStatus === "pending" && status === "scheduled" && (putOff ?? null) !== null;
+
 /** What a worker reports, and the change of the row that it stands for. */
 const reportedChanges: Readonly<Record<string, string>> = {
   completed: "completed",
@@ -31,11 +37,20 @@ export const moves: Promises = {
         wasGeneration !== null && generation !== null && generation !== wasGeneration + 1,
     ),
 
-  "a task only makes allowed changes of state": ({ moves }) =>
-    moves.filter(
-      ({ wasStatus, status }) =>
-        wasStatus !== null && status !== null && !allowedMoves[wasStatus]?.includes(status),
-    ),
+  "a task only makes allowed changes of state": ({ moves }) => {
+    const started = new Set<number>();
+    return moves.filter((move) => {
+      const { task, wasStatus, status } = move;
+      if (isReset(move)) started.delete(task);
+      if (wasStatus === null || status === null || allowedMoves[wasStatus]?.includes(status)) {
+        if (status === "running") started.add(task);
+        return false;
+      }
+      if (isPutOff(move)) return false;
+      // Another enqueue with its key replaced it: no worker has claimed it yet.
+      return started.has(task) || !waits(wasStatus) || !waits(status);
+    });
+  },
 
   "at most one outcome is accepted": ({ moves }) => {
     const left = new Map<number, number>();

@@ -3,11 +3,11 @@
  * finished twice, and the tasks of a killed worker soon start elsewhere.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Child, Harness } from "../../fixtures/harness.ts";
 import { chore } from "../../fixtures/tasks.ts";
 import { audit } from "../audit.ts";
 import { demand } from "../checker.ts";
-import { drain, stopAll } from "../drain.ts";
+import { Crew } from "../crew.ts";
+import { drain } from "../drain.ts";
 import { type History, historyOf } from "../history.ts";
 import { processOf } from "../promises/finder.ts";
 import { recoveries } from "../recoveries.ts";
@@ -38,8 +38,7 @@ export const steadyKills: Scenario = {
   async run(trial) {
     const { harness, amount } = trial;
     await audit(harness.database);
-    const crew = new Crew(harness);
-    await crew.start();
+    const crew = await Crew.start(() => harness.worker({ concurrency }), { workers, leastReady });
     const load = new Load(trial);
     await sleep(1_000);
     const begun = performance.now();
@@ -65,45 +64,6 @@ export const steadyKills: Scenario = {
     ];
   },
 };
-
-/** The worker processes. A killed one is replaced at once, and its successor may be killed when it is ready. */
-class Crew {
-  /** When each killed process was sent its signal, by process id. */
-  readonly killed = new Map<number, number>();
-  readonly #harness: Harness;
-  readonly #ready: Child[] = [];
-  readonly #starting = new Set<Promise<void>>();
-
-  constructor(harness: Harness) {
-    this.#harness = harness;
-  }
-
-  async start(): Promise<void> {
-    for (let n = 0; n < workers; n += 1) this.#startOne();
-    await Promise.all(this.#starting);
-  }
-
-  #startOne(): void {
-    const started: Promise<void> = this.#harness.worker({ concurrency }).then((child) => {
-      this.#ready.push(child);
-      this.#starting.delete(started);
-    });
-    this.#starting.add(started);
-  }
-
-  async killOne(random: () => number): Promise<void> {
-    while (this.#ready.length < leastReady) await Promise.race(this.#starting);
-    const [victim] = this.#ready.splice(Math.floor(this.#ready.length * random()), 1) as [Child];
-    this.killed.set(victim.pid, Date.now());
-    victim.signal("SIGKILL");
-    this.#startOne();
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#starting);
-    await stopAll(this.#ready);
-  }
-}
 
 /** Enqueues the same number of tasks every 100 ms until it is stopped. */
 class Load {

@@ -50,13 +50,13 @@ export class OwnPostgres implements OwnServer {
   readonly #user: User | undefined;
   #process: KeptProcess | undefined;
 
-  private constructor(folder: string, port: number, user: User | undefined) {
+  private constructor(folder: string, port: number, user: User | undefined, maxConnections: number) {
     const data = join(folder, "data");
     const settings = [
       `port=${port}`,
       "listen_addresses=127.0.0.1",
       "unix_socket_directories=",
-      "max_connections=200",
+      `max_connections=${maxConnections}`,
     ];
     this.#folder = folder;
     this.url = `postgres://postgres@127.0.0.1:${port}/postgres`;
@@ -71,14 +71,14 @@ export class OwnPostgres implements OwnServer {
   }
 
   /** Starts it in a folder that its user can read. */
-  static async start(): Promise<OwnPostgres> {
+  static async start(maxConnections = 200): Promise<OwnPostgres> {
     const user = userFor("postgres");
     const folder = mkdtempSync(join(tmpdir(), "dbq-postgres-"));
     if (user) chownSync(folder, user.uid, user.gid);
     const args = ["-D", join(folder, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"];
     execFileSync(join(programs() as string, "initdb"), args, { stdio: "ignore", ...user });
     const [port] = (await freePorts(1)) as [number];
-    const server = new OwnPostgres(folder, port, user);
+    const server = new OwnPostgres(folder, port, user, maxConnections);
     await server.up();
     return server;
   }

@@ -10,7 +10,8 @@ const page = readFileSync(fileURLToPath(new URL("../../../docs/cli.md", import.m
 const program = buildProgram(false);
 
 function optionsOf(command: Command): string[] {
-  return [...command.options, ...program.options].flatMap(({ long }) => (long ? [long] : []));
+  const own = [command, ...command.commands].flatMap(({ options }) => options);
+  return [...own, ...program.options].flatMap(({ long }) => (long ? [long] : []));
 }
 
 /** The calls of `dbq` in a text, with their options. */

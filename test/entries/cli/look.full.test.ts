@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
@@ -8,6 +9,7 @@ import {
   type Task,
   type TaskCount,
   type TaskLog,
+  task,
   withOptions,
 } from "../../../src/index.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
@@ -84,7 +86,23 @@ test("show prints all facts about a task, with its failed attempts and its log",
   expect(code).toBe(0);
   for (const text of [name, "failed", "r7", "RangeError: out of paper", "look.full.test.ts"])
     expect(out).toContain(text);
-  expect(out).toMatch(/^LOG OF GENERATION 2\n\S+Z page 1\\n\\x1b\[31mpage 2$/m);
+  expect(out).toMatch(/^LOG OF ATTEMPT 1\n\S+ \S+Z page 1\\n\\x1b\[31mpage 2$/m);
+});
+
+test("show says that the error of an unfinished task is the last one", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const broken = task(
+    uniqueName("shown"),
+    () => {
+      throw new RangeError("out of ink");
+    },
+    { backoff: () => "1h" },
+  );
+  const worker = await startedWorker(queue);
+  const retrying = once(worker, "retrying");
+  const id = await queue.enqueueTask(broken);
+  await retrying;
+  expect((await dbq(folder, ["show", String(id)])).out).toMatch(/^ {2}last error +RangeError: out of ink$/m);
 });
 
 test("show exits with 1 for an unknown id, with 2 for a malformed one", async () => {

@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { expect, test, vi } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, folderWithQueue, inPairs, isEvent, start, startDbq, tasks } from "./dbq.ts";
+import { dbq, fixture, folderWithQueue, inPairs, isEvent, start, startDbq, tasks } from "./dbq.ts";
 
 // Runs before the imports: the modules of these tests are TypeScript and import the sources.
 vi.hoisted(() => {
@@ -16,25 +16,48 @@ vi.hoisted(() => {
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const source = pathToFileURL(join(root, "src/index.ts")).href;
 
+const failsWith = (error: string, code: string) => `throw Object.assign(${error}, { code: "${code}" });`;
+
 test("a module that is missing, broken or without tasks is one clear line, and no database is created", async () => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "idle.mjs"), "export const one = 1;");
   writeFileSync(join(folder, "broken.mjs"), "export const = 1;");
   writeFileSync(join(folder, "throws.mjs"), 'throw new TypeError("no \\u001b[31mconfiguration");');
   writeFileSync(join(folder, "needs.mjs"), 'import "not-installed";');
+  writeFileSync(
+    join(folder, "connects.mjs"),
+    failsWith("new Error('getaddrinfo ENOTFOUND base')", "ENOTFOUND"),
+  );
+  const refused = "new AggregateError([new Error('connect ECONNREFUSED ::1:1')])";
+  writeFileSync(join(folder, "refused.mjs"), failsWith(refused, "ECONNREFUSED"));
+  writeFileSync(join(folder, "exits.mjs"), "process.exit(0);");
+  writeFileSync(join(folder, "waits.mjs"), "await new Promise(() => undefined);");
+  writeFileSync(join(folder, "notes.txt"), "no code");
+  mkdirSync(join(folder, "app"));
+  writeFileSync(join(folder, "app/tasks.mjs"), "");
   const wrong: [string, string][] = [
     ["none.mjs", `module none.mjs: there is no file ${join(folder, "none.mjs")}`],
     ["idle", "did you mean idle.mjs?"],
-    [".", "module .: there is no file"],
-    ["idle.mjs", "module idle.mjs registers no task: it must call task() or registerTasks()"],
+    ["none.mjs", "name the file that registers the tasks, relative to the current folder"],
+    [".", `module .: ${folder} is a folder: name the file that registers the tasks`],
+    ["app", "app is a folder: did you mean app/tasks.mjs?"],
+    ["postgres://ada:secret@db/app", "module postgres://…: this is a URL: name a database by --db"],
+    ["notes.txt", "module notes.txt is neither JavaScript nor TypeScript: name the module that registers"],
+    ["idle.mjs", "module idle.mjs registers no task: name a module that calls task() or registerTasks()"],
     ["broken.mjs", "module broken.mjs cannot be imported: SyntaxError: "],
     ["throws.mjs", "module throws.mjs cannot be imported: TypeError: no \\x1b[31mconfiguration"],
+    ["throws.mjs", "name the module that registers the tasks, not a program that uses them"],
+    ["connects.mjs", 'ENOTFOUND base (DBQ_URL was "dbq.db"): name the module that registers the tasks'],
+    ["refused.mjs", "cannot be imported: AggregateError: connect ECONNREFUSED ::1:1"],
+    ["exits.mjs", "module exits.mjs has ended the process, or waits for ever in a top-level await"],
+    ["waits.mjs", "module waits.mjs has ended the process, or waits for ever in a top-level await"],
     ["needs.mjs", "Cannot find package 'not-installed'"],
   ];
   await inPairs(wrong, async ([name, message]) => {
     const { code, out, err } = await dbq(folder, ["worker", name, "--create"]);
     expect([name, code, out, err.trimEnd().split("\n").length]).toEqual([name, 1, "", 1]);
     expect(err).toContain(message);
+    expect(err).not.toContain("secret");
   });
   const asJson = await dbq(folder, ["worker", "none.mjs", "--json"]);
   expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: "MODULE" } });
@@ -112,5 +135,32 @@ test("a worker on a Node without TypeScript support says what to do", async (con
   expect([code, out]).toEqual([1, ""]);
   expect(err).toMatch(
     /^error: module tasks\.ts: Node [\d.]+ does not run TypeScript: .*node --import tsx node_modules\/dbq-ts\/bin\.js …\n$/,
+  );
+});
+
+test("a rejection that no code handles during the import of a module is logged, and the worker starts", async () => {
+  const { folder } = await folderWithQueue();
+  const stray =
+    'void Promise.reject(new Error("stray")); await new Promise((resolve) => setTimeout(resolve, 50));';
+  writeFileSync(join(folder, "stray.mjs"), `import ${JSON.stringify(pathToFileURL(tasks).href)}; ${stray}`);
+  const { code, err } = await dbq(folder, ["worker", "stray.mjs", "--until-idle"]);
+  expect(code).toBe(0);
+  expect(err).toMatch(/Z unhandled rejection: Error: stray$/m);
+});
+
+test("a worker warns of a task whose queue no worker serves: as a line, or as JSON with --json", async () => {
+  const { folder } = await folderWithQueue();
+  const asJson = startDbq(folder, ["worker", fixture("mail"), "--json"]);
+  expect(JSON.parse(await asJson.err(isEvent("warning")))).toMatchObject({
+    message: expect.stringMatching(/^tasks of "post" go to the queue "mail", and no worker /),
+    queueName: "mail",
+    tasks: ["post"],
+    served: ["default"],
+  });
+  asJson.child.kill("SIGTERM");
+  await asJson.ended;
+  const plain = startDbq(folder, ["worker", fixture("mail")]);
+  expect(await plain.err((line) => line.includes("warning"))).toMatch(
+    /Z warning: tasks of "post" go to the queue "mail", and no worker .* --queue default,mail /,
   );
 });

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker } from "./dbq.ts";
+import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker, tasks } from "./dbq.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
@@ -56,6 +56,19 @@ test("enqueue --wait prints the result, or the error with exit code 1", async ()
   expect(late.err).toMatch(/did not end within 20 ms/);
 });
 
+test("enqueue warns of a name that is also a file, and enqueues the task: a name may be that of its file", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const plain = await dbq(folder, ["enqueue", tasks]);
+  expect(plain).toMatchObject({ code: 0, out: "1\n" });
+  expect(plain.err).toMatch(/^warning: \S+ is also a file: a task is enqueued by the name of its function/);
+  const asJson = await dbq(folder, ["enqueue", tasks, "--json"]);
+  expect(JSON.parse(asJson.err)).toMatchObject({
+    event: "warning",
+    message: expect.stringContaining("is also a file"),
+  });
+  expect((await queue.getTask(1))?.func).toBe(tasks);
+});
+
 test("enqueue refuses wrong values as wrong usage, and creates no database", async () => {
   const folder = temporaryFolder();
   const wrong: [string[], string][] = [
@@ -66,7 +79,9 @@ test("enqueue refuses wrong values as wrong usage, and creates no database", asy
     [["add", "--meta", "{1}"], '"{1}"'],
     [["add", "--priority", "high"], "high"],
     [["add", "--wait", "add"], "add"],
-    [[""], '""'],
+    [[""], "argument 'name'"],
+    [["add", "--queue", ""], "--queue"],
+    [["add", "--unique-key", ""], "--unique-key"],
     [["add", "--db", ":memory:"], ":memory:"],
     [["add", "--db", "redis://there"], "redis"],
   ];
@@ -87,6 +102,7 @@ test("cancel and retry act on each id, and exit with 1 when one has failed", asy
   const cancelled = await dbq(folder, ["cancel", String(first), "999", String(second)]);
   expect(cancelled).toMatchObject({ code: 1, err: "error: there is no task 999\n" });
   expect(cancelled.out).toBe(`task ${first} (add) is cancelled\ntask ${second} (add) is cancelled\n`);
+  expect((await queue.getTask(first))?.error?.message).toBe("cancelled by dbq cancel");
   const retried = await dbqJson<Task[]>(folder, ["retry", String(first), String(second)]);
   expect(retried.map(({ id, status }) => [id, status])).toEqual([
     [first, "pending"],
@@ -105,12 +121,12 @@ test("a running task can be cancelled, but not retried", async () => {
   const refused = await dbq(folder, ["retry", String(id), "--json"]);
   expect([refused.code, refused.out]).toEqual([1, "[]\n"]);
   expect(JSON.parse(refused.err)).toMatchObject({ error: { code: "DBQ_TASK_RUNNING", taskId: id } });
-  expect(await dbq(folder, ["cancel", String(id)])).toMatchObject({ code: 0 });
+  expect(await dbq(folder, ["cancel", String(id), "--reason", "sent twice"])).toMatchObject({ code: 0 });
   const cancelled = JSON.parse(await worker.out(isEvent("cancelled", id)));
   expect(cancelled).toMatchObject({
     func: "untilAborted",
     generationId: 3,
-    error: { name: "TaskCancelled" },
+    error: { name: "TaskCancelled", message: "sent twice" },
   });
 });
 

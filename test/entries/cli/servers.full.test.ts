@@ -129,7 +129,7 @@ for (const ground of [postgres, mysql]) {
       await inPairs([...changing, ...writing], async (args) => {
         const { code, err } = await dbq(folder, [...args, "--db", place.readOnly]);
         expect([args[0], code]).toEqual([args[0], 1]);
-        expect(err).toMatch(/denied .*dbq_(tasks|attempts|workers)/);
+        expect(err).toMatch(/denied .*dbq_(tasks|attempts|workers|settings)/);
         expect(err).not.toContain(password);
       });
       expect((await queue.listTasks()).map(({ status }) => status)).toEqual(["scheduled"]);

@@ -201,3 +201,22 @@ test("a JSON list is written item by item, since it may exceed the longest strin
     expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(longest + 1);
   }
 });
+
+test("on a terminal, list cuts the error of a task to the width, and a pipe gets all of it", async (context) => {
+  if (spawnSync("script", ["--version"]).status !== 0)
+    context.skip("the program `script`, which makes a terminal, is not installed");
+  const { folder, queue } = await folderWithQueue();
+  const reason = "the customer has cancelled the order";
+  await queue.cancelTask(await queue.enqueueTask(remoteTask("x")), { reason });
+  const command = [...program, "list"].map((word) => `'${word}'`).join(" ");
+  const list = async (columns: number) => {
+    const args = ["-qec", `stty cols ${columns}; ${command}`, "/dev/null"];
+    const { out } = await start(folder, "script", args, { TERM: "xterm", NO_COLOR: "1" }).ended;
+    return out.trimEnd().split(/\r?\n/);
+  };
+  const narrow = await list(80);
+  expect(narrow.every((line) => line.length <= 80)).toBe(true);
+  expect(narrow.at(-1)).toMatch(/ TaskCancelled: \w.*…$/);
+  for (const columns of [0, 40, 200]) expect((await list(columns)).at(-1)).toContain(reason);
+  expect((await dbq(folder, ["list"])).out).toContain(reason);
+});

@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readSources, resolveImport } from "../../../scripts/sources.mjs";
+import { statuses } from "../../../src/entries/cli/commands/list.ts";
+import { someOf } from "../../../src/entries/cli/parse.ts";
 import { buildProgram } from "../../../src/entries/cli/program.ts";
+import { taskStatuses } from "../../../src/task.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { dbq, inPairs } from "./dbq.ts";
 
@@ -11,7 +14,9 @@ const commands = buildProgram(false).commands.map((command) => command.name());
 
 test("the commands are those of docs/cli.md", () => {
   expect(commands).toEqual(
-    "worker enqueue list show retry cancel purge stats tail migrate move doctor".split(" "),
+    "worker enqueue list show retry cancel purge stats metrics tail top dashboard drain manager agent agents limits limit pause resume schedule schedules migrate move doctor".split(
+      " ",
+    ),
   );
 });
 
@@ -47,13 +52,35 @@ function helpOf(name: string): string {
   return help;
 }
 
+test("list --status takes each status of a task", () => {
+  for (const status of taskStatuses) expect(someOf(statuses)(status)).toEqual([status]);
+});
+
 test("wrong usage exits with 2, and one line on stderr names the value", async () => {
   const folder = temporaryFolder();
   const wrong: [string[], string][] = [
     [["lst"], "lst"],
     [["list", "--stats", "failed"], "--stats"],
     [["list", "--limit", "1001"], "1001"],
+    [
+      ["list", "--status", "done"],
+      "Expected pending, scheduled, waiting, running, completed, failed, cancelled",
+    ],
+    [["list", "--func", ""], "--func"],
+    [["tail", "--queue", ""], "--queue"],
+    [["purge", "--func", ""], "--func"],
     [["worker"], "modules"],
+    [["worker"], "dbq worker --help"],
+    [["show", "1", "2"], 'dbq show takes one <id>, got "2" too: see dbq show --help'],
+    [["purge", "resize"], 'dbq purge takes options only, got "resize" too'],
+    [["list", "--db", ""], "--db or DBQ_URL"],
+    [["move", "--to", ""], "--to"],
+    [["pause"], "expected either --queue, or --func"],
+    [["pause", "--queue", "a", "--func", "b"], "expected either --queue, or --func"],
+    [["limit", "api"], "expected --concurrency, --rate or both; or --remove alone"],
+    [["limit", "api", "--rate", "100"], "--rate"],
+    [["limit", "api", "--queue", "a", "--concurrency", "1"], 'got "api" and one of these'],
+    [["limit", "api", "--concurrency", "0"], "whole number from 1"],
     [["enqueue", "resize", "a.png", "320"], `'["a.png", 320]'`],
   ];
   await inPairs(wrong, async ([args, named]) => {

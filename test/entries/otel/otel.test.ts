@@ -1,7 +1,18 @@
 /** `dbq-ts/otel` with the real SDK: the spans and metrics of a queue and a worker, and what they are connected by. */
+import { tracingChannel } from "node:diagnostics_channel";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { context, diag, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  type Attributes,
+  context,
+  diag,
+  isSpanContextValid,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import {
@@ -12,16 +23,20 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import {
   AlwaysOffSampler,
+  AlwaysOnSampler,
   BasicTracerProvider,
   InMemorySpanExporter,
+  ParentBasedSampler,
   type ReadableSpan,
+  type Sampler,
+  SamplingDecision,
   SimpleSpanProcessor,
   type SpanExporter,
 } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { instrument } from "../../../src/entries/otel/index.ts";
 import { currentTask, type Queue, task, Worker } from "../../../src/index.ts";
-import { temporaryQueue } from "../../support/queue.ts";
+import { deferred, temporaryQueue } from "../../support/queue.ts";
 
 const contextManager = new AsyncLocalStorageContextManager();
 beforeAll(() => void context.setGlobalContextManager(contextManager.enable()));
@@ -94,6 +109,20 @@ test("the first attempt is a child of the enqueue, and the function's own spans 
   });
 });
 
+test("each task goes on with the trace of its own enqueue", async () => {
+  const { named } = spans();
+  const queue = await temporaryQueue();
+  const fn = task("otel-own", async () => 1);
+  const ids = [...(await queue.enqueueTasks([[fn], [fn]])), await queue.enqueueTask(fn)];
+  await (await worked(queue)).idle();
+  const [together, alone] = named("enqueue_task").map((span) => span.spanContext().traceId);
+  const traces = new Map(
+    named("process_task").map((span) => [span.attributes["dbq.task.id"], span.spanContext().traceId]),
+  );
+  expect(ids.map((id) => traces.get(id))).toEqual([together, together, alone]);
+  expect(together).not.toBe(alone);
+});
+
 test("a retry is a trace of its own with a link to the enqueue, and both attempts say what failed", async () => {
   const { one, named } = spans();
   const queue = await temporaryQueue();
@@ -126,6 +155,36 @@ test("a retry is a trace of its own with a link to the enqueue, and both attempt
     "exception.stacktrace": expect.stringContaining("otel.test"),
   });
   expect(named("execute_function").map((span) => span.status.message)).toEqual(["attempt 0", "attempt 1"]);
+});
+
+test("a function that a stop abandons has its span, which says so, inside of the attempt's", async () => {
+  const { one } = spans();
+  const queue = await temporaryQueue();
+  const [calling, release] = [deferred(), deferred()];
+  const fn = task("otel-abandoned", async () => {
+    calling.resolve();
+    await release.promise;
+  });
+  await queue.enqueueTask(fn);
+  const worker = await worked(queue);
+  await calling.promise;
+  await worker.stop({ grace: 0 });
+  release.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
+
+  const [process, run] = [one("process_task"), one("execute_function")];
+  expect(process.attributes["dbq.task.status"]).toBe("pending");
+  expect(run.parentSpanContext?.spanId).toBe(process.spanContext().spanId);
+  expect(run.attributes["dbq.function.abandoned"]).toBe(true);
+});
+
+test("a function that settles has a span that does not call it abandoned", async () => {
+  const { one } = spans();
+  const queue = await temporaryQueue();
+  const id = await queue.enqueueTask(task("otel-settled", async () => 1));
+  await worked(queue);
+  await queue.awaitTaskResult(id);
+  expect(one("execute_function").attributes).not.toHaveProperty("dbq.function.abandoned");
 });
 
 test("a batch of tasks is one claim span, and a look that finds nothing makes none", async () => {
@@ -187,13 +246,82 @@ test("a task that is enqueued in an app's transaction carries the trace; one wit
   expect((await queue.getTask(within))?.traceContext).toEqual({ traceparent: `00-${traceId}-${spanId}-01` });
 });
 
+test("of a task that the sampler drops, it is asked once for the attempt, with what the function's attempts have in common", async () => {
+  let asked: [string, Attributes][] = [];
+  const sampler: Sampler = {
+    shouldSample: (_context, _traceId, name, _kind, attributes) => {
+      asked.push([name, attributes]);
+      const isRecorded = attributes["dbq.task.function"] === "otel-recorded";
+      return { decision: isRecorded ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD };
+    },
+  };
+  onTestFinished(instrument({ tracerProvider: new BasicTracerProvider({ sampler }) }));
+  const queue = await temporaryQueue();
+  await worked(queue);
+  const askedOf = async (fn: () => Promise<number>) => {
+    asked = [];
+    await queue.awaitTaskResult(await queue.enqueueTask(fn));
+    return asked.map(([name]) => name).sort();
+  };
+  const dropped = task("otel-dropped", async () => 1, { beforeRun: () => undefined });
+  const recorded = task("otel-recorded", async () => 1, { beforeRun: () => undefined });
+  const names = ["await_task_completion", "dequeue_task", "enqueue_task", "process_task"];
+  expect(await askedOf(dropped)).toEqual(names);
+  expect(tracingChannel("dbq:run").hasSubscribers).toBe(false);
+  expect(await askedOf(recorded)).toEqual([...names, "execute_function", "task_before_run"].sort());
+  expect(await askedOf(dropped)).toEqual(names);
+  expect(asked.find(([name]) => name === "process_task")?.[1]).toEqual({
+    "messaging.system": "dbq",
+    "messaging.destination.name": "default",
+    "messaging.operation.name": "process",
+    "messaging.operation.type": "process",
+    "dbq.queue_name": "default",
+    "dbq.task.function": "otel-dropped",
+  });
+});
+
+test.each([
+  ["whose enqueue was dropped too", true],
+  ["that was enqueued without a trace", false],
+])("a function's own spans are dropped with the attempt of a task %s", async (_, traced) => {
+  const exporter = new InMemorySpanExporter();
+  const own = new BasicTracerProvider({
+    sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+  }).getTracer("app");
+  const queue = await temporaryQueue();
+  const parents: (SpanContext | undefined)[] = [];
+  const fn = task(`otel-own-${traced}`, async () => {
+    parents.push(trace.getSpanContext(context.active()));
+    own.startSpan("own work").end();
+  });
+  if (!traced) await queue.enqueueTask(fn);
+  spans(new InMemorySpanExporter(), true);
+  if (traced) await queue.enqueueTask(fn);
+  const worker = await worked(queue);
+  await worker.idle();
+  expect(parents.map((parent) => parent && [isSpanContextValid(parent), parent.traceFlags])).toEqual([
+    [true, TraceFlags.NONE],
+  ]);
+  const carried = (await queue.listTasks())[0]?.traceContext as { traceparent: string } | null;
+  expect(carried?.traceparent.includes(parents[0]?.traceId ?? "")).toBe(traced ? true : undefined);
+  expect(exporter.getFinishedSpans()).toEqual([]);
+});
+
 test("a corrupt trace context in a row starts a new trace", async () => {
   const { named } = spans();
   const queue = await temporaryQueue();
   const fn = task("otel-corrupt", async () => 1);
   const { store } = (await import("../../../src/queue/internals.ts")).internalsOf(queue);
   const { newTask } = await import("../../conformance/arrange.ts");
-  const contexts = ["no JSON", '{"traceparent":7}', '{"traceparent":"00-0-0-01"}', "[]"];
+  const contexts = [
+    "no JSON",
+    '{"traceparent":7}',
+    '{"traceparent":"00-0-0-01"}',
+    `{"traceparent":"00-${"x".repeat(32)}-${"x".repeat(16)}-01"}`,
+    `{"traceparent":"00-${"0".repeat(32)}-${"0".repeat(16)}-01"}`,
+    "[]",
+  ];
   await store.insert(
     contexts.map((traceContext) => ({ ...newTask({ func: fn.taskName }), traceContext })),
     "report",
@@ -300,6 +428,12 @@ test("metrics count what was sent and consumed, time the waiting and the process
     "messaging.client.consumed.messages": [{ func: "otel-metrics", value: 2 }],
     "messaging.process.duration": [{ func: "otel-metrics", outcome: "completed", value: 2 }],
     "dbq.task.wait_time": [{ func: "otel-metrics", value: 2 }],
-    "dbq.tasks": [{ func: "otel-later", status: "scheduled", value: 1 }],
+    "dbq.tasks": [
+      { status: "pending", value: 0 },
+      { status: "scheduled", value: 1 },
+      { status: "running", value: 0 },
+      { status: "failed", value: 0 },
+    ],
+    "dbq.oldest_pending.age": [{ value: 0 }],
   });
 });

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { expect, test } from "vitest";
 import { currentTask, remoteTask, TaskFollower, task, Worker } from "../../../src/index.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-import { until } from "../../worker/setup.ts";
+import { queueOnFile, until } from "../../worker/setup.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
@@ -88,4 +88,47 @@ test("a follower with logs reports the lines of tasks that run while it follows,
   await queue.awaitTaskCompletion(await queue.enqueueTask(chatty));
   expect(await polled()).toEqual(["enqueued", "started", "log one", "log two", "completed"]);
   expect(await polled()).toEqual([]);
+});
+
+test("a follower reports each line of a task once, also after the lines of ten thousand other tasks", async () => {
+  const { queue, raw } = await queueOnFile();
+  const [second, third] = [deferred(), deferred()];
+  const slow = task(uniqueName(), async () => {
+    currentTask().log("one");
+    await second.promise;
+    currentTask().log("two");
+    await third.promise;
+  });
+  await startedWorker(queue);
+  const follower = new TaskFollower(queue, { func: slow.taskName }, { logs: true });
+  await follower.start();
+  const id = await queue.enqueueTask(slow);
+  const lines = async () => {
+    const changes = await follower.poll();
+    return changes.filter(({ task }) => task.id === id).flatMap(({ message }) => message ?? []);
+  };
+  await until(async () => (await queue.listLogs(id)).length === 1);
+  expect(await lines()).toEqual(["one"]);
+  raw.exec(`
+    with recursive n (i) as (select 1 union all select i + 1 from n where i < 10001)
+    insert into dbq_tasks (func, status) select '${slow.taskName}', 'completed' from n;
+    insert into dbq_task_logs (task_id, generation_id, message) select id, 1, 'other' from dbq_tasks where id > ${id}`);
+  expect(await lines()).toEqual([]);
+  second.resolve();
+  await until(async () => (await queue.listLogs(id)).length === 2);
+  expect(await lines()).toEqual(["two"]);
+  third.resolve();
+});
+
+test("a follower reports the lines of all running tasks, however many run", async () => {
+  const { queue, raw } = await queueOnFile();
+  const slow = task(uniqueName(), async (release: Promise<void>) => await release);
+  const follower = new TaskFollower(queue, {}, { logs: true });
+  await follower.start();
+  raw.exec(`
+    with recursive n (i) as (select 1 union all select i + 1 from n where i < 450)
+    insert into dbq_tasks (func, status) select '${slow.taskName}', 'running' from n`);
+  await follower.poll();
+  raw.exec("insert into dbq_task_logs (task_id, generation_id, message) select id, 1, 'line' from dbq_tasks");
+  expect((await follower.poll()).filter(({ event }) => event === "log")).toHaveLength(450);
 });

@@ -17,7 +17,8 @@ const yearAgo = Date.now() - 365 * 24 * 3_600_000;
 
 const columns = `id, func, args, kwargs, result, error, status, generation_id, created_at, updated_at, priority, queue_name,
   retry_count, max_retries, wait_until, worker_id, started_at, finished_at, request_id, unique_key, meta, timeout,
-  progress, progress_note, fill_defaults, trace_context`;
+  progress, progress_note, fill_defaults, trace_context, group_key, uses, unique_until, schedule_name, slot, parent_id, root_id,
+  manual_retries`;
 const attemptColumns =
   "task_id, generation_id, worker_id, started_at, ended_at, outcome, error_name, error_message, error_stack, error_cause";
 
@@ -25,7 +26,7 @@ const attemptColumns =
 function taskRow(i: number): unknown[] {
   const [json, status] = [
     unusualJson[i % unusualJson.length] as string,
-    statuses[i % statuses.length] as string,
+    i % 20 === 1 ? "waiting" : (statuses[i % statuses.length] as string),
   ];
   const time = yearAgo + i * 977;
   const ended = ["completed", "failed", "cancelled"].includes(status);
@@ -54,6 +55,8 @@ function taskRow(i: number): unknown[] {
       i % 2,
       often(3, `{"traceparent":"${i}"}`),
     ],
+    ...[often(3, `group ${i % 4} `), often(8, json), often(11, time + 60_000), often(6, "schedule é")],
+    ...[often(6, time), often(4, i), often(4, 1), i % 3],
   ];
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { getTableColumns } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { dbqAttempts, dbqTaskLogs, dbqTasks } from "../../../drizzle/sqlite.ts";
+import { addAgent, revokeAgent } from "../../../src/features/manager/index.ts";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { columnsOf } from "../../../src/stores/sql/columns.ts";
@@ -11,6 +12,7 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { deferred, temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
+import { ByHand, startedManager, urlOf } from "../manager/setup.ts";
 import { differences, lastIdOf, makeQueue, sameTasks } from "./moved-rows.ts";
 
 const noServer = [await postgresServer(), await mysqlServer()].map(isMissing);
@@ -58,6 +60,90 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
       await left.close();
     }
   });
+});
+
+/** All agents, without what depends on the moment. */
+const agentsOf = async (queue: Queue) =>
+  (await internalsOf(queue).store.agents.list()).map(({ expiresIn, ...agent }) => agent);
+
+const origin = (queue: Queue) => internalsOf(queue).store.drains.knownOrigin();
+
+describe.each([
+  { name: "SQLite to Postgres", places: [file, schema], missing: noServer[0] ?? true },
+  { name: "Postgres to MySQL", places: [schema, database], missing: noServer.includes(true) },
+  { name: "MySQL to SQLite", places: [database, file], missing: noServer[1] ?? true },
+  { name: "SQLite to SQLite", places: [file, file], missing: false },
+])("from $name", ({ places, missing }) => {
+  test.skipIf(missing)(
+    "agents keep their tokens, revoked ones stay revoked, and the origin is the same",
+    async () => {
+      const [from, to] = places as [() => Promise<string>, () => Promise<string>];
+      const [old, next] = [await temporaryQueue({}, await from()), await temporaryQueue({}, await to())];
+      const agent = { funcs: ["f", 'é "quoted"'], queues: ["default", "big"] };
+      const { token } = await addAgent(old, "gpu-7", { ...agent, expires: "90d" });
+      const revoked = await addAgent(old, "old", agent);
+      await revokeAgent(old, "old");
+      await internalsOf(old).store.agents.seen("gpu-7");
+      // One of the new database: it stays, unless the old one has an agent of its name.
+      await addAgent(next, "own", agent);
+      await addAgent(next, "old", agent);
+      const [known, itsOrigin] = [await agentsOf(old), await internalsOf(old).store.drains.origin()];
+      const id = await old.enqueueTask(task, 1);
+      await moveQueue(old, next);
+      const [gpu, one, own] = await agentsOf(next);
+      expect([gpu, one]).toEqual(known);
+      expect(own?.name).toBe("own");
+      expect(await origin(next)).toBe(itsOrigin);
+      const manager = await startedManager(next);
+      const { body } = await new ByHand(urlOf(manager), token).claim(["f"]);
+      expect(body.tasks).toMatchObject([{ id, args: [1] }]);
+      expect((await new ByHand(urlOf(manager), revoked.token).claim(["f"])).status).toBe(401);
+    },
+  );
+});
+
+describe.each([
+  { name: "SQLite to Postgres", places: [file, schema], missing: noServer[0] ?? true },
+  { name: "Postgres to MySQL", places: [schema, database], missing: noServer.includes(true) },
+  { name: "MySQL to SQLite", places: [database, file], missing: noServer[1] ?? true },
+  { name: "SQLite to SQLite", places: [file, file], missing: false },
+])("schedules from $name", ({ places, missing }) => {
+  test.skipIf(missing)("go on where they were, and the old database fires none of them", async () => {
+    const [from, to] = places as [() => Promise<string>, () => Promise<string>];
+    const [old, next] = [await temporaryQueue({}, await from()), await temporaryQueue({}, await to())];
+    const fn = task.with({ priority: 7, meta: { by: "é" } });
+    await old.schedule("nightly", { cron: "30 2 * * *", timeZone: "Europe/Berlin", jitter: "5m" }, fn, 1);
+    await old.schedule("paused", { every: "90s", missed: { all: 3 }, overlap: "allow" }, task, 2);
+    await old.triggerSchedule("nightly");
+    await old.pauseSchedule("paused");
+    const { schedules } = await internalsOf(old).store.schedules.list();
+    await moveQueue(old, next);
+    expect((await internalsOf(next).store.schedules.list()).schedules).toEqual(schedules);
+    expect(await next.listTasks({ scheduleName: "nightly" })).toHaveLength(1);
+    const refusals = [
+      () => old.schedule("nightly", { cron: "@daily" }, task, 1),
+      () => old.schedule("new", { cron: "@daily" }, task, 1),
+      () => old.resumeSchedule("paused"),
+      () => old.removeSchedule("nightly"),
+      () => old.triggerSchedule("nightly"),
+    ];
+    for (const refused of refusals)
+      await expect(refused()).rejects.toThrow("this queue moves to the new database");
+    expect((await internalsOf(old).store.schedules.list()).schedules).toEqual(schedules);
+    await next.resumeSchedule("paused");
+    await next.removeSchedule("nightly");
+  });
+});
+
+test("a move that another run has completed writes no agent into the new database", async () => {
+  const [old, next] = [await temporaryQueue(), await temporaryQueue()];
+  await addAgent(old, "gpu-7", { funcs: "f" });
+  await moveQueue(old, next);
+  const { transfer, agents } = internalsOf(next).store;
+  const { run } = (await transfer.state()) as { run: string };
+  await revokeAgent(next, "gpu-7");
+  expect(await transfer.writeAgents(run, await internalsOf(old).store.agents.list())).toBe(false);
+  expect((await agents.list())[0]?.revokedAt).not.toBeNull();
 });
 
 test("every column of the tables is copied", () => {

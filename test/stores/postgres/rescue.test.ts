@@ -80,7 +80,9 @@ describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
       onTestFinished(() => {
         vi.useRealTimers();
       });
+      // The first claim reads the limits, and moves no cursor.
       expect(await next(other)).toEqual(ids.slice(3, 6));
+      expect(await next(other)).toEqual(ids.slice(6, 9));
       const dead = (await store.workers()).find(({ id }) => id === "w1");
       return { ids, tasks, other, beat: dead?.beat ?? -1 };
     }
@@ -132,6 +134,9 @@ describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
     });
     const other = await openedPostgres(schema.url);
     await other.register(newWorker("w2"));
+    // The first claim that finds a task reads the limits, and its order says nothing about later ones.
+    await insert(other, { func: "first" });
+    expect(await claim(other, claimBy("w2", { funcs: ["first"] }))).toHaveLength(1);
     const notified = deferred();
     const listens = deferred();
     let onNote = listens.resolve;

@@ -18,7 +18,11 @@ const add = task("add", async (a: number, b: number) => a + b);
 
 describe("the text of a statement", () => {
   const texts = textsOf(skipLockedDialect);
-  const all = { ...texts.statements, probes: texts.candidates(2), cycle: cycleStatements(texts).all(2) };
+  const all = {
+    ...texts.statements,
+    probes: texts.candidates(2),
+    cycle: cycleStatements(texts).worker.all(2),
+  };
   const style = { quote: '"', parameter: (i: number) => `$${i + 1}`, items: skipLockedDialect.items };
 
   it.each(Object.entries(all))(

@@ -125,6 +125,20 @@ describe("a pooled connection", () => {
     await Promise.all(both);
   });
 
+  it("is ended when it was idle for longer than its limit", async () => {
+    const { pool, made } = poolOf(2, "a", { idleLimit: 10 });
+    const going = deferred();
+    const use = pool.use(() => going.promise, never);
+    await pool.use(nothing, never);
+    await vi.waitUntil(() => made[1]?.ended === 1, { timeout: 5_000, interval: 5 });
+    expect(made[0]?.ended).toBe(0);
+    going.resolve();
+    await use;
+    // Its place is free again.
+    await Promise.all([pool.use(nothing, never), pool.use(nothing, never)]);
+    await pool.close();
+  });
+
   it("a refused connection does not count towards the size of the pool", async () => {
     const { pool, refusing } = poolOf(1);
     refusing.add("a");

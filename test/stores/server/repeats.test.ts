@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Queue, remoteTask } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
 import { temporaryQueue } from "../../support/queue.ts";
@@ -60,5 +61,14 @@ describe.skipIf(isMissing(server))("a lost answer to a COMMIT on Postgres", () =
     loseCommit(() => schema.client.query(completed));
     await queue.retryTask(id).catch(() => undefined);
     expect(await queue.countTasks()).toMatchObject({ completed: 1, pending: 0 });
+  });
+
+  it("log lines are stored once", async () => {
+    const id = await queue.enqueueTask(remoteTask("f"));
+    await schema.client.query("update dbq_tasks set status = 'running', generation_id = 2");
+    loseCommit(async () => undefined);
+    const lines = ["one", "two"].map((message) => ({ id, generationId: 2, at: Date.now(), message }));
+    await internalsOf(queue).store.log(lines, 10);
+    expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["one", "two"]);
   });
 });

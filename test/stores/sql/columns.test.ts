@@ -15,7 +15,7 @@ import {
   kindsOf,
   type Table,
 } from "../../../src/stores/sql/columns.ts";
-import { holdsKey, isUnfinished } from "../../../src/stores/sql/statuses.ts";
+import { holds, holdsKey } from "../../../src/stores/sql/statuses.ts";
 
 interface Column {
   name: string;
@@ -35,7 +35,7 @@ const types: Record<ColumnKind, { postgres: RegExp; sqlite: RegExp; mysql: RegEx
   time: { postgres: /^timestamp with time zone$/, sqlite: /^integer$/, mysql: /^datetime\(3\)$/ },
   real: { postgres: /^double precision$/, sqlite: /^real$/, mysql: /^double$/ },
   json: { postgres: /^json$/, sqlite: /^text$/, mysql: /^longtext/ },
-  text: { postgres: /^text$/, sqlite: /^text$/, mysql: /^(varchar|longtext)/ },
+  text: { postgres: /^text$/, sqlite: /^text$/, mysql: /^(varchar|varbinary|longtext)/ },
 };
 
 const schemas = [
@@ -51,6 +51,13 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
     dbq_attempts: schema.dbqAttempts,
     dbq_task_logs: schema.dbqTaskLogs,
     dbq_workers: schema.dbqWorkers,
+    dbq_agents: schema.dbqAgents,
+    dbq_settings: schema.dbqSettings,
+    dbq_drains: schema.dbqDrains,
+    dbq_schedules: schema.dbqSchedules,
+    dbq_limits: schema.dbqLimits,
+    dbq_audit: schema.dbqAudit,
+    dbq_stats: schema.dbqStats,
   } satisfies Record<Table, object>;
 
   it.each(Object.keys(kindsOf) as Table[])("%s has the same columns of the same types", (table) => {
@@ -90,7 +97,7 @@ it("a column that a table does not have is a TypeError", () => {
 const textOf = (query: unknown): string =>
   (query as SQL).queryChunks.map((chunk) => (chunk as { value: string[] }).value.join("")).join("");
 
-describe("the unique index covers exactly the tasks that dbq counts as unfinished", () => {
+describe("the unique index covers exactly the tasks of which dbq says that they hold their key", () => {
   const isUnique = ({ config }: { config: { name?: string } }) => config.name === "dbq_tasks_unique";
 
   it.each([
@@ -101,9 +108,9 @@ describe("the unique index covers exactly the tasks that dbq counts as unfinishe
   });
 
   it("on MySQL by its generated column", () => {
-    const held = mysqlConfig(mysql.dbqTasks).columns.find(({ name }) => name === "held_key");
+    const held = mysqlConfig(mysql.dbqTasks).columns.find(({ name }) => name === "taken_key");
     expect(textOf(held?.generated?.as)).toBe(
-      `(case when ${isUnfinished.replace("status", "`status`")} then cast(\`unique_key\` as binary) end)`,
+      `(case when ${holds.slice(1, -1).replaceAll(/status(?= )|unique_until/g, "`$&`")} then cast(\`unique_key\` as binary) end)`,
     );
   });
 });

@@ -48,6 +48,13 @@ export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Ha
   };
   const run = <T>(op: () => Program<T>): T => connection.run(noting(op()));
   run(() => ops.maintenance.register(newWorker()));
+  const claim: Harness["claim"] = (changes) =>
+    run(() => ops.cycle.run({ outcomes: [], claim: claimBy("w1", changes) })).claimed;
+  // The first claim that finds tasks reads the limits; the cases are about those after it.
+  run(() => ops.tasks.insert([newTask({ func: "first" })], "report"));
+  for (const { id } of claim({ funcs: ["first"] }))
+    run(() => ops.tasks.purge({ func: "first", includeRunning: true }, 1, id - 1));
+  steps = [];
   return {
     ops,
     run,
@@ -57,6 +64,6 @@ export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Ha
       return since;
     },
     insert: (...tasks) => run(() => ops.tasks.insert(tasks.map(newTask), "report")).map(({ id }) => id),
-    claim: (changes) => run(() => ops.cycle.run({ outcomes: [], claim: claimBy("w1", changes) })).claimed,
+    claim,
   };
 }

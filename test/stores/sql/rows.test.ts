@@ -20,6 +20,8 @@ const texts = new Set(
       "error_stack",
       "error_cause",
       "trace_context",
+      "group_key",
+      "schedule_name",
     ],
     ...["host", "boot_id", "pid_namespace", "process_start"],
   ]),

@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import type { Diagnosis, QueueHealth } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { printWorkers, unclaimedText, workerProblem } from "../health-tables.ts";
+import { printDrains, printLimitsOf, printWorkers, unclaimedText, workerProblem } from "../health-tables.ts";
 import { drizzleKitFact } from "../kit-fact.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
+import { shortened } from "../text.ts";
+import { scheduleProblem } from "./schedules.ts";
 
 const examples = `
 Examples:
@@ -29,11 +31,12 @@ export function addDoctor(program: Command): void {
 async function doctor(modules: readonly string[], options: CommonOptions): Promise<void> {
   const files = moduleFiles(modules);
   await withExistingQueue(options, async (queue) => {
-    const health = withKit(await inspectWith(queue, files, options.db));
-    const problems = problemsOf(health);
-    const { database, workers, unclaimed } = health;
+    const health = withKit(await inspectWith(queue, files, options));
+    const schedules = await queue.listSchedules();
+    const problems = [...problemsOf(health), ...schedules.flatMap((each) => scheduleProblem(each) ?? [])];
+    const { database, workers, unclaimed, drains, limits } = health;
     const ok = problems.length === 0;
-    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed });
+    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed, drains, limits });
     else print(health, problems);
     if (!ok) process.exitCode = 1;
   });
@@ -45,18 +48,24 @@ function withKit(health: QueueHealth): QueueHealth {
   return kit === undefined ? health : { ...health, database: [...health.database, kit] };
 }
 
-function problemsOf({ database, workers, unclaimed }: QueueHealth): string[] {
+function problemsOf({ database, workers, unclaimed, unsetLimits }: QueueHealth): string[] {
   return [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
     ...workers.flatMap((worker) => workerProblem(worker) ?? []),
     ...unclaimed.map(unclaimedText),
+    ...unsetLimits.map(
+      ({ func, name }) =>
+        `${shortened(func, 80)} uses ${JSON.stringify(shortened(name, 80))}, which no limit has: dbq limit sets one`,
+    ),
   ];
 }
 
-function print({ database, workers }: QueueHealth, problems: readonly string[]): void {
+function print({ database, workers, drains, limits }: QueueHealth, problems: readonly string[]): void {
   table(["FACT", "VALUE", ""], database.map(factRow));
   line("");
   printWorkers(workers);
+  printDrains(drains);
+  printLimitsOf(limits);
   line("");
   for (const problem of problems) sentence({ text: "problem:", color: "red" }, problem);
   line(
@@ -66,5 +75,6 @@ function print({ database, workers }: QueueHealth, problems: readonly string[]):
 
 function factRow({ name, value, warning }: Diagnosis): Cell[] {
   const good: Cell = { text: "ok", color: "green" };
-  return [name, String(value), warning === undefined ? good : { text: "see below", color: "red" }];
+  const text = typeof value === "number" && /size$/.test(name) ? `${value} bytes` : String(value);
+  return [name, text, warning === undefined ? good : { text: "see below", color: "red" }];
 }

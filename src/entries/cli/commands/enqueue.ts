@@ -1,26 +1,44 @@
-import type { Command } from "commander";
+import { existsSync } from "node:fs";
+import { type Command, Option } from "commander";
 import type { CallOptions, JsonObject, Queue, Task, TaskFunction } from "../../../index.ts";
 import { type CommonOptions, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
-import { json, line, note } from "../output.ts";
-import { duration, given, jsonArray, jsonObject, metaPair, whole } from "../parse.ts";
+import { json, jsonNote, line, note } from "../output.ts";
+import { duration, given, jsonArray, jsonObject, label, metaPair, whole } from "../parse.ts";
 import { jsonText } from "../text.ts";
 
-interface EnqueueOptions extends CommonOptions, Pick<CallOptions, "uniqueKey" | "requestId" | "meta"> {
+type FromCall =
+  | "uniqueKey"
+  | "onDuplicate"
+  | "debounceLimit"
+  | "uniqueUntil"
+  | "uniqueFor"
+  | "requestId"
+  | "meta";
+
+/** The options of a call, which its task gets. */
+export interface CallCommandOptions extends CommonOptions, Pick<CallOptions, FromCall> {
   kwargs?: string;
   priority?: number;
   delay?: number;
   queue?: string;
+  group?: string;
   maxRetries?: number;
+}
+
+interface EnqueueOptions extends CallCommandOptions {
   /** `true`: without a time limit. */
   wait?: number | true;
 }
+
+const onDuplicate = ["return", "error", "replace", "debounce"] as const;
 
 const examples = `
 Examples:
   $ dbq enqueue resize '["a.png", 320]'
   $ dbq enqueue report --kwargs '{"month": 11}' --delay 5m
   $ dbq enqueue report --unique-key report-11
+  $ dbq enqueue index '[7]' --unique-key 7 --on-duplicate debounce --delay 30s
   $ dbq enqueue resize '["a.png", 320]' --wait=30s`;
 
 export function addEnqueue(program: Command): void {
@@ -28,7 +46,7 @@ export function addEnqueue(program: Command): void {
     .command("enqueue")
     .summary("enqueue a task")
     .description("Enqueue a task by the registered name of its function, and print the task's id.")
-    .argument("<name>", "the registered name of the function")
+    .argument("<name>", "the registered name of the function", label)
     .argument("[args]", "its arguments, as a JSON array", "[]")
     .allowExcessArguments();
   addCallOptions(command)
@@ -47,6 +65,14 @@ function refuseSeparateArguments(given: readonly string[]): void {
   throw new UsageError(`enqueue: expected the arguments as one JSON array, such as '[${values.join(", ")}]'`);
 }
 
+/** `enqueue tasks.js` is most likely a mistake, but a function may be registered by the name of its file. */
+function warnOfFile(name: string, { json: asJson }: EnqueueOptions): void {
+  if (!/\.[cm]?[jt]s$/.test(name) || !existsSync(name)) return;
+  const message = `${name} is also a file: a task is enqueued by the name of its function, the "resize" of task("resize", fn)`;
+  if (asJson) jsonNote({ time: new Date(), event: "warning", message });
+  else note(`warning: ${message}`);
+}
+
 function isJson(text: string): boolean {
   try {
     JSON.parse(text);
@@ -56,19 +82,35 @@ function isJson(text: string): boolean {
   }
 }
 
-function addCallOptions(command: Command): Command {
+export function addCallOptions(command: Command): Command {
   return command
     .option("--kwargs <json>", "keyword arguments, as a JSON object")
     .option("--priority <number>", "higher runs first (default: 5)", whole(-2_147_483_648, 2_147_483_647))
     .option("--delay <duration>", "run it after this time, such as 30s or 5m", duration)
-    .option("--queue <name>", 'the queue (default: "default")')
+    .option("--queue <name>", 'the queue (default: "default")', label)
+    .option("--group <name>", "the group, such as a tenant (default: none)", label)
     .option(
       "--max-retries <number>",
       "attempts after the first one (default: as the worker has registered the task, else 3)",
       whole(0, 2_147_483_647),
     )
-    .option("--unique-key <key>", "if an unfinished task has this key, print that task's id instead")
-    .option("--request-id <id>", "id of the request that enqueues it, for --request-id of list")
+    .option("--unique-key <key>", "if a task holds this key, print that task's id instead", label)
+    .addOption(
+      new Option("--on-duplicate <what>", "what to do if a task holds the unique key").choices(onDuplicate),
+    )
+    .option(
+      "--debounce-limit <duration>",
+      "with debounce: due at the latest this long after the first enqueue",
+      duration,
+    )
+    .addOption(
+      new Option("--unique-until <when>", "until when it holds the unique key").choices([
+        "finished",
+        "started",
+      ]),
+    )
+    .option("--unique-for <duration>", "the unique key stays taken for this long from now", duration)
+    .option("--request-id <id>", "id of the request that enqueues it, for --request-id of list", label)
     .option(
       "--meta <key=value>",
       "your own data, for --meta of list; may be repeated, or a JSON object",
@@ -88,7 +130,8 @@ function meta(text: string, before: JsonObject = {}): JsonObject {
 
 async function enqueue(name: string, args: string, options: EnqueueOptions): Promise<void> {
   const list = jsonArray(args, "args");
-  const fn = await remote(name, options);
+  warnOfFile(name, options);
+  const fn = await remoteCall(name, options);
   await withQueue(options, async (queue) => {
     const id = await queue.enqueueTask(fn, ...list);
     if (options.wait !== undefined) await printResult(queue, id, options);
@@ -98,11 +141,16 @@ async function enqueue(name: string, args: string, options: EnqueueOptions): Pro
 }
 
 /** @throws TypeError for wrong options, before the database is opened */
-async function remote(name: string, options: EnqueueOptions): Promise<TaskFunction<unknown[], unknown>> {
+export async function remoteCall(
+  name: string,
+  options: CallCommandOptions,
+): Promise<TaskFunction<unknown[], unknown>> {
   const { remoteTask } = await import("../../../index.ts");
-  const { priority, delay, queue: queueName, maxRetries, uniqueKey, requestId, meta: about } = options;
+  const { priority, delay, queue: queueName, group, maxRetries, requestId, meta: about } = options;
+  const { uniqueKey, onDuplicate, debounceLimit, uniqueUntil, uniqueFor } = options;
+  const key = { uniqueKey, onDuplicate, debounceLimit, uniqueUntil, uniqueFor };
   const kwargs = options.kwargs === undefined ? undefined : jsonObject(options.kwargs, "--kwargs");
-  const call = { priority, delay, queueName, maxRetries, uniqueKey, requestId, meta: about, kwargs };
+  const call = { priority, delay, queueName, group, maxRetries, ...key, requestId, meta: about, kwargs };
   return remoteTask(name, given(call) as CallOptions);
 }
 

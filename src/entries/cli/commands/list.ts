@@ -2,19 +2,33 @@ import type { Command } from "commander";
 import type { ListFilter, Task, TaskStatus } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { type Cell, type Color, jsonList, note, table } from "../output.ts";
-import { given, metaPair, names, whole } from "../parse.ts";
+import { given, label, metaPair, someOf, whole } from "../parse.ts";
 import { errorText } from "../task-events.ts";
-import { moment, shortened, span } from "../text.ts";
+import { moment, progressText, shortened, span } from "../text.ts";
 
 interface ListOptions extends CommonOptions {
   status?: readonly string[];
   func?: string;
   queue?: string;
   requestId?: string;
+  schedule?: string;
+  uniqueKey?: string;
   meta?: ListFilter["meta"];
   limit: number;
   after?: number;
 }
+
+/** In the order of a task's life. */
+const inOrder: Readonly<Record<TaskStatus, true>> = {
+  pending: true,
+  scheduled: true,
+  waiting: true,
+  running: true,
+  completed: true,
+  failed: true,
+  cancelled: true,
+};
+export const statuses = Object.keys(inOrder) as readonly TaskStatus[];
 
 const examples = `
 Examples:
@@ -28,14 +42,12 @@ export function addList(program: Command): void {
     .command("list")
     .summary("list tasks, newest first")
     .description("List tasks, newest first.")
-    .option(
-      "--status <status>",
-      "only these statuses: pending, scheduled, running, completed, failed, cancelled",
-      names,
-    )
-    .option("--func <name>", "only tasks of this function")
-    .option("--queue <name>", "only tasks in this queue")
-    .option("--request-id <id>", "only tasks with this request id")
+    .option("--status <status>", `only these statuses: ${statuses.join(", ")}`, someOf(statuses))
+    .option("--func <name>", "only tasks of this function", label)
+    .option("--queue <name>", "only tasks in this queue", label)
+    .option("--request-id <id>", "only tasks with this request id", label)
+    .option("--unique-key <key>", "only tasks that were enqueued with this unique key", label)
+    .option("--schedule <name>", "only tasks that this schedule made", label)
     .option("--meta <key=value>", "only tasks whose meta has this value; may be repeated", metaPair)
     .option("--limit <number>", "at most so many tasks", whole(1, 1_000), 50)
     .option("--after <id>", "only tasks older than this id: the last one of the previous page", whole(1))
@@ -44,8 +56,9 @@ export function addList(program: Command): void {
 }
 
 async function list(options: ListOptions): Promise<void> {
-  const { status, func, queue: queueName, requestId, meta, limit, after } = options;
-  const filter = given({ status, func, queueName, requestId, meta, limit, after }) as ListFilter;
+  const { status, func, queue: queueName, requestId, uniqueKey, meta, limit, after } = options;
+  const [scheduleName, key] = [options.schedule, { requestId, uniqueKey }];
+  const filter = given({ status, func, queueName, ...key, scheduleName, meta, limit, after }) as ListFilter;
   const tasks = await withExistingQueue(options, (queue) => queue.listTasks(filter));
   if (options.json) jsonList(tasks);
   else print(tasks, limit);
@@ -84,7 +97,7 @@ export function statusCell(status: TaskStatus): Cell {
 function detailOf({ status, startedAt, finishedAt, waitUntil, progress, progressNote, error }: Task): string {
   switch (status) {
     case "running":
-      return progress === null ? "" : shortened(`${progress} ${progressNote ?? ""}`.trim(), 60);
+      return progress === null ? "" : shortened(progressText(progress, progressNote), 60);
     case "scheduled":
       return `until ${waitUntil === null ? "?" : moment(waitUntil)}`;
     case "completed":

@@ -40,9 +40,11 @@ async function move(options: MoveCommandOptions): Promise<void> {
   for (const [name, target] of [
     ["--from", from],
     ["--to", to],
-  ])
+  ]) {
+    if (target === "") throw new UsageError(`${name}: expected a path or a URL, got ""`);
     if (/^(sqlite:)?:memory:$/i.test(target ?? ""))
       throw new UsageError(`${name}: an in-memory database ends with this command, got "${target}"`);
+  }
   if (from === to) throw new UsageError(`--from and --to are the same: ${await shown(to)}`);
   const signal = await stopSignal(await shown(from));
   await withExistingQueue({ ...options, db: from }, (source) =>
@@ -64,7 +66,10 @@ async function run(
   const moved = await moveQueue(source, target, { names, onProgress, signal }).finally(() => bar.stop());
   const durationMs = Math.round(performance.now() - began);
   if (options.json) json({ ...names, ...moved, durationMs });
-  else print(names, moved, durationMs);
+  else {
+    print(names, moved, durationMs);
+    await printCarried(target);
+  }
 }
 
 /** Aborted by the first signal. A second one ends the process at once. */
@@ -85,6 +90,12 @@ async function stopSignal(from: string): Promise<AbortSignal> {
 function labelOf({ state, round }: MoveProgress): string {
   if (state === "closing") return "last changes";
   return round === 1 ? "copying" : `changes, round ${round}`;
+}
+
+async function printCarried(target: Queue): Promise<void> {
+  const schedules = (await target.listSchedules()).length;
+  const limits = (await target.listLimits()).length;
+  if (schedules + limits > 0) note(`it also has ${schedules} schedules, and ${limits} limits and pauses`);
 }
 
 function print(names: { from: string; to: string }, moved: Moved, durationMs: number): void {

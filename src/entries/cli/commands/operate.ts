@@ -3,7 +3,7 @@ import type { Queue, Task } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { exitCodeOf, reportFailure } from "../failure.ts";
 import { json, line } from "../output.ts";
-import { taskId } from "../parse.ts";
+import { label, taskId } from "../parse.ts";
 
 const retryExamples = `
 Examples:
@@ -23,10 +23,14 @@ export function addRetry(program: Command): void {
     });
 }
 
+interface CancelCommandOptions extends CommonOptions {
+  reason?: string;
+}
+
 const cancelExamples = `
 Examples:
   $ dbq cancel 4711
-  $ dbq cancel 4711 4712 --json`;
+  $ dbq cancel 4711 4712 --reason "sent twice"`;
 
 export function addCancel(program: Command): void {
   program
@@ -34,10 +38,11 @@ export function addCancel(program: Command): void {
     .summary("cancel unfinished tasks")
     .description("Cancel unfinished tasks. The signal of a running task is aborted within a second.")
     .argument("<id...>", "task ids")
+    .option("--reason <text>", 'the message of the task\'s error (default: "cancelled by dbq cancel")', label)
     .addHelpText("after", cancelExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
-      const act = (queue: Queue, id: number) => queue.cancelTask(id);
-      await operate(ids, self.optsWithGlobals<CommonOptions>(), act);
+      const { reason = "cancelled by dbq cancel", ...options } = self.optsWithGlobals<CancelCommandOptions>();
+      await operate(ids, options, (queue, id) => queue.cancelTask(id, { reason }));
     });
 }
 

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { CountFilter, Queue, TaskStatus } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { json, line, note } from "../output.ts";
-import { given } from "../parse.ts";
+import { given, label } from "../parse.ts";
 
 interface PurgeOptions extends CommonOptions {
   func?: string;
@@ -22,8 +22,8 @@ export function addPurge(program: Command): void {
     .command("purge")
     .summary("delete tasks")
     .description("Delete tasks and their attempts. Running tasks stay, unless --include-running is given.")
-    .option("--func <name>", "only tasks of this function")
-    .option("--queue <name>", "only tasks in this queue")
+    .option("--func <name>", "only tasks of this function", label)
+    .option("--queue <name>", "only tasks in this queue", label)
     .option("--include-running", "delete running tasks too, and abort their signals")
     .option("--yes", "delete; without it the command only shows what it would delete, and exits with 2")
     .addHelpText("after", examples)

@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import type { Attempt, Task, TaskError, TaskLog } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
-import { block, type Cell, json, line, table } from "../output.ts";
+import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { errorText } from "../task-events.ts";
-import { columnsOf, isoText, jsonText, moment, shortened } from "../text.ts";
+import { columnsOf, exactMoment, jsonText, printable, progressText, shortened } from "../text.ts";
 import { statusCell } from "./list.ts";
 
 /** Characters of an error's message. */
@@ -43,66 +43,104 @@ async function show(id: number, options: CommonOptions): Promise<void> {
 function print(task: Task, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
   const facts = factsOf(task).filter(([, value]) => value !== "");
-  const width = Math.max(...facts.map(([name]) => columnsOf(name)));
-  for (const [name, value] of facts) line({ text: `  ${name.padEnd(width)}`, color: "dim" }, value);
-  if (task.error) printStacks(task.error);
-  printAttempts(attempts);
-  printLogs(logs);
+  const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;
+  for (const [name, value] of facts) line({ text: `  ${name}`.padEnd(width), color: "dim" }, value);
+  if (task.error) printError(task, task.error, width);
+  printAttempts(attempts, task.error);
+  printLogs(logs, attempts);
 }
 
-function printAttempts(attempts: readonly Attempt[]): void {
+/** Prints an error and its causes, each with the frames of its stack. An unfinished task has that of an attempt before. */
+function printError({ finishedAt }: Task, error: TaskError, width: number): void {
+  const label = finishedAt === null ? "  last error" : "  error";
+  for (const [i, each] of [error, ...causesOf(error)].entries()) {
+    fact(i === 0 ? label : "  cause", width, shortened(headingOf(each), longestError));
+    const frames = framesOf(each);
+    if (frames !== "") block(frames, "    ");
+  }
+}
+
+function headingOf({ name, message }: TaskError): string {
+  return message === "" ? name : `${name}: ${message}`;
+}
+
+/** The stack without its heading, which says again what the error's message is. */
+function framesOf({ message, stack = "" }: TaskError): string {
+  const at = stack.indexOf(message);
+  const isHeading = message !== "" && at >= 0 && !stack.slice(0, at).includes("\n");
+  return isHeading ? stack.slice(at + message.length).replace(/^\r?\n/, "") : stack;
+}
+
+function printAttempts(attempts: readonly Attempt[], last: TaskError | null): void {
   if (attempts.length === 0) return;
   line("");
-  table(["ATTEMPT", "GENERATION", "OUTCOME", "STARTED", "ENDED", "WORKER", ""], attempts.map(attemptRow));
+  table(["ATTEMPT", "OUTCOME", "STARTED", "ENDED"], attempts.map(attemptRow));
+  line("");
+  const width = "attempt ".length + String(attempts.length).length;
+  for (const [i, { workerId, error }] of attempts.entries()) {
+    const isLast = error?.name === last?.name && error?.message === last?.message;
+    const reason = error === null ? "" : isLast ? "the error above" : errorText(error);
+    const where = workerId === null ? "" : `on worker ${workerId}`;
+    const text = [where, reason].filter((part) => part !== "").join(": ");
+    if (text !== "") fact(`attempt ${i + 1}`, width, printable(text));
+  }
 }
 
 /** A heading for each attempt; under it one line for each of its lines. */
-function printLogs(logs: readonly TaskLog[]): void {
+function printLogs(logs: readonly TaskLog[], attempts: readonly Attempt[]): void {
   let generation: number | undefined;
   for (const { at, generationId, message } of logs) {
     if (generationId !== generation) {
       line("");
-      line({ text: `LOG OF GENERATION ${generationId}`, color: "dim" });
+      line({ text: `LOG OF ${attemptName(generationId, logs, attempts)}`, color: "dim" });
     }
     generation = generationId;
-    line({ text: isoText(at), color: "dim" }, message);
+    line({ text: exactMoment(at), color: "dim" }, message);
   }
 }
 
-function printStacks(error: TaskError): void {
-  if (error.stack) block(error.stack, "    ");
-  for (const { name, message, stack } of causesOf(error)) {
-    line({ text: "  cause", color: "dim" }, shortened(`${name}: ${message}`, longestError));
-    if (stack) block(stack, "    ");
-  }
+/** Attempts that did not fail (handed back, snoozed, completed, or running now) have no record, and so no number. */
+function attemptName(generation: number, logs: readonly TaskLog[], attempts: readonly Attempt[]): string {
+  const i = attempts.findIndex(({ generationId }) => generationId === generation);
+  if (i >= 0) return `ATTEMPT ${i + 1}`;
+  const later = [...logs, ...attempts].some(({ generationId }) => generationId > generation);
+  return later ? "AN ATTEMPT THAT DID NOT FAIL" : "THE LAST ATTEMPT";
 }
 
 /** Names and values; facts with an empty value are not shown. */
 function factsOf(task: Task): [string, Cell][] {
-  const { progress, progressNote, retryCount, maxRetries, timeout, result, error } = task;
+  const { progress, progressNote, retryCount, maxRetries, timeout, result } = task;
   return [
     ["args", jsonText(task.args)],
     ["kwargs", jsonUnlessEmpty(task.kwargs)],
     ["meta", jsonUnlessEmpty(task.meta)],
     ["queue", task.queueName],
+    ["group", task.groupKey ?? ""],
     ["priority", task.priority],
     ["retries", `${retryCount} of ${maxRetries}`],
     ["generation", task.generationId],
     ["request id", task.requestId ?? ""],
-    ["unique key", task.uniqueKey ?? ""],
+    ["unique key", keyOf(task)],
+    ["schedule", task.scheduleName ?? ""],
+    ["slot", task.slot === null ? "" : exactMoment(task.slot)],
     ["timeout", timeout === null ? "" : `${timeout} ms`],
     ...timesOf(task),
     ["worker", task.workerId ?? ""],
-    ["progress", progress === null ? "" : `${progress} ${progressNote ?? ""}`.trim()],
+    ["progress", progress === null ? "" : progressText(progress, progressNote)],
     ["result", result === undefined ? "" : jsonText(result)],
-    ["error", error === null ? "" : shortened(`${error.name}: ${error.message}`, longestError)],
   ];
+}
+
+/** The key, and until when it is taken whatever becomes of the task. */
+function keyOf({ uniqueKey, uniqueUntil }: Task): string {
+  if (uniqueKey === null) return "";
+  return uniqueUntil === null ? uniqueKey : `${uniqueKey}, taken until ${exactMoment(uniqueUntil)}`;
 }
 
 function timesOf({ createdAt, updatedAt, waitUntil, startedAt, finishedAt }: Task): [string, Cell][] {
   const times = { created: createdAt, "not before": waitUntil, started: startedAt, finished: finishedAt };
   const entries = Object.entries({ ...times, updated: updatedAt });
-  return entries.map(([name, time]) => [name, time ? isoText(time) : ""]);
+  return entries.map(([name, time]) => [name, time ? exactMoment(time) : ""]);
 }
 
 function jsonUnlessEmpty(value: object): string {
@@ -110,17 +148,7 @@ function jsonUnlessEmpty(value: object): string {
   return json === "{}" ? "" : json;
 }
 
-function attemptRow(attempt: Attempt, i: number): Cell[] {
-  const { generationId, outcome, startedAt, endedAt, workerId, error } = attempt;
-  const started = startedAt === null ? "" : moment(startedAt);
-  const reason = error === null ? "" : errorText(error);
-  return [
-    i + 1,
-    generationId,
-    { text: outcome, color: "yellow" },
-    started,
-    moment(endedAt),
-    workerId ?? "",
-    reason,
-  ];
+function attemptRow({ outcome, startedAt, endedAt }: Attempt, i: number): Cell[] {
+  const started = startedAt === null ? "" : exactMoment(startedAt);
+  return [i + 1, { text: outcome, color: "yellow" }, started, exactMoment(endedAt)];
 }

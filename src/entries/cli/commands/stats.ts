@@ -1,10 +1,12 @@
 import type { Command } from "commander";
-import type { QueueHealth, TaskCount, TaskStatus } from "../../../index.ts";
+import type { QueueHealth, TaskCount } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { printWorkers, unclaimedText } from "../health-tables.ts";
+import { printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
-import { type Cell, json, line, table } from "../output.ts";
+import { type Cell, json, line, sentence, table } from "../output.ts";
 import { shortened } from "../text.ts";
+import { statuses } from "./list.ts";
+import { scheduleCounts } from "./schedules.ts";
 
 const examples = `
 Examples:
@@ -28,30 +30,33 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
   const files = moduleFiles(modules);
   await withExistingQueue(options, async (queue) => {
     const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
-    const health = await inspectWith(queue, files, options.db);
-    const { workers, unclaimed, frozen } = health;
-    if (options.json) json({ tasks, counts, workers, untaken: unclaimed, sealed: frozen });
-    else print(counts, health);
+    const health = await inspectWith(queue, files, options);
+    const { workers, unclaimed, frozen, drains, limits } = health;
+    const schedules = scheduleCounts(await queue.listSchedules());
+    if (options.json)
+      json({ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains, limits, schedules });
+    else print(counts, health, schedules);
   });
 }
 
-function print(counts: readonly TaskCount[], { workers, unclaimed, frozen }: QueueHealth): void {
+function print(
+  counts: readonly TaskCount[],
+  { workers, unclaimed, frozen, drains, limits }: QueueHealth,
+  { total, paused, broken }: ReturnType<typeof scheduleCounts>,
+): void {
   printCounts(counts);
   line("");
   printWorkers(workers);
+  printDrains(drains);
+  printLimitsOf(limits);
+  if (total > 0) line("", `schedules: ${total} (paused: ${paused}, broken: ${broken})`);
   if (unclaimed.length > 0 || frozen !== null) line("");
-  if (frozen !== null) line({ text: "frozen:", color: "yellow" }, frozen);
-  for (const each of unclaimed) line({ text: "not taken:", color: "yellow" }, unclaimedText(each));
+  if (frozen !== null) sentence({ text: "frozen:", color: "yellow" }, frozen);
+  for (const each of unclaimed) sentence({ text: "not taken:", color: "yellow" }, unclaimedText(each));
 }
 
-const columns: readonly TaskStatus[] = [
-  "pending",
-  "scheduled",
-  "running",
-  "completed",
-  "failed",
-  "cancelled",
-];
+/** No task is `waiting` without workflows: the column comes with them. */
+const columns = statuses.filter((status) => status !== "waiting");
 
 function printCounts(counts: readonly TaskCount[]): void {
   const rows = grouped(counts).map(countRow);

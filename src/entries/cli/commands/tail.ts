@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
 import { jsonNote, note, outputClosed } from "../output.ts";
-import { given } from "../parse.ts";
+import { given, label } from "../parse.ts";
 import { printChange } from "../task-events.ts";
 
 interface TailOptions extends CommonOptions {
@@ -25,8 +25,8 @@ export function addTail(program: Command): void {
     .command("tail")
     .summary("print changes of tasks")
     .description("Print changes of tasks as they happen, one line each, until Ctrl-C.")
-    .option("--func <name>", "only tasks of this function")
-    .option("--queue <name>", "only tasks in this queue")
+    .option("--func <name>", "only tasks of this function", label)
+    .option("--queue <name>", "only tasks in this queue", label)
     .option("--logs", "print the lines that tasks log, too")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await tail(self.optsWithGlobals<TailOptions>()));

@@ -8,21 +8,21 @@ import {
   shown,
   withQueue,
 } from "../database.ts";
-import { UsageError } from "../failure.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { json, line } from "../output.ts";
-import { duration, names, whole } from "../parse.ts";
+import { duration, durationFrom, names, whole } from "../parse.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
 import { moment } from "../text.ts";
-import { watch } from "../watch.ts";
+import { isWatched, watch } from "../watch.ts";
 
 interface WorkerCommandOptions extends CommonOptions {
   queue?: readonly string[];
   concurrency: number;
   grace: number;
   lease: number;
+  maxTasksPerChild?: number;
   create?: true;
   quiet?: true;
   untilIdle?: true;
@@ -55,16 +55,19 @@ export function addWorker(program: Command): void {
     .option("--queue <names>", 'queues, separated by commas; may be repeated (default: "default")', names)
     .option("--concurrency <number>", "how many tasks run at once", whole(1, 100_000), 10)
     .addOption(
-      timeOption("--grace <duration>", "time for running tasks to finish after a signal").default(
-        30_000,
-        "30s",
-      ),
+      new Option("--grace <duration>", "time for running tasks to finish after a signal")
+        .argParser(duration)
+        .default(30_000, "30s"),
     )
     .addOption(
-      timeOption(
-        "--lease <duration>",
-        "after this time without a heartbeat, others rescue its tasks",
-      ).default(15_000, "15s"),
+      new Option("--lease <duration>", "after this time without a heartbeat, others rescue its tasks")
+        .argParser(durationFrom("1s", "1d"))
+        .default(15_000, "15s"),
+    )
+    .option(
+      "--max-tasks-per-child <number>",
+      "how many tasks a thread or process for tasks runs before another replaces it (default: 1000)",
+      whole(1, 1_000_000_000),
     )
     .option("--create", "create the database file if it does not exist")
     .option("--quiet", "print no line for each event of a task")
@@ -76,27 +79,25 @@ export function addWorker(program: Command): void {
     });
 }
 
-function timeOption(flags: string, description: string): Option {
-  return new Option(flags, description).argParser(duration);
-}
-
 async function work(modules: readonly string[], options: WorkerCommandOptions): Promise<void> {
   const files = moduleFiles(modules);
   if (!options.create) await refuseMissingFile(options.db, "create it with --create");
-  if (options.watch) {
-    if (options.json)
-      throw new UsageError("--watch: Node's notes about restarts are not JSON: leave out --json");
-    return await watch(options.db);
+  if (options.watch && !isWatched) {
+    const paths = files.map(({ path }) => path);
+    return await watch(paths, options);
   }
   logReports(options.json);
-  const library = await loadModules(files, options.db);
-  surviveRejections(library, options.json);
+  await surviveRejections(options.json);
+  const library = await loadModules(files, options);
   await withQueue(options, (queue) => run(queue, library, options), library);
 }
 
 async function run(queue: Queue, library: Library, options: WorkerCommandOptions): Promise<void> {
-  const { concurrency, lease, queue: queueName = ["default"] } = options;
-  const worker = new library.Worker(queue, { concurrency, lease, queueName });
+  const { concurrency, lease, maxTasksPerChild, queue: queueName = ["default"] } = options;
+  const worker = new library.Worker(queue, {
+    ...{ concurrency, lease, queueName },
+    ...(maxTasksPerChild === undefined ? {} : { maxTasksPerChild }),
+  });
   printEvents(worker, options);
   const shutdown = new Shutdown(worker, options);
   worker.on("error", (error) => {
@@ -104,9 +105,10 @@ async function run(queue: Queue, library: Library, options: WorkerCommandOptions
   });
   onExceptions(library, options.json, (culprit) => shutdown.crash(culprit));
   shutdown.listen();
-  await worker.start();
-  const { id } = worker;
   const [database, tasks] = [await shown(options.db), library.registeredNames()];
+  await worker.start();
+  // At once: in the next phase of the event loop the worker starts tasks that have waited for it.
+  const { id } = worker;
   announce("ready", { database, worker: id, queues: queueName, concurrency, tasks }, options);
   if (options.untilIdle) shutdown.untilIdle();
   await shutdown.finished;

@@ -70,6 +70,7 @@ async function fateOf({ trace, at }: Kill, room: Files, schema: string): Promise
     throw new Error(`another connection saw another state before:\n${difference(found, before)}`);
   await heal(room);
   judge(deletedBy(trace.points), found, await historyOf({ ...room, eventLog }));
+  await trace.operation.healed?.(room);
   if (!trace.source && (await schemaOf(room.database)).digest !== schema)
     throw new Error("its schema differs from that of a database without kills");
   if (isSpared) return "spared";

@@ -1,0 +1,67 @@
+/**
+ * Which functions `enqueueTask` takes, by their types: a function with a parameter that JSON cannot carry is a type error.
+ *
+ * `task` marks such a function, and only `enqueueTask` refuses the mark: the function can still be called directly, and
+ * generic code over any function compiles as before. The check goes two levels deep, so that large types cost little; the
+ * codec checks each value at run time, at any depth.
+ */
+
+/** A function that can be enqueued. */
+export interface Enqueueable {
+  // biome-ignore lint/suspicious/noExplicitAny: as `AnyFunction`, a bound of type parameters.
+  (...args: any[]): unknown;
+  readonly notStorable?: never;
+}
+
+/** On the type of a task that has a required parameter without any value that JSON can carry; otherwise nothing. */
+export type MarkUnstorable<A extends unknown[]> = [HasUnstorable<A>] extends [true]
+  ? {
+      readonly notStorable: "JSON cannot carry a parameter of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
+    }
+  : unknown;
+
+/** Optional parameters may be left out, and a union may have a member that JSON can carry: these are no errors. */
+type HasUnstorable<A> = A extends readonly [infer First, ...infer Rest]
+  ? IsUnstorable<First> extends true
+    ? true
+    : HasUnstorable<Rest>
+  : false;
+
+type IsUnstorable<T> = [T] extends [Primitive]
+  ? false
+  : IsOpaque<T> extends true
+    ? true
+    : [T] extends [readonly (infer Item)[]]
+      ? IsOpaque<Item>
+      : [T] extends [object]
+        ? HasOpaque<T>
+        : false;
+
+type HasOpaque<T extends object> = true extends {
+  [K in keyof T]-?: Record<never, never> extends Pick<T, K> ? false : IsOpaque<T[K]>;
+}[keyof T]
+  ? true
+  : false;
+
+/** No data: a bigint, a symbol, a function, or an object with methods, such as a Date or a Map. */
+type IsOpaque<T> = 0 extends 1 & T
+  ? false
+  : [T] extends [Primitive]
+    ? false
+    : [T] extends [Bare]
+      ? true
+      : [T] extends [readonly unknown[]]
+        ? false
+        : [T] extends [object]
+          ? true extends {
+              [K in keyof T]-?: Record<never, never> extends Pick<T, K> ? false : IsBare<T[K]>;
+            }[keyof T]
+            ? true
+            : false
+          : false;
+
+/** A branded string or number is one of these, and has methods too. */
+type Primitive = string | number | boolean | null | undefined;
+
+type Bare = bigint | symbol | ((...args: never[]) => unknown);
+type IsBare<T> = 0 extends 1 & T ? false : [T] extends [never] ? false : [T] extends [Bare] ? true : false;

@@ -1,0 +1,190 @@
+import { type Command, Option } from "commander";
+import { type CommonOptions, logError, logReports, withExistingQueue } from "../database.ts";
+import { CommandError, UsageError } from "../failure.ts";
+import { loadModules, moduleFiles } from "../modules.ts";
+import { json, line, table } from "../output.ts";
+import { duration, durationFrom, given, label, names, whole } from "../parse.ts";
+import { attemptEnds } from "../shutdown.ts";
+import { surviveRejections } from "../stray.ts";
+import { printChange } from "../task-events.ts";
+import { moment } from "../text.ts";
+import { signals } from "../watch.ts";
+import { announce, fileIn } from "./manage.ts";
+
+interface RunOptions extends CommonOptions {
+  concurrency: number;
+  grace: number;
+  ca?: string;
+  quiet?: true;
+}
+
+interface AddOptions extends CommonOptions {
+  funcs?: readonly string[];
+  queue?: readonly string[];
+  expires?: number;
+}
+
+const examples = `
+Examples:
+  $ dbq agent add gpu-7 --funcs pdf,ocr --expires 90d     # prints a token, once
+  $ export DBQ_TOKEN=…
+  $ dbq agent https://mgr-a:7420,https://mgr-b:7420 tasks.js --concurrency 4
+  $ dbq agent revoke gpu-7
+
+"add" and "revoke" work on the database. An agent itself needs none: it runs the
+tasks of the modules, and asks the Managers, one URL or several, for work. It
+reads its token from DBQ_TOKEN.
+
+SIGTERM and SIGINT stop an agent: it claims no more, and hands back the tasks
+that do not finish within --grace. A second signal hands them back at once.`;
+
+export function addAgentCommands(program: Command): void {
+  const agent = program
+    .command("agent")
+    .summary("run tasks on a machine without the database")
+    .description("Run tasks that Managers claim, until a signal stops the agent.")
+    .argument("<urls>", "the URLs of the Managers, separated by commas")
+    .argument("<modules...>", "modules that call task() or registerTasks(), relative to the current folder")
+    .option("--concurrency <number>", "how many tasks run at once", whole(1, 1_000), 10)
+    .addOption(
+      new Option("--grace <duration>", "time for running tasks to finish after a signal")
+        .argParser(duration)
+        .default(30_000, "30s"),
+    )
+    .option("--ca <file>", "certificates, PEM, that the Managers' own are checked against")
+    .option("--quiet", "print no line for each event of a task")
+    .addHelpText("after", examples)
+    .action(async (managers: string, modules: string[], _: unknown, self: Command) => {
+      await run(managers, modules, self.optsWithGlobals<RunOptions>());
+    });
+  addAdd(agent);
+  agent
+    .command("revoke")
+    .summary("revoke an agent's token")
+    .argument("<name>", "the agent")
+    .action(async (name: string, _: unknown, self: Command) => {
+      await revoke(name, self.optsWithGlobals<CommonOptions>());
+    });
+}
+
+function addAdd(agent: Command): void {
+  agent
+    .command("add")
+    .summary("add an agent, and print its token")
+    .argument("<name>", "the agent: letters, digits and . _ -")
+    .option("--funcs <names>", "the functions that it may run, separated by commas; may be repeated", names)
+    .option("--queue <names>", 'the queues whose tasks it may run (default: "default")', names)
+    .addOption(
+      new Option(
+        "--expires <duration>",
+        "how long its token is valid (default: until it is revoked)",
+      ).argParser(durationFrom("1s", "10y")),
+    )
+    .addHelpText("after", examples)
+    .action(async (name: string, _: unknown, self: Command) => {
+      await add(name, self.optsWithGlobals<AddOptions>());
+    });
+}
+
+export function addAgents(program: Command): void {
+  program
+    .command("agents")
+    .summary("list the agents")
+    .description("List the agents: what each may run, when it was last seen, and whether its token is valid.")
+    .addHelpText("after", "\nExamples:\n  $ dbq agents\n  $ dbq agents --json")
+    .action(async (_: unknown, self: Command) => await list(self.optsWithGlobals<CommonOptions>()));
+}
+
+const managing = async () => await (await import("../../../index.ts")).loadManager();
+
+// ---- dbq agent add, revoke; dbq agents -----------------------------------------------------------
+
+async function add(name: string, { funcs, queue: queues, expires, ...options }: AddOptions): Promise<void> {
+  if (funcs === undefined)
+    throw new UsageError("dbq agent add: name the functions that it may run: --funcs pdf,ocr");
+  const { addAgent } = await managing();
+  await withExistingQueue(options, async (queue) => {
+    const added = await addAgent(queue, label(name), { funcs, ...given({ queues, expires }) }).catch(refused);
+    if (options.json) json(added);
+    else {
+      line(added.token);
+      line({ text: "This token is shown once. The agent reads it from DBQ_TOKEN.", color: "dim" });
+    }
+  });
+}
+
+/** A wrong name, or one that is taken, is the user's to correct. */
+function refused(error: unknown): never {
+  throw error instanceof TypeError ? new UsageError(error.message) : error;
+}
+
+async function revoke(name: string, options: CommonOptions): Promise<void> {
+  const { revokeAgent } = await managing();
+  await withExistingQueue(options, async (queue) => {
+    if (!(await revokeAgent(queue, name).catch(refused)))
+      throw new CommandError("NO_AGENT", `there is no agent "${name}": dbq agents lists them`);
+    if (options.json) json({ name, revoked: true });
+    else line(`revoked ${name}`);
+  });
+}
+
+async function list(options: CommonOptions): Promise<void> {
+  const { listAgents } = await managing();
+  await withExistingQueue(options, async (queue) => {
+    const agents = await listAgents(queue);
+    if (options.json) json(agents);
+    else if (agents.length === 0) line("no agents");
+    else
+      table(
+        ["NAME", "TOKEN", "FUNCS", "QUEUES", "LAST SEEN", "EXPIRES"],
+        agents.map(({ name, valid, revokedAt, funcs, queues, lastSeenAt, expiresAt }) => [
+          name,
+          valid
+            ? { text: "valid", color: "green" }
+            : { text: revokedAt ? "revoked" : "expired", color: "red" },
+          funcs.join(","),
+          queues.join(","),
+          lastSeenAt ? moment(lastSeenAt) : "never",
+          expiresAt ? moment(expiresAt) : "",
+        ]),
+      );
+  });
+}
+
+// ---- dbq agent -----------------------------------------------------------------------------------
+
+async function run(managers: string, modules: readonly string[], options: RunOptions): Promise<void> {
+  const { concurrency, grace, ca, json: asJson } = options;
+  const token = process.env.DBQ_TOKEN;
+  if (token === undefined || token === "")
+    throw new UsageError("DBQ_TOKEN is not set: dbq agent add NAME --funcs … prints a token");
+  const files = moduleFiles(modules);
+  logReports(asJson);
+  await surviveRejections(asJson);
+  const library = await loadModules(files, options);
+  const { Agent } = await library.loadAgent();
+  const urls = names(managers);
+  const pem = ca === undefined ? undefined : fileIn("--ca", ca);
+  const agent = new Agent({ managers: urls, token, concurrency, ...given({ ca: pem }) });
+  agent.on("error", (error, where) => logError(error, where, asJson));
+  if (!options.quiet)
+    for (const event of ["started", ...attemptEnds] as const)
+      agent.on(event, (task) => printChange({ time: new Date(), event, task }, asJson));
+  let stopping: Promise<void> | undefined;
+  const stopped = new Promise<void>((resolve, reject) => {
+    for (const signal of signals)
+      process.on(signal, () => {
+        stopping = agent.stop({ grace: stopping === undefined ? grace : 0 });
+        stopping.then(resolve, reject);
+      });
+  });
+  const isStarted = await Promise.race([agent.start().then(() => true), stopped.then(() => false)]);
+  if (isStarted)
+    announce(
+      "ready",
+      { manager: agent.manager, session: agent.session, tasks: library.registeredNames() },
+      options,
+    );
+  await stopped;
+  announce("stopped", {}, options);
+}

@@ -1,0 +1,153 @@
+import { type Command, Option } from "commander";
+import type { Queue } from "../../../index.ts";
+import { type CommonOptions, logError, shown, withExistingQueue } from "../database.ts";
+import { json, line } from "../output.ts";
+import { duration, given, whole } from "../parse.ts";
+import { moment } from "../text.ts";
+import { signals } from "../watch.ts";
+
+interface DrainCommandOptions extends CommonOptions {
+  queue: string;
+  to: string;
+  batch?: number;
+  keep?: number;
+  ordered?: "group";
+  onRefused?: "fail" | "retry";
+  results?: true;
+  resultsWithin?: number;
+  lease?: number;
+  grace: number;
+  quiet?: true;
+}
+
+const examples = `
+Examples:
+  $ dbq drain --queue mail --to bullmq:redis://127.0.0.1:6379/mail
+  $ dbq drain --queue mail --to stream:rediss://user:secret@redis.internal/mail
+  $ dbq drain --queue mail --to "bullmq:redis://127.0.0.1/mail?prefix=app&db=2"
+
+Start as many as you like: one carries the queue, the others stand by. SIGTERM
+and SIGINT stop the drain: it waits for answers to what it has sent for --grace,
+and hands the rest back. A second signal hands back at once.
+
+Install ioredis, and for bullmq: bullmq too.`;
+
+/** Milliseconds between two lines that tell how many messages were sent. */
+const countEvery = 1_000;
+
+export function addDrain(program: Command): void {
+  const time = (flags: string, description: string) => new Option(flags, description).argParser(duration);
+  program
+    .command("drain")
+    .summary("carry a queue's tasks into BullMQ or a Redis stream")
+    .description(
+      "Carry the tasks of a queue into BullMQ or a stream of Redis until a signal stops it. A task is completed when its message has arrived.",
+    )
+    .requiredOption("--queue <name>", "the queue whose tasks are sent, of all functions")
+    .requiredOption(
+      "--to <target>",
+      "bullmq:redis://host:port/queue or stream:redis://host:port/key; ?db=<number>, ?prefix=<text>",
+    )
+    .option("--batch <number>", "the most tasks that are sent together (default: 500)", whole(1, 10_000))
+    .addOption(time("--keep <duration>", "how long sent tasks are kept; 0 deletes them at once"))
+    .addOption(
+      new Option(
+        "--ordered <how>",
+        "group: one task of each group at a time, which stops at a refused one",
+      ).choices(["group"]),
+    )
+    .addOption(
+      new Option("--on-refused <what>", "what happens to a task that the target refuses").choices([
+        "fail",
+        "retry",
+      ]),
+    )
+    .option("--results", "sent tasks run until queue.settleDrained brings their results")
+    .addOption(time("--results-within <duration>", "then a task without a result fails (default: 1d)"))
+    .addOption(
+      time(
+        "--lease <duration>",
+        "after this time without a heartbeat, another drain takes over (default: 15s)",
+      ),
+    )
+    .addOption(time("--grace <duration>", "time for answers to come after a signal").default(30_000, "30s"))
+    .option("--quiet", "print no line for each event")
+    .addHelpText("after", examples)
+    .action(async (_: unknown, self: Command) => await carry(self.optsWithGlobals<DrainCommandOptions>()));
+}
+
+async function carry(options: DrainCommandOptions): Promise<void> {
+  const { drain, openDrainTarget } = await (await import("../../../index.ts")).loadDrains();
+  const to = await openDrainTarget(options.to);
+  try {
+    await withExistingQueue(options, (queue) => run(queue, drain, to, options));
+  } finally {
+    await to.close();
+  }
+}
+
+type Drains = Awaited<ReturnType<typeof import("../../../index.ts")["loadDrains"]>>;
+
+async function run(
+  queue: Queue,
+  drain: Drains["drain"],
+  to: Parameters<Drains["drain"]>[1]["to"],
+  options: DrainCommandOptions,
+): Promise<void> {
+  const { queue: queueName, batch, keep, ordered, onRefused, results, resultsWithin, lease } = options;
+  const carrier = drain(queue, {
+    queueName,
+    to,
+    ...given({ batch, keep, ordered, onRefused, results, resultsWithin, lease }),
+  });
+  const printCounts = printEvents(carrier, options);
+  let stopping: Promise<void> | undefined;
+  const stopped = new Promise<void>((resolve, reject) => {
+    for (const signal of signals)
+      process.on(signal, () => {
+        stopping = carrier.stop({ grace: stopping === undefined ? options.grace : 0 });
+        stopping.then(resolve, reject);
+      });
+  });
+  await carrier.start();
+  announce("ready", { database: await shown(options.db), queue: queueName, target: to.name }, options);
+  if (!carrier.active) announce("standby", { queue: queueName }, options);
+  await stopped;
+  printCounts();
+  announce("stopped", { queue: queueName }, options);
+}
+
+/** @returns a function that prints how many messages were sent since the last line, and ends the lines */
+function printEvents(carrier: ReturnType<Drains["drain"]>, options: DrainCommandOptions): () => void {
+  const { queue, json: asJson } = options;
+  let messages = 0;
+  const count = () => {
+    if (messages > 0) announce("sent", { messages, queue }, options);
+    messages = 0;
+  };
+  const timer = setInterval(count, countEvery);
+  carrier.on("active", () => announce("active", { queue }, options));
+  carrier.on("standby", () => announce("standby", { queue }, options));
+  carrier.on("sent", (ids) => {
+    messages += ids.length;
+  });
+  carrier.on("refused", ({ id, func }, error) => logError(error, `refused: task ${id} (${func})`, asJson));
+  carrier.on("paused", (_, delay) => announce("paused", { queue, delay }, options));
+  carrier.on("resumed", () => announce("resumed", { queue }, options));
+  carrier.on("error", (error, where) => logError(error, where, asJson));
+  return () => {
+    clearInterval(timer);
+    count();
+  };
+}
+
+function announce(event: string, about: object, { quiet, json: asJson }: DrainCommandOptions): void {
+  const time = new Date();
+  if (quiet) return;
+  if (asJson) {
+    json({ time, event, ...about });
+    return;
+  }
+  const facts = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
+  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${facts.join(", ")}`);
+}

@@ -1,0 +1,71 @@
+/** Who may do what: the answer of `authorize`, and whether a request comes from the dashboard's own pages. */
+
+/** What a person may be allowed to do. */
+export const actions = [
+  "retry",
+  "cancel",
+  "run",
+  "edit",
+  "delete",
+  "enqueue",
+  "pause",
+  "resume",
+  "limit",
+  "schedule",
+] as const;
+
+/** Something that a person may do. */
+export type Action = (typeof actions)[number];
+
+/** `none`: nothing, not even looking. `read`: looking. `all`: everything. A list of actions: looking, and these. */
+export type Grant = "none" | "read" | "all" | readonly Action[];
+
+/** What `authorize` answers: what the person may do, and who it is, for the list of what was done. */
+export type Authorization = Grant | { allow: Grant; actor?: string };
+
+/** What the sender of a request may do. */
+export class Access {
+  readonly actor: string | null;
+  readonly #allowed: ReadonlySet<Action>;
+
+  private constructor(allowed: readonly Action[], actor: string | null) {
+    this.#allowed = new Set(allowed);
+    this.actor = actor;
+  }
+
+  /** Undefined: the person may not even look. @throws TypeError for an answer that is none */
+  static of(answer: Authorization | undefined): Access | undefined {
+    const { allow, actor = null } =
+      typeof answer === "object" && answer !== null && "allow" in answer ? answer : { allow: answer };
+    if (allow === "none" || allow === undefined) return undefined;
+    if (allow === "read") return new Access([], actor);
+    if (allow === "all") return new Access(actions, actor);
+    const unknown = Array.isArray(allow) ? allow.find((each) => !actions.includes(each)) : allow;
+    if (!Array.isArray(allow) || unknown !== undefined)
+      throw new TypeError(
+        `dashboard: authorize: expected "none", "read", "all" or a list of ${actions.join(", ")}, got ${JSON.stringify(unknown)}`,
+      );
+    return new Access(allow, actor);
+  }
+
+  may(action: Action): boolean {
+    return this.#allowed.has(action);
+  }
+
+  /** The same for all people who may do the same: pages are rendered once for each. */
+  get key(): string {
+    return [...this.#allowed].sort().join();
+  }
+}
+
+/**
+ * Whether a write comes from a page of the dashboard, and not from another site that the person's browser has open. Browsers
+ * say so by `Sec-Fetch-Site`, older ones by `Origin`; a program says neither, and has to send an `Authorization`.
+ */
+export function isSameOrigin({ headers }: Request): boolean {
+  const site = headers.get("sec-fetch-site");
+  if (site !== null) return site === "same-origin";
+  const origin = headers.get("origin");
+  if (origin !== null) return URL.canParse(origin) && new URL(origin).host === headers.get("host");
+  return headers.has("authorization");
+}

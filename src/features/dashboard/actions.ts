@@ -1,0 +1,257 @@
+/** What a person asks for by POST: each action says in words what it did, and is kept in `dbq_audit`. */
+import { remoteTask } from "../../base/tasks/registry.ts";
+import { present } from "../../base/values/present.ts";
+import { DbqError, DuplicateTaskError } from "../../errors.ts";
+import type { Task, TaskStatus } from "../../task.ts";
+import type { Access, Action } from "./access.ts";
+import type { Look } from "./look.ts";
+import { BadQuery } from "./page.ts";
+import { actsOn } from "./pages/tasks.tsx";
+import { filterOf, queryOf, timeOf, wholeOf } from "./query.ts";
+
+/** The most tasks that one action on many changes. */
+export const cap = 1_000;
+
+/** Milliseconds that the count before an action on many may take. */
+const countBudget = 1_000;
+
+/** The fields of a form or of a JSON object. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** What an action did. */
+export interface Done {
+  ok: boolean;
+  /** A sentence for people. */
+  message: string;
+  [more: string]: unknown;
+}
+
+/** The person may not do this. */
+export class Forbidden extends Error {}
+
+/** There is no such task, queue or schedule. */
+export class Missing extends Error {}
+
+export function must(access: Access, action: Action): void {
+  if (!access.may(action)) throw new Forbidden(`you may not ${action} here`);
+}
+
+// ---- one task --------------------------------------------------------------------------------
+
+const taskActions: Readonly<
+  Record<string, { needs: Action; act: (look: Look, task: Task, fields: Fields) => Promise<string> }>
+> = {
+  retry: {
+    needs: "retry",
+    act: async ({ queue }, { id }) => {
+      const { status } = await queue.retryTask(id);
+      return `Task ${id} is ${status}: it runs again from its first attempt.`;
+    },
+  },
+  run: {
+    needs: "run",
+    act: async ({ queue }, { id }) => {
+      await queue.updateTask(id, { waitUntil: null });
+      return `Task ${id} runs as soon as a worker is free.`;
+    },
+  },
+  cancel: {
+    needs: "cancel",
+    act: async ({ queue }, { id, status: before }) => {
+      const { status } = await queue.cancelTask(id, { reason: "cancelled in the dashboard" });
+      if (status !== "cancelled") return `Task ${id} had ended before: it is ${status}.`;
+      return `Task ${id} is cancelled${before === "running" ? ": its function is told within a second" : ""}.`;
+    },
+  },
+  delete: {
+    needs: "delete",
+    act: async (look, { id }) => {
+      const { changed } = await look.act("delete", [id]);
+      if (changed === 0) throw new BadQuery(`task ${id} runs: cancel it first`);
+      return `Task ${id} is deleted, with its attempts and log lines.`;
+    },
+  },
+  edit: {
+    needs: "edit",
+    act: async ({ queue }, { id }, fields) => {
+      const { status, waitUntil } = await queue.updateTask(id, changesOf(fields));
+      const when = waitUntil ? `waits until ${waitUntil.toISOString()}` : "waits for a worker";
+      return `Task ${id} is changed: it is ${status} and ${when}.`;
+    },
+  },
+  enqueue: {
+    needs: "enqueue",
+    act: async ({ queue }, { func, args, kwargs, meta, priority, queueName, maxRetries, timeout }) => {
+      const again = remoteTask(func).with({
+        kwargs,
+        meta,
+        priority,
+        queueName,
+        maxRetries,
+        ...(timeout === null ? {} : { timeout }),
+      });
+      const id = await queue.enqueueTask(again, ...args);
+      return `Task ${id} is enqueued, with the same arguments.`;
+    },
+  },
+};
+
+/** @throws Forbidden, Missing, BadQuery, DbqError */
+export async function actOnTask(
+  look: Look,
+  access: Access,
+  id: string | undefined,
+  action: string | undefined,
+  fields: Fields,
+): Promise<Done> {
+  const known = Object.hasOwn(taskActions, action ?? "") ? taskActions[action ?? ""] : undefined;
+  if (!known) throw new Missing(`there is no action ${action}`);
+  must(access, known.needs);
+  const whole = wholeOf(id ?? "", "id", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  const task = whole === undefined ? undefined : await look.queue.getTask(whole);
+  if (!task) throw new Missing(`there is no task ${id}`);
+  const message = await known.act(look, task, fields).catch(explained);
+  await look.note({ actor: access.actor, action: String(action), target: `task ${task.id}`, count: 1 });
+  return { ok: true, message };
+}
+
+/** Errors whose messages say what a person can do about them. */
+export function explained(error: unknown): never {
+  if (error instanceof DuplicateTaskError) throw new BadQuery(`not retried: ${error.message}`);
+  if (error instanceof DbqError || error instanceof TypeError) throw new BadQuery(error.message);
+  throw error;
+}
+
+/** @throws BadQuery */
+function changesOf({ args, priority, queueName, waitUntil, generationId }: Fields) {
+  return present({
+    args: args === undefined ? undefined : arrayOf(args),
+    priority: priority === undefined ? undefined : wholeField(priority, "priority"),
+    queueName: queueName === undefined ? undefined : String(queueName),
+    waitUntil: waitUntil === undefined ? undefined : timeField(waitUntil),
+    generationId: generationId === undefined ? undefined : wholeField(generationId, "generationId"),
+  });
+}
+
+function arrayOf(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  try {
+    const read: unknown = JSON.parse(String(value));
+    if (Array.isArray(read)) return read;
+  } catch (error) {
+    throw new BadQuery(`args: ${(error as Error).message}`);
+  }
+  throw new BadQuery(`args: expected a JSON array, got ${String(value).slice(0, 100)}`);
+}
+
+function wholeField(value: unknown, name: string): number {
+  const whole = wholeOf(String(value).trim(), name, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  if (whole === undefined) throw new BadQuery(`${name}: expected a whole number, got nothing`);
+  return whole;
+}
+
+function timeField(value: unknown): Date | null {
+  return value === null || value === "" ? null : timeOf(String(value), "waitUntil");
+}
+
+// ---- many tasks ------------------------------------------------------------------------------
+
+type BulkAction = keyof typeof actsOn;
+
+/** An action on many tasks, as it was asked for. */
+export interface Bulk {
+  action: BulkAction;
+  /** The tasks that were selected; undefined: all that match the filter. */
+  ids: number[] | undefined;
+  filter: ReturnType<typeof filterOf> & { status: readonly TaskStatus[] };
+  isConfirmed: boolean;
+  isPreview: boolean;
+  /** Whether it is done step by step: this one, of one transaction below `after`. */
+  step: boolean;
+  after: number | undefined;
+}
+
+/** @throws BadQuery, Forbidden */
+export function bulkOf(fields: Fields, access: Access): Bulk {
+  const action = String(fields.action);
+  if (!isBulk(action))
+    throw new BadQuery(`action: expected ${Object.keys(actsOn).join(", ")}, got ${action}`);
+  must(access, action);
+  const query = queryOf(new URLSearchParams(filterFields(fields)));
+  if (query.q !== undefined && fields.scope !== "ids")
+    throw new BadQuery(
+      "a search in texts cannot be acted on as a whole: select tasks, or leave the text out",
+    );
+  const filter = filterOf(query) as { status?: readonly TaskStatus[] };
+  const statuses = actsOn[action].filter((status) => !filter.status || filter.status.includes(status));
+  const ids = idsOf(fields);
+  return {
+    action,
+    ids,
+    filter: { ...filter, status: statuses },
+    isConfirmed: fields.confirmed !== undefined || fields.preview === false,
+    isPreview: fields.preview === true || fields.preview === "true",
+    step: fields.step !== undefined,
+    after: fields.after === undefined ? undefined : wholeField(fields.after, "after"),
+  };
+}
+
+const isBulk = (action: string): action is BulkAction => Object.hasOwn(actsOn, action);
+
+function filterFields(fields: Fields): Record<string, string> {
+  const nested =
+    typeof fields.filter === "object" && fields.filter !== null ? Object.entries(fields.filter) : [];
+  const flat = Object.entries(fields)
+    .filter(([name]) => name.startsWith("filter."))
+    .map(([name, value]) => [name.slice("filter.".length), value] as const);
+  return Object.fromEntries([...nested, ...flat].map(([name, value]) => [name, String(value)]));
+}
+
+function idsOf({ scope, id, ids }: Fields): number[] | undefined {
+  const given = ids ?? id;
+  if (scope === "filter" || (scope === undefined && given === undefined)) return undefined;
+  const all = given === undefined ? [] : [given].flat();
+  if (all.length > cap) throw new BadQuery(`ids: ${all.length} are given, and ${cap} are changed at a go`);
+  return all.map((each) => wholeField(each, "id"));
+}
+
+/** How many tasks an action would change. @throws DatabaseError */
+export async function countBulk(
+  look: Look,
+  { filter, ids }: Bulk,
+): Promise<{ count: number; complete: boolean }> {
+  if (ids) return { count: ids.length, complete: true };
+  if (filter.status.length === 0) return { count: 0, complete: true };
+  return await look.count(filter, 10_000, countBudget);
+}
+
+/** Acts on the selected tasks, or on those that match, newest first, `cap` at most. @throws DatabaseError */
+export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise<Done> {
+  const { action, filter, ids } = bulk;
+  const done = ids ? { ...(await look.act(action, ids)), next: null } : await actOnMatching(look, bulk);
+  const { changed, skipped } = done;
+  const target = ids ? `${ids.length} selected tasks` : describe(filter);
+  if (changed > 0) await look.note({ actor: access.actor, action, target, count: changed });
+  return { ok: true, message: said(action, changed, skipped), ...done };
+}
+
+async function actOnMatching(look: Look, { action, filter, step, after }: Bulk) {
+  // No status is left that the action is for; a filter without statuses would be one of all tasks.
+  if (filter.status.length === 0) return { changed: 0, skipped: 0, next: null };
+  return await look.actOnAll(action, filter, { limit: cap, after, isOneStep: step });
+}
+
+function said(action: BulkAction, changed: number, skipped: number): string {
+  const done = { retry: "retried", cancel: "cancelled", delete: "deleted" }[action];
+  const why = action === "retry" ? ": they run, wait already, or another task holds their key" : "";
+  const left =
+    skipped === 0 ? "" : ` ${count(skipped)} stayed as ${skipped === 1 ? "it was" : "they were"}${why}.`;
+  return `${count(changed)} ${changed === 1 ? "is" : "are"} ${done}.${left}`;
+}
+
+const count = (tasks: number) => `${tasks.toLocaleString("en-US")} ${tasks === 1 ? "task" : "tasks"}`;
+
+const describe = (filter: object): string =>
+  `tasks with ${Object.entries(filter)
+    .map(([name, value]) => `${name}=${value instanceof Date ? value.toISOString() : String(value)}`)
+    .join(" ")}`.slice(0, 255);

@@ -1,0 +1,44 @@
+/** The fields of a POST: of a form, or of a JSON object. */
+import { BadQuery } from "./page.ts";
+
+/** Bytes of a body. */
+const mostBytes = 1_048_576;
+
+/** Several values of one name are an array. @throws BadQuery for what is neither, or too large */
+export async function fieldsOf(request: Request): Promise<Record<string, unknown>> {
+  const text = await textOf(request);
+  const type = request.headers.get("content-type") ?? "";
+  if (/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) return objectOf(text);
+  if (text !== "" && !/^application\/x-www-form-urlencoded\b/i.test(type))
+    throw new BadQuery(`the body is neither a form nor JSON: its content-type is ${JSON.stringify(type)}`);
+  const fields: Record<string, unknown> = {};
+  for (const name of new Set(new URLSearchParams(text).keys())) {
+    const values = new URLSearchParams(text).getAll(name);
+    fields[name] = values.length === 1 ? values[0] : values;
+  }
+  return fields;
+}
+
+async function textOf(request: Request): Promise<string> {
+  const tooLarge = new BadQuery(`the body is larger than ${mostBytes} bytes`);
+  if (Number(request.headers.get("content-length") ?? 0) > mostBytes) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > mostBytes) throw tooLarge;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function objectOf(text: string): Record<string, unknown> {
+  try {
+    const read: unknown = text === "" ? {} : JSON.parse(text);
+    if (typeof read === "object" && read !== null && !Array.isArray(read))
+      return read as Record<string, unknown>;
+  } catch (error) {
+    throw new BadQuery(`the body is not JSON: ${(error as Error).message}`);
+  }
+  throw new BadQuery("the body is JSON, and no object");
+}

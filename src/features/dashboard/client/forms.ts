@@ -1,0 +1,116 @@
+/** Sends the forms of actions without leaving the page, and those of many tasks in steps. */
+import { ask, notice, toast } from "./notices.ts";
+
+/** How many tasks one request of an action on many changes. */
+const step = 100;
+
+interface Answer {
+  ok: boolean;
+  message: string;
+  changed?: number;
+  skipped?: number;
+  /** Where to go on; null or nothing: it is done. */
+  next?: number | string | null;
+}
+
+/** @param refresh reads the page again */
+export function sendForms(refresh: () => Promise<void>): void {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!(form instanceof HTMLFormElement)) return;
+    const submitter = event.submitter instanceof HTMLButtonElement ? event.submitter : null;
+    const act =
+      form.id === "confirm" ? sendInSteps : form.classList.contains("action") ? sendOnce : undefined;
+    if (!act) return;
+    event.preventDefault();
+    if (form.ariaBusy === "true") return;
+    form.ariaBusy = "true";
+    void act(form, submitter, refresh).finally(() => {
+      form.ariaBusy = null;
+    });
+  });
+}
+
+type Act = (
+  form: HTMLFormElement,
+  submitter: HTMLButtonElement | null,
+  refresh: () => Promise<void>,
+) => Promise<void>;
+
+const sendOnce: Act = async (form, submitter, refresh) => {
+  const { asks } = form.dataset;
+  const name = submitter?.textContent?.trim() || "Yes";
+  if (asks !== undefined && !(await ask(asks, name, submitter?.classList.contains("danger") === true)))
+    return;
+  const { ok, message } = await post(form, fieldsOf(form, submitter));
+  toast(message, ok);
+  if (!ok) return;
+  // What was typed is not the person's any more: the page may show what the server has.
+  form.reset();
+  if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
+  await refresh();
+};
+
+const sendInSteps: Act = async (form, submitter) => {
+  const progress = form.querySelector("progress");
+  if (progress) progress.hidden = false;
+  if (submitter) submitter.disabled = true;
+  const fields = fieldsOf(form, submitter);
+  fields.set("step", String(step));
+  let [changed, skipped] = [0, 0];
+  for (;;) {
+    const answer = await post(form, fields);
+    changed += answer.changed ?? 0;
+    skipped += answer.skipped ?? 0;
+    if (progress) progress.value = changed + skipped;
+    const isDone = !answer.ok || answer.next === null || answer.next === undefined;
+    if (isDone || (progress && changed + skipped >= progress.max)) {
+      // The last answer tells of its own step only.
+      const isFirst = changed === (answer.changed ?? 0) && skipped === (answer.skipped ?? 0);
+      const total = `${changed} tasks were changed${skipped === 0 ? "" : `, ${skipped} stayed as they were`}.`;
+      const message = isFirst
+        ? answer.message
+        : answer.ok
+          ? total
+          : `${answer.message} Before that, ${total}`;
+      // The sentence before the form says what it will do.
+      if (form.previousElementSibling instanceof HTMLParagraphElement) form.previousElementSibling.remove();
+      form.replaceWith(notice(message, answer.ok), backFrom(form));
+      return;
+    }
+    fields.set("after", String(answer.next));
+  }
+};
+
+/** The link of the form, which leads to the page before. */
+function backFrom(form: HTMLFormElement): HTMLElement {
+  const back = form.querySelector("a");
+  return back ?? document.createElement("span");
+}
+
+function fieldsOf(form: HTMLFormElement, submitter: HTMLButtonElement | null): URLSearchParams {
+  const fields = new URLSearchParams();
+  for (const [name, value] of new FormData(form, submitter))
+    if (typeof value === "string") fields.append(name, value);
+  return fields;
+}
+
+/** A field may have the name "action", so the address is read from the attribute. */
+async function post(form: HTMLFormElement, body: URLSearchParams): Promise<Answer> {
+  try {
+    const response = await fetch(form.getAttribute("action") ?? "", {
+      method: "POST",
+      headers: { accept: "application/json" },
+      body,
+    });
+    const isJson = response.headers.get("content-type")?.includes("json") === true;
+    const answer: unknown = isJson ? await response.json() : undefined;
+    if (isAnswer(answer)) return { ...answer, ok: answer.ok && response.ok };
+    return { ok: false, message: `This did not work: the server answered ${response.status}.` };
+  } catch {
+    return { ok: false, message: "The server does not answer. It is not known whether this was done." };
+  }
+}
+
+const isAnswer = (value: unknown): value is Answer =>
+  typeof value === "object" && value !== null && "ok" in value && "message" in value;

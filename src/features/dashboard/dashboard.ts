@@ -1,0 +1,321 @@
+/** `dashboard`: answers the requests for pages, JSON, files and live updates. */
+import { createHash } from "node:crypto";
+import { type Context, Hono } from "hono";
+import { internalsOf } from "../../queue/internals.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Task } from "../../task.ts";
+import { Access, isSameOrigin } from "./access.ts";
+import { actOnMany, actOnTask, bulkOf, cap, countBulk, type Done, Forbidden, Missing } from "./actions.ts";
+import { fieldsOf } from "./body.ts";
+import { script, style } from "./client/embedded.ts";
+import { Live } from "./live.ts";
+import { Look } from "./look.ts";
+import { type DashboardOptions, type ReadOptions, readDashboardOptions } from "./options.ts";
+import { type AnyPage, BadQuery, type PageContext } from "./page.ts";
+import { answerPage, bulkPage, framed, problemPage } from "./pages/answers.tsx";
+import type { Frame } from "./pages/layout.tsx";
+import { pages } from "./pages/pages.ts";
+import { steer } from "./steering.ts";
+
+/** A dashboard: answers requests. */
+export interface Dashboard {
+  (request: Request): Promise<Response>;
+  /** Ends the live updates and closes the dashboard's connections. The queue stays open. */
+  close(): Promise<void>;
+}
+
+const hashed = (name: string, type: string, text: string) => ({
+  path: `/files/${name}-${createHash("sha256").update(text).digest("hex").slice(0, 12)}.${type}`,
+  text,
+});
+
+const files = { script: hashed("dashboard", "js", script), style: hashed("dashboard", "css", style) };
+
+/** Of every answer. Nothing is run, shown in a frame or sent to a form of another site. */
+const headers = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; " +
+    "frame-ancestors 'none'; base-uri 'none'",
+  "x-frame-options": "DENY",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+} as const;
+
+interface Env {
+  Variables: { access: Access };
+}
+
+type FollowEnv = Env & { Bindings: { access: Access } };
+
+/**
+ * A dashboard of this queue, for any framework that knows `Request` and `Response`; `toNodeHandler` makes it a handler for
+ * Node's own server, Express and Fastify. Closed by default: without `authorize` every answer is 403.
+ * @throws TypeError for a wrong option, or what is not a queue
+ */
+export function dashboard(queue: Queue, options?: DashboardOptions): Dashboard {
+  const read = readDashboardOptions(options);
+  // Said now, and not at the first request.
+  internalsOf(queue);
+  const desk = new Desk(queue, read);
+  const handle = async (request: Request) => withHeaders(await desk.app.fetch(request));
+  return Object.assign(handle, { close: () => desk.close() });
+}
+
+function withHeaders(response: Response): Response {
+  for (const [name, value] of Object.entries(headers))
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  return response;
+}
+
+class Desk {
+  readonly app: Hono<Env>;
+  readonly #queue: Queue;
+  readonly #options: ReadOptions;
+  readonly #live: Live;
+  readonly #followed: Hono<FollowEnv>;
+  #look: Promise<Look> | undefined;
+  #isClosed = false;
+
+  constructor(queue: Queue, options: ReadOptions) {
+    this.#queue = queue;
+    this.#options = options;
+    this.#live = new Live(options.pollInterval, options.maxClients, options.onError);
+    this.app = this.#routes();
+    this.#followed = this.#pagesToFollow();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#live.close();
+    const look = await this.#look?.catch(() => undefined);
+    await look?.close();
+  }
+
+  /** Connects at the first request. After a failure, at the next one. */
+  #open(): Promise<Look> {
+    if (this.#isClosed) return Promise.reject(new BadQuery("the dashboard is closed"));
+    this.#look ??= Look.open(this.#queue);
+    this.#look.catch(() => {
+      this.#look = undefined;
+    });
+    return this.#look;
+  }
+
+  // ---- routes --------------------------------------------------------------------------------
+
+  #routes(): Hono<Env> {
+    const { basePath } = this.#options;
+    // A path that another framework would read in another way is not found.
+    const app = new Hono<Env>({ strict: false }).basePath(basePath === "" ? "/" : basePath);
+    app.use(async (c, next) => {
+      const access = await this.#accessOf(c);
+      if (!access) return c.text("403: you may not see this dashboard", 403);
+      if (c.req.method === "POST" && !isSameOrigin(c.req.raw))
+        return c.text("403: this did not come from a page of the dashboard", 403);
+      c.set("access", access);
+      return await next();
+    });
+    for (const { path, text } of Object.values(files))
+      app.get(path, (c) =>
+        c.body(text, 200, {
+          "content-type": path.endsWith(".js") ? "text/javascript; charset=utf-8" : "text/css; charset=utf-8",
+          "cache-control": "private, max-age=31536000, immutable",
+        }),
+      );
+    app.get("/events", (c) => this.#events(c));
+    for (const page of pages) {
+      app.get(page.path, (c) => this.#page(c, page));
+      app.get(`/api${page.path === "/" ? "/overview" : page.path}`, (c) => this.#json(c, page));
+    }
+    // Before the actions on one task, whose id could be "bulk".
+    for (const prefix of ["", "/api"]) app.post(`${prefix}/tasks/bulk`, (c) => this.#bulk(c));
+    app.post("/api/tasks/:id/:action", (c) =>
+      this.#act(
+        c,
+        async (look, access, fields) =>
+          await actOnTask(look, access, c.req.param("id"), c.req.param("action"), fields),
+      ),
+    );
+    for (const path of [
+      "/api/queues/:name/:action",
+      "/api/functions/:name/:action",
+      "/api/schedules/:name/:action",
+      "/api/limits",
+    ])
+      app.post(path, (c) =>
+        this.#act(c, (look, access, fields) =>
+          steer(look, access, { kind: path.split("/")[2] ?? "", ...c.req.param() }, fields),
+        ),
+      );
+    app.notFound((c) => this.#problem(c, 404, "there is nothing under this address"));
+    app.onError((error, c) => this.#failed(c, error));
+    return app as unknown as Hono<Env>;
+  }
+
+  async #accessOf(c: Context<Env>): Promise<Access | undefined> {
+    const { authorize } = this.#options;
+    return authorize && Access.of(await authorize(c.req.raw));
+  }
+
+  async #contextOf(c: Context<Env>, query: URLSearchParams): Promise<PageContext> {
+    const look = await this.#open();
+    return {
+      look,
+      reader: look.reader,
+      access: c.get("access"),
+      base: this.#options.basePath,
+      params: c.req.param() as Record<string, string>,
+      query,
+      visible: this.#options.redact ?? ((task: Task) => task),
+    };
+  }
+
+  #frame(c: Context<Env>, title: string, path: string, live?: string): Frame {
+    const { basePath: base } = this.#options;
+    const menu = pages.flatMap((page) =>
+      page.menu === undefined ? [] : [{ path: page.path, name: page.menu }],
+    );
+    const { actor } = c.get("access") ?? { actor: null };
+    return {
+      base,
+      title,
+      menu,
+      path,
+      live,
+      actor,
+      files: { script: files.script.path, style: files.style.path },
+    };
+  }
+
+  // ---- reading -------------------------------------------------------------------------------
+
+  async #page(c: Context<Env>, page: AnyPage): Promise<Response> {
+    const url = new URL(c.req.url);
+    const context = await this.#contextOf(c, url.searchParams);
+    const data = await page.load(context);
+    if (data === undefined) return await this.#problem(c, 404, "there is no such task");
+    const path = below(url.pathname, this.#options.basePath);
+    const of = new URLSearchParams({ of: `${path}${url.search}` });
+    const live = `${this.#options.basePath}/events?${of}`;
+    return c.html(framed(this.#frame(c, page.title(data), path, live), await page.view(data, context)));
+  }
+
+  async #json(c: Context<Env>, page: AnyPage): Promise<Response> {
+    const context = await this.#contextOf(c, new URL(c.req.url).searchParams);
+    const data = await page.load(context);
+    return data === undefined ? c.json({ ok: false, message: "there is no such task" }, 404) : c.json(data);
+  }
+
+  /** The events of the page under the address `of`. */
+  async #events(c: Context<Env>): Promise<Response> {
+    const of = c.req.query("of") ?? "/";
+    // Whatever `of` is, it is a path of this made-up host.
+    const address = new URL(`http://dashboard${of.startsWith("/") ? "" : "/"}${of}`);
+    const { signal } = c.req.raw;
+    return await this.#followed.fetch(new Request(address, { signal }), { access: c.get("access") });
+  }
+
+  /** The addresses of the pages, as `/events` gets them. */
+  #pagesToFollow(): Hono<FollowEnv> {
+    const app = new Hono<FollowEnv>({ strict: false });
+    app.use(async (c, next) => {
+      c.set("access", c.env.access);
+      return await next();
+    });
+    for (const page of pages) app.get(page.path, (c) => this.#follow(c as unknown as Context<Env>, page));
+    app.notFound((c) => c.json({ ok: false, message: "there is no page under this address" }, 404));
+    app.onError((error) => {
+      throw error;
+    });
+    return app;
+  }
+
+  async #follow(c: Context<Env>, page: AnyPage): Promise<Response> {
+    const of = new URL(c.req.url);
+    const context = await this.#contextOf(c, of.searchParams);
+    const render = async () => {
+      const data = await page.load(context);
+      return data === undefined
+        ? "<h1>There is no such task any more.</h1>"
+        : String(await page.view(data, context));
+    };
+    const key = `${of.pathname}${of.search} ${context.access.key}`;
+    const stream = this.#live.open(key, render, c.req.raw.signal);
+    if (!stream) return c.text("too many pages are open for live updates", 503, { "retry-after": "30" });
+    return new Response(stream, {
+      headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" },
+    });
+  }
+
+  // ---- acting --------------------------------------------------------------------------------
+
+  async #act(
+    c: Context<Env>,
+    act: (look: Look, access: Access, fields: Readonly<Record<string, unknown>>) => Promise<Done>,
+  ): Promise<Response> {
+    const fields = await fieldsOf(c.req.raw);
+    return await this.#answer(c, await act(await this.#open(), c.get("access"), fields));
+  }
+
+  async #bulk(c: Context<Env>): Promise<Response> {
+    const fields = await fieldsOf(c.req.raw);
+    const access = c.get("access");
+    const bulk = bulkOf(fields, access);
+    const look = await this.#open();
+    if (bulk.isPreview || (!bulk.isConfirmed && !wantsJson(c))) {
+      const counted = await countBulk(look, bulk);
+      if (wantsJson(c)) return c.json({ ok: true, message: `${counted.count} tasks`, ...counted, cap });
+      const context = await this.#contextOf(c, new URLSearchParams());
+      return c.html(
+        bulkPage(this.#frame(c, "Many tasks", "/tasks"), context, { ...bulk, ...counted, cap, fields }),
+      );
+    }
+    return await this.#answer(c, await actOnMany(look, access, bulk));
+  }
+
+  #answer(c: Context<Env>, done: Done): Response | Promise<Response> {
+    if (wantsJson(c)) return c.json(done);
+    const back = backOf(c, this.#options.basePath);
+    return c.html(answerPage(this.#frame(c, done.ok ? "Done" : "Not done", "/tasks"), done, back));
+  }
+
+  // ---- problems ------------------------------------------------------------------------------
+
+  async #failed(c: Context<Env>, error: unknown): Promise<Response> {
+    if (error instanceof Forbidden) return await this.#problem(c, 403, error.message);
+    if (error instanceof Missing) return await this.#problem(c, 404, error.message);
+    if (error instanceof BadQuery) return await this.#problem(c, 400, error.message);
+    this.#options.onError(error, `${c.req.method} ${new URL(c.req.url).pathname}`);
+    // The message may hold what `redact` would have left out.
+    return await this.#problem(c, 500, "this did not work: the app's log has the reason");
+  }
+
+  async #problem(c: Context<Env>, status: 400 | 403 | 404 | 500, message: string): Promise<Response> {
+    if (wantsJson(c) || !c.get("access")) return c.json({ ok: false, message }, status);
+    return c.html(
+      problemPage(this.#frame(c, `${status}`, ""), message, backOf(c, this.#options.basePath)),
+      status,
+    );
+  }
+}
+
+/** Whether a program asks, and not a person's browser. */
+function wantsJson(c: Context): boolean {
+  const accept = c.req.header("accept") ?? "";
+  const isJson = /\bjson\b/.test(c.req.header("content-type") ?? "");
+  if (isJson || accept.includes("application/json")) return true;
+  return !accept.includes("text/html");
+}
+
+/** The page that the person came from, if it is one of the dashboard's. */
+function backOf(c: Context, base: string): string {
+  const referer = c.req.header("referer") ?? "";
+  const from = URL.canParse(referer) ? new URL(referer) : undefined;
+  const isOurs = from?.host === new URL(c.req.url).host && from.pathname.startsWith(`${base}/`);
+  return isOurs && from ? `${from.pathname}${from.search}` : `${base}/`;
+}
+
+const below = (path: string, base: string) => path.slice(base.length).replace(/(?<=.)\/$/, "") || "/";

@@ -1,0 +1,40 @@
+/** JSON for people to read, made from its text: numbers beyond 2^53 and the order of keys stay as they are stored. */
+
+const tokens = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs;
+
+/** A text that fits in one line stays in one. */
+const longestLine = 80;
+
+/** The same JSON, indented. A text that is not JSON stays as it is. */
+export function indented(text: string): string {
+  if (!isJson(text)) return text;
+  const all = text.match(tokens) ?? [];
+  const line = all.map((token) => (token === "," || token === ":" ? `${token} ` : token)).join("");
+  return line.length <= longestLine ? line : inLines(all);
+}
+
+function inLines(all: readonly string[]): string {
+  let [out, depth] = ["", 0];
+  const newLine = () => `\n${"  ".repeat(depth)}`;
+  for (const [i, token] of all.entries()) {
+    const isClosing = token === "}" || token === "]";
+    const isEmpty = isClosing && /[{[]/.test(all[i - 1] ?? "");
+    if (isClosing) depth -= 1;
+    if (isClosing && !isEmpty) out += newLine();
+    out += token;
+    if (token === ":") out += " ";
+    if (token === "{" || token === "[") depth += 1;
+    const opens = (token === "{" || token === "[") && !/^[}\]]$/.test(all[i + 1] ?? "");
+    if (opens || token === ",") out += newLine();
+  }
+  return out;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

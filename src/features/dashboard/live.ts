@@ -1,0 +1,162 @@
+/**
+ * Live updates: pages that are open are rendered again when the time comes, once for all who look at the same page and may do
+ * the same, and sent where they have changed.
+ *
+ * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does.
+ */
+
+import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
+
+/** Renders a page; its HTML. */
+type Render = () => Promise<string>;
+
+/** Different pages that are rendered again. A page beyond them shows what was when it was loaded. */
+const mostTopics = 50;
+
+/** A comment now and then, so that proxies keep the connection open. */
+const stillThere = 15_000;
+
+/** Milliseconds after which a page has to ask for its updates again. */
+const longestStream = 300_000;
+
+const encoder = new TextEncoder();
+
+type Client = ReadableStreamDefaultController<Uint8Array>;
+
+interface Topic {
+  render: Render;
+  clients: Map<Client, Sent>;
+}
+
+interface Sent {
+  since: number;
+  /** The HTML that it was sent last. */
+  html: string | undefined;
+}
+
+export class Live {
+  readonly #interval: number;
+  readonly #maxClients: number;
+  readonly #onError: (error: unknown, where: string) => void;
+  readonly #topics = new Map<string, Topic>();
+  #timer: NodeJS.Timeout | undefined;
+  #clients = 0;
+  #lastComment = 0;
+  #isClosed = false;
+
+  constructor(interval: number, maxClients: number, onError: (error: unknown, where: string) => void) {
+    this.#interval = interval;
+    this.#maxClients = maxClients;
+    this.#onError = onError;
+  }
+
+  /**
+   * The events of a page, until the request is aborted.
+   * @param key the same for all for whom `render` gives the same
+   * @returns undefined when too many pages are open: this one gets no updates
+   */
+  open(key: string, render: Render, signal: AbortSignal): ReadableStream<Uint8Array> | undefined {
+    const known = this.#topics.get(key);
+    if (this.#isClosed || this.#clients >= this.#maxClients) return undefined;
+    if (!known && this.#topics.size >= mostTopics) return undefined;
+    const topic: Topic = known ?? { render, clients: new Map() };
+    this.#topics.set(key, topic);
+    let controller: Client;
+    const leave = () => this.#leave(key, topic, controller);
+    signal.addEventListener("abort", leave, { once: true });
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (given) => {
+          controller = given;
+          topic.clients.set(given, { since: performance.now(), html: undefined });
+          this.#clients += 1;
+          given.enqueue(encoder.encode("retry: 3000\n\n"));
+          this.#schedule();
+        },
+        cancel: leave,
+      },
+      // Of a client that reads slowly, one update is kept.
+      { highWaterMark: 2 },
+    );
+  }
+
+  /** How many pages get updates. */
+  get clients(): number {
+    return this.#clients;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    for (const { clients } of this.#topics.values())
+      for (const client of clients.keys())
+        try {
+          client.close();
+        } catch {
+          // The client had gone.
+        }
+    this.#topics.clear();
+    this.#clients = 0;
+  }
+
+  #leave(key: string, topic: Topic, client: Client): void {
+    if (!topic.clients.delete(client)) return;
+    this.#clients -= 1;
+    if (topic.clients.size === 0 && this.#topics.get(key) === topic) this.#topics.delete(key);
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#isClosed) return;
+    this.#timer = setTimeout(() => void this.#round(), this.#interval);
+    this.#timer.unref();
+  }
+
+  async #round(): Promise<void> {
+    this.#endOld();
+    for (const topic of [...this.#topics.values()]) await this.#update(topic);
+    if (performance.now() - this.#lastComment > stillThere) {
+      this.#lastComment = performance.now();
+      for (const { clients } of this.#topics.values())
+        for (const client of clients.keys()) send(client, comment);
+    }
+    this.#timer = undefined;
+    if (this.#clients > 0) this.#schedule();
+  }
+
+  /** Browsers ask again, and `authorize` with them: whoever may look no longer is not shown more. */
+  #endOld(): void {
+    const end = performance.now() - longestStream;
+    for (const [key, topic] of this.#topics)
+      for (const [client, { since }] of topic.clients)
+        if (since < end) {
+          this.#leave(key, topic, client);
+          client.close();
+        }
+  }
+
+  async #update(topic: Topic): Promise<void> {
+    if (topic.clients.size === 0) return;
+    try {
+      sendPage(topic, await topic.render());
+    } catch (error) {
+      this.#onError(error, "updating an open page");
+    }
+  }
+}
+
+const comment = encoder.encode(": still there\n\n");
+
+/** To those who have another one. Who has not read what was sent before gets it in a later round. */
+function sendPage({ clients }: Topic, html: string): void {
+  const behind = [...clients].filter(([, sent]) => sent.html !== html);
+  if (behind.length === 0) return;
+  const bytes = encoder.encode(`event: page\ndata: ${JSON.stringify({ html })}\n\n`);
+  for (const [client, sent] of behind) if (send(client, bytes)) sent.html = html;
+}
+
+/** Whether the client takes it. */
+function send(client: Client, bytes: Uint8Array): boolean {
+  if ((client.desiredSize ?? 0) <= 0) return false;
+  client.enqueue(bytes);
+  return true;
+}

@@ -1,0 +1,91 @@
+/** A look at a queue for people: reads over connections of its own, in bounded time, and the actions that people took. */
+import { readCountFilter } from "../../base/options/options.ts";
+import { toTask } from "../../base/values/records.ts";
+import {
+  actOnAll,
+  type BulkAction,
+  type BulkKind,
+  type BulkResult,
+  bulkAction,
+  type Walk,
+} from "../../queue/bulk.ts";
+import { countTo, type FindOptions, type Found, findTasks } from "../../queue/find.ts";
+import { internalsOf } from "../../queue/internals.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { AuditEntry, Store } from "../../store.ts";
+import type { Task, TaskRecord } from "../../task.ts";
+
+/** The columns whose JSON a look shows as it is stored. */
+type JsonColumn = "args" | "kwargs" | "result" | "meta";
+
+/** A page of tasks. */
+export type FoundTasks = Omit<Found, "tasks"> & { tasks: Task[] };
+
+/** A look at a queue. `reader` is the queue over connections that only read. */
+export class Look {
+  readonly queue: Queue;
+  readonly reader: Queue;
+  readonly #writes: Store;
+  readonly #reads: Store;
+
+  /** @throws DatabaseError; TypeError for what is not a queue */
+  static async open(queue: Queue): Promise<Look> {
+    const { features } = internalsOf(queue);
+    if (!features.reader) throw new TypeError("dashboard: expected a queue of openQueue");
+    return new Look(queue, (await features.reader()) as Queue);
+  }
+
+  private constructor(queue: Queue, reader: Queue) {
+    this.queue = queue;
+    this.reader = reader;
+    this.#writes = internalsOf(queue).store;
+    this.#reads = internalsOf(reader).store;
+  }
+
+  /** The newest tasks that match the filter of `countTasks`. @throws TypeError for a wrong filter; DatabaseError */
+  async find(filter: unknown, options: FindOptions): Promise<FoundTasks> {
+    const { tasks, ...rest } = await findTasks(this.#reads, readCountFilter(filter), options);
+    return { ...rest, tasks: tasks.map((record) => toTask(record)) };
+  }
+
+  /** A task, and its JSON as the database has it, where numbers beyond 2^53 are exact. @throws DatabaseError */
+  async get(id: number): Promise<{ task: Task; json: Pick<TaskRecord, JsonColumn> } | undefined> {
+    const [record] = await this.#reads.get([id]);
+    return record && { task: toTask(record), json: record };
+  }
+
+  /** How many tasks match, up to `cap`; `complete`: there are no more. @throws as `find` */
+  async count(filter: unknown, cap: number, budget: number): Promise<{ count: number; complete: boolean }> {
+    return await countTo(this.#reads, readCountFilter(filter), { cap, budget });
+  }
+
+  /** Acts on these tasks in one transaction. @throws DatabaseError */
+  async act(kind: BulkKind, ids: readonly number[]): Promise<BulkResult> {
+    const changed = await this.#action(kind)(ids);
+    return { changed: changed.length, skipped: ids.length - changed.length };
+  }
+
+  /** Acts on the tasks that match, newest first, in small transactions. @throws as `find` */
+  async actOnAll(kind: BulkKind, filter: unknown, walk: Walk): Promise<BulkResult & { next: number | null }> {
+    return await actOnAll(this.#writes, readCountFilter(filter), this.#action(kind), walk);
+  }
+
+  #action(kind: BulkKind): BulkAction {
+    return bulkAction(internalsOf(this.queue), kind, "in the dashboard");
+  }
+
+  /** Keeps an action that a person took. @throws DatabaseError */
+  async note(entry: Omit<AuditEntry, "at">): Promise<void> {
+    await this.#writes.look.audit(entry);
+  }
+
+  /** The last actions about this target, or about any; newest first. @throws DatabaseError */
+  async notes(target: string | undefined, limit: number): Promise<AuditEntry[]> {
+    return await this.#reads.look.audits(target, limit);
+  }
+
+  /** Closes the connections of the reader. */
+  async close(): Promise<void> {
+    await this.reader.close();
+  }
+}

@@ -1,0 +1,38 @@
+/** A dashboard as a handler for Node's own server, Express and Fastify. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import type { Dashboard } from "./dashboard.ts";
+
+/**
+ * A request as Express and Fastify give it: with the address before they cut off where the handler is mounted, and with the
+ * body that they have read.
+ */
+type Incoming = IncomingMessage & { originalUrl?: string; body?: unknown; rawBody?: Buffer };
+
+/** A handler for `node:http`, `express.use(path, handler)`, and Fastify's `reply.hijack()` with its raw objects. */
+export function toNodeHandler(
+  ui: Dashboard,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  const listener = getRequestListener((request) => ui(request), { overrideGlobalObjects: false });
+  return async (request, response) => {
+    const incoming = request as Incoming;
+    if (incoming.originalUrl !== undefined) incoming.url = incoming.originalUrl;
+    if (incoming.body !== undefined && incoming.readableEnded) incoming.rawBody ??= bytesOf(incoming);
+    await listener(incoming, response);
+  };
+}
+
+/** A body that was parsed, as it was before. */
+function bytesOf({ body, headers }: Incoming): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  if (typeof body === "string") return Buffer.from(body);
+  if (/urlencoded/.test(headers["content-type"] ?? "")) return Buffer.from(formOf(body ?? {}));
+  return Buffer.from(JSON.stringify(body));
+}
+
+function formOf(body: object): string {
+  const pairs = Object.entries(body).flatMap(([name, value]) =>
+    [value].flat().map((each) => [name, String(each)]),
+  );
+  return new URLSearchParams(pairs as [string, string][]).toString();
+}

@@ -1,0 +1,63 @@
+/** The options of `dashboard`. */
+import { callable, integer, type Reader, readOptions, wrong } from "../../base/options/validators.ts";
+import type { Task } from "../../task.ts";
+import type { Authorization } from "./access.ts";
+
+export interface DashboardOptions {
+  /**
+   * Says what the sender of a request may do. It is asked for every request, files and live updates included.
+   * @default everyone gets 403
+   */
+  authorize?: (request: Request) => Authorization | Promise<Authorization>;
+  /** The path under which the app mounts it, such as `/ops/dbq`. @default "/" */
+  basePath?: string;
+  /** Called for each task before it is shown: returns what may be seen of it. An error answers 500, and nothing is shown. */
+  redact?: (task: Task) => Task;
+  /** Milliseconds between two looks for changes, of all open pages together; from 250. @default 2000 */
+  pollInterval?: number;
+  /** How many open pages get live updates; the others show what was when they were loaded. @default 500 */
+  maxClients?: number;
+  /** Called with errors that no answer can carry. @default a process warning */
+  onError?: (error: unknown, where: string) => void;
+}
+
+export interface ReadOptions {
+  authorize: ((request: Request) => Authorization | Promise<Authorization>) | undefined;
+  /** Without a slash at its end: "" is the root. */
+  basePath: string;
+  redact: ((task: Task) => Task) | undefined;
+  pollInterval: number;
+  maxClients: number;
+  onError: (error: unknown, where: string) => void;
+}
+
+/** @throws TypeError that names the option */
+export function readDashboardOptions(given?: DashboardOptions): ReadOptions {
+  const read = readOptions<ReadOptions>(given, "dashboard", {
+    authorize: callable<ReadOptions["authorize"]>,
+    basePath,
+    redact: callable<ReadOptions["redact"]>,
+    pollInterval: integer(250),
+    maxClients: integer(0),
+    onError: callable<ReadOptions["onError"]>,
+  });
+  return {
+    authorize: undefined,
+    basePath: "",
+    redact: undefined,
+    pollInterval: 2_000,
+    maxClients: 500,
+    onError: warn,
+    ...read,
+  };
+}
+
+const basePath: Reader<string> = (value, name) => {
+  if (typeof value !== "string" || !/^\/(?:[\w.~-]+(?:\/|$))*$/.test(value))
+    throw wrong(name, 'a path such as "/ops/dbq"', value);
+  return value.replace(/\/$/, "");
+};
+
+function warn(error: unknown, where: string): void {
+  process.emitWarning(`dbq dashboard: ${where}: ${error instanceof Error ? error.message : String(error)}`);
+}

@@ -1,0 +1,55 @@
+/** Pages that no address has: what an action did, what has to be confirmed, and what went wrong. */
+import type { Bulk, Done, Fields } from "../actions.ts";
+import type { Html, PageContext } from "../page.ts";
+import { type Frame, Layout } from "./layout.tsx";
+import { Confirm } from "./tasks.tsx";
+
+const document = (frame: Frame, content: Html): Html =>
+  (<Layout frame={frame}>{content}</Layout>) as unknown as Html;
+
+/** The whole document of a page. */
+export const framed = (frame: Frame, content: Html): string => `<!doctype html>${document(frame, content)}`;
+
+export const answerPage = (frame: Frame, { ok, message }: Done, back: string): string =>
+  framed(
+    frame,
+    (
+      <div class="answer">
+        <h1>{ok ? "Done" : "Not done"}</h1>
+        <p class={`notice ${ok ? "good" : "bad"}`}>{message}</p>
+        <a href={back}>Back</a>
+      </div>
+    ) as unknown as Html,
+  );
+
+export const problemPage = (frame: Frame, message: string, back: string): string =>
+  framed(
+    frame,
+    (
+      <div class="answer">
+        <h1>This did not work</h1>
+        <p class="notice bad">{`${message[0]?.toUpperCase()}${message.slice(1)}.`}</p>
+        <a href={back}>Back</a>
+      </div>
+    ) as unknown as Html,
+  );
+
+interface Counted extends Bulk {
+  count: number;
+  complete: boolean;
+  cap: number;
+  fields: Fields;
+}
+
+/** Asks whether many tasks are meant. */
+export function bulkPage(
+  frame: Frame,
+  context: PageContext,
+  { action, count, complete, cap, fields }: Counted,
+): string {
+  const pairs = Object.entries(fields).flatMap(([name, value]) =>
+    [value].flat().map((each) => [name, String(each)] as const),
+  );
+  const confirm = <Confirm {...{ context, action, count, complete, cap, fields: pairs }} />;
+  return framed(frame, confirm as unknown as Html);
+}

@@ -1,0 +1,361 @@
+/** The first page: how much there is, how it goes, what is stuck and what fails. */
+import type { Child, FC } from "hono/jsx";
+import type { Health } from "../../../queue/health.ts";
+import type { FunctionStats, StatsPoint } from "../../../queue/stats.ts";
+import type { Task } from "../../../task.ts";
+import { BadQuery, type Page, type PageContext } from "../page.ts";
+import { head, percent, whyNotAlive, workerName } from "./parts.tsx";
+import { Chart, Count, Empty, grouped, href, Nothing, Panel, span, Table, Time } from "./ui.tsx";
+
+/** What the charts show. Statistics older than two hours are kept by the hour. */
+const ranges = {
+  "1h": { name: "hour", by: "minute", hours: 1 },
+  "24h": { name: "24 hours", by: "hour", hours: 24 },
+  "7d": { name: "7 days", by: "hour", hours: 7 * 24 },
+  "30d": { name: "30 days", by: "hour", hours: 30 * 24 },
+} as const;
+
+type RangeName = keyof typeof ranges;
+
+/** How many functions and tasks the lists of failures show. */
+const shown = 8;
+
+/** Milliseconds in which the failed tasks are looked for. */
+const budget = 30;
+
+/** A task that waits for longer than this is worth a line in "What is stuck". Milliseconds. */
+const longWait = 60_000;
+
+export interface OverviewData extends Health {
+  range: { name: RangeName; by: "minute" | "hour"; from: Date; to: Date };
+  /** Minutes or hours without an attempt are left out. */
+  points: StatsPoint[];
+  /** The functions with the most failed attempts in this time. */
+  failing: FunctionStats[];
+  /** The failed tasks that were enqueued last. */
+  failedTasks: Task[];
+}
+
+async function load({ look, reader, query, visible }: PageContext): Promise<OverviewData> {
+  const range = rangeOf(query.get("range"));
+  const { from, to, by } = range;
+  const [health, points, functions, failed] = await Promise.all([
+    reader.health(),
+    reader.stats({ from, to, by }),
+    reader.functionStats({ from, to }),
+    look.find({ status: "failed" }, { limit: shown, budget }),
+  ]);
+  const failing = functions.filter((each) => each.failed > 0).sort((a, b) => b.failed - a.failed);
+  return {
+    range,
+    ...health,
+    points,
+    failing: failing.slice(0, shown),
+    failedTasks: failed.tasks.map(visible),
+  };
+}
+
+/** The range begins and ends with a whole minute or hour. @throws BadQuery */
+function rangeOf(asked: string | null): OverviewData["range"] {
+  const name = asked || "1h";
+  if (!isRange(name))
+    throw new BadQuery(
+      `range: expected one of ${Object.keys(ranges).join(", ")}, got ${JSON.stringify(asked)}`,
+    );
+  const { by, hours } = ranges[name];
+  const step = stepOf(by);
+  const to = Math.ceil(Date.now() / step) * step;
+  return { name, by, from: new Date(to - hours * 3_600_000), to: new Date(to) };
+}
+
+const isRange = (name: string): name is RangeName => Object.hasOwn(ranges, name);
+
+const stepOf = (by: "minute" | "hour") => (by === "minute" ? 60_000 : 3_600_000);
+
+export const overview: Page<OverviewData> = {
+  path: "/",
+  menu: "Overview",
+  title: () => "Overview",
+  load,
+  view: (data, context) => (
+    <>
+      <h1>Overview</h1>
+      <Tiles data={data} base={context.base} />
+      <div class="columns">
+        <Stuck data={data} base={context.base} />
+        <Failing data={data} base={context.base} />
+      </div>
+      <Charts data={data} base={context.base} />
+      <FailedTasks tasks={data.failedTasks} base={context.base} />
+    </>
+  ),
+};
+
+type Part = FC<{ data: OverviewData; base: string }>;
+
+// ---- tiles -----------------------------------------------------------------------------------
+
+const Tiles: Part = ({ data: { queues, workers }, base }) => {
+  const alive = workers.filter(({ liveness }) => liveness === "alive").length;
+  const oldest = queues.reduce<number | null>((most, { oldestPendingAge: age }) => longer(most, age), null);
+  const sum = (status: "pending" | "running" | "scheduled" | "failed") => (
+    <Count
+      of={queues.reduce((total, queue) => total + queue[status], 0)}
+      atLeast={queues.some(({ atLeast }) => atLeast.includes(status))}
+    />
+  );
+  const failed = queues.some((queue) => queue.failed > 0);
+  return (
+    <ul class="tiles">
+      <Tile name="Pending" value={sum("pending")} to={href(base, "/tasks", { status: "pending" })} />
+      <Tile name="Running" value={sum("running")} to={href(base, "/tasks", { status: "running" })} />
+      <Tile name="Scheduled" value={sum("scheduled")} to={href(base, "/tasks", { status: "scheduled" })} />
+      <Tile
+        name="Failed"
+        value={sum("failed")}
+        to={href(base, "/tasks", { status: "failed" })}
+        bad={failed}
+      />
+      <Tile
+        name="Oldest pending"
+        value={oldest === null ? <Nothing /> : span(oldest)}
+        to={href(base, "/queues")}
+      />
+      <Tile
+        name="Workers alive"
+        value={alive === workers.length ? grouped(alive) : `${grouped(alive)} of ${grouped(workers.length)}`}
+        to={href(base, "/workers")}
+        bad={alive < workers.length}
+      />
+    </ul>
+  );
+};
+
+const longer = (a: number | null, b: number | null): number | null => {
+  if (a === null || b === null) return a ?? b;
+  return Math.max(a, b);
+};
+
+const Tile: FC<{ name: string; value: Child; to: string; bad?: boolean }> = ({
+  name,
+  value,
+  to,
+  bad = false,
+}) => (
+  <li>
+    <a class={bad ? "tile bad" : "tile"} href={to}>
+      <span>{name}</span>
+      <strong>{value}</strong>
+    </a>
+  </li>
+);
+
+// ---- what is stuck ---------------------------------------------------------------------------
+
+const Stuck: Part = ({ data, base }) => {
+  const { queues, deadWorkers, unservedFunctions } = data;
+  const paused = queues.filter(({ pausedAt }) => pausedAt !== null);
+  const slow = queues.filter(
+    ({ pausedAt, oldestPendingAge }) => !pausedAt && (oldestPendingAge ?? 0) > longWait,
+  );
+  const isNew = queues.length === 0 && data.workers.length === 0 && data.points.length === 0;
+  const lines: Child[] = [
+    ...unservedFunctions.map(({ func, queueName, tasks, pendingFor, reason }) => (
+      <>
+        <a href={href(base, "/tasks", { func, queue: queueName, status: "pending" })}>{func}</a>
+        {" in "}
+        <bdi>{queueName}</bdi>
+        {`: ${counted(tasks)} not taken${pendingFor === null ? "" : ` for ${span(pendingFor)}`}, since ${reason}.`}
+      </>
+    )),
+    ...deadWorkers.map((worker) => (
+      <>
+        <a href={href(base, "/workers")}>{workerName(worker)}</a>
+        {` is ${worker.liveness}: ${whyNotAlive(worker)}. ${fate[worker.liveness]}`}
+      </>
+    )),
+    ...paused.map(({ name, pausedAt, pending }) => (
+      <>
+        {"Queue "}
+        <a href={href(base, "/queues")}>{name}</a>
+        {" was paused "}
+        <Time at={pausedAt} />
+        {`: ${counted(pending)} pending.`}
+      </>
+    )),
+    ...slow.map(({ name, oldestPendingAge }) => (
+      <>
+        {"Queue "}
+        <a href={href(base, "/tasks", { queue: name, status: "pending" })}>{name}</a>
+        {`: the oldest task has been pending for ${span(oldestPendingAge ?? 0)}.`}
+      </>
+    )),
+  ];
+  return (
+    <Panel title="What is stuck" id="stuck">
+      {lines.length > 0 ? <Lines lines={lines} /> : isNew ? <Start /> : <Empty>Nothing is stuck.</Empty>}
+    </Panel>
+  );
+};
+
+/** What happens to the tasks of a worker that is not alive. */
+const fate = {
+  alive: "",
+  silent: "Its tasks are freed when it has certainly ended.",
+  dead: "The next live worker frees its tasks.",
+} as const;
+
+/** How many lines a list shows before the rest has to be opened. */
+const openLines = 6;
+
+const Lines: FC<{ lines: readonly Child[] }> = ({ lines }) => {
+  const list = (some: readonly Child[]) => (
+    <ul class="lines">
+      {some.map((line) => (
+        <li>{line}</li>
+      ))}
+    </ul>
+  );
+  const rest = lines.slice(openLines);
+  return (
+    <>
+      {list(lines.slice(0, openLines))}
+      {rest.length === 0 ? (
+        ""
+      ) : (
+        <details id="stuck-more">
+          <summary>{`${grouped(rest.length)} more`}</summary>
+          {list(rest)}
+        </details>
+      )}
+    </>
+  );
+};
+
+/** At most 10,000 are counted. */
+const counted = (tasks: number) =>
+  `${grouped(tasks)}${tasks >= 10_000 ? "+" : ""} ${tasks === 1 ? "task" : "tasks"}`;
+
+const Start: FC = () => (
+  <Empty>
+    There are no tasks and no workers yet. Enqueue a task with <code>queue.enqueueTask(fn, …)</code> and start
+    a worker with <code>dbq worker</code>: both appear here.
+  </Empty>
+);
+
+// ---- failures --------------------------------------------------------------------------------
+
+const Failing: Part = ({ data: { failing, range }, base }) => (
+  <Panel title="What fails most" note={`in the last ${ranges[range.name].name}`} id="failing">
+    {failing.length === 0 ? (
+      <Empty>No attempt has failed in this time.</Empty>
+    ) : (
+      <Table
+        label="What fails most"
+        heads={["Function", "Queue", head("Failed"), head("Attempts"), head("Share")]}
+      >
+        {failing.map(({ func, queueName, failed, count }) => (
+          <tr>
+            <td class="name">
+              <a href={href(base, "/tasks", { func, queue: queueName, status: "failed" })}>{func}</a>
+            </td>
+            <td class="name">{queueName}</td>
+            <td class="number">{grouped(failed)}</td>
+            <td class="number">{grouped(count)}</td>
+            <td class="number">{percent(failed, count)}</td>
+          </tr>
+        ))}
+      </Table>
+    )}
+  </Panel>
+);
+
+const FailedTasks: FC<{ tasks: readonly Task[]; base: string }> = ({ tasks, base }) => (
+  <Panel title="The newest failed tasks" id="failed-tasks">
+    {tasks.length === 0 ? (
+      <Empty>No task has failed for good. Tasks that are retried are scheduled meanwhile.</Empty>
+    ) : (
+      <>
+        <Table label="The newest failed tasks" heads={[head("Id"), "Function", "Queue", "Failed", "Error"]}>
+          {tasks.map(({ id, func, queueName, finishedAt, error }) => (
+            <tr>
+              <td class="number">
+                <a href={href(base, `/tasks/${id}`)}>{String(id)}</a>
+              </td>
+              <td class="name">{func}</td>
+              <td class="name">{queueName}</td>
+              <td>
+                <Time at={finishedAt} />
+              </td>
+              <td class="text">{error ? `${error.name}: ${error.message}`.slice(0, 200) : <Nothing />}</td>
+            </tr>
+          ))}
+        </Table>
+        <p class="under">
+          <a href={href(base, "/tasks", { status: "failed" })}>All failed tasks</a>
+        </p>
+      </>
+    )}
+  </Panel>
+);
+
+// ---- charts ----------------------------------------------------------------------------------
+
+const Charts: Part = ({ data: { range, points }, base }) => (
+  <Panel title="How it goes" note={<Ranges now={range.name} base={base} />} id="charts">
+    {points.length === 0 ? (
+      <Empty>
+        {`No attempt has ended in the last ${ranges[range.name].name}. Workers write what they did every 10 s.`}
+      </Empty>
+    ) : (
+      // The script puts in the minutes or hours without an attempt.
+      <div
+        class="charts"
+        data-from={range.from.getTime() / 1_000}
+        data-to={range.to.getTime() / 1_000}
+        data-step={stepOf(range.by) / 1_000}
+      >
+        <Chart
+          id="chart-count"
+          label={`Attempts that ended in each ${range.by}`}
+          unit="count"
+          times={points.map(({ at }) => at)}
+          series={[
+            { name: "all", color: "main", values: points.map(({ count }) => count) },
+            { name: "failed", color: "bad", values: points.map(({ failed }) => failed) },
+          ]}
+        />
+        <TimesChart id="chart-wait" label="How long tasks waited" points={points} of="wait" />
+        <TimesChart id="chart-run" label="How long functions ran" points={points} of="run" />
+      </div>
+    )}
+  </Panel>
+);
+
+const TimesChart: FC<{ id: string; label: string; points: readonly StatsPoint[]; of: "wait" | "run" }> = ({
+  id,
+  label,
+  points,
+  of,
+}) => (
+  <Chart
+    id={id}
+    label={label}
+    unit="ms"
+    times={points.map(({ at }) => at)}
+    series={[
+      { name: "p95", color: "second", values: points.map((point) => point[of].p95) },
+      { name: "p50", color: "main", values: points.map((point) => point[of].p50) },
+    ]}
+  />
+);
+
+const Ranges: FC<{ now: RangeName; base: string }> = ({ now, base }) => (
+  <span class="chips">
+    {(Object.keys(ranges) as RangeName[]).map((name) => (
+      <a href={href(base, "/", { range: name })} aria-current={name === now ? "true" : undefined}>
+        {name}
+      </a>
+    ))}
+  </span>
+);

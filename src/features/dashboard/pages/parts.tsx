@@ -1,0 +1,88 @@
+/** Small parts that several pages of lists share. */
+import type { FC } from "hono/jsx";
+import type { WorkerHealth } from "../../../queue/health.ts";
+import type { LimitInfo } from "../../../queue/limits.ts";
+import type { PageContext } from "../page.ts";
+import { ActionButton, span } from "./ui.tsx";
+
+/** The head of a column of numbers. */
+export const head = (name: string) => <span class="number">{name}</span>;
+
+export function percent(part: number, whole: number): string {
+  if (part === 0 || whole === 0) return "0 %";
+  const share = (100 * part) / whole;
+  return `${share < 1 ? "< 1" : share.toFixed(share < 10 && part !== whole ? 1 : 0)} %`;
+}
+
+/** What people tell a worker by: where it runs. */
+export const workerName = ({ host, pid }: { host: string; pid: number }): string => `${host}, process ${pid}`;
+
+/** Why a worker is not alive, in words; undefined: it is. */
+export function whyNotAlive({ reason, pid, lease }: WorkerHealth): string | undefined {
+  if (reason === "process-ended") return `its process ${pid} has ended`;
+  if (reason === "session-ended") return "its database session has ended";
+  return reason === null ? undefined : `no heartbeat within its lease of ${span(lease)}`;
+}
+
+/** A duration that somebody wrote: 5 minutes, and not 5 min 0 s. */
+export function evenSpan(ms: number): string {
+  for (const [unit, length] of [
+    ["day", 86_400_000],
+    ["hour", 3_600_000],
+    ["minute", 60_000],
+    ["second", 1_000],
+  ] as const)
+    if (ms % length === 0) return ms === length ? unit : `${ms / length} ${unit}s`;
+  return span(ms);
+}
+
+/** How many of a number of slots are in use. */
+export const Slots: FC<{ used: number; of: number }> = ({ used, of }) => (
+  <span class="slots">
+    <meter min={0} max={Math.max(of, 1)} value={Math.min(used, of)} aria-label={`${used} of ${of} in use`} />
+    {` ${used} of ${of}`}
+  </span>
+);
+
+/** A field of a form that a person fills in. */
+export const Field: FC<{
+  name: string;
+  label: string;
+  hint?: string;
+  required?: boolean;
+  kind?: "text" | "numeric";
+}> = ({ name, label, hint, required, kind = "text" }) => (
+  <label>
+    <span>{label}</span>
+    <input name={name} placeholder={hint} required={required} inputmode={kind} autocomplete="off" />
+  </label>
+);
+
+/** The button that pauses a queue, a function or one of its groups, or ends the pause. */
+export const PauseOrResume: FC<{
+  target: Exclude<LimitInfo["target"], string>;
+  isPaused: boolean;
+  context: PageContext;
+}> = ({ target, isPaused, context }) => {
+  const [kind, name] =
+    "queueName" in target ? (["queue", target.queueName] as const) : (["function", target.func] as const);
+  const group = "queueName" in target ? undefined : target.group;
+  const path = `/api/${kind}s/${encodeURIComponent(name)}`;
+  const fields = group === undefined ? {} : { group };
+  const shown = group === undefined ? `the ${kind} ${name}` : `the group ${group} of ${name}`;
+  return isPaused ? (
+    <ActionButton context={context} needs="resume" to={`${path}/resume`} fields={fields}>
+      Resume
+    </ActionButton>
+  ) : (
+    <ActionButton
+      context={context}
+      needs="pause"
+      to={`${path}/pause`}
+      fields={fields}
+      asks={`Pause ${shown}? Its tasks wait until it is resumed; those that run go on.`}
+    >
+      Pause
+    </ActionButton>
+  );
+};

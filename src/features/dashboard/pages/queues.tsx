@@ -1,0 +1,300 @@
+/** Queues, and the limits that hold in all processes together. */
+import type { FC } from "hono/jsx";
+import type { HealthOfQueue } from "../../../queue/health.ts";
+import type { LimitInfo } from "../../../queue/limits.ts";
+import type { Page, PageContext } from "../page.ts";
+import { evenSpan, Field, head, PauseOrResume, Slots } from "./parts.tsx";
+import {
+  ActionButton,
+  Count,
+  Empty,
+  grouped,
+  href,
+  Nothing,
+  Panel,
+  Span,
+  Status,
+  Table,
+  Time,
+} from "./ui.tsx";
+
+export interface QueuesData {
+  queues: HealthOfQueue[];
+  limits: LimitInfo[];
+}
+
+async function load({ reader }: PageContext): Promise<QueuesData> {
+  const [{ queues }, limits] = await Promise.all([reader.health(), reader.listLimits()]);
+  return { queues: withPaused(queues, limits), limits };
+}
+
+/** A queue that is paused is shown although it has neither tasks nor workers. */
+function withPaused(queues: HealthOfQueue[], limits: LimitInfo[]): HealthOfQueue[] {
+  const all = new Map(queues.map((queue) => [queue.name, queue]));
+  for (const { target, pausedAt } of limits) {
+    if (pausedAt === null || typeof target === "string" || !("queueName" in target)) continue;
+    const name = target.queueName;
+    all.set(name, { ...(all.get(name) ?? emptyQueue(name)), pausedAt });
+  }
+  return [...all.values()];
+}
+
+const emptyQueue = (name: string): HealthOfQueue => ({
+  name,
+  pending: 0,
+  scheduled: 0,
+  running: 0,
+  failed: 0,
+  atLeast: [],
+  oldestPendingAge: null,
+  pausedAt: null,
+  limits: [],
+  workers: 0,
+});
+
+export const queues: Page<QueuesData> = {
+  path: "/queues",
+  menu: "Queues",
+  title: () => "Queues and limits",
+  load,
+  view: (data, context) => (
+    <>
+      <h1>Queues and limits</h1>
+      <Queues data={data} context={context} />
+      <Limits data={data} context={context} />
+    </>
+  ),
+};
+
+type Part = FC<{ data: QueuesData; context: PageContext }>;
+
+// ---- queues ----------------------------------------------------------------------------------
+
+const Queues: Part = ({ data, context }) => (
+  <Panel title="Queues" id="queues">
+    {data.queues.length === 0 ? (
+      <Empty>There is no queue with tasks or workers. A queue appears with its first task.</Empty>
+    ) : (
+      <Table
+        label="Queues"
+        heads={[
+          "Queue",
+          head("Pending"),
+          head("Scheduled"),
+          head("Running"),
+          head("Failed"),
+          head("Oldest pending"),
+          head("Workers"),
+          "State",
+          ...(context.access.may("pause") || context.access.may("resume") ? ["Actions"] : []),
+        ]}
+      >
+        {data.queues.map((queue) => (
+          <QueueRow queue={queue} context={context} />
+        ))}
+      </Table>
+    )}
+  </Panel>
+);
+
+const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, context }) => {
+  const { name, atLeast, pausedAt, workers } = queue;
+  const count = (status: "pending" | "scheduled" | "running" | "failed") => (
+    <td class="number">
+      {queue[status] === 0 ? (
+        "0"
+      ) : (
+        <a href={href(context.base, "/tasks", { queue: name, status })}>
+          <Count of={queue[status]} atLeast={atLeast.includes(status)} />
+        </a>
+      )}
+    </td>
+  );
+  return (
+    <tr>
+      <th scope="row" class="name">
+        <a href={href(context.base, "/tasks", { queue: name })}>{name}</a>
+      </th>
+      {count("pending")}
+      {count("scheduled")}
+      {count("running")}
+      {count("failed")}
+      <td class="number">
+        <Span ms={queue.oldestPendingAge} />
+      </td>
+      <td class="number">{grouped(workers)}</td>
+      <td class="nowrap">
+        {pausedAt === null ? (
+          queue.pending > 0 && workers === 0 ? (
+            <span class="warn">nobody serves it</span>
+          ) : (
+            <Nothing />
+          )
+        ) : (
+          <>
+            <Status is="paused" /> <Time at={pausedAt} />
+          </>
+        )}
+      </td>
+      {context.access.may("pause") || context.access.may("resume") ? (
+        <td class="acts">
+          <PauseOrResume target={{ queueName: name }} isPaused={pausedAt !== null} context={context} />
+        </td>
+      ) : (
+        ""
+      )}
+    </tr>
+  );
+};
+
+// ---- limits ----------------------------------------------------------------------------------
+
+const Limits: Part = ({ data: { limits }, context }) => (
+  <Panel title="Limits" id="limits" note="in all processes together">
+    {limits.length === 0 ? (
+      <Empty>
+        There are no limits. The option <code>limit</code> of a task makes one, <code>queue.setLimit</code>{" "}
+        does, and so does the form below.
+      </Empty>
+    ) : (
+      <Table
+        label="Limits"
+        heads={[
+          "Limit of",
+          head("Running"),
+          head("Waiting"),
+          "Rate",
+          "Next start",
+          "State",
+          ...(mayAct(context) ? ["Actions"] : []),
+        ]}
+      >
+        {limits.map((limit) => (
+          <LimitRow limit={limit} context={context} />
+        ))}
+      </Table>
+    )}
+    {context.access.may("limit") ? <SetLimit context={context} /> : ""}
+  </Panel>
+);
+
+const mayAct = ({ access }: PageContext) =>
+  access.may("limit") || access.may("pause") || access.may("resume");
+
+const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, context }) => {
+  const { fromCode, concurrency, rate, running, waiting, nextFreeAt, pausedAt } = limit;
+  const { about, name, group } = partsOf(limit.target);
+  const isLimit = concurrency !== null || rate !== null;
+  return (
+    <tr>
+      <th scope="row" class="name">
+        <Target limit={limit} base={context.base} />
+        {fromCode ? <small>set by the code</small> : ""}
+      </th>
+      <td class="number">
+        {concurrency === null ? grouped(running) : <Slots used={running} of={concurrency} />}
+      </td>
+      <td class="number">{grouped(waiting)}</td>
+      <td class="nowrap">{rate === null ? <Nothing /> : rateText(rate)}</td>
+      <td class="nowrap">{nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}</td>
+      <td class="nowrap">
+        {pausedAt === null ? (
+          <Nothing />
+        ) : (
+          <>
+            <Status is="paused" /> <Time at={pausedAt} />
+          </>
+        )}
+      </td>
+      {mayAct(context) ? (
+        <td class="acts">
+          {typeof limit.target === "string" || "queueName" in limit.target ? (
+            ""
+          ) : (
+            <PauseOrResume target={limit.target} isPaused={pausedAt !== null} context={context} />
+          )}
+          {fromCode || !isLimit || !context.access.may("limit") ? (
+            ""
+          ) : (
+            <ActionButton
+              context={context}
+              needs="limit"
+              to="/api/limits"
+              fields={{ about, name, ...(group === undefined ? {} : { group }), remove: "yes" }}
+              asks={`Remove the limit of ${targetText(limit.target)}?`}
+              kind="danger"
+            >
+              Remove
+            </ActionButton>
+          )}
+        </td>
+      ) : (
+        ""
+      )}
+    </tr>
+  );
+};
+
+/** The fields of a form that name the target of a limit. */
+function partsOf(target: LimitInfo["target"]): {
+  about: "name" | "queue" | "func";
+  name: string;
+  group?: string;
+} {
+  if (typeof target === "string") return { about: "name", name: target };
+  if ("queueName" in target) return { about: "queue", name: target.queueName };
+  return { about: "func", name: target.func, ...(target.group === undefined ? {} : { group: target.group }) };
+}
+
+function targetText(target: LimitInfo["target"]): string {
+  const { about, name, group } = partsOf(target);
+  if (about === "name") return `the shared name ${name}`;
+  if (about === "queue") return `the queue ${name}`;
+  return group === undefined ? `the function ${name}` : `the group ${group} of ${name}`;
+}
+
+const Target: FC<{ limit: LimitInfo; base: string }> = ({ limit: { target }, base }) => {
+  const { about, name, group } = partsOf(target);
+  if (about === "name")
+    return (
+      <>
+        {`${name} `}
+        <small>shared name</small>
+      </>
+    );
+  const query = about === "queue" ? { queue: name } : { func: name, group };
+  return (
+    <>
+      <a href={href(base, "/tasks", query)}>{group ?? name}</a>{" "}
+      <small>{about === "queue" ? "queue" : group === undefined ? "function" : `group of ${name}`}</small>
+    </>
+  );
+};
+
+const rateText = ({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string =>
+  `${grouped(limit)} per ${evenSpan(per)}${burst > 1 ? `, ${grouped(burst)} at once` : ""}`;
+
+const SetLimit: FC<{ context: PageContext }> = ({ context: { base } }) => (
+  <details id="set-limit" class="more">
+    <summary>Set a limit</summary>
+    <form method="post" action={href(base, "/api/limits")} class="action fields">
+      <label>
+        <span>Limit of a</span>
+        <select name="about">
+          <option value="queue">queue</option>
+          <option value="func">function</option>
+          <option value="name">shared name</option>
+        </select>
+      </label>
+      <Field name="name" label="Its name" required />
+      <Field name="group" label="Group of a function" hint="all groups, each" />
+      <Field name="concurrency" label="Running at once" hint="no limit" kind="numeric" />
+      <Field name="rate" label="Starts, such as 100/1m" hint="no limit" />
+      <Field name="burst" label="Starts at once" hint="1" kind="numeric" />
+      <button type="submit">Set</button>
+    </form>
+    <p class="hint">
+      It replaces the limit that this queue, function, group or name has. Tasks that run beyond it go on.
+    </p>
+  </details>
+);

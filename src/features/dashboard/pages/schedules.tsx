@@ -1,0 +1,160 @@
+/** Schedules: when each makes its tasks, what it did last, and what is wrong with it. */
+import type { FC } from "hono/jsx";
+import type { Schedule } from "../../../base/tasks/schedule.ts";
+import type { Page, PageContext } from "../page.ts";
+import { inWords } from "./cron-words.ts";
+import { ActionButton, Empty, grouped, href, Nothing, Panel, Status, Table, Time } from "./ui.tsx";
+
+export interface SchedulesData {
+  schedules: Schedule[];
+}
+
+export const schedules: Page<SchedulesData> = {
+  path: "/schedules",
+  menu: "Schedules",
+  title: () => "Schedules",
+  load: async ({ reader }) => ({ schedules: await reader.listSchedules() }),
+  view: (data, context) => (
+    <>
+      <h1>Schedules</h1>
+      <Panel title="Schedules" id="schedules">
+        {data.schedules.length === 0 ? (
+          <Empty>
+            There are no schedules. An app makes one with{" "}
+            <code>queue.schedule(name, {"{ cron }"}, fn, …)</code>.
+          </Empty>
+        ) : (
+          <Table
+            label="Schedules"
+            heads={[
+              "Schedule",
+              "When",
+              "Function",
+              "Next",
+              "Last",
+              "State",
+              ...(acts(context) ? ["Actions"] : []),
+            ]}
+          >
+            {data.schedules.map((schedule) => (
+              <Row schedule={schedule} context={context} />
+            ))}
+          </Table>
+        )}
+      </Panel>
+    </>
+  ),
+};
+
+const acts = ({ access }: PageContext): boolean => access.may("schedule");
+
+const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, context }) => {
+  const { name, func, cron, every, timeZone, upcoming, lastSlot, lastTaskId, problem } = schedule;
+  // Of an expression that is wrong, the words would be, too.
+  const words = problem === null ? inWords({ cron, every }) : undefined;
+  return (
+    <tr>
+      <th scope="row" class="name">
+        <a href={href(context.base, "/tasks", { schedule: name })}>{name}</a>
+      </th>
+      <td>
+        {words ?? <code>{cron}</code>}
+        <small>{cron === null ? "" : `${words === undefined ? "" : `${cron}, `}${timeZone}`}</small>
+      </td>
+      <td class="name">{func}</td>
+      <td>
+        {upcoming.length === 0 ? (
+          <Nothing />
+        ) : (
+          <ol class="times">
+            {upcoming.map((at) => (
+              <li>
+                <Time at={at} />
+              </li>
+            ))}
+          </ol>
+        )}
+      </td>
+      <td>
+        <Time at={lastSlot} />
+        {lastTaskId === null ? (
+          ""
+        ) : (
+          <small>
+            <a href={href(context.base, `/tasks/${lastTaskId}`)}>{`task ${lastTaskId}`}</a>
+          </small>
+        )}
+      </td>
+      <td>
+        <State schedule={schedule} />
+      </td>
+      {acts(context) ? (
+        <td class="acts">
+          <Buttons schedule={schedule} context={context} />
+        </td>
+      ) : (
+        ""
+      )}
+    </tr>
+  );
+};
+
+const State: FC<{ schedule: Schedule }> = ({ schedule: { problem, pausedAt, upcoming, endAt, skipped } }) => {
+  const isOver = upcoming.length === 0 && problem === null && pausedAt === null;
+  return (
+    <>
+      {problem === null ? "" : <p class="warn">{problem}</p>}
+      {pausedAt === null ? (
+        ""
+      ) : (
+        <>
+          <Status is="paused" /> <Time at={pausedAt} />
+        </>
+      )}
+      {isOver ? "it has ended" : ""}
+      {!isOver && endAt !== null ? (
+        <small>
+          {"ends "}
+          <Time at={endAt} />
+        </small>
+      ) : (
+        ""
+      )}
+      {skipped > 0 ? <small>{`${grouped(skipped)} slots skipped`}</small> : ""}
+      {problem === null && pausedAt === null && !isOver && endAt === null && skipped === 0 ? <Nothing /> : ""}
+    </>
+  );
+};
+
+const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
+  schedule: { name, pausedAt },
+  context,
+}) => {
+  const path = `/api/schedules/${encodeURIComponent(name)}`;
+  return (
+    <>
+      <ActionButton
+        context={context}
+        needs="schedule"
+        to={`${path}/run`}
+        asks={`Run ${name} now? It makes one more task; its times stay as they are.`}
+      >
+        Run now
+      </ActionButton>
+      {pausedAt === null ? (
+        <ActionButton
+          context={context}
+          needs="schedule"
+          to={`${path}/pause`}
+          asks={`Pause ${name}? It makes no tasks until it is resumed.`}
+        >
+          Pause
+        </ActionButton>
+      ) : (
+        <ActionButton context={context} needs="schedule" to={`${path}/resume`}>
+          Resume
+        </ActionButton>
+      )}
+    </>
+  );
+};

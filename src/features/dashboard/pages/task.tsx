@@ -1,0 +1,339 @@
+/** The page of one task. */
+import type { FC } from "hono/jsx";
+import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
+import type { Task, TaskError } from "../../../task.ts";
+import { indented } from "../json-text.ts";
+import type { Page, PageContext } from "../page.ts";
+import { wholeOf } from "../query.ts";
+import { Progress } from "./tasks.tsx";
+import { ActionButton, Empty, Facts, href, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
+
+/** Log lines that are shown: the newest. */
+const shownLines = 200;
+
+/** The JSON columns as text. */
+type Json = Record<"args" | "kwargs" | "result" | "meta", string | null>;
+
+export interface TaskData {
+  task: Task;
+  json: Json;
+  attempts: Attempt[];
+  logs: TaskLog[];
+  /** The actions that people took on it, newest first. */
+  notes: { at: number; actor: string | null; action: string; count: number }[];
+}
+
+async function load({ look, reader, params, visible }: PageContext): Promise<TaskData | undefined> {
+  const id = wholeOf(params.id ?? "", "id", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  const found = id === undefined ? undefined : await look.get(id);
+  if (id === undefined || !found) return undefined;
+  const task = visible(found.task);
+  const attempts = await reader.listAttempts(id);
+  const logs = await reader.listLogs(id);
+  const notes = await look.notes(`task ${id}`, 20);
+  // What `redact` has changed is shown as it gave it, without its errors and lines of before.
+  const isRedacted = task !== found.task;
+  return {
+    task,
+    json: isRedacted ? jsonOf(task) : found.json,
+    attempts: isRedacted ? attempts.map((attempt) => ({ ...attempt, error: null })) : attempts,
+    logs: isRedacted ? [] : logs.slice(-shownLines),
+    notes,
+  };
+}
+
+function jsonOf({ args, kwargs, result, meta }: Task): Json {
+  const text = (value: unknown) => JSON.stringify(value) ?? null;
+  return { args: text(args), kwargs: text(kwargs), result: text(result), meta: text(meta) };
+}
+
+export const task: Page<TaskData> = {
+  path: "/tasks/:id",
+  title: ({ task: { id, func } }) => `Task ${id} ${func}`,
+  load,
+  view: (data, context) => (
+    <>
+      <h1>
+        {`Task ${data.task.id}`} <Status is={data.task.status} />
+        <small>{data.task.func}</small>
+      </h1>
+      <Actions task={data.task} context={context} />
+      <div class="columns">
+        <div>
+          <Call data={data} />
+          <Ending task={data.task} json={data.json} />
+          <Edit data={data} context={context} />
+        </div>
+        <div>
+          <About task={data.task} context={context} />
+          <Timeline data={data} />
+          <Logs logs={data.logs} />
+          <Notes notes={data.notes} />
+        </div>
+      </div>
+    </>
+  ),
+};
+
+const isFinished = ({ status }: Task) => ["completed", "failed", "cancelled"].includes(status);
+const isWaiting = ({ status }: Task) => status === "pending" || status === "scheduled";
+
+const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, context }) => {
+  const to = (action: string) => `/api/tasks/${shown.id}/${action}`;
+  return (
+    <div class="actions">
+      {isFinished(shown) ? (
+        <ActionButton context={context} needs="retry" to={to("retry")}>
+          Retry
+        </ActionButton>
+      ) : (
+        ""
+      )}
+      {shown.status === "scheduled" ? (
+        <ActionButton context={context} needs="run" to={to("run")}>
+          Run now
+        </ActionButton>
+      ) : (
+        ""
+      )}
+      <ActionButton context={context} needs="enqueue" to={to("enqueue")}>
+        Enqueue again
+      </ActionButton>
+      {isFinished(shown) ? (
+        ""
+      ) : (
+        <ActionButton
+          context={context}
+          needs="cancel"
+          to={to("cancel")}
+          kind="danger"
+          asks={`Cancel task ${shown.id}?`}
+        >
+          Cancel
+        </ActionButton>
+      )}
+      {shown.status === "running" ? (
+        ""
+      ) : (
+        <ActionButton
+          context={context}
+          needs="delete"
+          to={to("delete")}
+          kind="danger"
+          asks={`Delete task ${shown.id}, with its attempts and log lines?`}
+        >
+          Delete
+        </ActionButton>
+      )}
+    </div>
+  );
+};
+
+const Json: FC<{ text: string | null }> = ({ text }) =>
+  text === null ? <Nothing /> : <Pre kind="json" text={indented(text)} />;
+
+/** What is too long to be shown as a whole scrolls, also by the keyboard. */
+const focus = (text: string) => (text.length > 400 || text.split("\n").length > 20 ? 0 : undefined);
+
+const Pre: FC<{ kind: "json" | "stack"; text: string }> = ({ kind, text }) => (
+  <pre class={kind} tabindex={focus(text)}>
+    {text}
+  </pre>
+);
+
+const Call: FC<{ data: TaskData }> = ({ data: { json } }) => (
+  <Panel title="Arguments">
+    <Json text={json.args} />
+    {json.kwargs === "{}" ? "" : <h3>Keyword arguments</h3>}
+    {json.kwargs === "{}" ? "" : <Json text={json.kwargs} />}
+    {json.meta === "{}" ? "" : <h3>Meta</h3>}
+    {json.meta === "{}" ? "" : <Json text={json.meta} />}
+  </Panel>
+);
+
+const Ending: FC<{ task: Task; json: Json }> = ({ task: shown, json }) => (
+  <>
+    {shown.status === "completed" ? (
+      <Panel title="Result">
+        {json.result === null ? <Empty>It returned nothing.</Empty> : <Json text={json.result} />}
+      </Panel>
+    ) : (
+      ""
+    )}
+    {shown.error ? (
+      <Panel title="Error">
+        <Thrown error={shown.error} />
+      </Panel>
+    ) : (
+      ""
+    )}
+  </>
+);
+
+const Thrown: FC<{ error: TaskError }> = ({ error }) => (
+  <>
+    <p class="thrown" tabindex={focus(error.message)}>
+      <strong>{error.name}</strong>
+      {": "}
+      <bdi>{error.message}</bdi>
+      {error.code === undefined ? "" : <code>{error.code}</code>}
+    </p>
+    {error.stack === undefined ? "" : <Pre kind="stack" text={error.stack} />}
+    {error.cause === undefined ? (
+      ""
+    ) : (
+      <>
+        <h3>Caused by</h3>
+        <Thrown error={error.cause} />
+      </>
+    )}
+  </>
+);
+
+const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context: { base } }) => {
+  const found = (name: string, value: string | null) =>
+    value === null ? <Nothing /> : <a href={href(base, "/tasks", { [name]: value })}>{value}</a>;
+  return (
+    <Panel title="About">
+      <Facts
+        facts={[
+          ["Function", found("func", shown.func)],
+          ["Queue", found("queue", shown.queueName)],
+          ["Priority", String(shown.priority)],
+          ["Enqueued", <Time at={shown.createdAt} />],
+          ["Not before", <Time at={shown.waitUntil} />],
+          ["Started", <Time at={shown.startedAt} />],
+          ["Ended", <Time at={shown.finishedAt} />],
+          ["Retries", `${shown.retryCount} of ${shown.maxRetries}`],
+          ["Timeout", shown.timeout === null ? <Nothing /> : span(shown.timeout)],
+          ["Worker", shown.workerId ?? <Nothing />],
+          ["Unique key", found("uniqueKey", shown.uniqueKey)],
+          ["Request id", found("requestId", shown.requestId)],
+          ["Generation", String(shown.generationId)],
+        ]}
+      />
+      {shown.status === "running" && shown.progress !== null ? (
+        <p>
+          <Progress task={shown} /> {shown.progressNote ?? ""}
+        </p>
+      ) : (
+        ""
+      )}
+    </Panel>
+  );
+};
+
+const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts } }) => (
+  <Panel title="Timeline">
+    <ol class="timeline">
+      <li>
+        <Time at={shown.createdAt} /> enqueued
+      </li>
+      {attempts.map((attempt) => (
+        <li class={attempt.outcome}>
+          <Time at={attempt.endedAt} /> {attempt.outcome}
+          {attempt.startedAt ? ` after ${span(attempt.endedAt.getTime() - attempt.startedAt.getTime())}` : ""}
+          {attempt.workerId === null ? "" : <small>{` on ${attempt.workerId}`}</small>}
+          {attempt.error ? <p>{`${attempt.error.name}: ${attempt.error.message}`}</p> : ""}
+        </li>
+      ))}
+      {shown.status === "running" ? (
+        <li class="running">
+          <Time at={shown.startedAt} /> running
+        </li>
+      ) : (
+        ""
+      )}
+      {shown.status === "completed" ? (
+        <li class="completed">
+          <Time at={shown.finishedAt} /> completed
+          {shown.startedAt && shown.finishedAt
+            ? ` after ${span(shown.finishedAt.getTime() - shown.startedAt.getTime())}`
+            : ""}
+        </li>
+      ) : (
+        ""
+      )}
+      {isWaiting(shown) ? (
+        <li class={shown.status}>
+          {shown.status === "scheduled" ? (
+            <>
+              waits until <Time at={shown.waitUntil} />
+            </>
+          ) : (
+            "waits for a worker"
+          )}
+        </li>
+      ) : (
+        ""
+      )}
+    </ol>
+  </Panel>
+);
+
+const Logs: FC<{ logs: readonly TaskLog[] }> = ({ logs }) =>
+  logs.length === 0 ? (
+    <></>
+  ) : (
+    <Panel title="Log lines" note={logs.length === shownLines ? `the last ${shownLines}` : undefined}>
+      <Table heads={["Time", "Line"]} label="Log lines">
+        {logs.map(({ at, message }) => (
+          <tr>
+            <td>
+              <Time at={at} />
+            </td>
+            <td class="line">{message}</td>
+          </tr>
+        ))}
+      </Table>
+    </Panel>
+  );
+
+const Notes: FC<{ notes: TaskData["notes"] }> = ({ notes }) =>
+  notes.length === 0 ? (
+    <></>
+  ) : (
+    <Panel title="What people did">
+      <ol class="timeline">
+        {notes.map(({ at, actor, action }) => (
+          <li>
+            <Time at={new Date(at)} /> {action} {actor === null ? "" : <small>{` by ${actor}`}</small>}
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+
+const Edit: FC<{ data: TaskData; context: PageContext }> = ({ data: { task: shown, json }, context }) =>
+  isWaiting(shown) && context.access.may("edit") ? (
+    <Panel title="Change it" note="before it starts">
+      <form method="post" action={href(context.base, `/api/tasks/${shown.id}/edit`)} class="action edit">
+        <input type="hidden" name="generationId" value={String(shown.generationId)} />
+        <label>
+          <span>Arguments, a JSON array</span>
+          <textarea name="args" rows={4} spellcheck={false}>
+            {indented(json.args ?? "[]")}
+          </textarea>
+        </label>
+        <label>
+          <span>Priority, higher runs first</span>
+          <input name="priority" inputmode="numeric" value={String(shown.priority)} />
+        </label>
+        <label>
+          <span>Queue</span>
+          <input name="queueName" value={shown.queueName} />
+        </label>
+        <label>
+          <span>Not before (UTC); empty: now</span>
+          <input
+            name="waitUntil"
+            value={shown.waitUntil?.toISOString() ?? ""}
+            placeholder="2026-11-23T16:00Z"
+          />
+        </label>
+        <button type="submit">Save</button>
+      </form>
+    </Panel>
+  ) : (
+    <></>
+  );

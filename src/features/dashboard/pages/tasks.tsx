@@ -1,0 +1,283 @@
+/** The page of tasks: filters, a search in arguments, pages, and actions on many. */
+import type { FC } from "hono/jsx";
+import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
+import type { FoundTasks } from "../look.ts";
+import type { Page, PageContext } from "../page.ts";
+import { filterOf, limitOf, positionOf, type Query, queryOf } from "../query.ts";
+import { Empty, grouped, href, Nothing, Status, span, Table, Time } from "./ui.tsx";
+
+/** Milliseconds that a search may take before it says how far it came. */
+const budget = { filter: 40, text: 50 };
+
+export interface TasksData extends FoundTasks {
+  query: Query;
+}
+
+async function load({ look, query, visible }: PageContext): Promise<TasksData> {
+  const read = queryOf(query);
+  const text = read.q;
+  const found = await look.find(filterOf(read), {
+    limit: limitOf(query),
+    after: positionOf(query),
+    text,
+    budget: text === undefined ? budget.filter : budget.text,
+  });
+  return { ...found, tasks: found.tasks.map(visible), query: read };
+}
+
+export const tasks: Page<TasksData> = {
+  path: "/tasks",
+  menu: "Tasks",
+  title: () => "Tasks",
+  load,
+  view: (data, context) => (
+    <>
+      <h1>Tasks</h1>
+      <Filters data={data} context={context} />
+      <Found data={data} context={context} />
+    </>
+  ),
+};
+
+const Filters: FC<{ data: TasksData; context: PageContext }> = ({ data: { query }, context: { base } }) => {
+  const rest = { ...query, status: undefined, after: undefined };
+  const chip = (name: string, status: string | undefined) => (
+    <a
+      href={href(base, "/tasks", { ...rest, status })}
+      aria-current={query.status === status ? "true" : undefined}
+    >
+      {name}
+    </a>
+  );
+  const more = query.group ?? query.requestId ?? query.uniqueKey ?? query.meta ?? query.from ?? query.to;
+  return (
+    <form class="filters" method="get" action={href(base, "/tasks")}>
+      <div class="chips">
+        {chip("all", undefined)}
+        {taskStatuses.map((status) => chip(status, status))}
+      </div>
+      {query.status === undefined ? "" : <input type="hidden" name="status" value={query.status} />}
+      <div class="fields">
+        <Field name="q" label="Text in arguments or error" value={query.q} />
+        <Field name="func" label="Function" value={query.func} />
+        <Field name="queue" label="Queue" value={query.queue} />
+        <button type="submit">Filter</button>
+        <a href={href(base, "/tasks")}>Clear</a>
+      </div>
+      <details id="more-filters" open={more !== undefined}>
+        <summary>More filters</summary>
+        <div class="fields">
+          <Field name="group" label="Group" value={query.group} />
+          <Field name="schedule" label="Schedule" value={query.schedule} />
+          <Field name="requestId" label="Request id" value={query.requestId} />
+          <Field name="uniqueKey" label="Unique key" value={query.uniqueKey} />
+          <Field name="meta" label="Meta, such as user=7" value={query.meta} />
+          <Field name="from" label="Enqueued from (UTC)" value={query.from} hint="2026-11-23T16:00" />
+          <Field name="to" label="before (UTC)" value={query.to} hint="2026-11-23T17:00" />
+        </div>
+      </details>
+    </form>
+  );
+};
+
+const Field: FC<{ name: string; label: string; value: string | undefined; hint?: string }> = ({
+  name,
+  label,
+  value,
+  hint,
+}) => (
+  <label>
+    <span>{label}</span>
+    <input name={name} value={value ?? ""} placeholder={hint} autocomplete="off" />
+  </label>
+);
+
+const Found: FC<{ data: TasksData; context: PageContext }> = ({ data, context }) => {
+  const { tasks: found, looked, next, query } = data;
+  const { base, access } = context;
+  const acts = (["retry", "cancel", "delete"] as const).filter((action) => access.may(action));
+  const on = href(base, "/tasks", { ...query, after: next === null ? undefined : String(next) });
+  const isForm = acts.length > 0 && found.length > 0;
+  const content = (
+    <>
+      {Object.entries(isForm ? query : {}).map(([name, value]) =>
+        value === undefined ? "" : <input type="hidden" name={`filter.${name}`} value={value} />,
+      )}
+      {found.length === 0 ? (
+        <Empty>{nothing(data)}</Empty>
+      ) : (
+        <Rows tasks={found} context={context} selects={acts.length > 0} />
+      )}
+      <footer class="under">
+        <p>
+          {looked === null || query.q === undefined ? "" : `Looked at ${grouped(looked)} tasks. `}
+          {next === null ? "" : <a href={on}>{found.length === 0 ? "Look further" : "Older tasks"}</a>}
+        </p>
+        {!isForm ? (
+          ""
+        ) : (
+          <fieldset class="bulk">
+            <legend>With those</legend>
+            <label>
+              <input type="radio" name="scope" value="ids" checked /> <span>selected</span>
+            </label>
+            <label>
+              <input type="radio" name="scope" value="filter" /> <span>that match the filter</span>
+            </label>
+            {acts.map((action) => (
+              <button
+                type="submit"
+                name="action"
+                value={action}
+                class={action === "retry" ? "plain" : "danger"}
+              >
+                {`${action}…`}
+              </button>
+            ))}
+          </fieldset>
+        )}
+      </footer>
+    </>
+  );
+  return isForm ? (
+    <form method="post" action={href(base, "/tasks/bulk")} id="bulk">
+      {content}
+    </form>
+  ) : (
+    <div id="found">{content}</div>
+  );
+};
+
+function nothing({ next, query }: TasksData): string {
+  if (next !== null) return "None of the tasks that were looked at matches.";
+  const isFiltered = Object.values(query).some((value) => value !== undefined);
+  return isFiltered ? "No task matches." : "There are no tasks. Each task that an app enqueues appears here.";
+}
+
+const Rows: FC<{ tasks: readonly Task[]; context: PageContext; selects: boolean }> = ({
+  tasks: rows,
+  context,
+  selects,
+}) => (
+  <Table
+    label="Tasks"
+    heads={[
+      ...(selects
+        ? [
+            <input
+              type="checkbox"
+              id="select-all"
+              aria-label="Select all on this page"
+              class="needs-script"
+            />,
+          ]
+        : []),
+      "Id",
+      "Status",
+      "Function",
+      "Arguments",
+      "Queue",
+      "Enqueued",
+      "Ran for",
+      "Retries",
+    ]}
+  >
+    {rows.map((task) => (
+      <Row task={task} context={context} selects={selects} />
+    ))}
+  </Table>
+);
+
+const Row: FC<{ task: Task; context: PageContext; selects: boolean }> = ({
+  task,
+  context: { base },
+  selects,
+}) => (
+  <tr>
+    {selects ? (
+      <td>
+        <input type="checkbox" name="id" value={String(task.id)} aria-label={`Select task ${task.id}`} />
+      </td>
+    ) : (
+      ""
+    )}
+    <td class="number">
+      <a href={href(base, `/tasks/${task.id}`)}>{String(task.id)}</a>
+    </td>
+    <td>
+      <Status is={task.status} />
+      {task.status === "running" && task.progress !== null ? <Progress task={task} /> : ""}
+    </td>
+    <td class="name">
+      <a href={href(base, "/tasks", { func: task.func })}>{task.func}</a>
+    </td>
+    <td class="text">{summary(task)}</td>
+    <td class="name">{task.queueName}</td>
+    <td>
+      <Time at={task.createdAt} />
+    </td>
+    <td class="number">{ranFor(task)}</td>
+    <td class="number">{task.retryCount === 0 ? <Nothing /> : `${task.retryCount} of ${task.maxRetries}`}</td>
+  </tr>
+);
+
+export const Progress: FC<{ task: Task }> = ({ task: { progress, progressNote } }) => (
+  <progress max={1} value={progress ?? 0} aria-label={`Progress ${progressNote ?? ""}`} />
+);
+
+/** What fits in a row: the arguments, or what went wrong. */
+function summary(task: Task): string {
+  const text =
+    task.status === "failed" && task.error
+      ? `${task.error.name}: ${task.error.message}`
+      : Array.isArray(task.args)
+        ? task.args.map((arg) => JSON.stringify(arg)).join(", ")
+        : String(task.args);
+  return text.length > 160 ? `${text.slice(0, 159)}…` : text;
+}
+
+function ranFor({ startedAt, finishedAt }: Task) {
+  return startedAt && finishedAt ? span(finishedAt.getTime() - startedAt.getTime()) : <Nothing />;
+}
+
+/** The statuses of which an action makes sense. */
+export const actsOn: Readonly<Record<"retry" | "cancel" | "delete", readonly TaskStatus[]>> = {
+  retry: ["scheduled", "completed", "failed", "cancelled"],
+  cancel: ["pending", "scheduled", "running", "waiting"],
+  delete: ["pending", "scheduled", "waiting", "completed", "failed", "cancelled"],
+};
+
+function whatItDoes(action: string, count: number, complete: boolean, cap: number): string {
+  if (count === 0) return `No task is left that this would ${action}.`;
+  if (count <= cap) return `This will ${action} ${grouped(count)} ${count === 1 ? "task" : "tasks"}.`;
+  const all = `${complete ? "" : "More than "}${grouped(count)} tasks match`;
+  return `${all}. This will ${action} the newest ${grouped(cap)} of them: so many are changed at a go.`;
+}
+
+/** Shown before an action on many is taken. */
+export const Confirm: FC<{
+  context: PageContext;
+  action: string;
+  count: number;
+  complete: boolean;
+  cap: number;
+  fields: readonly (readonly [name: string, value: string])[];
+}> = ({ context: { base }, action, count, complete, cap, fields }) => (
+  <>
+    <h1>{`${action[0]?.toUpperCase()}${action.slice(1)} many tasks`}</h1>
+    <p>{whatItDoes(action, count, complete, cap)}</p>
+    <form method="post" action={href(base, "/tasks/bulk")} id="confirm">
+      {fields.map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+      <input type="hidden" name="confirmed" value="yes" />
+      {count === 0 ? (
+        ""
+      ) : (
+        <button type="submit" class="danger">{`${action} ${grouped(Math.min(count, cap))} tasks`}</button>
+      )}
+      <a href={href(base, "/tasks")}>Back to the tasks</a>
+      <progress hidden max={Math.min(count, cap)} value={0} aria-label="Progress" />
+    </form>
+  </>
+);

@@ -1,0 +1,107 @@
+/** The query of the page of tasks, as a filter of tasks. */
+import { present } from "../../base/values/present.ts";
+import { type TaskStatus, taskStatuses } from "../../task.ts";
+import { BadQuery } from "./page.ts";
+
+const names = [
+  "status",
+  "func",
+  "queue",
+  "group",
+  "schedule",
+  "requestId",
+  "uniqueKey",
+  "meta",
+  "from",
+  "to",
+  "q",
+] as const;
+
+/** What was asked for; a field that was left empty is not there. */
+export type Query = { [Name in (typeof names)[number]]?: string | undefined };
+
+export function queryOf(given: URLSearchParams): Query {
+  const query: Query = {};
+  for (const name of names) {
+    const value = given.get(name)?.trim();
+    if (value) query[name] = value;
+  }
+  return query;
+}
+
+/** A filter of `countTasks`. @throws BadQuery that names the value */
+export function filterOf({
+  status,
+  func,
+  queue,
+  group,
+  schedule,
+  requestId,
+  uniqueKey,
+  meta,
+  from,
+  to,
+}: Query) {
+  return present({
+    status: status === undefined ? undefined : statusesOf(status),
+    func,
+    queueName: queue,
+    group,
+    scheduleName: schedule,
+    requestId,
+    uniqueKey,
+    meta: meta === undefined ? undefined : metaOf(meta),
+    from: from === undefined ? undefined : timeOf(from, "from"),
+    to: to === undefined ? undefined : timeOf(to, "to"),
+  });
+}
+
+function statusesOf(text: string): TaskStatus[] {
+  return text.split(",").map((name) => {
+    const status = taskStatuses.find((each) => each === name.trim());
+    if (!status)
+      throw new BadQuery(`status: expected one of ${taskStatuses.join(", ")}, got ${JSON.stringify(name)}`);
+    return status;
+  });
+}
+
+/** `user=7` or `user="7"`: a value is JSON where it can be, else text. */
+function metaOf(text: string): Record<string, unknown> {
+  const at = text.indexOf("=");
+  if (at < 1)
+    throw new BadQuery(`meta: expected a key and a value, such as user=7, got ${JSON.stringify(text)}`);
+  const [key, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+  try {
+    return { [key]: JSON.parse(value) };
+  } catch {
+    return { [key]: value };
+  }
+}
+
+/** Without a zone it is UTC, as all times that the dashboard shows without a script. */
+export function timeOf(text: string, name: string): Date {
+  const time = new Date(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
+  if (Number.isNaN(time.getTime()))
+    throw new BadQuery(`${name}: expected a time such as 2026-11-23T16:00, got ${JSON.stringify(text)}`);
+  return time;
+}
+
+/** @throws BadQuery */
+export function limitOf(query: URLSearchParams): number {
+  return wholeOf(query.get("limit"), "limit", 1, 200) ?? 50;
+}
+
+/** The `after` of a page. @throws BadQuery */
+export function positionOf(query: URLSearchParams): number | undefined {
+  return wholeOf(query.get("after"), "after", 0, Number.MAX_SAFE_INTEGER);
+}
+
+/** A whole number that JavaScript holds exactly; undefined where there is none. @throws BadQuery */
+export function wholeOf(text: string | null, name: string, least: number, most: number): number | undefined {
+  if (text === null || text === "") return undefined;
+  const value = Number(text);
+  if (/^-?\d+$/.test(text) && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  throw new BadQuery(
+    `${name}: expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`,
+  );
+}

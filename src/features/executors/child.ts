@@ -1,0 +1,231 @@
+/** One thread or process: sends it a call, waits for the answer, and ends it by force when that does not come. */
+import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
+import { CancelTask, SnoozeTask, ThrottleTask } from "../../base/tasks/control-errors.ts";
+import { decode } from "../../base/values/codec.ts";
+import { describeThrown, thrownAgain } from "../../base/values/thrown.ts";
+import { ChildEndedError } from "../../errors.ts";
+import { type Execution, UnstorableResult } from "../../worker/executor.ts";
+import { type Answer, type FromChild, mostDropped, type Run } from "./messages.ts";
+import { startProcess } from "./process.ts";
+import { startThread } from "./thread.ts";
+import type { ChildEnd, ChildSettings, Transport } from "./transport.ts";
+
+/** Milliseconds between the abort of a signal, SIGTERM and SIGKILL. */
+const forceAfterMs = 1_000;
+
+/** The child had ended before it called the function. */
+export class NotCalled extends Error {}
+
+interface Call {
+  number: number;
+  execution: Execution;
+  /** Whether the child was about to call the function. */
+  began: boolean;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/** Whether the task's `retryOn` has accepted an error. It was asked in the child, where the error has its class. */
+const verdicts = new WeakMap<object, boolean>();
+
+/** Undefined: `retryOn` was not asked. */
+export function verdictOn(error: unknown): boolean | undefined {
+  return typeof error === "object" && error !== null ? verdicts.get(error) : undefined;
+}
+
+export class Child {
+  readonly #settings: ChildSettings;
+  readonly #transport: Transport;
+  readonly #ended: Promise<void>;
+  #current: Call | undefined;
+  #calls = 0;
+  /** `ending`: it answers no more. */
+  #state: "running" | "ending" | "ended" = "running";
+  #force: NodeJS.Timeout | undefined;
+
+  /** Starts it. `onEnd` is called when it has ended, for whatever reason. */
+  constructor(settings: ChildSettings, onEnd: () => void) {
+    this.#settings = settings;
+    let resolve!: () => void;
+    this.#ended = new Promise((done) => {
+      resolve = done;
+    });
+    const start = settings.runIn === "thread" ? startThread : startProcess;
+    this.#transport = start(settings, {
+      onMessage: (message) => this.#onMessage(message),
+      onEnd: (end) => {
+        this.#onEnd(end);
+        onEnd();
+        resolve();
+      },
+    });
+    const { module, maxPayload } = settings;
+    this.#transport.send({ kind: "start", pid: process.pid, module, maxPayload });
+  }
+
+  /** How many calls it has begun. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** Whether it can take a call. */
+  get isUsable(): boolean {
+    return this.#state === "running" && this.#current === undefined;
+  }
+
+  has({ runIn, module, memory }: ChildSettings): boolean {
+    const own = this.#settings;
+    return own.runIn === runIn && own.module === module && own.memory === memory;
+  }
+
+  /** @throws what the function throws; ChildEndedError, UnstorableResult; NotCalled when it may be called elsewhere */
+  async call(execution: Execution, texts: Pick<Run, "args" | "kwargs" | "traceContext">): Promise<unknown> {
+    if (this.#state !== "running") throw new NotCalled();
+    this.#calls += 1;
+    const { id, generationId, retryCount, scheduleName, slot, startedAt, func } = execution.record;
+    const task = { id, generationId, retryCount, scheduleName, slot, startedAt };
+    const number = this.#calls;
+    const answered = new Promise((resolve, reject) => {
+      this.#current = { number, execution, began: false, resolve, reject };
+    });
+    this.#transport.clearStderr();
+    this.#transport.send({ kind: "run", call: number, func, ...texts, ...task });
+    return await answered;
+  }
+
+  /** Aborts the signal; ends the child when the function has not settled 1 s later. */
+  abort(reason: unknown): void {
+    if (this.#current === undefined || this.#force !== undefined || this.#state !== "running") return;
+    this.#transport.send({ kind: "abort", call: this.#current.number, reason: describeThrown(reason) });
+    this.#force = setTimeout(() => void this.end(), forceAfterMs);
+  }
+
+  /** Resolves when it has ended: by SIGTERM, or by SIGKILL 1 s later. */
+  async end(): Promise<void> {
+    if (this.#state === "running") {
+      this.#state = "ending";
+      clearTimeout(this.#force);
+      this.#transport.terminate();
+      this.#force = setTimeout(() => this.#transport.kill(), forceAfterMs);
+    }
+    await this.#ended;
+  }
+
+  /** Settles the current call, and nothing else does. */
+  #settle(settle: (call: Call) => void): void {
+    const call = this.#current;
+    if (call === undefined) return;
+    this.#current = undefined;
+    clearTimeout(this.#force);
+    this.#force = undefined;
+    settle(call);
+  }
+
+  #onMessage(message: unknown): void {
+    const call = this.#current;
+    // The function, or an earlier one, may write to the channel itself: messages that do not fit the call are ignored.
+    if (call === undefined || this.#state !== "running" || !isMessage(message)) return;
+    if (message.call !== call.number) return;
+    const { current } = call.execution;
+    switch (message.kind) {
+      case "began":
+        call.began = true;
+        return;
+      case "progress":
+        current.progress(message.progress, message.note ?? undefined);
+        return;
+      case "log":
+        current.log(message.message);
+        return;
+      case "dropped":
+        for (let i = 0; i < message.lines; i += 1) current.log("");
+        return;
+      default:
+        this.#onAnswer(message);
+    }
+  }
+
+  #onAnswer(answer: Answer): void {
+    this.#settle((call) => {
+      if (answer.kind !== "returned") return call.reject(errorOf(answer));
+      try {
+        call.resolve(answer.result === null ? undefined : decode(answer.result, "result"));
+      } catch (error) {
+        call.reject(error);
+      }
+    });
+    if (answer.kind === "broken") void this.end();
+  }
+
+  #onEnd(end: ChildEnd): void {
+    this.#state = "ended";
+    clearTimeout(this.#force);
+    this.#settle((call) => {
+      // Its module was imported for an earlier call, so that this end has nothing to do with this one.
+      if (!call.began && call.number > 1) call.reject(new NotCalled());
+      else call.reject(this.#endedError(call, end));
+    });
+  }
+
+  #endedError({ execution: { record }, began }: Call, end: ChildEnd): ChildEndedError {
+    const { runIn, module } = this.#settings;
+    const when = began ? "before the function had settled" : `while it imported ${module}`;
+    const cause = end.error === undefined ? {} : { cause: end.error };
+    return new ChildEndedError(
+      `the ${runIn} of task "${record.func}" (${record.id}) ended ${when}`,
+      end,
+      cause,
+    );
+  }
+}
+
+/** The error that the attempt gets for this answer. */
+function errorOf(answer: Exclude<Answer, { kind: "returned" }>): unknown {
+  switch (answer.kind) {
+    case "cancel":
+      return new CancelTask(answer.why);
+    case "snooze":
+      return new SnoozeTask(answer.delay);
+    case "throttle":
+      return new ThrottleTask(answer.delay);
+    case "refused":
+      return new UnstorableResult("", { cause: thrownAgain(answer.error) });
+    case "threw": {
+      const error = thrownAgain(answer.error);
+      if (answer.retry !== undefined && typeof error === "object") verdicts.set(error, answer.retry);
+      return error;
+    }
+    default:
+      return thrownAgain(answer.error);
+  }
+}
+
+const kinds: Record<FromChild["kind"], (message: Record<string, unknown>) => boolean> = {
+  began: () => true,
+  progress: ({ progress, note }) => Number.isFinite(progress) && (note === null || typeof note === "string"),
+  log: ({ message }) => typeof message === "string",
+  dropped: ({ lines }) => Number.isSafeInteger(lines) && (lines as number) <= mostDropped,
+  returned: ({ result }) => result === null || typeof result === "string",
+  refused: isError,
+  threw: isError,
+  broken: isError,
+  cancel: ({ why }) => typeof why === "string",
+  snooze: ({ delay }) => typeof delay === "number" && delay >= 0,
+  throttle: ({ delay }) => typeof delay === "number" && delay >= 0,
+};
+
+function isError({ error }: Record<string, unknown>): boolean {
+  if (typeof error !== "object" || error === null) return false;
+  const { name, message } = error as Record<string, unknown>;
+  return typeof name === "string" && typeof message === "string";
+}
+
+function isMessage(value: unknown): value is FromChild {
+  if (typeof value !== "object" || value === null) return false;
+  const { kind } = value as { kind?: unknown };
+  return (
+    typeof kind === "string" &&
+    Object.hasOwn(kinds, kind) &&
+    kinds[kind as FromChild["kind"]](value as Record<string, unknown>)
+  );
+}

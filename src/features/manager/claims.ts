@@ -1,0 +1,218 @@
+/** Claims for agents: each looks at once, and waits for tasks when there are none. */
+import { performance } from "../../base/runtime/timers.ts";
+import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
+import { describeThrown, failureOf } from "../../base/values/thrown.ts";
+import type { QueueInternals } from "../../queue/internals.ts";
+import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
+import { Polls } from "./polls.ts";
+import { keyOf, type Session } from "./session.ts";
+import type { Settling } from "./settling.ts";
+import type { ClaimBody } from "./wire.ts";
+
+/** Milliseconds for which a look that has found nothing counts for the next claim of its session. */
+const freshMs = 50;
+
+export interface ClaimOptions {
+  /** Begins the ids of the workers' rows of sessions that this Manager registers. */
+  name: string;
+  /** Milliseconds. */
+  lease: number;
+  pollInterval: number;
+  /** Bytes of the tasks in one answer. */
+  maxAnswer: number;
+}
+
+export interface ClaimedTasks {
+  tasks: readonly TaskRecord[];
+  /** For each outcome, in order, whether it was accepted. */
+  accepted: boolean[];
+}
+
+export class Claims {
+  readonly #internals: QueueInternals;
+  readonly #settling: Settling;
+  readonly #options: ClaimOptions;
+  readonly #polls: Polls;
+  #isQuiet = false;
+
+  constructor(internals: QueueInternals, settling: Settling, options: ClaimOptions) {
+    this.#internals = internals;
+    this.#settling = settling;
+    this.#options = options;
+    const { store, wakeups } = internals;
+    this.#polls = new Polls(options.pollInterval, [
+      (listener) => store.watch(listener),
+      (listener) => wakeups.onWorkAdded(listener),
+    ]);
+  }
+
+  /** From now on no claim finds anything, and those that wait are answered. */
+  quiet(): void {
+    this.#isQuiet = true;
+    this.#polls.stop();
+  }
+
+  /**
+   * Settles these outcomes, and claims in the same write. Waits for tasks when there are none, and resolves with none when none
+   * came in time or the signal was aborted. A claim that settles does not wait: its agent wants to know that it has settled.
+   */
+  async claim(
+    session: Session,
+    body: ClaimBody,
+    outcomes: readonly Outcome[],
+    signal: AbortSignal,
+  ): Promise<ClaimedTasks> {
+    const key = JSON.stringify([session.agent.queues, body.funcs]);
+    const end = performance.now() + (body.settle.length > 0 ? 0 : body.wait);
+    let { wakes } = this.#polls;
+    if (this.#isQuiet || signal.aborted || body.funcs.length === 0)
+      return { tasks: [], accepted: await this.#settling.settle(outcomes) };
+    const first = this.#hasJustLooked(session, body)
+      ? { tasks: [], accepted: [], more: false }
+      : await this.#look(session, body, outcomes);
+    let { tasks, more } = first;
+    while (tasks.length === 0 && (await this.#polls.turn(key, wakes, end - performance.now(), signal))) {
+      wakes = this.#polls.wakes;
+      // The token may have been revoked, or have expired, while the claim waited.
+      if (!(await session.isAllowed()) || signal.aborted) break;
+      ({ tasks, more } = await this.#look(session, body, []));
+    }
+    if (more) this.#polls.found(key);
+    session.emptyLook = tasks.length === 0 && !more ? { wakes, at: performance.now() } : undefined;
+    return { tasks, accepted: first.accepted };
+  }
+
+  /**
+   * An agent that has settled and found nothing asks again at once, to wait. It waits for a wake-up or the next poll, which would
+   * also find out that the request is a repeated one.
+   */
+  #hasJustLooked({ emptyLook }: Session, { settle, wait }: ClaimBody): boolean {
+    if (!emptyLook || settle.length > 0 || wait === 0) return false;
+    return emptyLook.wakes === this.#polls.wakes && performance.now() - emptyLook.at < freshMs;
+  }
+
+  async #look(
+    session: Session,
+    body: ClaimBody,
+    outcomes: readonly Outcome[],
+  ): Promise<ClaimedTasks & { more: boolean }> {
+    if (session.workerId === undefined) await this.#register(session, body.slots);
+    if (session.hasEnded) return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };
+    const { registrations } = session;
+    const claim = (anew: boolean) => claimOf(session, body, anew, this.#mostBytes(body));
+    const { result, accepted } = await this.#settling.claim(claim(false), outcomes);
+    let { claimed, more, repeated, registered }: SettleAndClaimResult = result;
+    if (repeated) {
+      const tasks = await this.#internals.store.agents.claimed(session.workerId as string);
+      for (const task of tasks) session.hold(task);
+      if (tasks.length > 0)
+        return { tasks: await this.#fitting(session, tasks, body), accepted, more: false };
+    }
+    // The agent is gone, and its row with it: another one would keep tasks from the other agents for a lease.
+    if (session.hasEnded) return { tasks: await this.#take(session, claimed, body), accepted, more };
+    if (!registered && session.registrations === registrations) await this.#register(session, body.slots);
+    if (repeated || !registered)
+      ({ claimed, more } = (await this.#settling.claim(claim(repeated === true), [])).result);
+    return { tasks: await this.#take(session, claimed, body), accepted, more };
+  }
+
+  async #take(
+    session: Session,
+    claimed: readonly TaskRecord[],
+    body: ClaimBody,
+  ): Promise<readonly TaskRecord[]> {
+    if (claimed.length === 0) return [];
+    session.beatAt = performance.now();
+    this.#internals.wakeups.taskNoted();
+    for (const task of claimed) session.hold(task, session.beatAt);
+    return await this.#fitting(session, await this.#readable(session, claimed), body);
+  }
+
+  #mostBytes({ maxBytes }: ClaimBody): number {
+    return Math.min(maxBytes ?? Number.POSITIVE_INFINITY, this.#options.maxAnswer);
+  }
+
+  /** As many as one answer may hold, and one at least. The others go back to the queue, and no retry is charged. */
+  async #fitting(
+    session: Session,
+    tasks: readonly TaskRecord[],
+    body: ClaimBody,
+  ): Promise<readonly TaskRecord[]> {
+    if (tasks.length === 0) return tasks;
+    const most = this.#mostBytes(body);
+    let bytes = 0;
+    let count = 0;
+    for (const [i, task] of tasks.entries()) {
+      bytes += bytesOf(task);
+      if (bytes <= most || i === 0) count = i + 1;
+    }
+    session.bytesPerTask = bytes / tasks.length;
+    if (count === tasks.length) return tasks;
+    const others = tasks.slice(count);
+    await this.#settling.settle(others.map((task): Outcome => ({ ...task, kind: "interrupted" })));
+    for (const { id, generationId } of others) session.held.delete(keyOf({ id, generation: generationId }));
+    this.#internals.wakeups.workAdded();
+    return tasks.slice(0, count);
+  }
+
+  /** A row whose JSON cannot be read, or has numbers that JavaScript would change, fails its task and no other. */
+  async #readable(session: Session, claimed: readonly TaskRecord[]): Promise<TaskRecord[]> {
+    const [good, bad]: [TaskRecord[], Outcome[]] = [[], []];
+    for (const task of claimed) {
+      try {
+        decodeArgs(task.args);
+        decodeObject(task.kwargs, "kwargs");
+        decodeObject(task.meta, "meta");
+        if (task.traceContext !== null) decodeObject(task.traceContext, "trace_context");
+        good.push(task);
+      } catch (error) {
+        bad.push({ ...task, kind: "failed", ...failureOf("failed", describeThrown(error)) });
+      }
+    }
+    if (bad.length > 0) {
+      await this.#settling.settle(bad);
+      this.#internals.wakeups.taskEnded(bad.map(({ id }) => id));
+      for (const { id, generationId } of bad) session.held.delete(keyOf({ id, generation: generationId }));
+    }
+    return good;
+  }
+
+  /**
+   * Registers a row without a process, since the agent's runs elsewhere: only heartbeats show that the agent lives. One
+   * registration after another: the second one finds that the first has done it.
+   */
+  async #register(session: Session, concurrency: number): Promise<void> {
+    const before = session.registrations;
+    const next = session.ready.then(async () => {
+      if (session.registrations !== before) return;
+      const id = `${this.#options.name}${session.suffix}`;
+      const nowhere = { bootId: null, pidNamespace: null, pid: 0, processStart: null };
+      const { queues: queueNames } = session.agent;
+      const { lease } = this.#options;
+      await this.#internals.store.register({
+        ...{ id, queueNames, concurrency, lease, host: session.place },
+        ...nowhere,
+      });
+      session.registered(id);
+    });
+    session.ready = next.catch(() => undefined);
+    await next;
+  }
+}
+
+/** A crash is charged to all tasks that an agent has, started or not: of those ahead of its slots none may be crash-sensitive. */
+function claimOf(session: Session, body: ClaimBody, anew: boolean, mostBytes: number): ClaimRequest {
+  const { workerId, agent, place: host, bytesPerTask } = session;
+  const { slots, ahead, funcs, requestId } = body;
+  const claim = { workerId: workerId as string, queueNames: agent.queues, funcs };
+  // By the size of the last tasks, so that few of them have to be handed back.
+  const limit = Math.max(1, Math.min(slots + ahead, Math.floor(mostBytes / bytesPerTask)));
+  const crashSensitive = Math.min(slots, limit);
+  return { ...claim, limit, crashSensitive, request: { id: requestId, host, anew } };
+}
+
+/** In the answer, but for names and numbers, which are some 300 bytes. */
+const bytesOf = ({ func, args, kwargs, meta, traceContext }: TaskRecord): number =>
+  300 +
+  [func, args, kwargs, meta, traceContext ?? ""].reduce((sum, text) => sum + Buffer.byteLength(text), 0);

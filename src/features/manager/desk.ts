@@ -1,0 +1,392 @@
+/** Handles the requests of agents (claim, settle, beat, progress), without their HTTP. */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { performance, repeat } from "../../base/runtime/timers.ts";
+import { sessionClosedChannel, sessionOpenedChannel, taskLostChannel } from "../../events.ts";
+import type { QueueInternals } from "../../queue/internals.ts";
+import type { AgentRecord, Outcome } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
+import { keptLines } from "../../worker/logs.ts";
+import type { Meter } from "../../worker/meter.ts";
+import { Claims } from "./claims.ts";
+import { GoneSessions } from "./gone-sessions.ts";
+import { type Held, keyOf, Session } from "./session.ts";
+import { outcomeOf, Settling, wasSettled } from "./settling.ts";
+import type {
+  BeatAnswer,
+  BeatBody,
+  ClaimBody,
+  ProgressAnswer,
+  ProgressBody,
+  SettleAnswer,
+  SettleBody,
+  SettledTask,
+  Version,
+} from "./wire.ts";
+
+export interface DeskOptions {
+  /** Milliseconds. */
+  lease: number;
+  pollInterval: number;
+  /** Bytes of the tasks in one answer. */
+  maxAnswer: number;
+}
+
+export interface DeskHost {
+  report(error: unknown, where: string): void;
+  onRescued(workerId: string, tasks: number): void;
+  onScheduled(): void;
+  ended: Meter["ended"];
+}
+
+/** What an agent says of attempts that have ended. */
+interface Settlement {
+  /** Those that its session holds, and their outcomes in the same order. */
+  known: readonly SettledTask[];
+  outcomes: readonly Outcome[];
+  unknown: readonly SettledTask[];
+  /** The rows that were read of unknown ones. */
+  rows: ReadonlyMap<number, TaskRecord>;
+}
+
+export class Desk {
+  /** Begins the ids of the workers' rows of sessions that this Manager registers. */
+  readonly name = `${hostname().slice(0, 80)}:${process.pid}:${randomBytes(4).toString("hex")}`;
+  readonly #internals: QueueInternals;
+  readonly #options: DeskOptions;
+  readonly #host: DeskHost;
+  readonly #claims: Claims;
+  readonly #settling: Settling;
+  readonly #sessions = new Map<string, Session>();
+  readonly #gone: GoneSessions;
+  readonly #stopBeating: () => void;
+  #isQuiet = false;
+
+  constructor(internals: QueueInternals, options: DeskOptions, host: DeskHost) {
+    this.#internals = internals;
+    this.#options = options;
+    this.#host = host;
+    this.#settling = new Settling(internals.store);
+    this.#claims = new Claims(internals, this.#settling, { ...options, name: this.name });
+    this.#gone = new GoneSessions(internals, host);
+    this.#stopBeating = repeat(options.lease / 3, () => this.#tick(), { keepAlive: false });
+  }
+
+  /** The number of sessions that it knows. */
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Claims no more, and tells the agents so. */
+  quiet(): void {
+    this.#isQuiet = true;
+    this.#claims.quiet();
+  }
+
+  /** Running tasks go on: their agents find another Manager, or this one when it is back. */
+  async close(): Promise<void> {
+    this.quiet();
+    this.#stopBeating();
+    await this.#gone.stop();
+    for (const session of [...this.#sessions.values()]) this.#forget(session, "stopped");
+  }
+
+  /** The session of this agent. Another agent's session of the same id is another session. */
+  async session(agent: AgentRecord, id: string): Promise<Session> {
+    const key = keyOfSession(agent, id);
+    const known = this.#sessions.get(key);
+    if (known) return known;
+    const session = new Session(agent, id, this.name, (gone) => this.#onGone(gone));
+    this.#sessions.set(key, session);
+    this.#gone.remove(agent.name, id);
+    if (sessionOpenedChannel.hasSubscribers) sessionOpenedChannel.publish(this.#factsOf(session));
+    // Another Manager may have registered it. When the database does not answer, the next request looks again.
+    session.ready = this.#find(session);
+    session.ready.catch(() => this.#forget(session, "failed"));
+    return session;
+  }
+
+  #factsOf({ agent, id }: Session) {
+    return { agent: agent.name, session: id, manager: this.name };
+  }
+
+  /** The next request of the session makes a new one. */
+  #forget(session: Session, reason: "disconnected" | "silent" | "stopped" | "failed"): void {
+    session.end();
+    if (!this.#sessions.delete(keyOfSession(session.agent, session.id))) return;
+    if (sessionClosedChannel.hasSubscribers)
+      sessionClosedChannel.publish({ ...this.#factsOf(session), reason });
+  }
+
+  #reportLost({ agent, id }: Session, lost: readonly number[], named: readonly Version[]): void {
+    if (lost.length === 0 || !taskLostChannel.hasSubscribers) return;
+    const tasks = named
+      .filter((one) => lost.includes(one.id))
+      .map(({ id: task, generation }) => ({ id: task, generation }));
+    taskLostChannel.publish({ agent: agent.name, session: id, tasks });
+  }
+
+  async #find(session: Session): Promise<void> {
+    const own = (await this.#internals.store.workers()).filter(({ id }) => session.owns(id));
+    const newest = own.at(-1);
+    if (newest) session.registered(newest.id);
+    // Another Manager, whose connections to this agent have closed, sees by this beat that the agent lives.
+    await this.#internals.store.agents.beat(own.map(({ id }) => ({ workerId: id, host: session.place })));
+  }
+
+  // ---- claim ---------------------------------------------------------------------------------
+
+  /**
+   * Settles, and claims in the same write. The claim of a session that still waits ends with no tasks when the next one comes.
+   * @param poll aborted when the client has gone
+   */
+  async claim(
+    session: Session,
+    body: ClaimBody,
+    poll: AbortController,
+  ): Promise<{ tasks: readonly TaskRecord[]; answer: SettleAnswer | undefined }> {
+    session.poll?.abort("asked anew");
+    session.poll = poll;
+    await session.ready;
+    await this.#keep([session], this.#options.lease / 2);
+    const settlement = await this.#settlementOf(session, body.settle);
+    const { tasks, accepted } = await this.#claims.claim(session, body, settlement.outcomes, poll.signal);
+    const answer = body.settle.length > 0 ? await this.#answer(session, settlement, accepted) : undefined;
+    return { tasks, answer };
+  }
+
+  // ---- settle --------------------------------------------------------------------------------
+
+  async settle(session: Session, { tasks }: SettleBody): Promise<SettleAnswer> {
+    await session.ready;
+    const settlement = await this.#settlementOf(session, tasks);
+    return await this.#answer(session, settlement, await this.#settling.settle(settlement.outcomes));
+  }
+
+  async #settlementOf(session: Session, told: readonly SettledTask[]): Promise<Settlement> {
+    const rows = await this.#learn(session, told);
+    const [known, unknown, outcomes]: [SettledTask[], SettledTask[], Outcome[]] = [[], [], []];
+    const { maxPayload } = this.#internals.options;
+    for (const one of told) {
+      const held = session.held.get(keyOf(one))?.task;
+      (held ? known : unknown).push(one);
+      if (held) outcomes.push(outcomeOf(one, held, maxPayload));
+    }
+    return { known, unknown, outcomes, rows };
+  }
+
+  /** `accepted`: for each of the settlement's outcomes, in order. */
+  async #answer(
+    session: Session,
+    { known, unknown, outcomes, rows }: Settlement,
+    accepted: readonly boolean[],
+  ): Promise<SettleAnswer> {
+    this.#tellOthers(outcomes.filter((_, i) => accepted[i]));
+    for (const [i, told] of known.entries())
+      if (accepted[i]) this.#meter(session.held.get(keyOf(told))?.task, outcomes[i]);
+    const all = [...known, ...unknown];
+    for (const told of all) session.held.delete(keyOf(told));
+    const refused = known.filter((_, i) => !accepted[i]);
+    const settled = known.filter((_, i) => accepted[i]).map(({ id }) => id);
+    const answer: SettleAnswer = { settled, lost: [] };
+    await this.#judge(session, [...unknown, ...refused], rows, answer);
+    this.#reportLost(session, answer.lost, all);
+    return answer;
+  }
+
+  /** The agent ran it for at most as long as it had it. */
+  #meter(held: Held | undefined, outcome: Outcome | undefined): void {
+    if (held === undefined || outcome === undefined) return;
+    const { givenAt } = held;
+    this.#host.ended(held, outcome.kind, givenAt === undefined ? undefined : performance.now() - givenAt);
+  }
+
+  /** Adds each task that could not be settled to `answer`: as settled if it had been settled before, otherwise as lost. */
+  async #judge(
+    session: Session,
+    refused: readonly SettledTask[],
+    read: ReadonlyMap<number, TaskRecord>,
+    answer: SettleAnswer,
+  ): Promise<void> {
+    if (refused.length === 0) return;
+    const { store } = this.#internals;
+    const missing = refused.map(({ id }) => id).filter((id) => !read.has(id));
+    const rows = new Map([...read, ...(await this.#rows(missing))]);
+    for (const told of refused) {
+      const row = rows.get(told.id);
+      const attempts = row && told.status !== "completed" ? await store.attempts(told.id) : [];
+      if (row && wasSettled(told, row, session, attempts)) answer.settled.push(told.id);
+      else answer.lost.push(told.id);
+    }
+  }
+
+  #tellOthers(accepted: readonly Outcome[]): void {
+    if (accepted.length === 0) return;
+    const { wakeups } = this.#internals;
+    wakeups.taskEnded(accepted.map(({ id }) => id));
+    const kinds = new Set(accepted.map(({ kind }) => kind));
+    if (kinds.has("interrupted") || this.#settling.limited) wakeups.workAdded();
+    if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
+  }
+
+  async #rows(ids: readonly number[]): Promise<Map<number, TaskRecord>> {
+    if (ids.length === 0) return new Map();
+    return new Map((await this.#internals.store.get(ids)).map((row) => [row.id, row]));
+  }
+
+  /** Remembers tasks that another Manager has claimed for the session. @returns the rows that it read */
+  async #learn(session: Session, tasks: readonly Version[]): Promise<Map<number, TaskRecord>> {
+    const rows = await this.#rows(tasks.filter((one) => !session.held.has(keyOf(one))).map(({ id }) => id));
+    for (const one of tasks) {
+      const row = rows.get(one.id);
+      const isHeld = row?.status === "running" && row.generationId === one.generation;
+      if (row && isHeld && session.owns(row.workerId)) session.hold(row);
+    }
+    return rows;
+  }
+
+  // ---- beat and progress ---------------------------------------------------------------------
+
+  async beat(session: Session, { running }: BeatBody): Promise<BeatAnswer> {
+    const end = session.beginBeat(running);
+    try {
+      return await this.#beat(session, running);
+    } finally {
+      end();
+      await this.#handBackForgotten([session], this.#options.lease / 3);
+    }
+  }
+
+  async #beat(session: Session, running: readonly Version[]): Promise<BeatAnswer> {
+    await session.ready;
+    const { store } = this.#internals;
+    await this.#learn(session, running);
+    const named = running.flatMap((one) => session.held.get(keyOf(one)) ?? []);
+    const workers = this.#workersOf(session, named);
+    await store.agents.beat(workers.map((workerId) => ({ workerId, host: session.place })));
+    session.beatAt = performance.now();
+    const answer: BeatAnswer = { cancel: [], lost: [], quiet: this.#isQuiet };
+    if (running.length > 0) {
+      const states = new Map(
+        (await store.taskStates(running.map(({ id }) => id))).map((state) => [state.id, state]),
+      );
+      for (const one of running) {
+        const state = states.get(one.id);
+        if (state === undefined || (state.status === "cancelled" && session.held.has(keyOf(one))))
+          answer.cancel.push(one.id);
+        else if (state.generationId !== one.generation || !session.held.has(keyOf(one)))
+          answer.lost.push(one.id);
+      }
+    }
+    this.#reportLost(session, answer.lost, running);
+    return answer;
+  }
+
+  #workersOf(session: Session, named: readonly { task: Held }[]): string[] {
+    const ids = named.flatMap(({ task }) => task.workerId ?? []);
+    return [...new Set(session.workerId === undefined ? ids : [session.workerId, ...ids])].sort();
+  }
+
+  async progress(session: Session, { tasks }: ProgressBody): Promise<ProgressAnswer> {
+    await session.ready;
+    const { store, wakeups } = this.#internals;
+    await this.#learn(session, tasks);
+    const own = tasks.filter((told) => session.held.has(keyOf(told)));
+    const version = ({ id, generation }: Version) => ({ id, generationId: generation });
+    const filled = own.flatMap((told) =>
+      told.maxRetries === undefined ? [] : [{ ...version(told), maxRetries: told.maxRetries }],
+    );
+    if (filled.length > 0) await store.fillDefaults(filled);
+    for (const { id, generationId, maxRetries } of filled) {
+      const held = session.held.get(keyOf({ id, generation: generationId }));
+      if (held) held.task.maxRetries = maxRetries;
+    }
+    const notes = own.flatMap((told) =>
+      told.progress === undefined
+        ? []
+        : [{ ...version(told), progress: told.progress, note: told.note ?? null }],
+    );
+    if (notes.length > 0) await store.progress(notes);
+    const lines = own.flatMap((told) => (told.log ?? []).map((line) => ({ ...version(told), ...line })));
+    if (lines.length > 0) await store.log(lines, keptLines);
+    wakeups.taskNoted();
+    const states = new Map(
+      (await store.taskStates(tasks.map(({ id }) => id))).map((state) => [state.id, state]),
+    );
+    const isLost = ({ id, generation }: Version) => states.get(id)?.generationId !== generation;
+    return { lost: tasks.filter((told) => isLost(told) || !own.includes(told)).map(({ id }) => id) };
+  }
+
+  // ---- sessions that end ---------------------------------------------------------------------
+
+  /** Beats for these sessions, and compares their rows with what they name, if that was done `age` milliseconds ago or more. */
+  async #keep(sessions: readonly Session[], age: number): Promise<void> {
+    const now = performance.now();
+    const silent = sessions.filter(({ beatAt }) => now - beatAt >= age);
+    for (const session of silent) session.beatAt = now;
+    const beats = silent.flatMap(({ workerId, place: host }) =>
+      workerId === undefined ? [] : [{ workerId, host }],
+    );
+    await this.#internals.store.agents.beat(beats);
+    await this.#handBackForgotten(sessions, age);
+  }
+
+  /**
+   * Hands back the tasks that the sessions have claimed but have not named for a lease: the answer to their claim was lost, and
+   * the agent did not ask for it again.
+   */
+  async #handBackForgotten(sessions: readonly Session[], age: number): Promise<void> {
+    const now = performance.now();
+    const { lease } = this.#options;
+    const due = sessions.filter(
+      ({ workerId, comparedAt }) => workerId !== undefined && now - comparedAt >= age,
+    );
+    for (const session of due) session.comparedAt = now;
+    await this.#learnHeld(due);
+    for (const session of due) {
+      const forgotten = session.forgotten(lease);
+      const outcomes = forgotten.map((task): Outcome => ({ ...task, kind: "interrupted" }));
+      const accepted = await this.#settling.settle(outcomes);
+      this.#tellOthers(outcomes.filter((_, i) => accepted[i]));
+      for (const { id, generationId } of forgotten)
+        session.held.delete(keyOf({ id, generation: generationId }));
+    }
+  }
+
+  /** Reads which tasks the rows give to these sessions. From now on they are known: an agent has a lease to name them. */
+  async #learnHeld(sessions: readonly Session[]): Promise<void> {
+    const { store } = this.#internals;
+    const byWorker = new Map(sessions.map((session) => [session.workerId as string, session]));
+    const held = await store.agents.held([...byWorker.keys()]);
+    const unknown = held.filter(
+      ({ id, generationId, workerId }) =>
+        !byWorker.get(workerId)?.held.has(keyOf({ id, generation: generationId })),
+    );
+    if (unknown.length === 0) return;
+    for (const task of await store.get(unknown.map(({ id }) => id)))
+      byWorker.get(task.workerId ?? "")?.hold(task);
+  }
+
+  /** Writes heartbeats for the sessions that only wait for tasks, and forgets those that have long been silent. */
+  #tick(): void {
+    const now = performance.now();
+    const waiting: Session[] = [];
+    for (const session of [...this.#sessions.values()]) {
+      if (!session.isConnected && now - session.lastSeen > 2 * this.#options.lease)
+        this.#forget(session, "silent");
+      else if (session.isConnected && session.held.size === 0) waiting.push(session);
+    }
+    this.#keep(waiting, 0).catch((error: unknown) =>
+      this.#host.report(error, "writing the heartbeats of agents"),
+    );
+  }
+
+  /** All connections of the session have closed. A Manager that stops closes them itself. */
+  #onGone(session: Session): void {
+    if (this.#isQuiet || this.#sessions.get(keyOfSession(session.agent, session.id)) !== session) return;
+    this.#forget(session, "disconnected");
+    this.#gone.add(session);
+  }
+}
+
+const keyOfSession = (agent: AgentRecord, id: string): string => `${agent.name}/${id}`;

@@ -1,0 +1,180 @@
+/** A session of an agent: from the start of its process to its end. Any Manager may serve it; its rows are the truth. */
+import type { Socket } from "node:net";
+import { after, performance, type Timer } from "../../base/runtime/timers.ts";
+import type { AgentRecord, TaskVersion } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
+import type { Version } from "./wire.ts";
+
+/** A task that the session has claimed, by any Manager. */
+export type Held = TaskVersion &
+  Pick<
+    TaskRecord,
+    "func" | "queueName" | "workerId" | "createdAt" | "waitUntil" | "startedAt" | "retryCount" | "maxRetries"
+  > & {
+    /** When this Manager gave it to the agent, on the clock of `performance.now()`; undefined: another Manager did. */
+    givenAt: number | undefined;
+  };
+
+export const keyOf = ({ id, generation }: Version): string => `${id}:${generation}`;
+
+/**
+ * Milliseconds in which an agent whose connections have all closed has to connect again. It does so at once; over a network,
+ * with TLS, that takes three round trips.
+ */
+const reconnectMs = { sameHost: 300, network: 500 };
+
+/** A unix socket has no address. */
+const isOfThisHost = ({ remoteAddress }: Socket): boolean =>
+  remoteAddress === undefined || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
+
+export class Session {
+  readonly agent: AgentRecord;
+  readonly id: string;
+  /** The ids of its rows in `dbq_workers` end with this, after the name of the Manager that registered it. */
+  readonly suffix: string;
+  /** The `host` of its row: the agent, and the Manager that it spoke to last. */
+  readonly place: string;
+  /** How often its row was found or registered. */
+  registrations = 0;
+  /** When a heartbeat of its row was last written, on the clock of `performance.now()`. */
+  beatAt = performance.now();
+  /** The last registration, or search for its row: they run one after another. */
+  ready: Promise<unknown> = Promise.resolve();
+  /** Its last look for tasks, if that has found none: how many wake-ups had come before, and when it ended. */
+  emptyLook: { wakes: number; at: number } | undefined;
+  /** Of the tasks of its last claim. */
+  bytesPerTask = 1;
+  /** Ends the claim that waits, when a newer one comes. */
+  poll: AbortController | undefined;
+  /** The tasks that it is known to hold, and when it last named each one, on the clock of `performance.now()`. */
+  readonly held = new Map<string, { task: Held; namedAt: number }>();
+  /** Whether the token of its last request is still valid. */
+  isAllowed: () => Promise<boolean> = async () => true;
+  lastSeen = performance.now();
+  /** When the rows that it holds were last compared with those that it names. */
+  comparedAt = performance.now();
+  readonly #sockets = new Set<Socket>();
+  readonly #onGone: (session: Session) => void;
+  #reconnectMs = reconnectMs.network;
+  #keepsAlive = false;
+  #hasEnded = false;
+  /** Beats that are not answered yet. */
+  #beats = 0;
+  #timer: Timer | undefined;
+  #workerId: string | undefined;
+
+  /** `manager`: the name of the Manager. `onGone` is called when all its connections have closed, and none came since. */
+  constructor(agent: AgentRecord, id: string, manager: string, onGone: (session: Session) => void) {
+    this.agent = agent;
+    this.id = id;
+    this.suffix = `/${agent.name}/${id}`;
+    this.place = `agent ${agent.name} at ${manager}`;
+    this.#onGone = onGone;
+  }
+
+  /** Its worker's row; undefined until one is found or registered. */
+  get workerId(): string | undefined {
+    return this.#workerId;
+  }
+
+  registered(workerId: string): void {
+    this.#workerId = workerId;
+    this.registrations += 1;
+    this.beatAt = performance.now();
+  }
+
+  /** Whether a connection of the session is open. */
+  get isConnected(): boolean {
+    return this.#sockets.size > 0;
+  }
+
+  /** The Manager has forgotten the session: it claims nothing more for it. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Whether this task's row says that the session has claimed it. */
+  owns(workerId: string | null): boolean {
+    return workerId?.endsWith(this.suffix) ?? false;
+  }
+
+  /**
+   * A row that was read later than it was found to run may have ended since: that one is not held.
+   * @param givenAt for a task that is given to the agent now
+   */
+  hold(task: TaskRecord, givenAt?: number): void {
+    if (task.status !== "running") return;
+    const { id, generationId, func, queueName, workerId, createdAt, waitUntil } = task;
+    const { startedAt, retryCount, maxRetries } = task;
+    const kept = {
+      ...{ id, generationId, func, queueName, workerId, createdAt, waitUntil },
+      ...{ startedAt, retryCount, maxRetries, givenAt },
+    };
+    this.held.set(keyOf({ id, generation: generationId }), { task: kept, namedAt: performance.now() });
+  }
+
+  /**
+   * A beat names these tasks. The agent sends the next one when this one is answered: until then none of its tasks is forgotten,
+   * however slowly the database answers.
+   * @returns what ends the beat
+   */
+  beginBeat(tasks: readonly Version[]): () => void {
+    const name = () => {
+      for (const one of tasks) {
+        const held = this.held.get(keyOf(one));
+        if (held) held.namedAt = performance.now();
+      }
+    };
+    name();
+    this.#beats += 1;
+    return () => {
+      this.#beats -= 1;
+      name();
+    };
+  }
+
+  /** The tasks that it holds, and has not named for so many milliseconds. */
+  forgotten(age: number): Held[] {
+    if (this.#beats > 0) return [];
+    const now = performance.now();
+    return [...this.held.values()].filter(({ namedAt }) => now - namedAt > age).map(({ task }) => task);
+  }
+
+  /**
+   * Called for each request. If the client opens a connection for each request, its end does not mean that the agent is gone.
+   * @param keepsAlive whether the client keeps the connection for its next request
+   */
+  seen(socket: Socket, keepsAlive: boolean): void {
+    this.lastSeen = performance.now();
+    this.#keepsAlive = keepsAlive;
+    this.#timer?.clear();
+    if (!keepsAlive || this.#sockets.has(socket)) return;
+    // The last request of an agent that was killed is read after its connection has closed.
+    if (socket.destroyed) {
+      this.#closed(socket);
+      return;
+    }
+    this.#reconnectMs = isOfThisHost(socket) ? reconnectMs.sameHost : reconnectMs.network;
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#closed(socket));
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#timer?.clear();
+    this.poll?.abort("the session has ended");
+  }
+
+  #closed(socket: Socket): void {
+    this.#sockets.delete(socket);
+    if (this.#sockets.size > 0 || !this.#keepsAlive) return;
+    this.#timer?.clear();
+    this.#timer = after(
+      this.#reconnectMs,
+      () => {
+        if (this.#sockets.size === 0 && this.#keepsAlive) this.#onGone(this);
+      },
+      { keepAlive: false },
+    );
+  }
+}

@@ -1,0 +1,290 @@
+/**
+ * What Managers and agents send each other: JSON over HTTP/1.1, described in `docs/manager-openapi.json`. Any language can speak
+ * it, so each request is validated here.
+ */
+import {
+  boolean,
+  duration,
+  integer,
+  label,
+  oneOf,
+  type Reader,
+  wrong,
+} from "../../base/options/validators.ts";
+import type { TaskError, TaskRecord } from "../../task.ts";
+
+/** A task at one generation, as the wire names it. */
+export interface Version {
+  id: number;
+  generation: number;
+}
+
+export interface ClaimBody {
+  session: string;
+  requestId: string;
+  /** Tasks that the agent can start at once. */
+  slots: number;
+  /** Tasks to claim beyond them, which the agent starts as soon as others have ended. */
+  ahead: number;
+  funcs: readonly string[];
+  /** Milliseconds. */
+  wait: number;
+  /** Bytes that the agent can hold of the tasks in the answer. */
+  maxBytes: number | undefined;
+  /** Attempts that have ended: they are settled in the same write. */
+  settle: readonly SettledTask[];
+}
+
+/** How one attempt ended. */
+export type SettledTask = Version &
+  (
+    | { status: "completed"; result?: unknown }
+    | {
+        status: "failed";
+        error?: unknown;
+        /** False: no retry. With a delay in milliseconds: the retry comes after it, if the task has one left. */
+        retry?: boolean | { delay: number };
+      }
+    | { status: "cancelled"; error?: unknown }
+    | { status: "snoozed"; delay: number }
+    | { status: "released" }
+  );
+
+export interface SettleBody {
+  session: string;
+  tasks: readonly SettledTask[];
+}
+
+export interface BeatBody {
+  session: string;
+  running: readonly Version[];
+}
+
+/** What an agent tells of a task that runs. */
+export interface ToldTask extends Version {
+  progress?: number;
+  note?: string | null;
+  /** Lines that the task logged; `at`: milliseconds since 1970. */
+  log?: readonly { at: number; message: string }[];
+  /** For a task whose caller left `maxRetries` to the worker. */
+  maxRetries?: number;
+}
+
+export interface ProgressBody {
+  session: string;
+  tasks: readonly ToldTask[];
+}
+
+/** A claimed task. `args`, `kwargs`, `meta` and `traceContext` are JSON, as they were enqueued. Times: milliseconds since 1970. */
+export type ClaimedTask = Version &
+  Pick<
+    TaskRecord,
+    | "func"
+    | "retryCount"
+    | "maxRetries"
+    | "timeout"
+    | "requestId"
+    | "queueName"
+    | "priority"
+    | "createdAt"
+    | "startedAt"
+  > & {
+    args: unknown[];
+    kwargs: Record<string, unknown>;
+    meta: Record<string, unknown>;
+    traceContext: Record<string, unknown> | null;
+    /** Whether the agent says, by `POST /v1/progress`, what `maxRetries` is. */
+    fillDefaults: boolean;
+    /** The schedule that made the task; `slot`: milliseconds since 1970. Absent for any other task. */
+    schedule?: { name: string; slot: number | null };
+  };
+
+export interface ClaimAnswer {
+  tasks: ClaimedTask[];
+  /** Of the attempts in `settle`. */
+  settled?: number[];
+  lost?: number[];
+}
+
+export interface SettleAnswer {
+  settled: number[];
+  lost: number[];
+}
+
+export interface BeatAnswer {
+  cancel: number[];
+  lost: number[];
+  quiet: boolean;
+}
+
+export interface ProgressAnswer {
+  lost: number[];
+}
+
+/** Tasks in one request. */
+const mostTasks = 10_000;
+/** Milliseconds that a claim may wait. */
+const longestWait = 60_000;
+
+const object: Reader<Record<string, unknown>> = (value, name) => {
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  throw wrong(name, "an object", value);
+};
+
+const list =
+  <T>(item: Reader<T>, most: number): Reader<T[]> =>
+  (value, name) => {
+    if (!Array.isArray(value)) throw wrong(name, "an array", value);
+    if (value.length > most)
+      throw new TypeError(`${name}: expected at most ${most} items, got ${value.length}`);
+    return value.map((each, i) => item(each, `${name}[${i}]`));
+  };
+
+const session: Reader<string> = (value, name) => {
+  if (typeof value === "string" && /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(value))
+    return value.toLowerCase();
+  throw wrong(name, "a UUID", value);
+};
+
+const version = (given: Record<string, unknown>, name: string): Version => ({
+  id: integer(Number.MIN_SAFE_INTEGER)(given.id, `${name}.id`),
+  generation: integer(1)(given.generation, `${name}.generation`),
+});
+
+const delay = duration({ max: 100 * 365 * 24 * 3_600_000 });
+
+const statuses = oneOf("completed", "failed", "cancelled", "snoozed", "released");
+
+const settledTask: Reader<SettledTask> = (value, name) => {
+  const given = object(value, name);
+  const status = statuses(given.status, `${name}.status`);
+  const task = version(given, name);
+  switch (status) {
+    case "completed":
+      return { ...task, status, result: given.result };
+    case "failed":
+      return { ...task, status, error: given.error, ...retryOf(given.retry, `${name}.retry`) };
+    case "cancelled":
+      return { ...task, status, error: given.error };
+    case "snoozed":
+      return { ...task, status, delay: delay(given.delay, `${name}.delay`) };
+    case "released":
+      return { ...task, status };
+  }
+};
+
+function retryOf(value: unknown, name: string): { retry?: boolean | { delay: number } } {
+  if (value === undefined || value === null) return {};
+  if (typeof value === "boolean") return { retry: boolean(value, name) };
+  return { retry: { delay: delay(object(value, name).delay, `${name}.delay`) } };
+}
+
+const logLine: Reader<{ at: number; message: string }> = (value, name) => {
+  const { at, message } = object(value, name);
+  if (typeof message !== "string") throw wrong(`${name}.message`, "a string", message);
+  return { at: integer(0, 8.64e15)(at, `${name}.at`), message };
+};
+
+const toldTask: Reader<ToldTask> = (value, name) => {
+  const given = object(value, name);
+  const { progress, note, log, maxRetries } = given;
+  const told: ToldTask = version(given, name);
+  if (progress !== undefined) {
+    if (typeof progress !== "number" || !Number.isFinite(progress))
+      throw wrong(`${name}.progress`, "a number", progress);
+    if (note !== undefined && note !== null && typeof note !== "string")
+      throw wrong(`${name}.note`, "a string or null", note);
+    told.progress = progress;
+    told.note = note?.slice(0, 1_000) ?? null;
+  }
+  if (log !== undefined) told.log = list(logLine, mostTasks)(log, `${name}.log`);
+  if (maxRetries !== undefined) told.maxRetries = integer(0, 2_147_483_647)(maxRetries, `${name}.maxRetries`);
+  return told;
+};
+
+/** @throws TypeError that names what is wrong */
+export function readClaim(body: unknown): ClaimBody {
+  const given = object(body, "the body");
+  const ahead = integer(0)(given.ahead ?? 0, "ahead");
+  return {
+    session: session(given.session, "session"),
+    requestId: label(given.requestId, "requestId"),
+    slots: integer(ahead > 0 ? 0 : 1)(given.slots, "slots"),
+    ahead,
+    funcs: list(label, mostTasks)(given.funcs, "funcs"),
+    wait: Math.min(duration()(given.wait ?? 0, "wait"), longestWait),
+    maxBytes: given.maxBytes === undefined ? undefined : integer(1)(given.maxBytes, "maxBytes"),
+    settle: list(settledTask, mostTasks)(given.settle ?? [], "settle"),
+  };
+}
+
+/** @throws TypeError that names what is wrong */
+export function readSettle(body: unknown): SettleBody {
+  const given = object(body, "the body");
+  return {
+    session: session(given.session, "session"),
+    tasks: list(settledTask, mostTasks)(given.tasks, "tasks"),
+  };
+}
+
+/** @throws TypeError that names what is wrong */
+export function readBeat(body: unknown): BeatBody {
+  const given = object(body, "the body");
+  const running: Reader<Version> = (value, name) => version(object(value, name), name);
+  return {
+    session: session(given.session, "session"),
+    running: list(running, mostTasks)(given.running, "running"),
+  };
+}
+
+/** @throws TypeError that names what is wrong */
+export function readProgress(body: unknown): ProgressBody {
+  const given = object(body, "the body");
+  return {
+    session: session(given.session, "session"),
+    tasks: list(toldTask, mostTasks)(given.tasks, "tasks"),
+  };
+}
+
+const text = (value: unknown, otherwise: string): string => (typeof value === "string" ? value : otherwise);
+
+/** The error as an `Error` with the same name, message and stack, so that it is stored as any thrown value is. */
+export function toThrown(error: unknown): Error {
+  const { name, message, stack, code, cause } =
+    typeof error === "object" && error !== null ? (error as Partial<Record<keyof TaskError, unknown>>) : {};
+  const thrown = new Error(text(message, typeof error === "string" ? error : ""));
+  const named = text(name, "Error");
+  Object.defineProperty(thrown, "name", { value: named });
+  Object.defineProperty(thrown, "stack", {
+    value: typeof stack === "string" ? stack : `${named}: ${thrown.message}`,
+  });
+  if (typeof code === "string") Object.assign(thrown, { code });
+  if (typeof cause === "object" && cause !== null) thrown.cause = toThrown(cause);
+  return thrown;
+}
+
+/** The answer to a claim as text: the JSON of a row goes into it as it is. `answer`: to what the claim has settled. */
+export function claimAnswer(tasks: readonly TaskRecord[], answer: SettleAnswer | undefined): string {
+  const settled = answer ? `,${JSON.stringify(answer).slice(1)}` : "}";
+  return `{"tasks":[${tasks.map(claimedTask).join(",")}]${settled}`;
+}
+
+function claimedTask(task: TaskRecord): string {
+  const plain = {
+    id: task.id,
+    generation: task.generationId,
+    func: task.func,
+    retryCount: task.retryCount,
+    maxRetries: task.maxRetries,
+    fillDefaults: task.fillDefaults === 1,
+    timeout: task.timeout,
+    requestId: task.requestId,
+    queueName: task.queueName,
+    priority: task.priority,
+    createdAt: task.createdAt,
+    startedAt: task.startedAt,
+    ...(task.scheduleName === null ? {} : { schedule: { name: task.scheduleName, slot: task.slot } }),
+  };
+  return `${JSON.stringify(plain).slice(0, -1)},"args":${task.args},"kwargs":${task.kwargs},"meta":${task.meta},"traceContext":${task.traceContext ?? "null"}}`;
+}

@@ -1,0 +1,112 @@
+/** A schedule between an app and its row. */
+import type { Schedule } from "../../base/tasks/schedule.ts";
+import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
+import { readable } from "../../base/values/records.ts";
+import type { ScheduleRecord, ScheduleState } from "../../store.ts";
+import type { JsonObject } from "../../task.ts";
+import { dueAt, nextDue, slotAfter, slotDueAt } from "./slots.ts";
+import { optionsOf, type StoredCall } from "./tasks.ts";
+import { problemOf, type ReadTiming, toMissed } from "./timing.ts";
+
+/** All that `queue.schedule` says of a schedule. */
+export type Definition = ReadTiming & StoredCall & { name: string };
+
+/** Of these a change counts from now. */
+const timingColumns = ["cron", "everyMs", "timeZone", "startAt", "endAt", "jitterMs"] as const;
+const otherColumns = ["func", "args", "kwargs", "options", "missed", "overlap"] as const;
+
+const isSame = <K extends keyof Definition>(row: ScheduleRecord, to: Definition, columns: readonly K[]) =>
+  columns.every((column) => row[column as keyof ScheduleRecord] === to[column]);
+
+/** The row that the definition makes of this one; undefined: it says so already. */
+export function redefined(
+  row: ScheduleRecord | undefined,
+  definition: Definition,
+  now: number,
+): ScheduleState | undefined {
+  const before = row ?? { lastSlot: null, lastTaskId: null, skipped: 0, pausedAt: null };
+  if (row && isSame(row, definition, timingColumns)) {
+    const { anchorAt } = row;
+    const isLost = hasLostNext(row, now);
+    if (isSame(row, definition, otherColumns) && !isLost) return undefined;
+    const nextAt = isLost ? nextDue(row, now) : row.nextAt;
+    return { ...before, ...definition, anchorAt, nextAt };
+  }
+  const isCounted = row?.everyMs === definition.everyMs && row.startAt === definition.startAt;
+  const anchorAt = isCounted ? row.anchorAt : now;
+  const { lastSlot, lastTaskId, skipped, pausedAt } = before;
+  const nextAt = nextDue({ ...definition, anchorAt }, now);
+  return { ...definition, lastSlot, lastTaskId, skipped, pausedAt, anchorAt, nextAt };
+}
+
+/** Why a schedule makes no tasks although it should; null: nothing is wrong. */
+export function scheduleProblem(row: ScheduleRecord): string | null {
+  const problem = problemOf(row);
+  if (problem !== null) return problem;
+  try {
+    optionsOf(row);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** Whether a schedule that has slots to come has no `next_at`: something else has written that. */
+function hasLostNext(row: ScheduleRecord, now: number): boolean {
+  if (row.nextAt !== null || row.pausedAt !== null) return false;
+  return slotAfter(row, Math.max(now, wholeOr(now, row.lastSlot))) !== null;
+}
+
+/** How many of the next times a schedule shows. */
+const upcomingCount = 3;
+
+/** @param now the database's time at which the row was read */
+export function toSchedule(row: ScheduleRecord, now: number): Schedule {
+  const { name, func, cron, everyMs, timeZone, overlap, jitterMs, lastTaskId, skipped, pausedAt } = row;
+  const problem = scheduleProblem(row) ?? (hasLostNext(row, now) ? lostNext : null);
+  const upcoming = problem === null && pausedAt === null ? upcomingOf(row) : [];
+  return {
+    name,
+    func,
+    args: readable(row.args, decodeArgs) as unknown[],
+    kwargs: readable(row.kwargs, (text) => decodeObject(text, "kwargs")) as JsonObject,
+    cron,
+    every: wholeOr(null, everyMs),
+    timeZone,
+    missed: toMissed(row.missed),
+    overlap: overlap as Schedule["overlap"],
+    jitter: wholeOr(null, jitterMs) || null,
+    startAt: dateOf(row.startAt),
+    endAt: dateOf(row.endAt),
+    nextAt: upcoming[0] ?? null,
+    upcoming,
+    lastSlot: dateOf(row.lastSlot),
+    lastTaskId: wholeOr(null, lastTaskId),
+    skipped: wholeOr(0, skipped),
+    pausedAt: dateOf(pausedAt),
+    problem,
+    createdAt: new Date(row.createdAt),
+    updatedAt: new Date(row.updatedAt),
+  };
+}
+
+const lostNext = "next_at is null, although there are slots to come: resume the schedule";
+
+/** Of a column that should hold a whole number: SQLite stores a text there too. */
+export const wholeOr = <T>(otherwise: T, value: number | null): number | T =>
+  Number.isSafeInteger(value) ? (value as number) : otherwise;
+
+const dateOf = (time: number | null): Date | null =>
+  wholeOr(null, time) === null ? null : new Date(time as number);
+
+function upcomingOf(row: ScheduleRecord): Date[] {
+  if (row.nextAt === null) return [];
+  const times = [row.nextAt];
+  let slot: number | null = slotDueAt(row, row.nextAt);
+  while (times.length < upcomingCount) {
+    slot = slotAfter(row, slot);
+    if (slot === null) break;
+    times.push(dueAt(row, slot));
+  }
+  return times.map((time) => new Date(time));
+}

@@ -1,0 +1,123 @@
+/** Actions on all tasks that match a filter, in small transactions: what is done stays done when the rest is called off. */
+import { callable, integer, readOptions, signal } from "../base/options/validators.ts";
+import { setImmediate } from "../base/runtime/timers.ts";
+import { DuplicateTaskError } from "../errors.ts";
+import type { Store, TaskFilter } from "../store.ts";
+import { findTasks } from "./find.ts";
+import type { QueueInternals } from "./internals.ts";
+
+/** Options of `retryTasks`, `cancelTasks` and `deleteTasks`. */
+export interface BulkOptions {
+  /** Calls off the rest: the promise rejects with `signal.reason`. */
+  signal?: AbortSignal;
+  /** Called after each transaction, with what was done so far. */
+  onProgress?: (done: BulkResult) => void;
+  /** The most tasks to look at, newest first. @default no limit */
+  limit?: number;
+}
+
+export interface BulkResult {
+  /** How many tasks were changed. */
+  changed: number;
+  /** How many matched and stayed as they were, such as a running task that was to be retried or deleted. */
+  skipped: number;
+}
+
+/** Tasks of one transaction. It bounds how long other writers wait. */
+const batch = 100;
+
+/** Acts on these tasks in one transaction, and returns those that it changed. */
+export type BulkAction = (ids: readonly number[]) => Promise<number[]>;
+
+/** What can be done to many tasks. */
+export type BulkKind = "retry" | "cancel" | "delete";
+
+/**
+ * The actions on many tasks. Each wakes the workers and awaits of this process.
+ * @param canceller who cancels, for the error of the cancelled tasks
+ */
+export function bulkAction(
+  { store, wakeups }: Pick<QueueInternals, "store" | "wakeups">,
+  kind: BulkKind,
+  canceller: string,
+): BulkAction {
+  const { look } = store;
+  const error = JSON.stringify({ name: "TaskCancelled", message: `cancelled ${canceller}` });
+  const act: BulkAction = {
+    retry: retryEach(store),
+    cancel: (ids: readonly number[]) => look.cancelEach(ids, error),
+    delete: (ids: readonly number[]) => look.deleteEach(ids),
+  }[kind];
+  return async (ids) => {
+    const changed = await act(ids);
+    wakeups.taskChanged(changed);
+    wakeups.workAdded();
+    return changed;
+  };
+}
+
+/** @throws TypeError for wrong options */
+export function readBulkOptions(given: unknown, owner: string): BulkOptions {
+  return readOptions<BulkOptions>(given, owner, {
+    signal,
+    onProgress: callable<(done: BulkResult) => void>,
+    limit: integer(1),
+  });
+}
+
+/** How far `actOnAll` goes. */
+export interface Walk extends BulkOptions {
+  /** Only tasks with lower ids: the `next` of the walk before. */
+  after?: number | undefined;
+  /** Whether it ends after its first transaction. @default false */
+  isOneStep?: boolean;
+}
+
+/**
+ * @returns also `next`: the `after` to go on with; `null`: there are no more
+ * @throws DatabaseError; the signal's reason
+ */
+export async function actOnAll(
+  store: Pick<Store, "look" | "get">,
+  filter: TaskFilter,
+  act: BulkAction,
+  { signal: aborted, onProgress, limit = Number.POSITIVE_INFINITY, after, isOneStep = false }: Walk,
+): Promise<BulkResult & { next: number | null }> {
+  const done: BulkResult = { changed: 0, skipped: 0 };
+  for (let position = after; ; ) {
+    aborted?.throwIfAborted();
+    const left = Math.min(batch, limit - done.changed - done.skipped);
+    const { tasks, next } = await findTasks(store, filter, { limit: left, after: position });
+    const ids = tasks.map(({ id }) => id);
+    const changed = ids.length === 0 ? 0 : (await act(ids)).length;
+    done.changed += changed;
+    done.skipped += ids.length - changed;
+    if (ids.length > 0) onProgress?.({ ...done });
+    if (next === null || isOneStep || done.changed + done.skipped >= limit) return { ...done, next };
+    position = next;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/**
+ * Retries tasks in one transaction, or one by one when that fails: another writer may take the unique key of one of them
+ * between the look and the change.
+ */
+function retryEach(store: Pick<Store, "look" | "retry">): BulkAction {
+  return async (ids) => {
+    try {
+      return await store.look.retryEach(ids);
+    } catch {
+      const changed: number[] = [];
+      for (const id of ids) {
+        const operated = await store.retry(id).catch(unlessDuplicate);
+        if (operated?.changed) changed.push(id);
+      }
+      return changed;
+    }
+  };
+}
+
+function unlessDuplicate(error: unknown): undefined {
+  if (!(error instanceof DuplicateTaskError)) throw error;
+}

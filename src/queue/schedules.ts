@@ -1,0 +1,53 @@
+/** The methods of a queue that are about schedules. A feature provides them. */
+import { processGlobal } from "../base/runtime/process-globals.ts";
+import type { AnyFunction } from "../base/tasks/registry.ts";
+import type { Schedule, ScheduleTiming } from "../base/tasks/schedule.ts";
+import type { MaybePromise, ScheduleWrites } from "../store.ts";
+import type { TaskId } from "../task.ts";
+
+/** What the feature does, on the queue's own connection or inside of a transaction. */
+export interface ScheduleActions {
+  schedule(name: string, timing: ScheduleTiming, fn: AnyFunction, ...args: unknown[]): MaybePromise<Schedule>;
+  listSchedules(): MaybePromise<Schedule[]>;
+  pauseSchedule(name: string): MaybePromise<Schedule>;
+  resumeSchedule(name: string): MaybePromise<Schedule>;
+  triggerSchedule(name: string): MaybePromise<TaskId>;
+  backfillSchedule(name: string, from: Date, to: Date): MaybePromise<TaskId[]>;
+  removeSchedule(name: string): MaybePromise<void>;
+}
+
+export interface ScheduleFeature {
+  /** Loads what the actions need. Inside of a transaction there is no time for it: there they load it themselves. */
+  load(): Promise<void>;
+  /** @param wake called when a task was made, or a schedule may be due sooner than it was */
+  over(store: ScheduleWrites, maxPayload: number, wake: () => void): ScheduleActions;
+}
+
+/** The methods of these actions, which may be destructured. `synchronous`: they return values and throw, not promises. */
+export function methodsOf(actions: ScheduleActions, synchronous: boolean): ScheduleActions {
+  const act = <T>(action: () => MaybePromise<T>): MaybePromise<T> =>
+    synchronous ? action() : (async () => await action())();
+  return {
+    schedule: (...given) => act(() => actions.schedule(...given)),
+    listSchedules: () => act(() => actions.listSchedules()),
+    pauseSchedule: (name) => act(() => actions.pauseSchedule(name)),
+    resumeSchedule: (name) => act(() => actions.resumeSchedule(name)),
+    triggerSchedule: (name) => act(() => actions.triggerSchedule(name)),
+    backfillSchedule: (name, from, to) => act(() => actions.backfillSchedule(name, from, to)),
+    removeSchedule: (name) => act(() => actions.removeSchedule(name)),
+  };
+}
+
+const features = processGlobal("schedules", () => new WeakMap<object, ScheduleFeature>());
+
+/** Sets what the schedule methods of this queue do. */
+export function setSchedules(queue: object, feature: ScheduleFeature): void {
+  features.set(queue, feature);
+}
+
+export function schedulesOf(queue: object): ScheduleFeature {
+  const feature = features.get(queue);
+  if (feature === undefined)
+    throw new TypeError("this queue was not opened by openQueue: it has no schedules");
+  return feature;
+}

@@ -1,0 +1,51 @@
+/** What `settleDrained` is given: which task, and how it ended. */
+import { show } from "../base/options/durations.ts";
+import { integer } from "../base/options/validators.ts";
+import { readMessageId } from "../base/tasks/drained.ts";
+import { checkSize, encode } from "../base/values/codec.ts";
+import { describeThrown, failureOf } from "../base/values/thrown.ts";
+import type { DrainedOutcome } from "../store.ts";
+
+/** How a task ended whose message a drain had sent: with a result, or with anything thrown. */
+export type DrainedResult<R = unknown> = { result: R } | { error: unknown };
+
+/** The task, and how often it had been retried by hand when its message was sent; undefined: not known. */
+export interface DrainedTask {
+  id: number;
+  retries: number | undefined;
+}
+
+/**
+ * @param given a task's id or a message's
+ * @param origin of this database
+ * @throws TypeError for what is neither, or the id of a message of another database
+ */
+export function drainedTask(given: unknown, origin: string): DrainedTask {
+  if (typeof given !== "string")
+    return {
+      id: integer(Number.MIN_SAFE_INTEGER)(given, "settleDrained: id"),
+      retries: undefined,
+    };
+  const read = readMessageId(given);
+  if (!read) throw new TypeError(`settleDrained: ${show(given)} is not the id of a message of a drain`);
+  if (read.origin === origin) return read;
+  throw new TypeError(
+    `settleDrained: ${show(given)} is the id of a message of another database: this one has the origin ${origin}`,
+  );
+}
+
+/** @throws TypeError, NotSerializableError, PayloadTooLargeError */
+export function drainedOutcome(given: unknown, maxPayload: number): DrainedOutcome {
+  const keys = typeof given === "object" && given !== null ? Object.keys(given) : [];
+  const [key] = keys;
+  if (keys.length !== 1 || (key !== "result" && key !== "error"))
+    throw new TypeError(`settleDrained: expected { result } or { error }, got ${shown(given, keys)}`);
+  const { result, error } = given as { result?: unknown; error?: unknown };
+  if (key === "error") return { kind: "failed", ...failureOf("failed", describeThrown(error)) };
+  const text = encode(result, "result") ?? null;
+  if (text !== null) checkSize("the result of settleDrained", maxPayload, text);
+  return { kind: "completed", result: text };
+}
+
+const shown = (given: unknown, keys: readonly string[]): string =>
+  keys.length === 0 ? show(given) : `{ ${keys.join(", ")} }`;

@@ -1,0 +1,53 @@
+/** What `queue.stats()` takes and tells. Types only: a feature finds it out. */
+
+/** A filter of `queue.functionStats`: the last hour by default. */
+export interface FunctionStatsFilter {
+  /** The begin: a `Date`, or milliseconds since 1970. @default an hour before `to` */
+  from?: Date | number;
+  /** The end. @default now */
+  to?: Date | number;
+  /** Only the tasks of this queue. */
+  queueName?: string;
+  /** Only the tasks of this function. */
+  func?: string;
+}
+
+/** Options of `queue.stats`. */
+export interface StatsOptions extends FunctionStatsFilter {
+  /** How long each point is. Two hours later, there are only hours. @default "minute" */
+  by?: "minute" | "hour";
+}
+
+/**
+ * Times in milliseconds that 50, 95 and 99 % of the attempts did not exceed, off by at most 9 % of the time itself; `null`:
+ * there was none.
+ */
+export interface Percentiles {
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+}
+
+/** Attempts that have ended. */
+export interface AttemptStats {
+  /** How many, with the failed ones. Those that were handed back or lost are not counted. */
+  count: number;
+  /** How many of them failed, whether or not the task is retried. */
+  failed: number;
+  /** From when the task was enqueued or became due to its claim. Not known after a rescue, a hand-back or a retry by hand. */
+  wait: Percentiles;
+  /** How long the function ran. */
+  run: Percentiles;
+}
+
+/** The attempts that ended in one minute or hour. */
+export interface StatsPoint extends AttemptStats {
+  /** When that minute or hour began. */
+  at: Date;
+}
+
+/** The attempts of one function. */
+export interface FunctionStats extends AttemptStats {
+  queueName: string;
+  func: string;
+}

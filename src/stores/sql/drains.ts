@@ -1,0 +1,244 @@
+/** The operations of drains, each written once for all databases. `DrainStore` in `store.ts` says what they promise. */
+import { randomUUID } from "node:crypto";
+import { sql } from "drizzle-orm/sql/sql";
+import { drainPrefix, isOfDrain, sentOwner } from "../../base/tasks/drained.ts";
+import type { DrainedOutcome, DrainLag, Operated, TaskVersion } from "../../store.ts";
+import { isFinished } from "../../task.ts";
+import type { Dialect, Params } from "./dialect.ts";
+import type { MaintenanceOperations } from "./maintenance.ts";
+import { changes, count, type Program, rows } from "./program.ts";
+import { toTaskVersion } from "./rows.ts";
+import { before, type Statement, stateChange, still } from "./statements.ts";
+import type { TaskOperations } from "./tasks.ts";
+import type { Texts } from "./texts.ts";
+import type { Transitions } from "./transitions.ts";
+
+const sent = sql.raw(`'${sentOwner}'`);
+const isDrains = sql.raw(`(worker_id = '${sentOwner}' or worker_id like '${drainPrefix}%')`);
+
+/** About who drains a queue, and what is left of it. */
+function drainStatements(d: Dialect) {
+  const inQueue = (p: Params) => d.same("queue_name", p.queueName);
+  const worker = sql.raw("(select 1 from dbq_workers where dbq_workers.id = dbq_drains.worker_id)");
+  return {
+    origin: () => sql`select value from dbq_settings where name = 'origin'`,
+
+    addOrigin: (p) => sql`
+      insert into dbq_settings (name, value) values ('origin', ${p.origin}) ${d.keepExisting("value")}`,
+
+    setOrigin: (p) => sql`update dbq_settings set value = ${p.origin} where name = 'origin'`,
+
+    /** Who drains a queue, and whether that worker is registered. */
+    holder: (p) => sql`
+      select worker_id, generation_id, ${worker} from dbq_drains where ${inQueue(p)}`,
+
+    addDrain: (p) => sql`
+      insert into dbq_drains (queue_name, worker_id, target, updated_at)
+      values (${p.queueName}, ${p.workerId}, ${p.target}, ${d.now(p)})
+      ${d.keepExisting("target")}`,
+
+    takeDrain: (p) => sql`
+      update dbq_drains set worker_id = ${p.workerId}, target = ${p.target}, generation_id = generation_id + 1,
+        updated_at = ${d.now(p)}
+      where ${inQueue(p)} and generation_id = ${p.generationId}`,
+
+    drains: () => sql`select queue_name, ${worker} from dbq_drains order by queue_name`,
+
+    unsent: (p) => sql`
+      select count(*), ${d.minus(d.now(p), sql`min(case when wait_until > created_at then wait_until else created_at end)`)}
+      from (
+        select created_at, wait_until from dbq_tasks where ${inQueue(p)} and status = 'pending'
+        union all
+        select created_at, wait_until from dbq_tasks
+        where ${inQueue(p)} and status = 'running' and worker_id <> ${sent}) as unsent`,
+  } satisfies Record<string, Statement>;
+}
+
+/** About the tasks of a drain. */
+function drainedStatements(d: Dialect) {
+  const inQueue = (p: Params) => d.same("queue_name", p.queueName);
+  const change = stateChange(d);
+  return {
+    nextFunc: (p) => sql`
+      select func from dbq_tasks where ${inQueue(p)} and status = 'pending' and func > ${p.after}
+      order by func ${sql.raw("limit 1")}`,
+
+    manualRetries: (p) => sql`
+      select id, manual_retries from dbq_tasks where ${d.among("id", p.ids)} and manual_retries > 0`,
+
+    /** The task runs on, at whoever has got its message. */
+    handOver: change((p) => sql`worker_id = ${sent}, updated_at = ${d.now(p)}`, still("running")),
+
+    overdue: (p) => sql`
+      select id, generation_id from dbq_tasks
+      where status = 'running' and worker_id = ${sent} and ${inQueue(p)} and updated_at < ${before(d, p)}
+      ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    sentAmong: (p) => sql`
+      select id from dbq_tasks where ${d.among("id", p.ids)} ${still("completed")} and ${isDrains}`,
+
+    completedBefore: (p) => sql`
+      select id, ${d.millis(sql.raw("finished_at"))} as ended, case when ${inQueue(p)} and ${isDrains} then 1 else 0 end as is_own
+      from dbq_tasks
+      where status = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)}
+      order by finished_at ${d.atMost(p.limit)} ${d.skipLocked}`,
+  } satisfies Record<string, Statement>;
+}
+
+const overdueError = (within: number) => ({
+  name: "TimeoutError",
+  message: `no result came within ${within} ms (resultsWithin) after the task was sent`,
+});
+
+export class DrainOperations {
+  readonly #s: ReturnType<typeof drainStatements> & ReturnType<typeof drainedStatements>;
+  readonly #transitions: Transitions;
+  readonly #tasks: TaskOperations;
+  readonly #maintenance: MaintenanceOperations;
+
+  constructor(
+    { dialect }: Texts,
+    transitions: Transitions,
+    tasks: TaskOperations,
+    maintenance: MaintenanceOperations,
+  ) {
+    this.#s = { ...drainStatements(dialect), ...drainedStatements(dialect) };
+    this.#transitions = transitions;
+    this.#tasks = tasks;
+    this.#maintenance = maintenance;
+  }
+
+  // ---- who drains ----------------------------------------------------------------------------
+
+  *readOrigin(): Program<string | undefined> {
+    const [row] = yield* rows(this.#s.origin);
+    return row && String(row[0]);
+  }
+
+  /** Of two callers at the same moment, one makes it, and both get the same. */
+  *origin(): Program<string> {
+    yield* count(this.#s.addOrigin, { origin: randomUUID() });
+    return (yield* this.readOrigin()) as string;
+  }
+
+  *adoptOrigin(origin: string): Program<void> {
+    yield* count(this.#s.addOrigin, { origin });
+    yield* count(this.#s.setOrigin, { origin });
+  }
+
+  /** Undefined: nobody has drained this queue yet. */
+  *holder(
+    queueName: string,
+  ): Program<{ workerId: string | null; generationId: number; lives: boolean } | undefined> {
+    const [row] = yield* rows(this.#s.holder, { queueName });
+    if (!row) return undefined;
+    const [workerId, generationId, lives] = row;
+    return { workerId: workerId as string | null, generationId: Number(generationId), lives: lives !== null };
+  }
+
+  *take(queueName: string, workerId: string, target: string): Program<boolean> {
+    yield* count(this.#s.addDrain, { queueName, workerId, target });
+    const holder = yield* this.holder(queueName);
+    if (!holder || holder.workerId === workerId) return holder !== undefined;
+    if (holder.lives) return false;
+    const { generationId } = holder;
+    return (yield* count(this.#s.takeDrain, { queueName, workerId, target, generationId })) > 0;
+  }
+
+  *lag(): Program<DrainLag[]> {
+    const lags: DrainLag[] = [];
+    for (const [queueName, lives] of yield* rows(this.#s.drains)) {
+      const [row] = yield* rows(this.#s.unsent, { queueName });
+      const [unsent, age] = row ?? [];
+      const oldestUnsentAge = age === null || age === undefined ? null : Math.max(0, Number(age));
+      lags.push({
+        queueName: String(queueName),
+        unsent: Number(unsent),
+        oldestUnsentAge,
+        active: lives !== null,
+      });
+    }
+    return lags;
+  }
+
+  // ---- what there is to send -----------------------------------------------------------------
+
+  /** One look into the index for each function, however many tasks there are. */
+  *funcs(queueName: string): Program<string[]> {
+    const found: string[] = [];
+    for (;;) {
+      const [row] = yield* rows(this.#s.nextFunc, { queueName, after: found.at(-1) ?? "" });
+      if (!row) return found;
+      found.push(String(row[0]));
+    }
+  }
+
+  *manualRetries(ids: readonly number[]): Program<Map<number, number>> {
+    const found = yield* rows(this.#s.manualRetries, { ids: JSON.stringify(ids) });
+    return new Map(found.map(([id, retries]) => [Number(id), Number(retries)]));
+  }
+
+  // ---- what was sent -------------------------------------------------------------------------
+
+  *handOver(sentTasks: readonly TaskVersion[]): Program<boolean[]> {
+    return yield* changes(
+      this.#s.handOver,
+      sentTasks.map(({ id, generationId }) => ({ id, generationId })),
+    );
+  }
+
+  /** `retries`: the manual retries of the task when the message was sent; undefined: any. */
+  *settle(id: number, outcome: DrainedOutcome, retries: number | undefined): Program<Operated> {
+    const [transitions, retriesOf] = [this.#transitions, () => this.manualRetries([id])];
+    return yield* this.#tasks.operate(id, function* (task) {
+      if (isFinished(task.status) || !isOfDrain(task.workerId)) return "as it is";
+      if (retries !== undefined && ((yield* retriesOf()).get(id) ?? 0) !== retries) return "as it is";
+      const [ended] = yield* transitions.endTasks([{ ...task, ...outcome }]);
+      return ended ? "changed" : "moved";
+    });
+  }
+
+  *expire(queueName: string, within: number, limit: number): Program<number> {
+    const overdue = (yield* rows(this.#s.overdue, { queueName, age: within, limit })).map(toTaskVersion);
+    const { name, message } = overdueError(within);
+    const attempt = {
+      outcome: "timeout",
+      errorName: name,
+      errorMessage: message,
+      errorStack: null,
+      errorCause: null,
+    } as const;
+    const error = JSON.stringify({ name, message });
+    const ended = yield* this.#transitions.endTasks(
+      overdue.map((task) => ({
+        ...task,
+        workerId: sentOwner,
+        startedAt: null,
+        kind: "failed",
+        error,
+        attempt,
+      })),
+    );
+    return ended.filter(Boolean).length;
+  }
+
+  // ---- what is kept --------------------------------------------------------------------------
+
+  *remove(ids: readonly number[]): Program<number> {
+    return yield* this.#maintenance.remove(yield* rows(this.#s.sentAmong, { ids: JSON.stringify(ids) }));
+  }
+
+  *forget(
+    queueName: string,
+    age: number,
+    from: number,
+    limit: number,
+  ): Program<{ removed: number; next: number | undefined }> {
+    const found = yield* rows(this.#s.completedBefore, { queueName, age, from, limit });
+    const removed = yield* this.#maintenance.remove(found.filter(([, , matches]) => Number(matches) === 1));
+    if (found.length < limit) return { removed, next: undefined };
+    const last = Number(found.at(-1)?.[1]);
+    // So many of one moment: the others of it are found when a drain starts again.
+    return { removed, next: last > from ? last : from + 1 };
+  }
+}

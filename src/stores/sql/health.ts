@@ -1,0 +1,172 @@
+/**
+ * The queries behind `queue.health()`, each bounded by an index or a limit: they take as long beside a million tasks as
+ * beside a thousand. `HealthStore` in `store.ts` says what they promise.
+ */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import type { Backlog, TaskCount } from "../../store.ts";
+import type { TaskStatus } from "../../task.ts";
+import type { Dialect, Row } from "./dialect.ts";
+import { type Program, rows, rowsOnce } from "./program.ts";
+import type { Statement } from "./statements.ts";
+import type { Texts } from "./texts.ts";
+
+/** Queues, functions of a queue, and priorities of a function that are looked at. MySQL ends a recursion after 1,000 steps. */
+const mostNames = 500;
+const mostPriorities = 20;
+
+/** Of each priority, the first tasks in the order of claims. */
+const sampled = 5;
+
+/** Milliseconds, 31 years. SQLite takes a malformed time of another program for that of 1970. */
+const longestAge = sql.raw("1000000000000");
+
+/** Probes in one statement. */
+const probesAtOnce = 50;
+
+/** The index that finds the tasks of a status, and where it begins. */
+const orderOf: Partial<Record<TaskStatus, string>> = {
+  running: "order by worker_id",
+  scheduled: "order by wait_until",
+  failed: "and finished_at is not null order by finished_at desc",
+};
+
+interface Level {
+  queueName: string;
+  func: string;
+  priority: number;
+}
+
+export class HealthOperations {
+  readonly #dialect: Dialect;
+  readonly #clock: Statement;
+
+  constructor({ dialect }: Texts) {
+    this.#dialect = dialect;
+    this.#clock = (p) => sql`select ${dialect.millis(dialect.now(p))}`;
+  }
+
+  *backlog(most: number, inAll: number): Program<Backlog[]> {
+    const levels = yield* this.#levels();
+    const pairs = levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
+    const share = Math.min(most, Math.max(1, Math.floor(inAll / pairs.length)));
+    const counts: Row[] = yield* this.#probes(pairs, (level) => this.#count(level, share));
+    const now = Number((yield* rows(this.#clock))[0]?.[0]);
+    const ages: Row[] = yield* this.#probes(levels, (level) => this.#age(level, now));
+    return pairs.map((pair, i) => {
+      const own = ages.filter((_, n) => isSamePair(levels[n], pair)).flatMap(([, age]) => age ?? []);
+      const longest = Math.max(...own.map(Number));
+      return {
+        queueName: pair.queueName,
+        func: pair.func,
+        pending: Number(counts[i]?.[1]),
+        more: Number(counts[i]?.[1]) >= share,
+        oldestPendingAge: longest >= 0 && Number.isFinite(longest) ? longest : null,
+      };
+    });
+  }
+
+  /** Each queue, function and priority of which a task is pending: one step through the index for each. */
+  *#levels(): Program<Level[]> {
+    const first = (column: string, where: SQL, order = column) => sql`(
+      select ${sql.raw(column)} from dbq_tasks where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
+    const [names, priorities] = [sql.raw(String(mostNames)), sql.raw(String(mostPriorities))];
+    const ofQueue = (name: string) => sql.raw(`and queue_name = ${name}`);
+    const ofPair = (name: string) => sql.raw(`and queue_name = ${name}.queue_name and func = ${name}.func`);
+    const found = yield* rowsOnce(sql`
+      with recursive queues (queue_name, n) as (
+        select ${first("queue_name", sql.raw(""))}, 1
+        union all
+        select ${first("queue_name", sql.raw("and queue_name > queues.queue_name"))}, n + 1 from queues
+        where queues.queue_name is not null and n < ${names}
+      ), pairs (queue_name, func, n) as (
+        select queues.queue_name, ${first("func", ofQueue("queues.queue_name"))}, 1 from queues
+        where queues.queue_name is not null
+        union all
+        select pairs.queue_name, ${first("func", sql.raw("and queue_name = pairs.queue_name and func > pairs.func"))}, n + 1 from pairs
+        where pairs.func is not null and n < ${names}
+      ), levels (queue_name, func, priority, n) as (
+        select pairs.queue_name, pairs.func, ${first("priority", ofPair("pairs"), this.#byPriority)}, 1 from pairs
+        where pairs.func is not null
+        union all
+        select levels.queue_name, levels.func, ${first("priority", sql`${ofPair("levels")} ${this.#below("levels.priority")}`, this.#byPriority)}, n + 1
+        from levels where levels.priority is not null and n < ${priorities}
+      )
+      select queue_name, func, priority from levels where priority is not null order by queue_name, func, priority desc`);
+    return found.map(([queueName, func, priority]) => ({
+      queueName: String(queueName),
+      func: String(func),
+      priority: Number(priority),
+    }));
+  }
+
+  get #byPriority(): string {
+    return this.#dialect.rank === undefined ? "priority desc" : this.#dialect.rank;
+  }
+
+  #below(priority: string): SQL {
+    const { rank } = this.#dialect;
+    return sql.raw(rank === undefined ? `and priority < ${priority}` : `and ${rank} > -${priority}`);
+  }
+
+  *#probes(levels: readonly Level[], probe: (level: Level) => SQL): Program<Row[]> {
+    const found: Row[] = [];
+    for (let i = 0; i < levels.length; i += probesAtOnce) {
+      const some = levels
+        .slice(i, i + probesAtOnce)
+        .map((level, n) => sql`select ${sql.raw(String(n))} as n, (${probe(level)}) as found`);
+      found.push(...(yield* rowsOnce(sql`${sql.join(some, sql` union all `)} order by n`)));
+    }
+    return found;
+  }
+
+  /** In the order of the index: without it, Postgres reads the table from its begin until it has found enough. */
+  #count({ queueName, func }: Level, most: number): SQL {
+    return sql`select count(*) from (select 1 as one from dbq_tasks where ${this.#isOf(queueName, func)}
+      order by ${this.#dialect.byPriority} ${this.#limit(most)}) as tasks`;
+  }
+
+  #age({ queueName, func, priority }: Level, at: number): SQL {
+    const d = this.#dialect;
+    const now = d.time(sql.raw(String(at)));
+    const since = sql.raw("case when wait_until > updated_at then wait_until else updated_at end");
+    const level = d.rank === undefined ? sql`priority = ${priority}` : sql`${sql.raw(d.rank)} = ${-priority}`;
+    const age = d.minus(now, sql`since`);
+    return sql`select max(case when ${age} < ${longestAge} then ${age} end) from (
+      select ${since} as since from dbq_tasks where ${this.#isOf(queueName, func)} and ${level}
+      order by ${d.byPriority} ${this.#limit(sampled)}) as tasks`;
+  }
+
+  #isOf(queueName: string, func: string): SQL {
+    const d = this.#dialect;
+    return sql`${d.same("queue_name", queueName)} and ${d.same("func", func)} and status = 'pending'`;
+  }
+
+  #limit(most: number): SQL {
+    return sql.raw(`limit ${Math.trunc(most)}`);
+  }
+
+  *carried(): Program<string[]> {
+    const found = yield* rowsOnce(sql`
+      select queue_name from dbq_drains
+      where exists (select 1 from dbq_workers where dbq_workers.id = dbq_drains.worker_id)`);
+    return found.map(([queueName]) => String(queueName));
+  }
+
+  *sample(status: TaskStatus, most: number): Program<TaskCount[]> {
+    const d = this.#dialect;
+    const order = sql.raw(`status = '${status}' ${orderOf[status] ?? ""}`);
+    const found = yield* rowsOnce(sql`
+      select queue_name, func, count(*) from (
+        select queue_name, func from dbq_tasks where ${order} ${this.#limit(most)}) as tasks
+      group by ${d.exact("queue_name")}, ${d.exact("func")} order by queue_name, func`);
+    return found.map(([queueName, func, count]) => ({
+      queueName: String(queueName),
+      func: String(func),
+      status,
+      count: Number(count),
+    }));
+  }
+}
+
+const isSamePair = (a: Level | undefined, b: Level | undefined): boolean =>
+  a?.queueName === b?.queueName && a?.func === b?.func;

@@ -1,0 +1,90 @@
+/**
+ * What a store knows of the limits. A claim compares the version with the one that its worker's row names, and reads the
+ * limits again when the row names another: a claim without limits so pays for one column of a row that it locks anyway.
+ */
+import type { LimitRecord, LimitScope } from "../../store.ts";
+import { positionsIn } from "./columns.ts";
+import type { Row } from "./dialect.ts";
+import { limitColumns } from "./limit-statements.ts";
+import { type Program, rows } from "./program.ts";
+import type { Texts } from "./texts.ts";
+
+/** With the state of its rate, in microseconds since 1970. */
+export interface LimitRow extends LimitRecord {
+  tat: number | null;
+}
+
+const at = positionsIn(limitColumns);
+
+const numberOf = (value: unknown) => (value === null ? null : Number(value));
+
+/** MySQL gives binary columns as bytes. */
+export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString() : String(value));
+
+export function toLimitRow(row: Row): LimitRow {
+  const [limit, per, burst] = [at.rate_limit, at.rate_per, at.rate_burst].map((i) => numberOf(row[i]));
+  return {
+    kind: String(row[at.scope]) as LimitScope["kind"],
+    name: textOf(row[at.name]),
+    group: textOf(row[at.group_key]),
+    concurrency: numberOf(row[at.concurrency]),
+    rate: limit && per ? { limit, per, burst: burst ?? 1 } : null,
+    tat: numberOf(row[at.tat]),
+    throttledUntil: numberOf(row[at.throttled_until]),
+    pausedAt: numberOf(row[at.paused_at]),
+  };
+}
+
+export const keyOf = ({ kind, name, group }: LimitScope): string => JSON.stringify([kind, name, group]);
+
+export const scopeParams = ({ kind, name, group }: LimitScope) => ({ scope: kind, name, group });
+
+export const isLimit = ({ concurrency, rate }: Pick<LimitRow, "concurrency" | "rate">): boolean =>
+  concurrency !== null || rate !== null;
+
+/** The limits of one version. Never changes, so that a claim goes by the same from its beginning to its end. */
+export class LimitSnapshot {
+  readonly version: number;
+  readonly #rows = new Map<string, LimitRow>();
+  /** The rows of groups, by function and group. */
+  readonly #groups = new Map<string, Map<string, LimitRow>>();
+
+  constructor(version: number, found: readonly LimitRow[]) {
+    this.version = version;
+    for (const row of found) {
+      this.#rows.set(keyOf(row), row);
+      if (row.kind !== "group") continue;
+      const groups = this.#groups.get(row.name) ?? new Map<string, LimitRow>();
+      this.#groups.set(row.name, groups.set(row.group, row));
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#rows.size === 0;
+  }
+
+  of(kind: LimitScope["kind"], name: string): LimitRow | undefined {
+    return this.#rows.get(keyOf({ kind, name, group: "" }));
+  }
+
+  groupsOf(func: string): ReadonlyMap<string, LimitRow> | undefined {
+    return this.#groups.get(func);
+  }
+}
+
+export class KnownLimits {
+  readonly #limits: Texts["limits"];
+  /** Version 0: no limit was ever written, since each that is written adds one to the version. */
+  current = new LimitSnapshot(0, []);
+
+  constructor({ limits }: Texts) {
+    this.#limits = limits;
+  }
+
+  /** The limits of this version, which are read if they are not the known ones. */
+  *at(version: number): Program<LimitSnapshot> {
+    if (version !== this.current.version)
+      this.current = new LimitSnapshot(version, (yield* rows(this.#limits.limits)).map(toLimitRow));
+    return this.current;
+  }
+}

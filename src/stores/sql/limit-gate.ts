@@ -1,0 +1,326 @@
+/**
+ * What limits let one claim take. What is in use is the number of running rows, read after the rows of the limits were
+ * locked. So nothing has to be given back: a task that ends, is rescued or is deleted frees its place by itself.
+ */
+import { groupBy } from "../../base/values/group-by.ts";
+import type { LimitScope } from "../../store.ts";
+import type { Candidate, Gate } from "./admission.ts";
+import { keyOf, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
+import { changes, count, type Program, rows } from "./program.ts";
+import { afterStart, interval, nextStart } from "./rate.ts";
+import type { Bound, SteeredPair } from "./steering.ts";
+import type { Texts } from "./texts.ts";
+
+/** A rate puts off at most so many tasks at once. Those behind them stay pending: a backlog is not written twice. */
+const mostPutOff = 1_000;
+
+/** Milliseconds until a claim tries again for a limit that another claim has locked: from 5 to 15. */
+const afterLock = () => 5 + Math.random() * 10;
+
+const groupOf = ({ groupKey }: Candidate): string => groupKey ?? "";
+
+/** A pending task that a rate does not let start yet. */
+interface Refused {
+  task: Candidate;
+  pair: SteeredPair;
+  rates: readonly Bound[];
+}
+
+/** A claim of tasks that limits are about. */
+export class SteeredClaim {
+  readonly pairs: readonly SteeredPair[];
+  readonly #texts: Texts;
+  readonly #byKey: ReadonlyMap<string, SteeredPair>;
+  /** Milliseconds since 1970, by the database's clock. */
+  readonly now: number;
+  /** How many tasks run, by the keys of bounds. */
+  #used = new Map<string, number>();
+  /** The states of rates, by the keys of their rows. */
+  readonly #states = new Map<string, number | null>();
+  /** The last turns that rates have given, by the keys of bounds, in microseconds. */
+  readonly #turns = new Map<string, number>();
+  /** Limits that another claim has locked. */
+  readonly #busy = new Set<string>();
+  /** The ids of candidates that had been put off before. */
+  readonly turns: Set<number>;
+  /** Whether a group has more tasks than were read, and others had fewer. */
+  leavesSome = false;
+  #gate: LimitGate | undefined;
+  #again: number | undefined;
+
+  /** @param turns what an earlier look of the same claim has noted */
+  constructor(texts: Texts, pairs: readonly SteeredPair[], now: number, turns: Iterable<number> = []) {
+    this.#texts = texts;
+    this.turns = new Set(turns);
+    this.pairs = pairs;
+    this.now = now;
+    this.#byKey = new Map(pairs.map((pair) => [pair.key, pair]));
+    for (const pair of pairs) this.retryAt((pair.throttleEnd(now) ?? Number.POSITIVE_INFINITY) - now);
+  }
+
+  pairOf({ queueName, func }: Pick<Candidate, "queueName" | "func">): SteeredPair | undefined {
+    return this.#byKey.get(JSON.stringify([queueName, func]));
+  }
+
+  /** Milliseconds after which a look may find more; undefined: only another change can help. */
+  get again(): number | undefined {
+    return this.#again;
+  }
+
+  retryAt(milliseconds: number): void {
+    if (milliseconds !== Number.POSITIVE_INFINITY)
+      this.#again = Math.max(0, Math.min(milliseconds, this.#again ?? Number.POSITIVE_INFINITY));
+  }
+
+  // ---- what is in use ------------------------------------------------------------------------
+
+  /** Counts for limits that functions share. Those of groups are counted as they are met: there may be thousands. */
+  *count(): Program<void> {
+    this.#used = new Map();
+    if (!this.pairs.some(({ shared }) => shared.length > 0)) return;
+    for (const [queueName, uses, tasks] of yield* rows(this.#texts.limits.inUse)) {
+      this.#add({ kind: "queue", name: String(queueName), group: "" }, tasks);
+      for (const name of namesIn(uses)) this.#add({ kind: "name", name, group: "" }, tasks);
+    }
+  }
+
+  /** Counts the running tasks of these groups, as far as they are not counted and have a limit. */
+  *countGroups(pair: SteeredPair, groups: readonly string[]): Program<void> {
+    if (!pair.limitsFunc) return;
+    const { func } = pair;
+    const scopeOf = (group: string) => ({ kind: "group", name: func, group }) as const;
+    const unknown = groups.filter((group) => !this.#used.has(keyOf(scopeOf(group))));
+    for (const group of unknown) this.#used.set(keyOf(scopeOf(group)), 0);
+    const { inUseOf, inUseUngrouped } = this.#texts.limits;
+    const named = unknown.filter((group) => group !== "").map((group) => ({ group }));
+    if (named.length > 0)
+      for (const [group, tasks] of yield* rows(inUseOf, { func, groups: JSON.stringify(named) }))
+        this.#add(scopeOf(textOf(group)), tasks);
+    if (named.length < unknown.length)
+      for (const [tasks] of yield* rows(inUseUngrouped, { func })) this.#add(scopeOf(""), tasks);
+  }
+
+  #add(scope: LimitScope, tasks: unknown): void {
+    const key = keyOf(scope);
+    this.#used.set(key, (this.#used.get(key) ?? 0) + Number(tasks));
+  }
+
+  /** Reads the states of the rates of these groups, as far as they are not known. */
+  *learn(pair: SteeredPair, groups: readonly string[]): Program<void> {
+    if (!pair.hasRate) return;
+    const { groupLimits, limit, putOffs } = this.#texts.limits;
+    const bounds = groups.flatMap((group) => pair.boundsOf(group)).filter(({ rate }) => rate !== null);
+    const unknown = new Map(bounds.map((bound) => [keyOf(bound.state), bound] as const));
+    for (const key of unknown.keys()) if (this.#states.has(key)) unknown.delete(key);
+    if (unknown.size === 0) return;
+    const ofGroups = [...unknown.values()].filter(({ state }) => state.kind === "group");
+    const list = JSON.stringify(ofGroups.map(({ state }) => ({ group: state.group })));
+    const read = ofGroups.length === 0 ? [] : yield* rows(groupLimits, { name: pair.func, groups: list });
+    for (const { state } of unknown.values())
+      if (state.kind !== "group") read.push(...(yield* rows(limit, scopeParams(state))));
+    const states = new Map(read.map(toLimitRow).map((row) => [keyOf(row), row.tat] as const));
+    for (const key of unknown.keys()) this.#states.set(key, states.get(key) ?? null);
+    const keys = JSON.stringify([...unknown.values()].map(({ key }) => ({ key })));
+    for (const [key, last] of yield* rows(putOffs, { keys }))
+      if (last !== null) this.#turns.set(textOf(key), Number(last) * 1_000);
+  }
+
+  // ---- locks ---------------------------------------------------------------------------------
+
+  /**
+   * Locks the limits that these candidates count for, and counts again: two claims that ran at the same moment would not see
+   * each other's tasks. A limit that another claim has locked lets nothing start here.
+   */
+  *lock(candidates: readonly Candidate[]): Program<void> {
+    const { dialect, limits } = this.#texts;
+    const wanted = new Map<string, Bound["lock"]>();
+    for (const task of candidates)
+      for (const { lock } of this.pairOf(task)?.boundsOf(groupOf(task)) ?? []) wanted.set(keyOf(lock), lock);
+    if (wanted.size === 0) return;
+    // In one order: two claims that took the same limits in different orders would each get one of them.
+    for (const key of [...wanted.keys()].sort()) {
+      const scope = scopeParams(wanted.get(key) as Bound["lock"]);
+      if (dialect.spreads) yield* count(limits.touchLimit, scope);
+      else if ((yield* rows(limits.lockLimit, scope)).length === 0) this.#busy.add(key);
+    }
+    if (this.#busy.size > 0) this.retryAt(afterLock());
+    this.#states.clear();
+    this.#turns.clear();
+    yield* this.count();
+    const byPair = groupBy(candidates, (task) => this.pairOf(task));
+    for (const [pair, tasks] of byPair) {
+      if (!pair) continue;
+      const groups = [...new Set(tasks.map(groupOf))];
+      yield* this.countGroups(pair, groups);
+      yield* this.learn(pair, groups);
+    }
+  }
+
+  isBusy({ lock }: Bound): boolean {
+    return this.#busy.has(keyOf(lock));
+  }
+
+  // ---- what may start ------------------------------------------------------------------------
+
+  /** A gate for one pass over candidates. */
+  gate(): LimitGate {
+    this.#gate = new LimitGate(this);
+    return this.#gate;
+  }
+
+  /** Whether the last gate has refused tasks that `end` would put off. Notes when the others may start. */
+  wouldPutOff(): boolean {
+    const refused = this.#gate?.refused ?? [];
+    for (const { rates } of refused)
+      this.retryAt(Math.max(...rates.map((bound) => this.#nextOf(bound))) / 1_000 - this.now);
+    return refused.some(
+      ({ task, rates }) => !this.hadTurn(task) && !rates.some((bound) => this.#isFull(bound)),
+    );
+  }
+
+  hadTurn({ id }: Candidate): boolean {
+    return this.turns.has(id);
+  }
+
+  used({ key }: Bound): number {
+    return this.#used.get(key) ?? 0;
+  }
+
+  stateOf({ state }: Bound): number | null {
+    return this.#states.get(keyOf(state)) ?? null;
+  }
+
+  lastTurn({ key }: Bound): number {
+    return this.#turns.get(key) ?? 0;
+  }
+
+  // ---- after the claim -----------------------------------------------------------------------
+
+  /** Takes the tokens of the claimed tasks, and puts off the tasks that a rate has refused. */
+  *end(claimed: readonly Candidate[]): Program<void> {
+    const started = new Set(claimed.map(({ id }) => id));
+    const changed = new Map<string, Bound>();
+    for (const task of claimed)
+      for (const bound of this.pairOf(task)?.boundsOf(groupOf(task)) ?? []) {
+        if (bound.rate === null) continue;
+        const key = keyOf(bound.state);
+        this.#states.set(key, afterStart(bound.rate, this.#states.get(key) ?? null, this.now * 1_000));
+        changed.set(key, bound);
+      }
+    const { addLimit, setState } = this.#texts.limits;
+    for (const [key, { state }] of changed) {
+      if (state.kind === "group") yield* count(addLimit, scopeParams(state));
+      yield* count(setState, { ...scopeParams(state), tat: this.#states.get(key) });
+    }
+    const refused = this.#gate?.refused.filter(({ task }) => !started.has(task.id)) ?? [];
+    yield* this.#putOff(refused);
+  }
+
+  *#putOff(refused: readonly Refused[]): Program<void> {
+    const items: { id: number; generationId: number; turn: number; key: string }[] = [];
+    const waiting = new Map<string, number>();
+    for (const { task, rates } of refused) {
+      const turns = rates.map((bound) => this.#turnOf(bound, waiting));
+      const [first] = rates;
+      const turn = Math.max(...turns);
+      if (first === undefined || this.hadTurn(task) || rates.some((bound) => this.#isFull(bound))) {
+        for (const { key } of rates) waiting.set(key, (waiting.get(key) ?? 0) + 1);
+        this.retryAt(Math.max(...rates.map((bound) => this.#nextOf(bound))) / 1_000 - this.now);
+        continue;
+      }
+      for (const { key } of rates) this.#turns.set(key, turn);
+      const { id, generationId } = task;
+      items.push({ id, generationId, turn: Math.ceil(turn / 1_000), key: first.key });
+    }
+    if (items.length === 0) return;
+    const { dialect, statements, limits } = this.#texts;
+    const free = dialect.locks ? yield* rows(statements.lockThese, { ids: idsOf(items) }) : items;
+    const ids = new Set(free.map((row) => Number(Array.isArray(row) ? row[0] : (row as { id: number }).id)));
+    const done = yield* changes(
+      limits.putOff,
+      items.filter(({ id }) => ids.has(id)),
+    );
+    // There may be more to put off.
+    if (done.some(Boolean)) this.retryAt(0);
+  }
+
+  #nextOf(bound: Bound): number {
+    return bound.rate === null ? 0 : nextStart(bound.rate, this.stateOf(bound));
+  }
+
+  /** The turn after all that were given, and after the tasks that are pending and have had theirs. */
+  #turnOf(bound: Bound, waiting: ReadonlyMap<string, number>): number {
+    if (bound.rate === null) return 0;
+    const step = interval(bound.rate);
+    const first = Math.max(this.#nextOf(bound), this.now * 1_000) + (waiting.get(bound.key) ?? 0) * step;
+    return Math.max(first, this.lastTurn(bound) + step);
+  }
+
+  #isFull(bound: Bound): boolean {
+    return bound.rate !== null && this.lastTurn(bound) - this.now * 1_000 > mostPutOff * interval(bound.rate);
+  }
+}
+
+const idsOf = (items: readonly { id: number }[]) => JSON.stringify(items.map(({ id }) => id));
+
+function namesIn(uses: unknown): string[] {
+  if (uses === null) return [];
+  try {
+    return [JSON.parse(String(uses))].flat().map(String);
+  } catch {
+    return [];
+  }
+}
+
+/** One pass over candidates. */
+export class LimitGate implements Gate {
+  readonly #claim: SteeredClaim;
+  /** How many tasks this pass has admitted, by the keys of bounds. */
+  readonly #taken = new Map<string, number>();
+  readonly #states = new Map<string, number>();
+  /** Pending tasks that only a rate does not let start. */
+  readonly refused: Refused[] = [];
+
+  constructor(claim: SteeredClaim) {
+    this.#claim = claim;
+  }
+
+  /** How many more tasks of this group may run. */
+  roomOf(pair: SteeredPair, group: string): number {
+    const { now } = this.#claim;
+    if (pair.isStopped(now) || pair.isGroupStopped(group, now)) return 0;
+    const rooms = pair.boundsOf(group).map((bound) => {
+      if (this.#claim.isBusy(bound)) return 0;
+      if (bound.concurrency === null) return Number.POSITIVE_INFINITY;
+      return bound.concurrency - this.#claim.used(bound) - (this.#taken.get(bound.key) ?? 0);
+    });
+    return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...rooms));
+  }
+
+  admits(task: Candidate): boolean {
+    const pair = this.#claim.pairOf(task);
+    if (!pair) return true;
+    const group = groupOf(task);
+    if (this.roomOf(pair, group) === 0) return false;
+    const bounds = pair.boundsOf(group);
+    const rates = bounds.filter(({ rate }) => rate !== null);
+    const late = rates.filter((bound) => this.#next(bound) > this.#claim.now * 1_000);
+    if (late.length > 0) {
+      this.refused.push({ task, pair, rates: late });
+      return false;
+    }
+    for (const { key } of bounds) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1);
+    for (const bound of rates)
+      if (bound.rate)
+        this.#states.set(bound.key, afterStart(bound.rate, this.#stateOf(bound), this.#claim.now * 1_000));
+    return true;
+  }
+
+  #stateOf(bound: Bound): number | null {
+    return this.#states.get(bound.key) ?? this.#claim.stateOf(bound);
+  }
+
+  #next(bound: Bound): number {
+    return bound.rate === null ? 0 : nextStart(bound.rate, this.#stateOf(bound));
+  }
+}

@@ -1,0 +1,217 @@
+/** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
+import type { LimitRecord, LimitScope, LimitState, LimitValues } from "../../store.ts";
+import { type LimitRow, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
+import { changes, count, notifyChange, type Program, rows, rowsOnce } from "./program.ts";
+import { nextStart, spent } from "./rate.ts";
+import { toTaskCount, toTaskVersion } from "./rows.ts";
+import type { Texts } from "./texts.ts";
+
+/** Rows of tasks that one transaction changes: other transactions wait that long at most. */
+const batch = 500;
+
+const none: LimitValues = { concurrency: null, rate: null };
+
+const textOfValues = ({ concurrency, rate }: LimitValues): string =>
+  JSON.stringify([concurrency, rate && [rate.limit, rate.per, rate.burst]]);
+
+const areSame = (a: LimitValues | null | undefined, b: LimitValues | null): boolean =>
+  textOfValues(a ?? none) === textOfValues(b ?? none);
+
+export class LimitOperations {
+  readonly #s: Texts["limits"];
+  readonly #queries: Texts["queries"];
+
+  constructor({ limits, queries }: Texts) {
+    this.#s = limits;
+    this.#queries = queries;
+  }
+
+  // ---- the values ----------------------------------------------------------------------------
+
+  *set(scope: LimitScope, values: LimitValues | null): Program<void> {
+    yield* this.#begin();
+    if (areSame(yield* this.#get(scope), values)) return;
+    yield* this.#write(scope, values);
+    yield* this.#tell();
+  }
+
+  /** The functions whose values it has changed. */
+  *declare(limits: readonly { func: string; values: LimitValues | null }[]): Program<LimitScope[]> {
+    if ((yield* this.#differing(limits)).length === 0) return [];
+    yield* this.#begin();
+    const scopes: LimitScope[] = [];
+    for (const { func, values } of yield* this.#differing(limits)) {
+      const scope = { kind: "code", name: func, group: "" } as const;
+      yield* this.#write(scope, values);
+      scopes.push(scope);
+    }
+    yield* this.#tell();
+    return scopes;
+  }
+
+  *#differing<T extends { func: string; values: LimitValues | null }>(limits: readonly T[]): Program<T[]> {
+    const ofCode = (yield* this.records()).filter(({ kind }) => kind === "code");
+    const known = new Map(ofCode.map((row) => [row.name, row] as const));
+    return limits.filter(({ func, values }) => !areSame(known.get(func), values));
+  }
+
+  *#write(scope: LimitScope, values: LimitValues | null): Program<void> {
+    const { concurrency, rate } = values ?? none;
+    yield* this.#add(scope);
+    // The row that claims lock for the function and all of its groups.
+    if (scope.kind === "group" || scope.kind === "code")
+      yield* this.#add({ kind: "func", name: scope.name, group: "" });
+    const rateValues = {
+      rateLimit: rate?.limit ?? null,
+      ratePer: rate?.per ?? null,
+      rateBurst: rate?.burst ?? null,
+    };
+    yield* count(this.#s.setLimit, { ...scopeParams(scope), concurrency, ...rateValues });
+    if (rate === null) return;
+    // A new rate forgives no more than its own burst, and does not ask for longer than that either.
+    const [row] = yield* rows(this.#s.now);
+    const tat = spent(rate, Number(row?.[0]) * 1_000);
+    const ofFunc = scope.kind === "func" || scope.kind === "code";
+    yield* count(ofFunc ? this.#s.capStates : this.#s.capState, { ...scopeParams(scope), tat });
+  }
+
+  /**
+   * After a change of values, in a transaction of its own: makes tasks count that run since before there was a limit, and
+   * lets go what a rate of the scope has put off. True: there may be more.
+   */
+  *apply(scope: LimitScope): Program<boolean> {
+    const { name } = scope;
+    const ofFunc = scope.kind === "func" || scope.kind === "code";
+    const uncounted = scope.kind === "queue" ? this.#s.uncountedIn : this.#s.uncountedOf;
+    // Of a shared name, the rows of running tasks tell in any case.
+    const found = scope.kind === "name" ? [] : yield* rows(uncounted, { name, limit: batch });
+    yield* changes(
+      this.#s.countTask,
+      found.map(toTaskVersion).sort((a, b) => a.id - b.id),
+    );
+    const key = JSON.stringify([scope.kind, scope.name, scope.group]);
+    const waiting = yield* ofFunc
+      ? rows(this.#s.putOffTasksOf, { name, limit: batch })
+      : rows(this.#s.putOffTasks, { key, limit: batch });
+    yield* changes(this.#s.letGo, waiting.map(toTaskVersion));
+    return found.length === batch || waiting.length === batch;
+  }
+
+  // ---- pauses and throttles ------------------------------------------------------------------
+
+  *pause(scope: LimitScope): Program<boolean> {
+    yield* this.#begin();
+    yield* this.#add(scope);
+    const changed = (yield* count(this.#s.pauseLimit, scopeParams(scope))) > 0;
+    if (changed) yield* this.#tell();
+    return changed;
+  }
+
+  *resume(scope: LimitScope): Program<boolean> {
+    yield* this.#begin();
+    const changed = (yield* count(this.#s.resumeLimit, scopeParams(scope))) > 0;
+    if (changed) yield* this.#tell();
+    return changed;
+  }
+
+  *throttle(scope: LimitScope, delay: number): Program<void> {
+    yield* this.#begin();
+    yield* this.#add(scope);
+    if ((yield* count(this.#s.throttleLimit, { ...scopeParams(scope), delay })) > 0) yield* this.#tell();
+  }
+
+  *resizeWorker(workerId: string, concurrency: number): Program<void> {
+    yield* count(this.#s.resizeWorker, { workerId, concurrency });
+  }
+
+  // ---- the version ---------------------------------------------------------------------------
+
+  /**
+   * Makes other changes, registrations of workers and claims wait until this transaction has ended, and waits for the claims
+   * that are under way. The rows of limits are locked after that: a claim never waits for a change that waits for it.
+   */
+  *#begin(): Program<void> {
+    yield* count(this.#s.addVersion, {});
+    yield* rows(this.#s.lockVersion);
+    yield* rows(this.#s.lockWorkers);
+  }
+
+  /** Each claim from now on sees by its worker's row that the limits have changed. */
+  *#tell(): Program<void> {
+    const [row] = yield* rows(this.#s.lockVersion);
+    const version = Number(row?.[0] ?? 0) + 1;
+    yield* count(this.#s.setVersion, { value: String(version) });
+    yield* count(this.#s.tellWorkers, { version });
+    yield* notifyChange();
+  }
+
+  *#add(scope: LimitScope): Program<void> {
+    yield* count(this.#s.addLimit, scopeParams(scope));
+  }
+
+  *#get(scope: LimitScope): Program<LimitRow | undefined> {
+    const [row] = yield* rows(this.#s.limit, scopeParams(scope));
+    return row && toLimitRow(row);
+  }
+
+  // ---- read ----------------------------------------------------------------------------------
+
+  *records(): Program<LimitRow[]> {
+    return (yield* rows(this.#s.limits)).map(toLimitRow);
+  }
+
+  *list(): Program<LimitState[]> {
+    const states: LimitState[] = [];
+    const now = Number((yield* rows(this.#s.now))[0]?.[0]);
+    for (const { tat: _, ...row } of yield* this.records()) {
+      const tat = yield* this.#stateOf(row);
+      const { running, waiting } = yield* this.#countsOf(row);
+      const free = row.rate && tat !== null ? nextStart(row.rate, tat) / 1_000 : 0;
+      const next = Math.ceil(Math.max(free, row.throttledUntil ?? 0));
+      states.push({ ...row, running, waiting, nextFreeAt: next > now ? next : null });
+    }
+    return states;
+  }
+
+  /** The state of a rate. A function's own, for tasks without a group, is in the row of that group. */
+  *#stateOf({ kind, name, group }: LimitScope): Program<number | null> {
+    const ofFunc = kind === "func" || kind === "code";
+    return (
+      (yield* this.#get(ofFunc ? { kind: "group", name, group: "" } : { kind, name, group }))?.tat ?? null
+    );
+  }
+
+  *#countsOf({ kind, name, group }: LimitScope): Program<{ running: number; waiting: number }> {
+    const sum = { running: 0, waiting: 0 };
+    if (kind === "name") {
+      for (const [, uses, tasks] of yield* rows(this.#s.inUse))
+        if (String(textOf(uses)).includes(JSON.stringify(name))) sum.running += Number(tasks);
+      return sum;
+    }
+    const counted =
+      kind === "group"
+        ? rows(this.#s.countsOfGroup, { name, group })
+        : rowsOnce(
+            this.#queries.count({
+              status: ["pending", "scheduled", "running"],
+              ...(kind === "queue" ? { queueName: name } : { func: name }),
+            }),
+          );
+    for (const { status, count: tasks } of (yield* counted).map(toTaskCount)) {
+      if (status === "running") sum.running += tasks;
+      else if (status === "pending") sum.waiting += tasks;
+    }
+    return sum;
+  }
+
+  /** For a move: the rows of another database. */
+  *adopt(records: readonly LimitRecord[]): Program<void> {
+    if (records.length === 0) return;
+    yield* this.#begin();
+    for (const { throttledUntil, pausedAt, ...record } of records) {
+      yield* this.#write(record, record);
+      yield* count(this.#s.adoptTimes, { ...scopeParams(record), throttledUntil, pausedAt });
+    }
+    yield* this.#tell();
+  }
+}

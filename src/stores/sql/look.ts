@@ -1,0 +1,247 @@
+/**
+ * The operations of people who look at tasks, each written once for all databases. `LookStore` says what they promise.
+ *
+ * A list is bounded in one of two ways. Where an index holds the filter's tasks and they are few, it reads them all. Else it
+ * reads a range of ids, and says how far it came: the caller goes on as long as it likes.
+ */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { present } from "../../base/values/present.ts";
+import { DuplicateTaskError } from "../../errors.ts";
+import type { AuditEntry, IdRange, LookStore, Operated, TaskEdit, TaskFilter } from "../../store.ts";
+import { type TaskRecord, type TaskStatus, taskStatuses } from "../../task.ts";
+import { columnsOf, listed, positionsIn } from "./columns.ts";
+import type { Dialect, Row } from "./dialect.ts";
+import type { MaintenanceOperations } from "./maintenance.ts";
+import { count, type Program, rows, rowsOnce } from "./program.ts";
+import { taskColumns, toTaskRecord } from "./rows.ts";
+import { before, type Statement, stateChange } from "./statements.ts";
+import type { TaskOperations } from "./tasks.ts";
+import type { Texts } from "./texts.ts";
+
+const auditColumns = columnsOf("dbq_audit").filter((column) => column !== "id");
+const audit = positionsIn(auditColumns);
+
+function toAuditEntry(row: Row): AuditEntry {
+  return {
+    at: Number(row[audit.at]),
+    actor: row[audit.actor] as string | null,
+    action: String(row[audit.action]),
+    target: String(row[audit.target]),
+    count: Number(row[audit.count]),
+  };
+}
+
+function lookStatements(d: Dialect) {
+  const change = stateChange(d);
+  const newTime = (p: Readonly<Record<string, unknown>>) => d.time(d.integer(p.waitUntil));
+  return {
+    edit: change(
+      (p) => sql`args = ${d.json(p.args)}, kwargs = ${d.json(p.kwargs)}, priority = ${d.integer(p.priority)},
+        queue_name = ${p.queueName}, wait_until = ${newTime(p)}, updated_at = ${d.now(p)},
+        status = case when ${newTime(p)} > ${d.now(p)} then 'scheduled' else 'pending' end`,
+      sql.raw("and coalesce(status, '') in ('pending', 'scheduled')"),
+    ),
+
+    audit: (p) => sql`
+      insert into dbq_audit (at, actor, action, target, count)
+      values (${d.now(p)}, ${p.actor}, ${p.action}, ${p.target}, ${d.integer(p.count)})`,
+
+    audits: (p) => sql`
+      select ${listed(d, "dbq_audit", auditColumns)} from dbq_audit order by id desc ${d.atMost(p.limit)}`,
+
+    auditsOf: (p) => sql`
+      select ${listed(d, "dbq_audit", auditColumns)} from dbq_audit where ${d.same("target", p.target)}
+      order by id desc ${d.atMost(p.limit)}`,
+
+    /** By their ids, which grow with their times: those are the table's order, and no index has the times. */
+    oldAudits: (p) => sql`
+      select id from (select id, at from dbq_audit order by id ${d.atMost(p.limit)}) as oldest
+      where at < ${before(d, p)}`,
+
+    deleteAudits: (p) => sql`delete from dbq_audit where ${d.among("id", p.ids)}`,
+
+    deletable: (p) => sql`
+      select id from dbq_tasks where ${d.among("id", p.ids)} and status <> 'running' ${d.locked}`,
+  } satisfies Record<string, Statement>;
+}
+
+/** Conditions that an index holds, with the text of its WHERE. `completed` tasks have one, too, and are many. */
+const indexed: Readonly<Record<TaskStatus, string | undefined>> = {
+  pending: "status = 'pending'",
+  scheduled: "status = 'scheduled'",
+  running: "status = 'running'",
+  waiting: undefined,
+  completed: "status = 'completed' and finished_at is not null",
+  failed: "status = 'failed' and finished_at is not null",
+  cancelled: "status = 'cancelled' and finished_at is not null",
+};
+
+export class LookOperations {
+  readonly #d: Dialect;
+  readonly #s: ReturnType<typeof lookStatements>;
+  readonly #matching: Texts["queries"]["matching"];
+  readonly #tasks: TaskOperations;
+  readonly #maintenance: MaintenanceOperations;
+
+  constructor({ dialect, queries }: Texts, tasks: TaskOperations, maintenance: MaintenanceOperations) {
+    this.#d = dialect;
+    this.#s = lookStatements(dialect);
+    this.#matching = queries.matching;
+    this.#tasks = tasks;
+    this.#maintenance = maintenance;
+  }
+
+  // ---- read ----------------------------------------------------------------------------------
+
+  /** The ids that an index finds for a part of the filter, one more than `most` at most; undefined: no index holds one. */
+  #found({ status, requestId, uniqueKey }: TaskFilter, most: number): SQL | undefined {
+    const d = this.#d;
+    const some = (where: SQL) =>
+      sql`select id from dbq_tasks where ${where} limit ${sql.raw(String(most + 1))}`;
+    if (requestId !== undefined) return some(d.same("request_id", requestId));
+    if (uniqueKey !== undefined || !status || status.length >= taskStatuses.length) return undefined;
+    const conditions = status.map((each) => indexed[each]);
+    if (conditions.includes(undefined)) return undefined;
+    // In parentheses by way of a query of their own: SQLite takes no others around a LIMIT.
+    const parts = conditions.map(
+      (each, i) => sql`select id from (${some(sql.raw(String(each)))}) as ${sql.raw(`part${i}`)}`,
+    );
+    return sql.join(parts, sql` union all `);
+  }
+
+  *areFew(filter: TaskFilter, most: number): Program<boolean> {
+    const found = this.#found(filter, most);
+    if (!found) return false;
+    const [row] = yield* rowsOnce(sql`select count(*) from (${found}) as found`);
+    return Number(row?.[0]) <= most;
+  }
+
+  *listFew(
+    filter: TaskFilter,
+    limit: number,
+    after: number | undefined,
+    most: number,
+  ): Program<TaskRecord[]> {
+    const among = this.#among(filter, most);
+    return yield* this.#list(sql`${among} and ${this.#within({ after, from: undefined })}`, filter, limit);
+  }
+
+  countFew(filter: TaskFilter, most: number): Program<number> {
+    return this.#count(this.#among(filter, most), filter);
+  }
+
+  countRange(filter: TaskFilter, range: IdRange): Program<number> {
+    return this.#count(this.#within(range), filter);
+  }
+
+  *#count(where: SQL, filter: TaskFilter): Program<number> {
+    const [row] = yield* rowsOnce(
+      sql`select count(*) from dbq_tasks where ${where} and ${this.#matching(filter)}`,
+    );
+    return Number(row?.[0] ?? 0);
+  }
+
+  #among(filter: TaskFilter, most: number): SQL {
+    const found = this.#found(filter, most) ?? sql.raw("select id from dbq_tasks where 1 = 0");
+    return sql`id in (select id from (${found}) as found)`;
+  }
+
+  *span(after: number | undefined, most: number): Program<{ rows: number; from: number | null }> {
+    const [row] = yield* rowsOnce(sql`
+      select count(*), min(id) from (select id from dbq_tasks where ${this.#within({ after, from: undefined })}
+        order by id desc limit ${most}) as next`);
+    const [found, from] = row ?? [];
+    return { rows: Number(found ?? 0), from: from === null || from === undefined ? null : Number(from) };
+  }
+
+  listRange(filter: TaskFilter, limit: number, range: IdRange): Program<TaskRecord[]> {
+    return this.#list(this.#within(range), filter, limit);
+  }
+
+  *#list(where: SQL, filter: TaskFilter, limit: number): Program<TaskRecord[]> {
+    const columns = listed(this.#d, "dbq_tasks", taskColumns);
+    const found = yield* rowsOnce(sql`
+      select ${columns} from dbq_tasks where ${where} and ${this.#matching(filter)} order by id desc limit ${limit}`);
+    return found.map(toTaskRecord);
+  }
+
+  *texts(filter: TaskFilter, characters: number, range: IdRange): Program<{ id: number; text: string }[]> {
+    const [d, length] = [this.#d, sql.raw(String(characters))];
+    // Named: some drivers give a row as an object, which has one value for each name.
+    const columns = ["args", "kwargs", "error"].map(
+      (name) =>
+        sql`coalesce(substr(${d.text(sql.raw(name))}, 1, ${length}), '') as ${sql.raw(`${name}_text`)}`,
+    );
+    const found = yield* rowsOnce(sql`
+      select id, ${sql.join(columns, sql`, `)} from dbq_tasks
+      where ${this.#within(range)} and ${this.#matching(filter)} order by id desc`);
+    return found.map(([id, ...texts]) => ({ id: Number(id), text: texts.map(String).join("\n") }));
+  }
+
+  #within({ after, from }: IdRange): SQL {
+    const terms = [sql`1 = 1`];
+    if (after !== undefined) terms.push(sql`id < ${after}`);
+    if (from !== undefined) terms.push(sql`id >= ${from}`);
+    return sql.join(terms, sql` and `);
+  }
+
+  // ---- act -----------------------------------------------------------------------------------
+
+  edit(id: number, change: TaskEdit, expected: number | undefined): Program<Operated> {
+    const s = this.#s;
+    return this.#tasks.operate(id, function* (task) {
+      const { status, generationId, args, kwargs, priority, queueName, waitUntil } = task;
+      if (status !== "pending" && status !== "scheduled") return "as it is";
+      if (expected !== undefined && expected !== generationId) return "as it is";
+      const { waitUntil: asked = waitUntil, ...given } = change;
+      const now = { args, kwargs, priority, queueName, ...present(given) };
+      return (yield* count(s.edit, { id, generationId, ...now, waitUntil: asked })) > 0 ? "changed" : "moved";
+    });
+  }
+
+  *retryEach(ids: readonly number[]): Program<number[]> {
+    const tasks = this.#tasks;
+    return yield* changedBy(ids, function* (id) {
+      try {
+        return yield* tasks.retry(id);
+      } catch (error) {
+        if (error instanceof DuplicateTaskError) return undefined;
+        throw error;
+      }
+    });
+  }
+
+  *cancelEach(ids: readonly number[], error: string): Program<number[]> {
+    return yield* changedBy(ids, (id) => this.#tasks.cancel(id, error));
+  }
+
+  *deleteEach(ids: readonly number[]): Program<number[]> {
+    const found = yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) });
+    yield* this.#maintenance.remove(found);
+    return found.map(([id]) => Number(id));
+  }
+
+  // ---- what was done -------------------------------------------------------------------------
+
+  *audit(entry: Parameters<LookStore["audit"]>[0]): Program<void> {
+    yield* count(this.#s.audit, { ...entry });
+  }
+
+  *audits(target: string | undefined, limit: number): Program<AuditEntry[]> {
+    const statement = target === undefined ? this.#s.audits : this.#s.auditsOf;
+    return (yield* rows(statement, { target, limit })).map(toAuditEntry);
+  }
+
+  *pruneAudits(age: number, limit: number): Program<number> {
+    const found = yield* rows(this.#s.oldAudits, { age, limit });
+    if (found.length === 0) return 0;
+    return yield* count(this.#s.deleteAudits, { ids: JSON.stringify(found.map(([id]) => Number(id))) });
+  }
+}
+
+/** Those of the tasks that `act` has changed. */
+function* changedBy(ids: readonly number[], act: (id: number) => Program<Operated>): Program<number[]> {
+  const changed: number[] = [];
+  for (const id of ids) if ((yield* act(id))?.changed) changed.push(id);
+  return changed;
+}

@@ -1,0 +1,266 @@
+/** The operations on schedules, each written once for all databases. `ScheduleStore` in `store.ts` says what they promise. */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { DatabaseError } from "../../errors.ts";
+import type {
+  ChangedSchedule,
+  Inserted,
+  MadeTask,
+  ScheduleChange,
+  ScheduledTask,
+  ScheduleRecord,
+  ScheduleState,
+} from "../../store.ts";
+import { type ColumnOf, columnsOf, listed, parameterFor } from "./columns.ts";
+import { itemList } from "./compile.ts";
+import type { Dialect, Items, Params } from "./dialect.ts";
+import { changes, count, type Program, rows } from "./program.ts";
+import { readAt, scheduleColumns, toScheduleRecord } from "./rows.ts";
+import { itemColumns, itemOf, nextSlot, oneRow, type Statement } from "./statements.ts";
+import type { TaskOperations } from "./tasks.ts";
+import type { Texts } from "./texts.ts";
+
+type Column = ColumnOf<"dbq_schedules">;
+
+/** How often a schedule is read again that another writer has added since. */
+const mostTries = 10;
+
+const camelCase = (column: string) => column.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
+
+/** The columns that `ScheduleState` has. */
+const stateColumns = columnsOf("dbq_schedules").filter(
+  (column) => !["generation_id", "created_at", "updated_at"].includes(column),
+);
+
+/** The columns that firing changes. */
+const firedColumns: readonly Column[] = ["next_at", "last_slot", "last_task_id", "skipped"];
+
+const settings = (d: Dialect, columns: readonly Column[], p: Params): SQL =>
+  sql.join(
+    columns.map(
+      (column) => sql`${sql.raw(column)} = ${parameterFor(d, "dbq_schedules", column, p[camelCase(column)])}`,
+    ),
+    sql`, `,
+  );
+
+const isDue = (d: Dialect, p: Params) =>
+  sql`paused_at is null and next_at is not null and next_at <= ${d.now(p)}`;
+
+function readStatements(d: Dialect) {
+  const read = (p: Params) =>
+    sql`select ${listed(d, "dbq_schedules", scheduleColumns)}, ${d.millis(d.now(p))} as read_at from dbq_schedules`;
+  return {
+    now: (p) => sql`select ${d.millis(d.now(p))} as read_at`,
+
+    all: read,
+
+    one: (p) => sql`${read(p)} where ${d.same("name", p.name)}`,
+
+    lockOne: (p) => sql`${read(p)} where ${d.same("name", p.name)} ${d.locked}`,
+
+    lockDue: (p) =>
+      sql`${read(p)} where ${isDue(d, p)} order by next_at ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    lockOneDue: (p) => sql`
+      ${read(p)} where ${d.same("name", p.name)} and ${isDue(d, p)} ${d.skipLocked}`,
+
+    nextSlot: (p) => sql`select ${nextSlot(d, p)}`,
+
+    /** Which of these schedules have a task that has not finished. */
+    unfinished: (p) => sql`
+      select item_name from ${d.objects(p.names, itemColumns(["name"]))}
+      where exists (select 1 from dbq_tasks where ${d.isUnfinishedOf(d.nameOf(itemOf("name")))})`,
+
+    /** Which of these slots have a task. */
+    taken: (p) => sql`
+      select item_name, item_slot from ${d.objects(p.slots, itemColumns(["name", "slot"]))}
+      where exists (select 1 from dbq_tasks
+        where schedule_name = ${d.nameOf(itemOf("name"))} and slot = ${d.time(itemOf("slot"))})`,
+  } satisfies Record<string, Statement>;
+}
+
+function writeStatements(d: Dialect) {
+  const held = (p: Params) => sql`name = ${d.nameOf(p.name)} and generation_id = ${p.generationId}`;
+  const changed = (p: Params) => sql`generation_id = generation_id + 1, updated_at = ${d.now(p)}`;
+  const fired = (p: Params) => sql`${settings(d, firedColumns, p)}, ${changed(p)}`;
+  const item = itemColumns(["name", "generationId", ...firedColumns.map(camelCase)]);
+  const itemParams = Object.fromEntries(item.map(({ name }) => [name, itemOf(name)]));
+  return {
+    add: (p) => sql`
+      insert into dbq_schedules (${sql.raw(stateColumns.join(", "))}, created_at, updated_at)
+      values (${sql.join(
+        stateColumns.map((column) => parameterFor(d, "dbq_schedules", column, p[camelCase(column)])),
+        sql`, `,
+      )}, ${d.now(p)}, ${d.now(p)}) ${d.keepExisting("name")}`,
+
+    replace: (p) => sql`
+      update dbq_schedules set ${settings(d, stateColumns, p)}, ${changed(p)}
+      where ${d.same("name", p.name)} and generation_id = ${p.generationId}`,
+
+    remove: (p) => sql`delete from dbq_schedules where ${d.same("name", p.name)}`,
+
+    fired: (p) => sql`update dbq_schedules set ${fired(p)} where ${held(p)}`,
+
+    /** The same for the schedules of a list; undefined: this database changes them one by one. */
+    firedMany:
+      d.items &&
+      ((p: Params) => {
+        const { beforeTable, afterTable, afterSet } = (d.items as NonNullable<Dialect["items"]>)(
+          p[itemList] as SQL,
+          item,
+        );
+        return sql`update ${beforeTable} dbq_schedules ${afterTable} set ${fired(itemParams)} ${afterSet}
+          where ${held(itemParams)}`;
+      }),
+
+    /** Makes a task that was just inserted one of a schedule's. Not a state change: the generation stays. */
+    stamp: (p: Params, { beforeTable, afterTable, afterSet }: Items = oneRow) => sql`
+      update ${beforeTable} dbq_tasks ${afterTable} set schedule_name = ${p.scheduleName},
+        slot = ${d.time(d.integer(p.slot))} ${afterSet}
+      where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`,
+  } satisfies Record<string, Statement | undefined>;
+}
+
+/** Of a row that was inserted in this transaction. */
+const firstGeneration = 1;
+
+const keyOf = (name: unknown, slot: unknown) => `${Number(slot)} ${String(name)}`;
+
+export class ScheduleOperations {
+  readonly #s: ReturnType<typeof readStatements> & ReturnType<typeof writeStatements>;
+  readonly #tasks: TaskOperations;
+
+  constructor({ dialect }: Texts, tasks: TaskOperations) {
+    this.#s = { ...readStatements(dialect), ...writeStatements(dialect) };
+    this.#tasks = tasks;
+  }
+
+  *#now(): Program<number> {
+    const [row] = yield* rows(this.#s.now);
+    return Number(row?.[0]);
+  }
+
+  *list(name?: string): Program<{ now: number; schedules: ScheduleRecord[] }> {
+    const found = yield* name === undefined ? rows(this.#s.all) : rows(this.#s.one, { name });
+    const now = found[0] ? readAt(found[0]) : yield* this.#now();
+    return { now, schedules: found.map(toScheduleRecord) };
+  }
+
+  *nextSlot(): Program<number | undefined> {
+    const [[slot] = [null]] = yield* rows(this.#s.nextSlot);
+    return slot === null ? undefined : Math.max(0, Number(slot));
+  }
+
+  *remove(name: string): Program<boolean> {
+    return (yield* count(this.#s.remove, { name })) > 0;
+  }
+
+  // ---- change --------------------------------------------------------------------------------
+
+  *change<C extends ScheduleChange>(
+    name: string,
+    decide: (schedule: ScheduleRecord | undefined, now: number) => C,
+  ): Program<ChangedSchedule<C>> {
+    for (let tries = 0; tries < mostTries; tries += 1) {
+      const [row] = yield* rows(this.#s.lockOne, { name });
+      const change = decide(row && toScheduleRecord(row), row ? readAt(row) : yield* this.#now());
+      if (row) return yield* this.#write(toScheduleRecord(row), change);
+      if (!change.row || (yield* count(this.#s.add, { ...change.row })) > 0) return { change, made: [] };
+      // Somebody else was first: the schedule exists now.
+    }
+    throw new DatabaseError(`the schedule "${name}" exists, but it cannot be read in this transaction`);
+  }
+
+  *#write<C extends ScheduleChange>(schedule: ScheduleRecord, change: C): Program<ChangedSchedule<C>> {
+    const [made = []] = yield* this.#make([change]);
+    if (change.row) {
+      const row = { ...change.row, lastTaskId: lastOf(made) ?? change.row.lastTaskId };
+      const { name, generationId } = schedule;
+      if ((yield* count(this.#s.replace, { ...row, generationId })) === 0) throw movedOn(name);
+    }
+    return { change, made };
+  }
+
+  // ---- fire ----------------------------------------------------------------------------------
+
+  *fire<C extends ScheduleChange>(
+    limit: number,
+    decide: (schedule: ScheduleRecord, now: number, unfinished: boolean) => C,
+    name?: string,
+  ): Program<ChangedSchedule<C>[]> {
+    const due = yield* name === undefined
+      ? rows(this.#s.lockDue, { limit })
+      : rows(this.#s.lockOneDue, { name });
+    const schedules = due.map(toScheduleRecord);
+    const unfinished = yield* this.#unfinished(schedules.filter(({ overlap }) => overlap === "skip"));
+    const changes = schedules.map((one, i) =>
+      decide(one, readAt(due[i] as (typeof due)[number]), unfinished.has(one.name)),
+    );
+    const made = yield* this.#make(changes);
+    yield* this.#writeFired(
+      schedules.flatMap(({ generationId }, i) => {
+        const row = changes[i]?.row;
+        if (!row) return [];
+        const duplicates = made[i]?.filter(({ duplicate }) => duplicate).length ?? 0;
+        const lastTaskId = lastOf(made[i]) ?? row.lastTaskId;
+        return [{ ...row, generationId, lastTaskId, skipped: row.skipped + duplicates }];
+      }),
+    );
+    return changes.map((change, i) => ({ change, made: made[i] as MadeTask[] }));
+  }
+
+  *#unfinished(schedules: readonly ScheduleRecord[]): Program<Set<string>> {
+    if (schedules.length === 0) return new Set();
+    const names = JSON.stringify(schedules.map(({ name }) => ({ name })));
+    return new Set((yield* rows(this.#s.unfinished, { names })).map(([name]) => String(name)));
+  }
+
+  /** The rows are locked, so each is at the generation that was read. */
+  *#writeFired(fired: readonly (ScheduleState & { generationId: number })[]): Program<void> {
+    if (fired.length === 0) return;
+    const items = fired.map(({ name, generationId, nextAt, lastSlot, lastTaskId, skipped }) => ({
+      ...{ name, generationId, nextAt, lastSlot, lastTaskId, skipped },
+    }));
+    let changed = 0;
+    if (this.#s.firedMany) changed = yield* count(this.#s.firedMany, { [itemList]: JSON.stringify(items) });
+    else for (const one of items) changed += yield* count(this.#s.fired, one);
+    if (changed !== fired.length) throw movedOn(fired.map(({ name }) => name).join(", "));
+  }
+
+  // ---- tasks ---------------------------------------------------------------------------------
+
+  /** Makes the tasks of these changes, but for slots that have one. Whoever makes one has locked its schedule's row. */
+  *#make(wanted: readonly ScheduleChange[]): Program<MadeTask[][]> {
+    const all = wanted.flatMap(({ tasks = [] }) => tasks);
+    const taken = yield* this.#taken(all);
+    const isNew = ({ scheduleName, slot }: ScheduledTask) =>
+      slot === null || !taken.has(keyOf(scheduleName, slot));
+    const fresh = all.filter(isNew);
+    const inserted = yield* this.#tasks.insert(fresh, "report");
+    const stamps = fresh.flatMap(({ scheduleName, slot }, i) => {
+      const { id, duplicate } = inserted[i] as Inserted;
+      return duplicate ? [] : [{ id, generationId: firstGeneration, scheduleName, slot }];
+    });
+    yield* changes(this.#s.stamp, stamps);
+    const idOf = new Map(fresh.map((task, i) => [task, inserted[i]]));
+    return wanted.map(({ tasks = [] }) =>
+      tasks.map((task) => ({
+        task,
+        id: idOf.get(task)?.id,
+        duplicate: idOf.get(task)?.duplicate === true,
+      })),
+    );
+  }
+
+  *#taken(tasks: readonly ScheduledTask[]): Program<Set<string>> {
+    const slots = tasks.flatMap(({ scheduleName: name, slot }) => (slot === null ? [] : [{ name, slot }]));
+    if (slots.length === 0) return new Set();
+    const found = yield* rows(this.#s.taken, { slots: JSON.stringify(slots) });
+    return new Set(found.map(([name, slot]) => keyOf(name, slot)));
+  }
+}
+
+const lastOf = (made: readonly MadeTask[] | undefined): number | undefined =>
+  made?.findLast(({ id, duplicate }) => id !== undefined && !duplicate)?.id;
+
+const movedOn = (names: string) =>
+  new DatabaseError(`another transaction has changed a schedule that this one had locked: ${names}`);

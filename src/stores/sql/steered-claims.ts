@@ -1,0 +1,145 @@
+/**
+ * Claims of functions whose tasks have groups, or a limit or a pause that is about them. They have the four steps of every
+ * claim; the limits are a policy that is asked last, and what it admits is written onto the rows that it claims.
+ */
+import type { ClaimRequest } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
+import { Admission, type AdmissionPolicy, type Candidate } from "./admission.ts";
+import { byClaimOrder, type Claimed, type ClaimSteps, pairsOf, type Read } from "./claim-steps.ts";
+import { KnownLimits } from "./known-limits.ts";
+import { SteeredClaim } from "./limit-gate.ts";
+import { changes, type Program, rows } from "./program.ts";
+import { toClaimed } from "./rows.ts";
+import { type SteeredPair, steeredPairs } from "./steering.ts";
+import type { Texts } from "./texts.ts";
+import { merged, TurnReader } from "./turns.ts";
+
+export class SteeredClaims {
+  readonly #texts: Texts;
+  readonly #steps: ClaimSteps;
+  readonly #policies: readonly AdmissionPolicy[];
+  readonly #limits: KnownLimits;
+  readonly #turns: TurnReader;
+
+  constructor(steps: ClaimSteps, among: readonly AdmissionPolicy[]) {
+    this.#texts = steps.texts;
+    this.#steps = steps;
+    this.#policies = among;
+    this.#limits = new KnownLimits(steps.texts);
+    this.#turns = new TurnReader(steps.texts);
+  }
+
+  /** Whether anything is about tasks of this claim, as far as is known. */
+  concern(request: ClaimRequest): boolean {
+    return steeredPairs(request, this.#limits.current).length > 0;
+  }
+
+  /** The version of the limits that are known. */
+  get version(): number {
+    return this.#limits.current.version;
+  }
+
+  /** What a claim would take, read before its transaction. Undefined: nothing is about its tasks, as far as is known. */
+  *read(request: ClaimRequest): Program<Read | undefined> {
+    return this.concern(request) ? yield* this.#peek(request) : undefined;
+  }
+
+  /** The four steps. Undefined: by these limits, nothing is about the tasks of this claim. */
+  *run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed | undefined> {
+    const limits = yield* this.#limits.at(version);
+    const pairs = steeredPairs(request, limits);
+    if (pairs.length === 0) return undefined;
+    // What was read by other limits is read again.
+    return yield* this.#claim(request, pairs, startedAt, read?.by === version ? read : undefined);
+  }
+
+  /** Before the transaction: what a claim would take, so that a worker that is woken for nothing writes nothing. */
+  *#peek(request: ClaimRequest): Program<Read | undefined> {
+    const [row] = yield* rows(this.#texts.limits.mustKnow, { workerId: request.workerId });
+    // The transaction finds out that the worker is not registered, if it has candidates.
+    if (!row) return undefined;
+    const limits = yield* this.#limits.at(Number(row[0]));
+    const pairs = steeredPairs(request, limits);
+    if (pairs.length === 0) return undefined;
+    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]));
+    const candidates = yield* this.#inTurns(request, claim);
+    const gate = claim.gate();
+    const isAny = candidates.some((task) => gate.admits(task));
+    const { turns, again, leavesSome } = claim;
+    const found = isAny || claim.wouldPutOff() ? candidates : [];
+    return { by: limits.version, candidates: found, turns, again, leavesSome };
+  }
+
+  /** The same four steps. Limits are a policy that is asked last: what they admit has taken its place. */
+  *#claim(
+    request: ClaimRequest,
+    pairs: readonly SteeredPair[],
+    startedAt: number,
+    read?: Read,
+  ): Program<Claimed> {
+    const limits = new SteeredClaim(this.#texts, pairs, startedAt, read?.turns);
+    const candidates = read?.candidates ?? (yield* this.#inTurns(request, limits));
+    yield* limits.lock(candidates);
+    const policy: AdmissionPolicy = {
+      appliesTo: () => true,
+      *begin() {
+        return () => limits.gate();
+      },
+    };
+    const admission = yield* Admission.begin(request, [...this.#policies, policy], this.#texts);
+    const admitted = yield* (admission as Admission).admitted(candidates);
+    const locked = this.#texts.dialect.locks ? yield* this.#lockInOrder(admitted) : admitted;
+    const tasks = yield* this.#claimCounted(locked, request.workerId, startedAt, limits);
+    yield* limits.end(tasks);
+    for (const task of tasks) if (limits.pairOf(task)) this.#turns.took(task);
+    const mayHaveMore = candidates.length >= request.limit || limits.leavesSome || read?.leavesSome === true;
+    return { tasks, more: tasks.length > 0 && mayHaveMore, again: limits.again, limited: true };
+  }
+
+  /** Candidates of the groups whose turn it is, merged with those of functions that nothing is about. */
+  *#inTurns(request: ClaimRequest, claim: SteeredClaim): Program<Candidate[]> {
+    for (const task of request.freed ?? []) this.#turns.hint(task, task.groupKey);
+    yield* claim.count();
+    const gate = claim.gate();
+    const lists: Candidate[][] = [];
+    for (const pair of claim.pairs) lists.push(yield* this.#turns.read(pair, claim, gate, request.limit));
+    const plain = pairsOf(request).filter(([queueName, func]) => !claim.pairOf({ queueName, func }));
+    if (plain.length > 0) lists.push([...(yield* this.#steps.candidates(request, plain))]);
+    return merged(lists, byClaimOrder);
+  }
+
+  *#lockInOrder(admitted: readonly Candidate[]): Program<Candidate[]> {
+    const locked = new Map((yield* this.#steps.these(admitted)).map((task) => [task.id, task] as const));
+    return admitted.flatMap(({ id }) => locked.get(id) ?? []);
+  }
+
+  /** Writes what limited tasks count for onto their rows. */
+  *#claimCounted(
+    tasks: readonly Candidate[],
+    workerId: string,
+    startedAt: number,
+    limits: SteeredClaim,
+  ): Program<TaskRecord[]> {
+    const usesOf = (task: Candidate) => limits.pairOf(task)?.uses ?? null;
+    const isCounted = (task: Candidate) => usesOf(task) !== null || limits.hadTurn(task);
+    const plain = yield* this.#steps.claim(
+      tasks.filter((task) => !isCounted(task)),
+      workerId,
+      startedAt,
+    );
+    const counted = tasks.filter(isCounted);
+    const items = counted.map((task) => ({
+      id: task.id,
+      generationId: task.generationId,
+      workerId,
+      startedAt,
+      uses: usesOf(task),
+    }));
+    const won = yield* changes(this.#texts.limits.claimCounted, items);
+    const claimed = counted
+      .filter((_, i) => won[i])
+      .map((task) => toClaimed(task, task.generationId + 1, workerId, startedAt));
+    const order = new Map(tasks.map(({ id }, i) => [id, i] as const));
+    return [...plain, ...claimed].sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
+  }
+}

@@ -1,0 +1,38 @@
+/** The background work on finished tasks: deletes old ones, and frees unique keys whose time has passed. */
+import type { LookStore, Retention, WorkerStore } from "../store.ts";
+import type { Job } from "./periodic-job.ts";
+
+const pruneEvery = 30_000;
+/** Tasks that one transaction prunes: other transactions wait that long at most. */
+const pruneBatch = 500;
+
+/** Milliseconds that the actions of people in the dashboard are kept: 90 days. */
+export const auditAge = 90 * 86_400_000;
+const auditEvery = 3_600_000;
+
+interface PruningHost {
+  readonly store: Pick<WorkerStore, "prune" | "freeKeys">;
+  readonly retention: Retention;
+}
+
+/**
+ * Each run also looks at some unique keys. That they are freed in time does not depend on it: an enqueue frees the key that
+ * it wants. It keeps the column right for programs that insert tasks by SQL.
+ */
+export const pruning = ({ store, retention }: PruningHost): Job => {
+  let key = "";
+  return {
+    name: "pruning finished tasks",
+    async run() {
+      const removed = await store.prune(retention, pruneBatch);
+      key = (await store.freeKeys(key, pruneBatch)).last ?? "";
+      return removed < pruneBatch ? pruneEvery : 0;
+    },
+  };
+};
+
+/** A role that may not delete them keeps them: that is reported, and stops nothing else. */
+export const auditPruning = (look: Pick<LookStore, "pruneAudits">): Job => ({
+  name: "deleting old rows of dbq_audit",
+  run: async () => ((await look.pruneAudits(auditAge, pruneBatch)) < pruneBatch ? auditEvery : 0),
+});

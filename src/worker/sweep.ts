@@ -1,0 +1,86 @@
+/** The sweep: finds dead workers, and rescues their tasks. */
+import type { WorkerRecord, WorkerStore } from "../store.ts";
+import { type FailureDetector, living, sweepEvery } from "./failure-detector.ts";
+import type { Job } from "./periodic-job.ts";
+
+/** Milliseconds between sweeps while there is no other worker. A change notification tells of a new one sooner. */
+const sweepAloneEvery = 2_000;
+/** The least number of milliseconds between sweeps, when the failure detector asks for one at once. */
+const shortestSleep = 20;
+/** Milliseconds until the next sweep when another process was rescuing a dead worker: it may die before it has finished. */
+const busySweepAfter = 100;
+/**
+ * Dead workers that one process rescues at once. One after the other, the next sweep waited for all of them; more would
+ * take the connections of the pool from the claims.
+ */
+const rescuesAtOnce = 2;
+
+export interface SweepHost {
+  readonly store: Pick<WorkerStore, "workers" | "heartbeat" | "rescue">;
+  readonly workerId: string;
+  /** Tasks became pending. */
+  onWork(): void;
+  onRescued(workerId: string, tasks: number): void;
+  report(error: unknown, where: string): void;
+}
+
+/** Finds dead workers and rescues their tasks. */
+export class Sweep implements Job {
+  readonly name = "looking for dead workers";
+  readonly #host: SweepHost;
+  readonly #detector: FailureDetector;
+  readonly #onSwept: () => void;
+
+  constructor(host: SweepHost, detector: FailureDetector, onSwept: () => void) {
+    this.#host = host;
+    this.#detector = detector;
+    this.#onSwept = onSwept;
+  }
+
+  async run(): Promise<number> {
+    const { store, workerId } = this.#host;
+    const workers = await store.workers();
+    const { dead, suspects } = this.#detector.judge(workers);
+    this.#onSwept();
+    // At the same time: under load, the write that the suspects need takes as long as a rescue.
+    const rescuing = this.#rescueAll(dead);
+    try {
+      await this.#detector.confirm(suspects, () => store.heartbeat(workerId));
+    } finally {
+      await rescuing;
+    }
+    const usual = workers.some(({ id }) => !living.has(id)) ? sweepEvery : sweepAloneEvery;
+    const longest = (await rescuing) ? busySweepAfter : usual;
+    return Math.max(shortestSleep, Math.min(longest, this.#detector.nextLook));
+  }
+
+  /** @returns whether another process is rescuing one of them */
+  async #rescueAll(dead: readonly WorkerRecord[]): Promise<boolean> {
+    const left = [...dead];
+    let busy = false;
+    const rescueSome = async () => {
+      for (let next = left.shift(); next; next = left.shift()) if (await this.#rescue(next)) busy = true;
+    };
+    await Promise.all(Array.from({ length: rescuesAtOnce }, rescueSome));
+    return busy;
+  }
+
+  /** Never throws: the other dead workers are rescued all the same. */
+  async #rescue({ id, beat }: WorkerRecord): Promise<boolean> {
+    try {
+      const freed = await this.#host.store.rescue(id, beat);
+      if (freed === "busy") return true;
+      announce(this.#host, id, freed);
+    } catch (error) {
+      this.#host.report(error, this.name);
+    }
+    return false;
+  }
+}
+
+/** Reports a rescue, if it freed tasks. */
+export function announce(host: SweepHost, workerId: string, tasks: number): void {
+  if (tasks === 0) return;
+  host.onRescued(workerId, tasks);
+  host.onWork();
+}

@@ -1,0 +1,512 @@
+/** Limits, rates, pauses and the turns of groups. Most cases use `bare`: a claim here also puts tasks off. */
+import assert from "node:assert/strict";
+import type { ClaimRequest, LimitScope, LimitValues, Store } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
+import { claim, claimBy, insert, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
+import type { Context, Group } from "./case.ts";
+
+const ofName = (name: string): LimitScope => ({ kind: "name", name, group: "" });
+const ofQueue = (name: string): LimitScope => ({ kind: "queue", name, group: "" });
+const ofFunc = (name = "resize"): LimitScope => ({ kind: "func", name, group: "" });
+const ofGroup = (group: string, name = "resize"): LimitScope => ({ kind: "group", name, group });
+
+const atOnce = (concurrency: number): LimitValues => ({ concurrency, rate: null });
+const each = (limit: number, per: number, burst = 1): LimitValues => ({
+  concurrency: null,
+  rate: { limit, per, burst },
+});
+
+const grouped = (workerId = "w1", changes: Partial<ClaimRequest> = {}): ClaimRequest =>
+  claimBy(workerId, { sharing: new Map([["resize", { groups: true, uses: [] }]]), ...changes });
+
+const using = (workerId: string, ...uses: string[]): ClaimRequest =>
+  claimBy(workerId, { sharing: new Map([["resize", { groups: false, uses }]]) });
+
+const tasks = (n: number, changes: object = {}) => Array.from({ length: n }, () => changes);
+
+const groupsOf = (claimed: readonly TaskRecord[]) => claimed.map(({ groupKey }) => groupKey);
+
+async function completed(store: Store, ...claimed: readonly TaskRecord[]): Promise<void> {
+  assert.ok((await settle(store, ...claimed.map((task) => outcomes.completed(task)))).every(Boolean));
+}
+
+async function statuses(store: Store, ids: readonly number[]): Promise<string[]> {
+  const records = await store.get(ids);
+  return ids.map((id) => records.find((record) => record.id === id)?.status ?? "gone");
+}
+
+/** Claims until no more comes, as a worker does: what it has just been refused it is refused again. */
+async function claimAll(store: Store, request: ClaimRequest): Promise<TaskRecord[]> {
+  const all: TaskRecord[] = [];
+  for (let more = true; more; ) {
+    const claimed = await claim(store, request);
+    all.push(...claimed);
+    more = claimed.length > 0;
+  }
+  return all;
+}
+
+const due = (database: Context["database"]) => database.earlier("wait_until", minute);
+
+export const limitsGroup: Group = {
+  name: "limits and groups",
+  cases: [
+    {
+      name: "a limit of a function lets so many of its tasks run at once, of all workers together",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(3));
+        await insert(store, ...tasks(10));
+        const first = await claim(store, claimBy("w1", { limit: 2 }));
+        assert.equal(first.length, 2);
+        assert.equal((await claim(store, claimBy("w2"))).length, 1);
+        assert.equal((await claim(store, claimBy("w1"))).length, 0);
+        await completed(store, first[0] as TaskRecord);
+        assert.equal((await claim(store, claimBy("w2"))).length, 1);
+      },
+    },
+    {
+      name: "a claim of one task finds the only group that waits, wherever the turns are",
+      run: async ({ bare: store }) => {
+        for (const groupKey of ["a", "b", "a", "b", "a"]) {
+          await insert(store, { groupKey });
+          const claimed = await claim(store, grouped("w1", { limit: 1 }));
+          assert.deepEqual(groupsOf(claimed), [groupKey]);
+        }
+      },
+    },
+    {
+      name: "a group whose task has just ended has no turn before the others, nor takes their place",
+      run: async ({ bare: store }) => {
+        await insert(store, { groupKey: "b" }, { groupKey: "b" });
+        const one = (ended: TaskRecord) =>
+          store.settleAndClaim({
+            outcomes: [outcomes.completed(ended)],
+            claim: grouped("w1", { limit: 1, freed: [ended] }),
+          });
+        const [first] = await claim(store, grouped("w1", { limit: 1 }));
+        await insert(store, { groupKey: "a" });
+        const second = await one(first as TaskRecord);
+        assert.deepEqual(groupsOf(second.claimed), ["a"]);
+        const third = await one(second.claimed[0] as TaskRecord);
+        assert.deepEqual(groupsOf(third.claimed), ["b"]);
+        await insert(store, { groupKey: "a" });
+        const last = await one(third.claimed[0] as TaskRecord);
+        assert.deepEqual(groupsOf(last.claimed), ["a"]);
+      },
+    },
+    {
+      name: "a claim that has read only some tasks of a group reports that there may be more",
+      run: async ({ bare: store }) => {
+        await store.register(newWorker("w1"));
+        await insert(store, { groupKey: "a" }, { groupKey: "b" }, { groupKey: "b" });
+        const { claimed, more } = await store.settleAndClaim({
+          outcomes: [],
+          claim: grouped("w1", { limit: 3 }),
+        });
+        assert.ok(claimed.length === 3 || more);
+        assert.equal(claimed.length + (await claimAll(store, grouped("w1"))).length, 3);
+      },
+    },
+    {
+      name: "a settled task makes room for the claim of the same cycle",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        await insert(store, ...tasks(2));
+        const [task] = await claim(store);
+        const cycle = { outcomes: [outcomes.completed(task as TaskRecord)], claim: claimBy() };
+        assert.equal((await store.settleAndClaim(cycle)).claimed.length, 1);
+      },
+    },
+    {
+      name: "a limit of a function without groups is that of each group that its tasks have",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        const groupKeys = ["a", "a", null, null, "b"];
+        await insert(store, ...groupKeys.map((groupKey) => ({ groupKey })));
+        assert.deepEqual(groupsOf(await claimAll(store, claimBy())).sort(), ["a", "b", null]);
+      },
+    },
+    {
+      name: "groups are told apart byte by byte",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        const groupKeys = ["a", "A", "a ", "ä", "a"];
+        await insert(store, ...groupKeys.map((groupKey) => ({ groupKey })));
+        assert.deepEqual(groupsOf(await claimAll(store, grouped())).sort(), ["A", "a", "a ", "ä"].sort());
+      },
+    },
+    {
+      name: "one group's own limit goes before that of its function, and ends with it",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        await store.limits.set(ofGroup("big"), atOnce(3));
+        await insert(store, ...tasks(5, { groupKey: "big" }), ...tasks(5, { groupKey: "small" }));
+        const claimed = await claimAll(store, grouped());
+        assert.deepEqual(groupsOf(claimed).sort(), ["big", "big", "big", "small"]);
+        await store.limits.set(ofGroup("big"), null);
+        await completed(store, ...claimed);
+        assert.deepEqual(groupsOf(await claimAll(store, grouped())).sort(), ["big", "small"]);
+      },
+    },
+    {
+      name: "a limit of a queue counts the tasks of all functions in it",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofQueue("mail"), atOnce(2));
+        await insert(
+          store,
+          ...tasks(2, { queueName: "mail" }),
+          ...tasks(2, { queueName: "mail", func: "send" }),
+        );
+        await insert(store, ...tasks(2));
+        const claimed = await claimAll(
+          store,
+          claimBy("w1", { queueNames: ["mail", "default"], funcs: ["resize", "send"] }),
+        );
+        assert.deepEqual(claimed.map(({ queueName }) => queueName).sort(), [
+          "default",
+          "default",
+          "mail",
+          "mail",
+        ]);
+      },
+    },
+    {
+      name: "a shared limit counts the tasks of every function that uses its name, whatever worker has claimed them",
+      run: async ({ bare: store }) => {
+        await insert(store, ...tasks(3), ...tasks(3, { func: "send" }));
+        // Claimed while nobody has set the limit.
+        assert.equal((await claim(store, { ...using("w1", "api", "cpu"), limit: 1 })).length, 1);
+        await store.limits.set(ofName("api"), atOnce(3));
+        const sending = claimBy("w2", {
+          funcs: ["send"],
+          limit: 1,
+          sharing: new Map([["send", { groups: false, uses: ["api"] }]]),
+        });
+        assert.equal((await claim(store, sending)).length, 1);
+        assert.equal((await claim(store, using("w1", "api"))).length, 1);
+        assert.equal((await claim(store, sending)).length, 0);
+        assert.equal((await claim(store, using("w1", "other"))).length, 1);
+      },
+    },
+    {
+      name: "a limit counts the tasks that ran before it was set; a lower one lets them end",
+      run: async ({ bare: store }) => {
+        const task = await running(store);
+        await insert(store, ...tasks(3));
+        await store.limits.set(ofFunc(), atOnce(2));
+        const [second] = await claim(store);
+        assert.equal((await claim(store)).length, 0);
+        await store.limits.set(ofFunc(), atOnce(1));
+        await completed(store, task);
+        assert.equal((await claim(store)).length, 0);
+        await completed(store, second as TaskRecord);
+        assert.equal((await claim(store)).length, 1);
+      },
+    },
+    {
+      name: "a limit of a queue counts the tasks that ran before it was set",
+      run: async ({ bare: store }) => {
+        await running(store);
+        await insert(store, ...tasks(3));
+        await store.limits.set(ofQueue("default"), atOnce(1));
+        assert.equal((await claim(store)).length, 0);
+      },
+    },
+    {
+      name: "a change holds for the next claim of a worker on another connection",
+      needs: ["several connections"],
+      run: async ({ bare: store, another }) => {
+        const operator = await another();
+        await insert(store, ...tasks(9));
+        assert.equal((await claim(store, claimBy("w1", { limit: 1 }))).length, 1);
+        await operator.limits.set(ofFunc(), atOnce(2));
+        assert.equal((await claim(store)).length, 1);
+        await operator.limits.pause(ofQueue("default"));
+        await operator.limits.set(ofFunc(), null);
+        assert.equal((await claim(store)).length, 0);
+        await operator.limits.resume(ofQueue("default"));
+        assert.equal((await claim(store)).length, 7);
+      },
+    },
+    {
+      name: "a rescue, a cancel and a purge of running tasks make room",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(3));
+        await insert(store, ...tasks(9, { maxRetries: 0 }));
+        const claimed = await claim(store);
+        assert.equal(claimed.length, 3);
+        const [first] = claimed as [TaskRecord];
+        await store.cancel(first.id, "{}");
+        assert.equal((await claim(store, claimBy("w2"))).length, 1);
+        const dead = (await store.workers()).find(({ id }) => id === "w1");
+        await store.rescue("w1", dead?.beat ?? 0);
+        assert.equal((await claim(store, claimBy("w2"))).length, 2);
+        await store.purge({ includeRunning: true }, 1_000, 0);
+        await insert(store, ...tasks(9));
+        assert.equal((await claim(store, claimBy("w2"))).length, 3);
+      },
+    },
+    {
+      name: "what the code says is a limit until the database has one of its own for the function",
+      run: async ({ bare: store }) => {
+        await store.limits.declare([{ func: "resize", values: atOnce(1) }]);
+        await insert(store, ...tasks(9));
+        const [task] = await claimAll(store, claimBy());
+        await store.limits.set(ofFunc(), atOnce(3));
+        assert.equal((await claimAll(store, claimBy())).length, 2);
+        await store.limits.declare([{ func: "resize", values: atOnce(5) }]);
+        assert.equal((await claimAll(store, claimBy())).length, 0);
+        await store.limits.set(ofFunc(), null);
+        assert.equal((await claimAll(store, claimBy())).length, 2);
+        await store.limits.declare([{ func: "resize", values: null }]);
+        assert.equal((await claimAll(store, claimBy())).length, 4);
+        await completed(store, task as TaskRecord);
+      },
+    },
+    {
+      name: "groups take turns whatever the priorities; within a group by priority, then age",
+      run: async ({ bare: store }) => {
+        const big = Array.from({ length: 50 }, (_, i) => ({ groupKey: "big", priority: 9, args: `[${i}]` }));
+        await insert(store, ...big);
+        const few = [
+          { groupKey: "b", priority: 1, args: '["b1"]' },
+          { groupKey: "b", priority: 2, args: '["b2"]' },
+          { groupKey: "c", args: '["c"]' },
+        ];
+        await insert(store, ...few, { args: '["none"]' });
+        const order: string[] = [];
+        for (let i = 0; i < 8; i += 1)
+          order.push(...(await claim(store, grouped("w1", { limit: 1 }))).map(({ args }) => args));
+        assert.deepEqual(
+          order.filter((args) => args.startsWith('["b')),
+          ['["b2"]', '["b1"]'],
+        );
+        for (const args of ['["c"]', '["none"]', '["b2"]'])
+          assert.ok(order.slice(0, 4).includes(args), `${args} in ${order}`);
+        assert.deepEqual(order.filter((args) => !args.startsWith('["')).slice(0, 2), ["[0]", "[1]"]);
+      },
+    },
+    {
+      name: "a claim of many takes tasks of all groups, and fills its slots from the one that has more",
+      run: async ({ bare: store }) => {
+        await insert(store, ...tasks(40, { groupKey: "a" }), ...tasks(2, { groupKey: "b" }), {
+          groupKey: "c",
+        });
+        const claimed = await claimAll(store, grouped("w1", { limit: 10 }));
+        assert.equal(claimed.length, 43);
+        assert.deepEqual(groupsOf(claimed.slice(0, 3)).sort(), ["a", "b", "c"]);
+      },
+    },
+    {
+      name: "full groups hide no other group, however many there are",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        const names = Array.from({ length: 120 }, (_, i) => `g${i}`);
+        await insert(store, ...names.flatMap((groupKey) => tasks(2, { groupKey })));
+        assert.equal((await claimAll(store, grouped("w1", { limit: 50 }))).length, 120);
+        assert.equal((await claim(store, grouped())).length, 0);
+        await insert(store, { groupKey: "zz" });
+        assert.deepEqual(groupsOf(await claim(store, grouped("w1", { limit: 3 }))), ["zz"]);
+      },
+    },
+    {
+      name: "a group with room is found behind more full groups than one claim looks at",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        const names = Array.from({ length: 2_200 }, (_, i) => `g${String(i).padStart(4, "0")}`);
+        for (let i = 0; i < names.length; i += 200)
+          await insert(store, ...names.slice(i, i + 200).flatMap((groupKey) => tasks(2, { groupKey })));
+        let running = 0;
+        for (let claims = 0; running < names.length; claims += 1) {
+          assert.ok(claims < 1_000, `${running} run`);
+          running += (await claim(store, grouped("w1", { limit: 500 }))).length;
+        }
+        const held = (await store.list({ status: ["running"] }, 2_200, undefined)).find(
+          ({ groupKey }) => groupKey === "g2100",
+        );
+        assert.ok(held);
+        // By another worker, of which this store hears nothing.
+        await store.cancel(held.id, "{}");
+        let found: TaskRecord[] = [];
+        for (let claims = 0; found.length === 0; claims += 1) {
+          assert.ok(claims < 200, "no claim finds the group with room");
+          found = await claim(store, grouped("w1"));
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+        assert.deepEqual(groupsOf(found), ["g2100"]);
+      },
+    },
+    {
+      name: "a rate lets its burst start, and gives each further task a turn of its own",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(10, minute, 2));
+        const ids = await insert(store, ...tasks(5));
+        const claimed = await claimAll(store, claimBy());
+        assert.equal(claimed.length, 2);
+        assert.deepEqual(await statuses(store, ids), [
+          "running",
+          "running",
+          "scheduled",
+          "scheduled",
+          "scheduled",
+        ]);
+        const turns = (await Promise.all(ids.slice(2).map((id) => recordOf(store, id)))).map(
+          ({ waitUntil }) => (waitUntil ?? 0) - (claimed[0]?.startedAt ?? 0),
+        );
+        for (const [i, turn] of turns.entries()) {
+          const wanted = (i + 1) * (minute / 10);
+          assert.ok(Math.abs(turn - wanted) < minute / 100, `turn ${i}: ${turn} ms, not ${wanted} ms`);
+        }
+      },
+    },
+    {
+      name: "a task whose turn has come starts when the rate allows it, and is not put behind newer ones",
+      run: async ({ bare: store, database, sql }) => {
+        await store.limits.set(ofFunc(), each(10, minute));
+        const ids = await insert(store, ...tasks(3));
+        assert.equal((await claimAll(store, claimBy())).length, 1);
+        await sql(`update dbq_tasks set wait_until = ${due(database)} where status = 'scheduled'`);
+        await store.promote(10);
+        await insert(store, ...tasks(2));
+        assert.equal((await claimAll(store, claimBy())).length, 0);
+        assert.deepEqual(await statuses(store, ids), ["running", "pending", "pending"]);
+        await sql(`update dbq_limits set tat = tat - 6200000 where scope = 'group'`);
+        assert.deepEqual(
+          (await claimAll(store, claimBy())).map(({ id }) => id),
+          [ids[1]],
+        );
+      },
+    },
+    {
+      name: "a rate of each group: one group's start takes no token of another's",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(1, minute));
+        await insert(store, ...tasks(2, { groupKey: "a" }), ...tasks(2, { groupKey: "b" }));
+        assert.deepEqual(groupsOf(await claimAll(store, grouped())).sort(), ["a", "b"]);
+      },
+    },
+    {
+      name: "a retry takes a token too",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(1, minute));
+        const [id] = await insert(store, {});
+        const [task] = await claimAll(store, claimBy());
+        await settle(store, outcomes.interrupted(task as TaskRecord));
+        assert.equal((await claimAll(store, claimBy())).length, 0);
+        assert.deepEqual(await statuses(store, [id as number]), ["scheduled"]);
+      },
+    },
+    {
+      name: "a rate that is removed lets go at once what it had put off, and nothing else",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(1, minute));
+        const ids = await insert(store, ...tasks(4, { groupKey: "a" }));
+        const [later] = await insert(store, { delay: minute });
+        assert.equal((await claimAll(store, grouped())).length, 1);
+        await store.limits.set(ofFunc(), null);
+        assert.deepEqual(await statuses(store, ids), ["running", "pending", "pending", "pending"]);
+        assert.deepEqual(await statuses(store, [later as number]), ["scheduled"]);
+        assert.equal((await claimAll(store, grouped())).length, 3);
+      },
+    },
+    {
+      name: "a rate of a shared name and of a queue put off, and let go",
+      run: async ({ bare: store }) => {
+        for (const scope of [ofName("api"), ofQueue("default")]) {
+          await store.limits.set(scope, each(1, minute));
+          const ids = await insert(store, ...tasks(2));
+          const claimed = await claimAll(store, using("w1", "api"));
+          assert.equal(claimed.length, 1);
+          assert.deepEqual((await statuses(store, ids)).sort(), ["running", "scheduled"]);
+          await store.limits.set(scope, null);
+          assert.deepEqual((await statuses(store, ids)).sort(), ["pending", "running"]);
+          await completed(store, ...claimed, ...(await claimAll(store, using("w1", "api"))));
+        }
+      },
+    },
+    {
+      name: "a pause of a queue, a function or a group: its tasks stay pending until exactly it is resumed",
+      run: async ({ bare: store }) => {
+        const scopes = [ofQueue("default"), ofFunc(), ofGroup("a")];
+        const ids = await insert(store, { groupKey: "a" });
+        await insert(store, { groupKey: "b" });
+        for (const scope of scopes) assert.equal(await store.limits.pause(scope), true);
+        assert.equal(await store.limits.pause(scopes[0] as LimitScope), false);
+        assert.deepEqual(groupsOf(await claim(store, grouped())), []);
+        assert.equal(await store.limits.resume(scopes[0] as LimitScope), true);
+        assert.equal(await store.limits.resume(scopes[0] as LimitScope), false);
+        assert.deepEqual(groupsOf(await claim(store, grouped())), []);
+        await store.limits.resume(ofFunc());
+        assert.deepEqual(groupsOf(await claim(store, grouped())), ["b"]);
+        assert.deepEqual(await statuses(store, ids), ["pending"]);
+        await store.limits.resume(ofGroup("a"));
+        assert.deepEqual(groupsOf(await claim(store, claimBy())), ["a"]);
+      },
+    },
+    {
+      name: "a throttle stops its group for its time, and says when it ends",
+      run: async ({ bare: store, database, sql }) => {
+        await insert(store, { groupKey: "a" }, { groupKey: "b" });
+        await store.limits.throttle(ofGroup("a"), minute);
+        assert.deepEqual(groupsOf(await claim(store, grouped())), ["b"]);
+        const { again = 0 } = await store.settleAndClaim({ outcomes: [], claim: grouped() });
+        assert.ok(again > minute / 2 && again <= minute, `${again} ms`);
+        await sql(`update dbq_limits set throttled_until = ${database.earlier("throttled_until", minute)}`);
+        await store.limits.throttle(ofGroup("z"), 0);
+        assert.deepEqual(groupsOf(await claim(store, grouped())), ["a"]);
+      },
+    },
+    {
+      name: "a limited task that goes back to the queue counts no more",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofName("api"), atOnce(1));
+        await insert(store, {});
+        const [task] = await claim(store, using("w1", "api"));
+        await settle(store, outcomes.interrupted(task as TaskRecord));
+        // The code no longer uses the name.
+        await store.limits.set(ofFunc("other"), atOnce(1));
+        assert.equal((await claim(store)).length, 1);
+        await insert(store, {});
+        assert.equal((await claim(store, using("w1", "api"))).length, 1);
+      },
+    },
+    {
+      name: "lists the limits with what runs, waits and is paused",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        await store.limits.set(ofName("api"), each(1, minute));
+        await store.limits.pause(ofQueue("default"));
+        await store.limits.resume(ofQueue("default"));
+        await store.limits.pause(ofGroup("x"));
+        await insert(store, ...tasks(3));
+        await claimAll(store, using("w1", "api"));
+        const listed = await store.limits.list();
+        const [func, group, name] = listed;
+        assert.equal(listed.length, 3);
+        assert.deepEqual([func?.kind, func?.running, func?.waiting, func?.concurrency], ["func", 1, 2, 1]);
+        assert.ok(group?.pausedAt !== null && group?.group === "x");
+        assert.deepEqual([name?.rate, name?.running], [{ limit: 1, per: minute, burst: 1 }, 1]);
+        assert.ok((name?.nextFreeAt ?? 0) > Date.now());
+      },
+    },
+    {
+      name: "claims of many workers at the same moment keep a limit",
+      needs: ["several connections"],
+      run: async ({ bare: store, another }) => {
+        await store.limits.set(ofFunc(), atOnce(3));
+        await insert(store, ...tasks(40));
+        const stores = [store, await another(), await another()];
+        for (const [i, one] of stores.entries()) await one.register(newWorker(`w${i}`));
+        for (let round = 0; round < 10; round += 1) {
+          const results = await Promise.all(
+            stores.map((one, i) => one.settleAndClaim({ outcomes: [], claim: claimBy(`w${i}`) })),
+          );
+          const claimed = results.flatMap((result) => result.claimed);
+          const counts = await store.count({ status: ["running"] });
+          assert.ok((counts[0]?.count ?? 0) <= 3, `${counts[0]?.count} run`);
+          await completed(store, ...claimed);
+        }
+      },
+    },
+  ],
+};

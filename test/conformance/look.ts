@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { countTo, findTasks } from "../../src/queue/find.ts";
+import type { Store, TaskFilter } from "../../src/store.ts";
+import { type TaskRecord, type TaskStatus, taskStatuses } from "../../src/task.ts";
+import {
+  errorText,
+  insert,
+  insertOne,
+  minute,
+  oneInEach,
+  reachedStatuses,
+  recordOf,
+  taskIn,
+} from "./arrange.ts";
+import type { Case, Group } from "./case.ts";
+
+const ids = async (store: Store, filter: TaskFilter, options: { limit?: number; text?: string } = {}) =>
+  (await findTasks(store, filter, { limit: 50, ...options })).tasks.map(({ id }) => id);
+
+const added = async (store: Store, changes?: Parameters<typeof insertOne>[1]) =>
+  await recordOf(store, await insertOne(store, changes));
+
+/** In the order of their ids. */
+const eachStatus = async (store: Store): Promise<TaskRecord[]> =>
+  Object.values(await oneInEach(store)).sort((a, b) => a.id - b.id);
+
+const many = (store: Store, amount: number) => insert(store, ...Array.from({ length: amount }, () => ({})));
+
+/** Pages of this size, one after the other. */
+async function paged(store: Store, filter: TaskFilter, limit: number): Promise<number[]> {
+  const found: number[] = [];
+  for (let after: number | undefined; ; ) {
+    const { tasks, next } = await findTasks(store, filter, { limit, after });
+    found.push(...tasks.map(({ id }) => id));
+    if (next === null) return found;
+    after = next;
+  }
+}
+
+const finds: Case[] = [
+  {
+    name: "each status, and each pair of them, finds its tasks, newest first",
+    run: async ({ store }) => {
+      const tasks = await eachStatus(store);
+      for (const a of reachedStatuses)
+        for (const b of reachedStatuses) {
+          const status: TaskStatus[] = a === b ? [a] : [a, b];
+          const wanted = tasks.filter((task) => status.includes(task.status)).map(({ id }) => id);
+          assert.deepEqual(
+            await ids(store, { status }),
+            wanted.sort((x, y) => y - x),
+            status.join(),
+          );
+          assert.deepEqual(await countTo(store, { status }, { cap: 10 }), {
+            count: wanted.length,
+            complete: true,
+          });
+        }
+      assert.equal((await ids(store, {})).length, tasks.length);
+      assert.equal((await ids(store, { status: taskStatuses })).length, tasks.length);
+    },
+  },
+  {
+    name: "pages go on where the last one ended, by an index and by ranges of ids alike",
+    run: async ({ store }) => {
+      const inserted = (await many(store, 25)).reverse();
+      assert.deepEqual(await paged(store, { status: ["pending"] }, 4), inserted);
+      assert.deepEqual(await paged(store, {}, 4), inserted);
+      assert.deepEqual(await countTo(store, {}, { cap: 20 }), { count: 20, complete: false });
+      assert.deepEqual(await countTo(store, { status: ["pending"] }, { cap: 20 }), {
+        count: 20,
+        complete: false,
+      });
+    },
+  },
+  {
+    name: "a unique key, a request id and a time of enqueueing find their tasks",
+    run: async ({ store }) => {
+      const [first, second] = [
+        await added(store, { uniqueKey: "a", requestId: "r" }),
+        await added(store, { uniqueKey: "b", requestId: "r" }),
+      ];
+      assert.deepEqual(await ids(store, { uniqueKey: "a" }), [first.id]);
+      assert.deepEqual(await ids(store, { requestId: "r" }), [second.id, first.id]);
+      assert.deepEqual(await ids(store, { from: first.createdAt - minute }), [second.id, first.id]);
+      assert.deepEqual(await ids(store, { to: first.createdAt - minute }), []);
+      assert.deepEqual(await ids(store, { from: second.createdAt + minute }), []);
+    },
+  },
+  {
+    name: "a text is found in arguments, kwargs and errors, in any case of letters, and a wildcard is a character",
+    run: async ({ store }) => {
+      const failed = await taskIn(store, "failed");
+      const inArgs = await added(store, { args: '["50% Off"]' });
+      const inKwargs = await added(store, { kwargs: '{"to":"Eva_X"}' });
+      assert.deepEqual(await ids(store, {}, { text: "50% off" }), [inArgs.id]);
+      assert.deepEqual(await ids(store, {}, { text: "EVA_x" }), [inKwargs.id]);
+      assert.deepEqual(await ids(store, {}, { text: "5_%" }), []);
+      assert.deepEqual(await ids(store, { status: ["failed"] }, { text: JSON.parse(errorText).message }), [
+        failed.id,
+      ]);
+    },
+  },
+  {
+    name: "a search that runs out of time says how many tasks it has looked at, and where to go on",
+    run: async ({ bare: store }) => {
+      await many(store, 1_100);
+      const found = await findTasks(store, {}, { limit: 10, text: "no such text", budget: 0 });
+      assert.deepEqual([found.tasks, found.looked], [[], 1_000]);
+      const rest = await findTasks(
+        store,
+        {},
+        { limit: 10, text: "no such text", after: found.next ?? 0, budget: 0 },
+      );
+      assert.deepEqual(rest, { tasks: [], looked: 100, next: null });
+    },
+  },
+];
+
+const edits: Case[] = [
+  {
+    name: "edit changes what it is given, and makes the task pending or scheduled by its new time",
+    run: async ({ store }) => {
+      const task = await taskIn(store, "pending", { args: "[1]" });
+      const later = task.createdAt + 10 * minute;
+      const edited = await store.look.edit(
+        task.id,
+        { args: "[2]", priority: 9, waitUntil: later },
+        undefined,
+      );
+      const { updatedAt, ...rest } = edited?.record ?? task;
+      assert.deepEqual([edited?.changed, rest.generationId], [true, task.generationId + 1]);
+      const { updatedAt: _, ...before } = task;
+      const changes = {
+        args: "[2]",
+        priority: 9,
+        waitUntil: later,
+        status: "scheduled",
+        generationId: rest.generationId,
+      };
+      assert.deepEqual(rest, { ...before, ...changes });
+      assert.deepEqual(await recordOf(store, task.id), { ...rest, updatedAt });
+      const now = await store.look.edit(task.id, { waitUntil: null }, rest.generationId);
+      assert.deepEqual(
+        [now?.record.status, now?.record.waitUntil, now?.record.args],
+        ["pending", null, "[2]"],
+      );
+    },
+  },
+  {
+    name: "edit leaves a task that has started or ended, and one at another generation",
+    run: async ({ store }) => {
+      for (const task of await eachStatus(store)) {
+        const { status } = task;
+        const isOpen = status === "pending" || status === "scheduled";
+        const expected = isOpen ? task.generationId + 1 : undefined;
+        assert.deepEqual(await store.look.edit(task.id, { priority: 9 }, expected), {
+          record: task,
+          changed: false,
+        });
+      }
+      assert.equal(await store.look.edit(12_345, { priority: 9 }, undefined), undefined);
+    },
+  },
+];
+
+const bulk: Case[] = [
+  {
+    name: "many are retried, cancelled and deleted at once, and each says which it has changed",
+    run: async ({ store }) => {
+      const tasks = await eachStatus(store);
+      const all = tasks.map(({ id }) => id);
+      const of = (...statuses: string[]) =>
+        tasks.filter(({ status }) => statuses.includes(status)).map(({ id }) => id);
+      assert.deepEqual(await store.look.retryEach(all), of("scheduled", "completed", "failed", "cancelled"));
+      assert.deepEqual(await store.look.cancelEach(all.slice(0, 1), errorText), all.slice(0, 1));
+      const left = tasks.filter(({ status }) => status === "running").map(({ id }) => id);
+      const deleted = await store.look.deleteEach(all);
+      assert.deepEqual(
+        deleted.sort((a, b) => a - b),
+        all.filter((id) => !left.includes(id)),
+      );
+      assert.deepEqual(await ids(store, {}), left);
+    },
+  },
+  {
+    name: "a task whose key another one holds is left out of a retry of many, and the others are retried",
+    run: async ({ store }) => {
+      const done = await taskIn(store, "completed", { uniqueKey: "k" });
+      const other = await taskIn(store, "completed");
+      await insertOne(store, { uniqueKey: "k" });
+      assert.deepEqual(await store.look.retryEach([done.id, other.id]), [other.id]);
+      assert.deepEqual(await recordOf(store, done.id), done);
+    },
+  },
+  {
+    name: "actions are kept, and read by their target, newest first",
+    run: async ({ store }) => {
+      await store.look.audit({ actor: "eva", action: "retry", target: "task 7", count: 1 });
+      await store.look.audit({ actor: null, action: "cancel", target: "status=failed", count: 12 });
+      const named = (await store.look.audits(undefined, 10)).map(({ at, ...rest }) => {
+        assert.ok(Math.abs(at - Date.now()) < minute);
+        return rest;
+      });
+      assert.deepEqual(named, [
+        { actor: null, action: "cancel", target: "status=failed", count: 12 },
+        { actor: "eva", action: "retry", target: "task 7", count: 1 },
+      ]);
+      assert.equal((await store.look.audits("task 7", 10)).length, 1);
+    },
+  },
+  {
+    name: "old actions are deleted, the oldest first, and younger ones stay",
+    run: async ({ store }) => {
+      for (const target of ["task 1", "task 2", "task 3"])
+        await store.look.audit({ actor: null, action: "retry", target, count: 1 });
+      const left = async () => (await store.look.audits(undefined, 10)).map(({ target }) => target);
+      assert.equal(await store.look.pruneAudits(minute, 10), 0);
+      assert.deepEqual(await left(), ["task 3", "task 2", "task 1"]);
+      // A minute from now they are all old.
+      assert.equal(await store.look.pruneAudits(-minute, 2), 2);
+      assert.deepEqual(await left(), ["task 3"]);
+      assert.equal(await store.look.pruneAudits(-minute, 10), 1);
+    },
+  },
+];
+
+const readers: Case[] = [
+  {
+    name: "a reader sees what is committed, and leaves the store open when it closes",
+    run: async ({ store }) => {
+      const task = await added(store);
+      const reader = await store.reader();
+      assert.deepEqual(await reader.get([task.id]), [task]);
+      const later = await added(store);
+      assert.deepEqual(await reader.get([later.id]), [later]);
+      await reader.close();
+      assert.deepEqual(await recordOf(store, task.id), task);
+    },
+  },
+  {
+    name: "a reader refuses to write",
+    needs: ["readers that refuse to write"],
+    run: async ({ store }) => {
+      const task = await added(store);
+      const reader = await store.reader();
+      // A server that refuses writes may be one that another takes over from: it is asked again until the reader closes.
+      const refused = assert.rejects(reader.cancel(task.id, errorText));
+      await sleep(100);
+      await reader.close();
+      await refused;
+      assert.deepEqual(await recordOf(store, task.id), task);
+    },
+  },
+];
+
+export const lookGroup: Group = {
+  name: "find, edit and act on many",
+  cases: [...finds, ...edits, ...bulk, ...readers],
+};

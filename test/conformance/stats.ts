@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { Histogram } from "../../src/base/values/histogram.ts";
+import type { Counted, CountedNow, StatsRow, Store } from "../../src/store.ts";
+import type { Group } from "./case.ts";
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const thisMinute = () => Math.floor(Date.now() / minuteMs) * minuteMs;
+/** A whole hour, so many hours ago. */
+const hoursAgo = (hours: number) => (Math.floor(Date.now() / hourMs) - hours) * hourMs;
+
+const times = (...ms: number[]): string =>
+  ms
+    .reduce((all, one) => {
+      all.add(one);
+      return all;
+    }, new Histogram())
+    .encode();
+
+const counted = (...ran: number[]): Counted => ({
+  count: ran.length,
+  waitBuckets: times(...ran.map(() => 1)),
+  runBuckets: times(...ran),
+});
+
+/** Attempts of one function, of which `before` are written already. */
+function attempts(func: string, ran: number[], before: number[] = [], outcome = "completed"): CountedNow {
+  const fresh = counted(...ran);
+  return { queueName: "default", func, outcome, fresh, total: counted(...before, ...ran) };
+}
+
+const all = { from: 0, to: 8_000_000_000_000 };
+
+const shown = (rows: StatsRow[]) =>
+  rows
+    .map(({ minute, span, func, outcome, count, runBuckets }) =>
+      [minute, span, func, outcome, count, runBuckets].join(" "),
+    )
+    .sort();
+
+/** Folds all that there is to fold. */
+async function foldAll(store: Store): Promise<void> {
+  while (await store.stats.fold());
+}
+
+const sumOf = (rows: StatsRow[]) => rows.reduce((sum, { count }) => sum + count, 0);
+
+export const statsGroup: Group = {
+  name: "statistics",
+  cases: [
+    {
+      name: "a second write of a minute replaces what the worker had written of it",
+      run: async ({ store }) => {
+        const now = thisMinute();
+        await store.stats.write("w1", now, [attempts("a", [5]), attempts("b", [1])]);
+        await store.stats.write("w1", now, [attempts("a", [7], [5])]);
+        await store.stats.write("w2", now, [attempts("a", [9])]);
+        await store.stats.write("w1", now, []);
+        assert.deepEqual(
+          shown(await store.stats.read(all)),
+          [
+            `${now} 1 a completed 2 ${times(5, 7)}`,
+            `${now} 1 b completed 1 ${times(1)}`,
+            `${now} 1 a completed 1 ${times(9)}`,
+          ].sort(),
+        );
+      },
+    },
+    {
+      name: "a write that is repeated counts once",
+      run: async ({ store }) => {
+        const now = thisMinute();
+        for (let i = 0; i < 3; i++) await store.stats.write("w1", now, [attempts("a", [5])]);
+        for (let i = 0; i < 3; i++) await store.stats.write("w1", now, [attempts("a", [7, 8], [5])]);
+        assert.deepEqual(shown(await store.stats.read(all)), [`${now} 1 a completed 3 ${times(5, 7, 8)}`]);
+      },
+    },
+    {
+      name: "reading filters by time, queue and function, and gives the hour in which a time is",
+      run: async ({ store }) => {
+        const [old, now] = [hoursAgo(5), thisMinute()];
+        await store.stats.write("w1", old + minuteMs, [attempts("a", [5])]);
+        await foldAll(store);
+        await store.stats.write("w1", now, [
+          attempts("a", [1]),
+          { ...attempts("b", [1]), queueName: "mail" },
+        ]);
+        const read = async (filter: object) => sumOf(await store.stats.read({ ...all, ...filter }));
+        assert.equal(await read({}), 3);
+        assert.equal(await read({ from: old + 30 * minuteMs }), 3);
+        assert.equal(await read({ from: old + hourMs }), 2);
+        assert.equal(await read({ to: now }), 1);
+        assert.equal(await read({ to: now + 1 }), 3);
+        assert.equal(await read({ func: "a" }), 2);
+        assert.equal(await read({ queueName: "mail" }), 1);
+        assert.equal(await read({ queueName: "mail", func: "a" }), 0);
+      },
+    },
+    {
+      name: "after two minutes the rows of all workers become one, and count in the totals",
+      run: async ({ store }) => {
+        const [before, now] = [thisMinute() - 3 * minuteMs, thisMinute()];
+        await store.stats.write("w1", before, [attempts("a", [5]), attempts("a", [3], [], "retry")]);
+        await store.stats.write("w2", before, [attempts("a", [9, 9])]);
+        await store.stats.write("w1", now, [attempts("a", [1])]);
+        assert.equal(sumOf(await store.stats.totals()), 5);
+        await foldAll(store);
+        const folded = [
+          `${before} 1 a completed 3 ${times(5, 9, 9)}`,
+          `${before} 1 a retry 1 ${times(3)}`,
+          `${now} 1 a completed 1 ${times(1)}`,
+        ];
+        assert.deepEqual(shown(await store.stats.read(all)), folded.sort());
+        assert.equal(sumOf(await store.stats.totals()), 5);
+        await foldAll(store);
+        assert.deepEqual(shown(await store.stats.read(all)), folded.sort());
+        assert.equal(sumOf(await store.stats.totals()), 5);
+      },
+    },
+    {
+      name: "after two hours the minutes become hours, and after 30 days they are deleted; the totals stay",
+      run: async ({ store }) => {
+        const [old, other] = [hoursAgo(4), hoursAgo(3)];
+        await store.stats.write("w1", old, [attempts("a", [5])]);
+        await store.stats.write("w1", old + 59 * minuteMs, [attempts("a", [6])]);
+        await store.stats.write("w1", other, [attempts("a", [7])]);
+        await store.stats.write("w1", hoursAgo(31 * 24), [attempts("a", [8])]);
+        await foldAll(store);
+        // A worker may be late: its row comes after its hour was folded.
+        await store.stats.write("w2", old + minuteMs, [attempts("a", [9])]);
+        await foldAll(store);
+        assert.deepEqual(shown(await store.stats.read(all)), [
+          `${old} 60 a completed 3 ${times(5, 6, 9)}`,
+          `${other} 60 a completed 1 ${times(7)}`,
+        ]);
+        assert.equal(sumOf(await store.stats.totals()), 5);
+      },
+    },
+    {
+      name: "a worker that goes on with a minute that was folded meanwhile counts nothing twice",
+      run: async ({ store }) => {
+        const before = thisMinute() - 3 * minuteMs;
+        await store.stats.write("w1", before, [attempts("a", [5])]);
+        await foldAll(store);
+        await store.stats.write("w1", before, [attempts("a", [7], [5])]);
+        await foldAll(store);
+        assert.deepEqual(shown(await store.stats.read(all)), [`${before} 1 a completed 2 ${times(5, 7)}`]);
+        assert.equal(sumOf(await store.stats.totals()), 2);
+      },
+    },
+    {
+      name: "several processes that fold at once count nothing twice, and lose nothing",
+      needs: ["several connections"],
+      run: async ({ store, another }) => {
+        const stores = [store, await another(), await another()];
+        for (let n = 0; n < 30; n++) {
+          const names = Array.from({ length: 20 }, (_, i) => attempts(`f${i}`, [n]));
+          await store.stats.write(`w${n % 3}`, hoursAgo(4) + n * minuteMs, names);
+        }
+        await Promise.all(stores.map(foldAll));
+        await foldAll(store);
+        const rows = await store.stats.read(all);
+        assert.deepEqual([rows.length, sumOf(rows), sumOf(await store.stats.totals())], [20, 600, 600]);
+      },
+    },
+    {
+      name: "names keep their characters, and those that differ by case or spaces are apart",
+      run: async ({ store }) => {
+        const before = thisMinute() - 3 * minuteMs;
+        const names = ["a", "A", "a ", 'é 🎉 "quoted" \\ \' ; --', "z".repeat(255)];
+        await store.stats.write(
+          "w1",
+          before,
+          names.map((name) => attempts(name, [1])),
+        );
+        await foldAll(store);
+        const rows = await store.stats.read(all);
+        assert.deepEqual(rows.map(({ func }) => func).sort(), [...names].sort());
+        assert.equal(sumOf(await store.stats.read({ ...all, func: "a" })), 1);
+      },
+    },
+    {
+      name: "corrupt buckets hide no others",
+      run: async ({ store, sql }) => {
+        const before = thisMinute() - 3 * minuteMs;
+        await store.stats.write("w1", before, [attempts("a", [5])]);
+        await store.stats.write("w2", before, [attempts("a", [6])]);
+        await sql("update dbq_stats set run_buckets = '[1e999, \"x\"' where worker_id = 'w1'");
+        await foldAll(store);
+        assert.deepEqual(shown(await store.stats.read(all)), [`${before} 1 a completed 2 ${times(6)}`]);
+      },
+    },
+  ],
+};

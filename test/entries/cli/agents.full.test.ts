@@ -1,0 +1,153 @@
+/** `dbq manager`, `dbq agent` and `dbq agents`: real processes, tokens, TLS, and deaths of either side. */
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { remoteTask } from "../../../src/index.ts";
+import { deferred } from "../../support/queue.ts";
+import { dbq, dbqJson, folderWithQueue, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
+
+const add = remoteTask<(a: number, b: number) => number>("add");
+const untilAborted = remoteTask("untilAborted");
+const long = { timeout: "60s" } as const;
+const all = "add,fail,failQuery,untilAborted,untilInput,stray";
+
+async function setUp() {
+  const { folder, queue } = await folderWithQueue();
+  // The modules of these tests register more than a test needs: the agent may run all of them.
+  const listed = execFileSync("grep", ["-ohP", '(?<=task\\("|task\\(\\n  ")\\w+', tasks], {
+    encoding: "utf8",
+  });
+  const funcs = [...new Set([...listed.trim().split("\n"), ...all.split(",")])].join(",");
+  const { token } = await dbqJson<{ token: string }>(folder, ["agent", "add", "gpu-7", "--funcs", funcs]);
+  return { folder, queue, token };
+}
+
+const urlOf = async (manager: Running): Promise<string> =>
+  (JSON.parse(await manager.out(isEvent("ready"))) as { url: string }).url;
+
+const startManager = (folder: string, ...args: string[]) =>
+  startDbq(folder, ["manager", "--listen", "127.0.0.1:0", "--json", ...args]);
+
+const startAgent = (folder: string, urls: string, token: string, ...args: string[]) =>
+  startDbq(folder, ["agent", urls, tasks, "--json", ...args], { DBQ_TOKEN: token });
+
+test("an agent runs tasks through a Manager, also after that was killed and another one goes on", async () => {
+  const { folder, queue, token } = await setUp();
+  const managers = [startManager(folder), startManager(folder)] as const;
+  const urls = [await urlOf(managers[0]), await urlOf(managers[1])];
+  const agent = startAgent(folder, urls.join(), token);
+  await agent.out(isEvent("ready"));
+  expect(await queue.awaitTaskResult(await queue.enqueueTask(add, 40, 2), long)).toBe(42);
+  managers[0].child.kill("SIGKILL");
+  expect(await queue.awaitTaskResult(await queue.enqueueTask(add, 1, 2), long)).toBe(3);
+  for (const { child, ended } of [agent, managers[1]]) {
+    child.kill("SIGTERM");
+    expect(await ended).toMatchObject({ code: 0, err: "" });
+  }
+  expect((await queue.listTasks()).map(({ retryCount }) => retryCount)).toEqual([0, 0]);
+});
+
+test("the tasks of a killed agent are free within a second, and a retry is charged", async () => {
+  const { folder, queue, token } = await setUp();
+  const manager = startManager(folder);
+  const agent = startAgent(folder, await urlOf(manager), token);
+  const id = await queue.enqueueTask(untilAborted.with({ maxRetries: 1 }));
+  await agent.out(isEvent("started"));
+  const free = deferred<number>();
+  const killed = performance.now();
+  agent.child.kill("SIGKILL");
+  const timer = setInterval(async () => {
+    if ((await queue.getTask(id))?.status === "pending") free.resolve(performance.now());
+  }, 20);
+  expect((await free.promise) - killed).toBeLessThan(1_000);
+  clearInterval(timer);
+  expect(await queue.getTask(id)).toMatchObject({
+    retryCount: 1,
+    workerId: expect.stringContaining("/gpu-7/"),
+  });
+  expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "crashed" }]);
+});
+
+test("agents are listed and revoked, and a token is printed once", async () => {
+  const { folder, token } = await setUp();
+  expect(token).toMatch(/^dbq_[\w-]{43}$/);
+  const again = await dbq(folder, ["agent", "add", "gpu-7", "--funcs", "add"]);
+  expect(again).toMatchObject({ code: 2, err: expect.stringContaining('there is an agent "gpu-7"') });
+  const other = await dbq(folder, [
+    "agent",
+    "add",
+    "eu.1",
+    "--funcs",
+    "add",
+    "--queue",
+    "a,b",
+    "--expires",
+    "90d",
+  ]);
+  expect(other.out).toMatch(/^dbq_[\w-]{43}\n/);
+  const listed = await dbqJson<{ name: string; valid: boolean }[]>(folder, ["agents"]);
+  expect(listed).toMatchObject([
+    { name: "eu.1", funcs: ["add"], queues: ["a", "b"], valid: true, revokedAt: null },
+    { name: "gpu-7", queues: ["default"], valid: true, expiresAt: null, lastSeenAt: null },
+  ]);
+  expect(JSON.stringify(listed)).not.toContain(token);
+  expect((await dbq(folder, ["agent", "revoke", "gpu-7"])).out).toBe("revoked gpu-7\n");
+  expect((await dbq(folder, ["agents"])).out).toMatch(/gpu-7 +revoked/);
+  expect(await dbq(folder, ["agent", "revoke", "gpu-8"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('there is no agent "gpu-8"'),
+  });
+  // The name of a revoked agent may be used again.
+  expect((await dbq(folder, ["agent", "add", "gpu-7", "--funcs", "add"])).code).toBe(0);
+});
+
+test("with TLS an agent checks the Manager's certificate, and without TLS nobody listens on the network", async () => {
+  const { folder, queue, token } = await setUp();
+  const made = [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:prime256v1",
+    "-nodes",
+    "-days",
+    "1",
+  ];
+  const names = ["-subj", "/CN=manager", "-addext", "subjectAltName=IP:127.0.0.1"];
+  execFileSync("openssl", [...made, ...names, "-keyout", "m.key", "-out", "m.crt"], {
+    cwd: folder,
+    stdio: "ignore",
+  });
+  const open = await dbq(folder, ["manager", "--listen", "0.0.0.0:0"]);
+  expect(open).toMatchObject({ code: 2, err: expect.stringContaining("without tls") });
+  const manager = startManager(folder, "--tls-cert", "m.crt", "--tls-key", join(folder, "m.key"));
+  const url = await urlOf(manager);
+  expect(url).toMatch(/^https:/);
+  const distrusting = startAgent(folder, url, token);
+  const trusting = startAgent(folder, url, token, "--ca", "m.crt");
+  await trusting.out(isEvent("ready"));
+  const id = await queue.enqueueTask(add, 1, 2);
+  expect(await queue.awaitTaskResult(id, long)).toBe(3);
+  await distrusting.err((line) => line.includes("self-signed certificate"));
+  distrusting.child.kill("SIGTERM");
+  expect((await distrusting.ended).out).not.toContain('"ready"');
+});
+
+test("an agent says what is wrong with its token and its functions", async () => {
+  const { folder, queue } = await setUp();
+  const manager = startManager(folder);
+  const url = await urlOf(manager);
+  expect(await dbq(folder, ["agent", url, tasks])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("DBQ_TOKEN"),
+  });
+  const wrong = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: "dbq_wrong" });
+  expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("refused the token") });
+  const { token } = await dbqJson<{ token: string }>(folder, ["agent", "add", "few", "--funcs", "nothing"]);
+  const few = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: token });
+  expect(few).toMatchObject({ code: 1, err: expect.stringContaining("--funcs") });
+  const plain = await dbq(folder, ["agent", "http://10.0.0.1:7420", tasks], { DBQ_TOKEN: token });
+  expect(plain).toMatchObject({ code: 2, err: expect.stringContaining("use https:") });
+  expect(await queue.listWorkers()).toEqual([]);
+});

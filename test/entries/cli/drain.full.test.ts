@@ -1,0 +1,85 @@
+/** `dbq drain`, with a real Redis: into BullMQ and into a stream; which drain takes over, and what wrong targets say. */
+import { Queue as BullQueue } from "bullmq";
+import { Redis } from "ioredis";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { remoteTask } from "../../../src/index.ts";
+import { newRedis, restartableRedis } from "../../support/redis.ts";
+import { isMissing } from "../../support/server.ts";
+import { dbq, folderWithQueue, isEvent, startDbq } from "./dbq.ts";
+
+const send = remoteTask("send", { queueName: "mail" });
+
+test.each([["redis://127.0.0.1/mail"], ["bullmq:redis://127.0.0.1:6379/"], ["stream:http://127.0.0.1/mail"]])(
+  "%s is refused with the form of a target",
+  async (to) => {
+    const { folder } = await folderWithQueue();
+    const { code, err } = await dbq(folder, ["drain", "--queue", "mail", "--to", to]);
+    expect(code).toBe(2);
+    expect(err).toContain(
+      `expected bullmq:redis://host:port/queue or stream:redis://host:port/key, got "${to}"`,
+    );
+  },
+);
+
+describe.skipIf(isMissing(restartableRedis()))("dbq drain", () => {
+  async function setUp() {
+    const redis = await newRedis();
+    onTestFinished(() => redis.kill());
+    const connection = new Redis(redis.url, { maxRetriesPerRequest: null });
+    connection.on("error", () => undefined);
+    onTestFinished(() => connection.disconnect());
+    return { redis, connection, ...(await folderWithQueue()) };
+  }
+
+  test("it carries a queue into BullMQ; after a SIGKILL another one takes over within a second", async () => {
+    const { redis, connection, folder, queue } = await setUp();
+    const to = `bullmq:${redis.url}/letters?prefix=app`;
+    const args = ["drain", "--queue", "mail", "--to", to, "--json"];
+    const first = startDbq(folder, args);
+    await first.out(isEvent("active"));
+    const second = startDbq(folder, args);
+    await second.out(isEvent("standby"));
+    await queue.awaitTaskCompletion(await queue.enqueueTask(send, 1), { timeout: "20s" });
+    const killed = Date.now();
+    first.child.kill("SIGKILL");
+    const taken = JSON.parse(await second.out(isEvent("active"))) as { time: string };
+    expect(Date.parse(taken.time) - killed).toBeLessThan(1_000);
+    await queue.awaitTaskCompletion(await queue.enqueueTask(send, 2), { timeout: "20s" });
+    second.child.kill("SIGTERM");
+    expect((await second.ended).code).toBe(0);
+    const letters = new BullQueue("letters", { connection, prefix: "app" });
+    onTestFinished(() => letters.close());
+    expect(await letters.getJobCountByTypes("prioritized")).toBe(2);
+    expect(await queue.listWorkers()).toEqual([]);
+  });
+
+  test("it carries a queue into a stream of another database of Redis, and prints lines for people", async () => {
+    const { redis, connection, folder, queue } = await setUp();
+    const to = `stream:${redis.url.replace("//", "//:secret@")}/letters?db=3`;
+    await connection.config("SET", "requirepass", "secret");
+    const carrier = startDbq(folder, ["drain", "--queue", "mail", "--to", to, "--keep", "0"]);
+    const id = await queue.enqueueTask(send, 1);
+    await carrier.out((line) => / sent +messages 1, queue mail$/.test(line));
+    carrier.child.kill("SIGINT");
+    const { code, out, err } = await carrier.ended;
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/ ready +database .*dbq\.db, queue mail, target redis:letters\n/);
+    expect(out).not.toContain("secret");
+    expect(await queue.getTask(id)).toBeUndefined();
+    await connection.select(3);
+    expect(await connection.xlen("letters")).toBe(1);
+  });
+
+  test("it says that Redis is away, once for each outage, and stops at once", async () => {
+    const { redis, folder, queue } = await setUp();
+    await redis.kill();
+    await queue.enqueueTask(send, 1);
+    const to = `bullmq:${redis.url}/letters`;
+    const carrier = startDbq(folder, ["drain", "--queue", "mail", "--to", to]);
+    await carrier.err((line) => /sending to bullmq:letters: BrokerUnavailableError/.test(line));
+    await carrier.out((line) => / paused +queue mail, delay \d+$/.test(line));
+    carrier.child.kill("SIGTERM");
+    expect((await carrier.ended).code).toBe(0);
+    expect((await queue.countTasks()).pending).toBe(1);
+  });
+});

@@ -1,0 +1,92 @@
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { type LimitInfo, moveQueue, openQueue, remoteTask, type Task } from "../../../src/index.ts";
+import { temporaryFolder } from "../../support/queue.ts";
+import { dbq, dbqJson } from "./dbq.ts";
+
+const folderWithTask = async () => {
+  const folder = temporaryFolder();
+  await dbq(folder, ["enqueue", "call", "[1]"]);
+  return folder;
+};
+
+test("limit sets and removes a limit; limits lists them", async () => {
+  const folder = await folderWithTask();
+  expect((await dbq(folder, ["limits"])).out).toBe("no limits\n");
+  const set = await dbq(folder, ["limit", "api", "--concurrency", "20", "--rate", "500/1m", "--burst", "5"]);
+  expect(set).toMatchObject({ code: 0, out: "the limit of name api is set\n" });
+  await dbq(folder, ["limit", "--func", "call", "--group", "acme", "--concurrency", "2"]);
+  const limits = await dbqJson<LimitInfo[]>(folder, ["limits"]);
+  expect(limits).toMatchObject([
+    { target: { func: "call", group: "acme" }, concurrency: 2, rate: null },
+    { target: "api", concurrency: 20, rate: { limit: 500, per: 60_000, burst: 5 } },
+  ]);
+  const { out } = await dbq(folder, ["limits"]);
+  expect(out).toMatch(/function call, group acme +2/);
+  expect(out).toMatch(/name api +20 +500\/1 ?min.* \(burst 5\)|name api +20 +500\/\S+ .*burst 5/);
+  expect((await dbq(folder, ["limit", "api", "--remove"])).out).toBe("the limit of name api is removed\n");
+  expect(await dbqJson(folder, ["limits"])).toHaveLength(1);
+});
+
+test("pause and resume say whether they changed something; stats and doctor show pauses and blame no worker", async () => {
+  const folder = await folderWithTask();
+  expect((await dbq(folder, ["pause", "--func", "call"])).out).toBe("function call is now paused\n");
+  expect((await dbq(folder, ["pause", "--func", "call"])).out).toBe("function call was already paused\n");
+  expect((await dbq(folder, ["stats"])).out).toMatch(/function call .* paused since \d{4}-/);
+  expect((await dbq(folder, ["doctor"])).out).toMatch(/function call .* paused since \d{4}-/);
+  expect(await dbqJson(folder, ["resume", "--func", "call"])).toEqual({ changed: true });
+  expect((await dbq(folder, ["resume", "--func", "call"])).out).toBe("function call was already resumed\n");
+});
+
+test("show names the group of a task", async () => {
+  const folder = temporaryFolder();
+  const queue = await openQueue(join(folder, "dbq.db"));
+  onTestFinished(() => queue.close());
+  const id = await queue.enqueueTask(remoteTask("call", { group: "acme" }));
+  expect((await dbq(folder, ["show", String(id)])).out).toMatch(/group +acme/);
+  expect((await dbqJson<Task>(folder, ["show", String(id)])).groupKey).toBe("acme");
+});
+
+test("a move carries limits and pauses", async () => {
+  const folder = temporaryFolder();
+  const [from, to] = [await openQueue(join(folder, "a.db")), await openQueue(join(folder, "b.db"))];
+  onTestFinished(async () => void (await Promise.all([from.close(), to.close()])));
+  await from.setLimit("api", { concurrency: 3, rate: { limit: 7, per: "1m", burst: 2 } });
+  await from.setLimit({ func: "call", group: "acme" }, { concurrency: 1 });
+  await from.pause({ queueName: "mail" });
+  const before = await from.listLimits();
+  await moveQueue(from, to);
+  expect(await to.listLimits()).toEqual(before);
+});
+
+test("to remove a limit that is not there says so; a rate without its duration names that", async () => {
+  const folder = await folderWithTask();
+  await dbq(folder, ["pause", "--func", "call"]);
+  for (const [target, text] of [
+    [["nope"], "name nope"],
+    [["--func", "call"], "function call"],
+  ] as const)
+    expect(await dbq(folder, ["limit", ...target, "--remove"])).toMatchObject({
+      code: 0,
+      out: `${text} had no limit\n`,
+    });
+  expect(await dbq(folder, ["limit", "openai", "--rate", "500"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('such as 100/1m, got "500": the duration is missing'),
+  });
+});
+
+test("enqueue --group gives the task its group", async () => {
+  const folder = temporaryFolder();
+  await dbq(folder, ["enqueue", "call", "--group", "acme"]);
+  expect((await dbqJson<Task>(folder, ["show", "1"])).groupKey).toBe("acme");
+});
+
+test("move says how many schedules and limits the new database has", async () => {
+  const folder = await folderWithTask();
+  await dbq(folder, ["limit", "api", "--concurrency", "3"]);
+  await dbq(folder, ["schedule", "add", "a", "call", "--every", "1h"]);
+  const moved = await dbq(folder, ["move", "--from", "dbq.db", "--to", "new.db"]);
+  expect(moved.code).toBe(0);
+  expect(moved.err).toContain("it also has 1 schedules, and 1 limits and pauses");
+});

@@ -1,0 +1,164 @@
+import { sql } from "drizzle-orm";
+import { expect, test } from "vitest";
+import { timingInWords } from "../../../src/entries/cli/timing-words.ts";
+import type { Schedule } from "../../../src/index.ts";
+import { temporaryFolder } from "../../support/queue.ts";
+import { dbq, dbqJson, folderWithQueue } from "./dbq.ts";
+
+test("add writes a schedule with every option, and changes the one of this name", async () => {
+  const folder = temporaryFolder();
+  const timing = ["--every", "30s", "--missed", "3", "--overlap", "allow", "--jitter", "2s"];
+  const limits = ["--start-at", "2099-01-01", "--end-at", "2099-02-01T12:00:00Z"];
+  const options = ["--priority", "8", "--queue", "mail", "--kwargs", '{"deep": true}', "--meta", "by=me"];
+  const added = await dbqJson<Schedule>(folder, [
+    "schedule",
+    "add",
+    "a",
+    "report",
+    '["all"]',
+    ...timing,
+    ...limits,
+    ...options,
+  ]);
+  expect(added).toMatchObject({
+    ...{
+      name: "a",
+      func: "report",
+      args: ["all"],
+      kwargs: { deep: true },
+      every: 30_000,
+      cron: null,
+      jitter: 2_000,
+    },
+    ...{
+      missed: { all: 3 },
+      overlap: "allow",
+      startAt: "2099-01-01T00:00:00.000Z",
+      endAt: "2099-02-01T12:00:00.000Z",
+    },
+  });
+  const changed = await dbq(folder, [
+    "schedule",
+    "add",
+    "a",
+    "report",
+    "--cron",
+    "30 2 * * *",
+    "--time-zone",
+    "Europe/Berlin",
+  ]);
+  expect(changed).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^a runs report daily at 02:30: next at /),
+  });
+  expect(await dbqJson<Schedule[]>(folder, ["schedules"])).toMatchObject([
+    { cron: "30 2 * * *", args: [], every: null },
+  ]);
+});
+
+test("run, pause, resume and remove act on a schedule; list shows its tasks", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await dbq(folder, ["schedule", "add", "a", "report", "--cron", "@daily"]);
+  const run = await dbq(folder, ["schedule", "run", "a"]);
+  expect(run).toMatchObject({ code: 0, out: "1\n" });
+  expect(await dbqJson<{ id: number }[]>(folder, ["list", "--schedule", "a"])).toMatchObject([
+    { id: 1, scheduleName: "a" },
+  ]);
+  expect((await dbq(folder, ["show", "1"])).out).toMatch(/schedule\s+a\n/);
+  expect((await dbq(folder, ["schedules"])).out).toMatch(
+    /^a +report +daily at 00:00 +UTC +\S.* +1 +pending/m,
+  );
+  expect(await dbq(folder, ["schedule", "pause", "a"])).toMatchObject({ code: 0, out: "paused a\n" });
+  expect((await dbq(folder, ["schedules"])).out).toContain("paused");
+  expect((await dbq(folder, ["stats"])).out).toContain("schedules: 1 (paused: 1, broken: 0)");
+  expect((await dbq(folder, ["schedule", "resume", "a"])).out).toMatch(/^resumed a: next at /);
+  expect(await dbq(folder, ["schedule", "remove", "a"])).toMatchObject({ code: 0, out: "removed a\n" });
+  expect(await queue.listSchedules()).toEqual([]);
+  const gone = await dbq(folder, ["schedule", "pause", "a"]);
+  expect(gone).toMatchObject({ code: 1, err: 'error: there is no schedule "a"\n' });
+  const asJson = await dbq(folder, ["schedule", "remove", "a", "--json"]);
+  expect(JSON.parse(asJson.err)).toMatchObject({
+    error: { code: "DBQ_SCHEDULE_NOT_FOUND", scheduleName: "a" },
+  });
+});
+
+test.each([
+  [["--cron", "61 * * * *"], /no cron expression/],
+  [["--cron", "0 0 31 2 *"], /never due/],
+  [[], /one of cron and every, got neither/],
+  [["--every", "10ms"], /at least 1000 ms/],
+  [["--every", "1s", "--time-zone", "Mars"], /the name of a time zone/],
+  [["--every", "1s", "--start-at", "tomorrow"], /expected a time such as/],
+  [["--every", "1s", "--missed", "often"], /one, skip, or a number/],
+])("wrong usage %j is refused with exit code 2", async (options, says) => {
+  const refused = await dbq(temporaryFolder(), ["schedule", "add", "a", "report", ...options]);
+  expect(refused).toMatchObject({ code: 2, out: "", err: expect.stringMatching(says) });
+});
+
+test("doctor names a broken schedule, and one that nobody fires", async () => {
+  const { folder, queue } = await folderWithQueue();
+  for (const name of ["broken", "late"])
+    await dbq(folder, ["schedule", "add", name, "report", "--cron", "@daily"]);
+  const { internalsOf } = await import("../../../src/queue/internals.ts");
+  const { schedules } = internalsOf(queue).store;
+  await schedules.change("broken", (row) => (row ? { row: { ...row, timeZone: "Mars" } } : {}));
+  await schedules.change("late", (row, now) => (row ? { row: { ...row, nextAt: now - 120_000 } } : {}));
+  const { code, out } = await dbq(folder, ["doctor"]);
+  expect(code).toBe(1);
+  expect(out).toMatch(/the schedule broken makes no tasks: time_zone: expected the name of a time zone/);
+  expect(out).toMatch(/the schedule late is due since .*: start a worker/);
+});
+
+test.each([
+  [{ cron: null, every: 30_000 }, "every 30s"],
+  [{ cron: null, every: 86_400_000 }, "every 1d"],
+  [{ cron: "* * * * *", every: null }, "every minute"],
+  [{ cron: "*/5 * * * *", every: null }, "every 5 minutes"],
+  [{ cron: "*/7 * * * *", every: null }, "*/7 * * * *"],
+  [{ cron: "15 * * * *", every: null }, "every hour at minute 15"],
+  [{ cron: "@weekly", every: null }, "every Sunday at 00:00"],
+  [{ cron: "30 2 * * *", every: null }, "daily at 02:30"],
+  [{ cron: "0 9 * * 1-5", every: null }, "Monday to Friday at 09:00"],
+  [{ cron: "0 9 * * MON", every: null }, "every Monday at 09:00"],
+  [{ cron: "0 9 * * 7", every: null }, "every Sunday at 09:00"],
+  [{ cron: "0 9 1 * *", every: null }, "on day 1 of each month at 09:00"],
+  [{ cron: "0 9 1 * 1", every: null }, "0 9 1 * 1"],
+  [{ cron: "0 9 1 1 *", every: null }, "0 9 1 1 *"],
+  [{ cron: "0 0 9 * * *", every: null }, "0 0 9 * * *"],
+])("%j is in words: %s", (timing, words) => {
+  expect(timingInWords(timing)).toBe(words);
+});
+
+test("a row that was edited by hand is listed as broken, beside the others", async () => {
+  const { folder, queue } = await folderWithQueue();
+  for (const name of ["bad", "good"]) await dbq(folder, ["schedule", "add", name, "report", "--every", "1h"]);
+  await queue.transaction((tx) => {
+    (tx as { run(query: unknown): unknown }).run(
+      sql.raw(
+        "update dbq_schedules set every_ms = 'text', last_task_id = 'x', skipped = 'x' where name = 'bad'",
+      ),
+    );
+  });
+  const { code, out } = await dbq(folder, ["schedules"]);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^bad +report .*broken .*every_ms: expected a whole number/m);
+  expect(out).toMatch(/^good +report +every 1h/m);
+  expect((await dbq(folder, ["doctor"])).out).toMatch(/the schedule bad makes no tasks: every_ms/);
+});
+
+test("backfill prints the ids of new tasks; a task of add has the group that it is given", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await dbq(folder, ["schedule", "add", "a", "report", "--cron", "@daily", "--group", "acme"]);
+  const backfill = ["schedule", "backfill", "a", "2026-01-01", "2026-01-02"];
+  expect(await dbq(folder, backfill)).toMatchObject({ code: 0, out: "1\n2\n" });
+  expect(await dbq(folder, backfill)).toMatchObject({ code: 0, out: "no new tasks\n" });
+  expect(await queue.listTasks({})).toMatchObject([{ groupKey: "acme" }, { groupKey: "acme" }]);
+});
+
+test.each([
+  ["--missed", "x", '--missed: expected one, skip, or a number from 1 to 1000, got "x"'],
+  ["--overlap", "x", "Allowed choices are skip, allow"],
+])("%s %s is refused, and the error has the choices", async (option, value, message) => {
+  const added = await dbq(temporaryFolder(), ["schedule", "add", "a", "f", "--every", "1h", option, value]);
+  expect(added).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+});

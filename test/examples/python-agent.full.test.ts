@@ -1,0 +1,80 @@
+/** The wire is a contract for any language: an agent in Python runs what TypeScript enqueues. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { remoteTask } from "../../src/index.ts";
+import { onFile, startedManager, tokenFor, urlOf } from "../features/manager/setup.ts";
+
+const file = fileURLToPath(new URL("../../examples/python-agent/agent.py", import.meta.url));
+const wordCount =
+  remoteTask<(text: string, only?: { words: string[] }) => Record<string, number>>("word_count");
+const divide = remoteTask<(a: number, b: number) => number>("divide", { maxRetries: 0 });
+const waitForCancel = remoteTask("wait_for_cancel");
+const funcs = ["word_count", "divide", "wait_for_cancel"];
+const long = { timeout: "30s" } as const;
+
+const { status } = spawnSync("python3", ["--version"]);
+if (status !== 0) console.log("the agent in Python is not tested: there is no python3 here");
+
+async function startedPython(urls: string, token: string): Promise<ChildProcess> {
+  const stdio = ["ignore", "pipe", "inherit"] as const;
+  const child = spawn("python3", [file, urls], {
+    env: { ...process.env, DBQ_TOKEN: token },
+    stdio: [...stdio],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout as NodeJS.ReadableStream, "data");
+  return child;
+}
+
+test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
+  "an agent in Python runs tasks, hears of a cancel, goes on with the next Manager, and stops on SIGTERM",
+  async () => {
+    const open = onFile();
+    const queue = await open();
+    const managers = [await startedManager(queue), await startedManager(await open())] as const;
+    const python = await startedPython(managers.map(urlOf).join(), await tokenFor(queue, funcs));
+    const text = "der Tag geht — é 🎉 der";
+    const counts = await queue.awaitTaskResult(await queue.enqueueTask(wordCount, text), long);
+    expect(counts).toEqual({ der: 2, Tag: 1, geht: 1, "—": 1, é: 1, "🎉": 1 });
+    const some = wordCount.with({ kwargs: { words: ["der"] } });
+    expect(await queue.awaitTaskResult(await queue.enqueueTask(some, text), long)).toEqual({ der: 2 });
+    const failed = await queue.awaitTaskCompletion(await queue.enqueueTask(divide, 1, 0), long);
+    expect(failed).toMatchObject({
+      status: "failed",
+      error: { name: "ZeroDivisionError", message: "division by zero" },
+    });
+    expect(failed.error?.stack).toContain("agent.py");
+
+    const waiting = await queue.enqueueTask(waitForCancel);
+    while ((await queue.getTask(waiting))?.status !== "running")
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    await managers[0].stop();
+    await queue.cancelTask(waiting);
+    expect(await queue.awaitTaskResult(await queue.enqueueTask(divide, 1, 4), long)).toBe(0.25);
+    python.kill("SIGTERM");
+    // It waits for the function that it has told of the cancel.
+    expect(await once(python, "exit")).toEqual([0, null]);
+    expect((await queue.listTasks()).map(({ retryCount }) => retryCount)).toEqual([0, 0, 0, 0, 0]);
+  },
+  60_000,
+);
+
+test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
+  "the task of a killed agent in Python is free within a second",
+  async () => {
+    const queue = await onFile()();
+    const manager = await startedManager(queue);
+    const python = await startedPython(urlOf(manager), await tokenFor(queue, funcs));
+    const id = await queue.enqueueTask(waitForCancel);
+    while ((await queue.getTask(id))?.status !== "running")
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    const killed = performance.now();
+    python.kill("SIGKILL");
+    while ((await queue.getTask(id))?.status !== "pending")
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(performance.now() - killed).toBeLessThan(1_000);
+  },
+  60_000,
+);

@@ -1,0 +1,262 @@
+/** Who sees and changes what. Each test attacks a rule of the dashboard. */
+import { describe, expect, test, vi } from "vitest";
+import { type Authorization, dashboard } from "../../../src/features/dashboard/index.ts";
+import { localDashboard } from "../../../src/features/dashboard/local.ts";
+import { remoteTask } from "../../../src/index.ts";
+import { temporaryQueue } from "../../support/queue.ts";
+import { openDesk, origin } from "./requests.ts";
+
+const send = remoteTask("send");
+const pagePaths = ["/", "/tasks", "/tasks/1", "/queues", "/schedules", "/workers", "/functions"];
+
+describe("closed by default", () => {
+  test("without authorize every address answers 403, files and live updates included", async () => {
+    const queue = await temporaryQueue();
+    await queue.enqueueTask(send, "secret");
+    const ui = dashboard(queue);
+    const paths = [...pagePaths, "/api/overview", "/api/tasks", "/events", "/files/dashboard.js", "/nothing"];
+    for (const path of paths) {
+      const response = await ui(new Request(`${origin}${path}`));
+      expect([path, response.status]).toEqual([path, 403]);
+      expect(await response.text()).not.toContain("secret");
+    }
+    const post = await ui(new Request(`${origin}/api/tasks/1/cancel`, { method: "POST" }));
+    expect(post.status).toBe(403);
+    expect((await queue.getTask(1))?.status).toBe("pending");
+    await ui.close();
+  });
+
+  test.each([
+    ["none", 403],
+    ["read", 200],
+    ["all", 200],
+    [["retry"], 200],
+    [{ allow: "none", actor: "eva" }, 403],
+    [{ allow: ["cancel"], actor: "eva" }, 200],
+    [undefined, 403],
+  ] as [Authorization, number][])("authorize gives %o: %i", async (answer, status) => {
+    const { get } = await openDesk({ authorize: async () => answer });
+    expect((await get("/tasks")).status).toBe(status);
+  });
+
+  test.each(["everything", ["retry", "fly"], 7])(
+    "an answer of authorize that is none, %o, shows nothing",
+    async (answer) => {
+      const { get, errors } = await openDesk({ authorize: () => answer as Authorization });
+      expect((await get("/tasks")).status).toBe(500);
+      expect(String(errors[0])).toContain("dashboard: authorize: expected");
+    },
+  );
+
+  test("an authorize that throws answers 500 without its message", async () => {
+    const { get, errors } = await openDesk({
+      authorize: () => {
+        throw new Error("the session store of app-7 is down");
+      },
+    });
+    const response = await get("/tasks");
+    expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining("app-7")]);
+    expect(errors).toHaveLength(1);
+  });
+});
+
+describe("writes", () => {
+  const writes = ["retry", "cancel", "run", "edit", "delete", "enqueue"];
+
+  test.each(writes)("%s needs its own permission", async (action) => {
+    const others = writes.filter((each) => each !== action) as never;
+    const { queue, post } = await openDesk({ authorize: () => others });
+    const id = await queue.enqueueTask(send.with({ delay: "1h" }), 1);
+    const before = await queue.getTask(id);
+    expect((await post(`/api/tasks/${id}/${action}`, { priority: "9" })).status).toBe(403);
+    expect(await queue.getTask(id)).toEqual(before);
+    expect(await queue.countTasks()).toMatchObject({ scheduled: 1 });
+  });
+
+  test("who may only read sees no button", async () => {
+    const { queue, get } = await openDesk({ authorize: () => "read" });
+    const id = await queue.enqueueTask(send, 1);
+    for (const path of ["/tasks", `/tasks/${id}`])
+      expect(await (await get(path)).text()).not.toContain('method="post"');
+  });
+
+  test.each([
+    [{ "sec-fetch-site": "cross-site" }, 403],
+    [{ "sec-fetch-site": "same-site" }, 403],
+    [{ "sec-fetch-site": "none" }, 403],
+    [{ "sec-fetch-site": "cross-site", authorization: "Bearer x" }, 403],
+    [{ origin: "https://evil.example" }, 403],
+    [{ origin: "null" }, 403],
+    [{ origin: "https://ops.example.evil.example" }, 403],
+    [{ origin: "https://evil.example", authorization: "Bearer x" }, 403],
+    [{}, 403],
+    [{ origin }, 200],
+    [{ authorization: "Bearer x" }, 200],
+    [{ "sec-fetch-site": "same-origin" }, 200],
+  ])("a POST with %o answers %i", async (headers, status) => {
+    const { queue, ui } = await openDesk();
+    const id = await queue.enqueueTask(send, 1);
+    const given = { host: "ops.example", accept: "application/json", ...(headers as Record<string, string>) };
+    const response = await ui(
+      new Request(`${origin}/api/tasks/${id}/cancel`, { method: "POST", headers: given }),
+    );
+    expect(response.status).toBe(status);
+    expect((await queue.getTask(id))?.status).toBe(status === 200 ? "cancelled" : "pending");
+  });
+
+  test("GET changes nothing", async () => {
+    const { queue, get } = await openDesk();
+    const id = await queue.enqueueTask(send, 1);
+    expect((await get(`/api/tasks/${id}/cancel`)).status).toBe(404);
+    expect((await queue.getTask(id))?.status).toBe("pending");
+  });
+
+  test("a body of more than 1 MiB is refused, and so is one of another type", async () => {
+    const { queue, ui, post } = await openDesk();
+    const id = await queue.enqueueTask(send.with({ delay: "1h" }), 1);
+    expect((await post(`/api/tasks/${id}/edit`, { args: "x".repeat(1_100_000) })).status).toBe(400);
+    const headers = { "sec-fetch-site": "same-origin", "content-type": "text/plain" };
+    const plain = new Request(`${origin}/api/tasks/${id}/cancel`, {
+      method: "POST",
+      body: '{"a":1}',
+      headers,
+    });
+    expect((await ui(plain)).status).toBe(400);
+    expect((await queue.getTask(id))?.status).toBe("scheduled");
+  });
+});
+
+describe("what an answer may do", () => {
+  test("each answer forbids frames, foreign and inline scripts, guessing of types and caching", async () => {
+    const { queue, get } = await openDesk();
+    await queue.enqueueTask(send, 1);
+    for (const path of [...pagePaths, "/api/tasks", "/nothing"]) {
+      const { headers } = await get(path);
+      expect(headers.get("content-security-policy")).toMatch(
+        /default-src 'none'.*script-src 'self';.*frame-ancestors 'none'/,
+      );
+      expect(headers.get("content-security-policy")).not.toContain("unsafe");
+      expect(headers.get("cache-control")).toBe("no-store");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+    }
+  });
+
+  test("hostile names, arguments and messages are text in every page", async () => {
+    const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>'`;
+    const { queue, get, post } = await openDesk();
+    const hostile = remoteTask(evil).with({
+      queueName: evil,
+      uniqueKey: evil,
+      requestId: evil,
+      kwargs: { [evil]: evil },
+      meta: { [evil]: evil },
+      delay: "1h",
+    });
+    const id = await queue.enqueueTask(hostile, evil);
+    await queue.cancelTask(id, { reason: evil });
+    const search = new URLSearchParams({ func: evil, queue: evil, q: evil, meta: `${evil}=${evil}` });
+    const answers = [
+      ...(await Promise.all(pagePaths.map((path) => get(path)))),
+      await get(`/tasks?${search}`),
+      await get(`/tasks?status=${encodeURIComponent(evil)}`),
+      await post(`/api/tasks/${id}/${encodeURIComponent(evil)}`),
+      await post("/tasks/bulk", { action: "retry", scope: "filter", "filter.func": evil }),
+    ];
+    for (const answer of answers) {
+      const html = await answer.text();
+      expect(html).not.toMatch(/<script>|<img/);
+      expect([...html.matchAll(/<script(?![^>]*\ssrc="\/)/g)]).toEqual([]);
+      const withoutValues = html.replace(/"[^"]*"/g, '""');
+      expect(withoutValues).not.toMatch(/<[a-z][^>]*\s(?:style|on\w+)=/);
+    }
+  });
+
+  test("redact shapes what every page and answer shows, and an error of it shows nothing", async () => {
+    const redact = vi.fn((task) => ({ ...task, args: ["***"], error: null, uniqueKey: null }));
+    const { queue, get, api } = await openDesk({ redact });
+    const id = await queue.enqueueTask(send.with({ uniqueKey: "secret-key" }), "secret");
+    await queue.cancelTask(id, { reason: "secret reason" });
+    for (const path of ["/tasks", `/tasks/${id}`, "/", "/workers", "/queues", "/functions"])
+      expect([path, await (await get(path)).text()]).toEqual([path, expect.not.stringContaining("secret")]);
+    for (const path of ["/api/tasks", `/api/tasks/${id}`, "/api/overview"])
+      expect(JSON.stringify((await api(path)).body)).not.toContain("secret");
+    redact.mockImplementation(() => {
+      throw new Error("cannot redact secret");
+    });
+    for (const path of ["/tasks", `/tasks/${id}`]) {
+      const response = await get(path);
+      expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining("secret")]);
+    }
+  });
+});
+
+describe("addresses", () => {
+  test.each([
+    "/%2e%2e/ops",
+    "/..%2f..%2fetc/passwd",
+    "/files/../../package.json",
+    "/files/%2e%2e%2fpackage.json",
+    "//evil.example",
+  ])("%s leads nowhere", async (path) => {
+    const { get } = await openDesk({ basePath: "/ops/dbq" });
+    expect((await get(path)).status).toBe(404);
+  });
+
+  test("under a base path all links stay below it, and what is beside it is not found", async () => {
+    const { queue, get, ui } = await openDesk({ basePath: "/ops/dbq" });
+    await queue.enqueueTask(send, 1);
+    for (const path of pagePaths) {
+      const response = await get(path);
+      expect([path, response.status]).toEqual([path, 200]);
+      const links = [...(await response.text()).matchAll(/(?:href|src|action)="([^"]*)"/g)].map(
+        ([, link]) => link ?? "",
+      );
+      const outside = links.filter((link) => !/^\/ops\/dbq(?:\/|$)|^#|^data:,$/.test(link));
+      expect(outside).toEqual([]);
+    }
+    expect((await ui(new Request(`${origin}/tasks`, { headers: { accept: "text/html" } }))).status).toBe(404);
+    expect(
+      (await ui(new Request(`${origin}/ops/dbqx/tasks`, { headers: { accept: "text/html" } }))).status,
+    ).toBe(404);
+  });
+
+  test("an id that JavaScript does not hold exactly shows no other task", async () => {
+    const { get } = await openDesk();
+    expect((await get("/tasks/9007199254740993")).status).toBe(400);
+    expect((await get("/tasks/1.0")).status).toBe(400);
+    expect((await get("/tasks/0x1")).status).toBe(400);
+  });
+});
+
+describe("the dashboard of `dbq dashboard`", () => {
+  const at = (path: string, headers: Record<string, string> = {}) =>
+    new Request(`http://127.0.0.1:7421${path}`, {
+      headers: { host: "127.0.0.1:7421", accept: "text/html", ...headers },
+    });
+
+  test("its token is exchanged for a cookie, and gone from the address", async () => {
+    const { handle, token } = localDashboard(await temporaryQueue());
+    expect((await handle(at("/"))).status).toBe(403);
+    const exchanged = await handle(at(`/tasks?status=failed&token=${token}`));
+    expect([exchanged.status, exchanged.headers.get("location")]).toEqual([303, "/tasks?status=failed"]);
+    const cookie = exchanged.headers.get("set-cookie") ?? "";
+    expect(cookie).toMatch(/HttpOnly; SameSite=Strict/);
+    expect((await handle(at("/", { cookie: cookie.split(";")[0] ?? "" }))).status).toBe(200);
+    await handle.close();
+  });
+
+  test.each(["", "x", "A".repeat(43)])("the guessed token %o is refused", async (guess) => {
+    const { handle } = localDashboard(await temporaryQueue());
+    expect((await handle(at(`/?token=${guess}`))).status).toBe(403);
+    await handle.close();
+  });
+
+  test.each(["evil.example:7421", "127.0.0.1.evil.example", "10.0.0.7:7421", ""])(
+    "under the name %o it answers nothing, as after a DNS rebinding",
+    async (host) => {
+      const { handle, token } = localDashboard(await temporaryQueue());
+      expect((await handle(at(`/?token=${token}`, { host }))).status).toBe(421);
+      await handle.close();
+    },
+  );
+});

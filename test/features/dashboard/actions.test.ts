@@ -1,0 +1,292 @@
+/** What people do in the dashboard, by forms and as JSON. */
+import { describe, expect, test } from "vitest";
+import { remoteTask, task } from "../../../src/index.ts";
+import { startedWorker, uniqueName } from "../../support/queue.ts";
+import { openDesk } from "./requests.ts";
+
+const send = remoteTask("send");
+
+describe("one task", () => {
+  test("is cancelled, retried, run now, edited, enqueued again and deleted, and each answer says what was done", async () => {
+    const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor: "eva" }) });
+    const id = await queue.enqueueTask(send.with({ delay: "1h", kwargs: { to: "x" } }), 1);
+    const act = async (action: string, body = {}) => (await api(`/api/tasks/${id}/${action}`, body)).body;
+    expect(await act("edit", { args: [1, 2], priority: 8 })).toEqual({
+      ok: true,
+      message: expect.stringMatching(`Task ${id} is changed: it is scheduled and waits until`),
+    });
+    expect(await act("run")).toEqual({ ok: true, message: `Task ${id} runs as soon as a worker is free.` });
+    expect(await queue.getTask(id)).toMatchObject({ status: "pending", args: [1, 2], priority: 8 });
+    expect(await act("cancel")).toEqual({ ok: true, message: `Task ${id} is cancelled.` });
+    expect(await act("cancel")).toMatchObject({ message: `Task ${id} is cancelled.` });
+    expect(await act("retry")).toMatchObject({
+      message: `Task ${id} is pending: it runs again from its first attempt.`,
+    });
+    const { message } = await act("enqueue");
+    const again = Number(/^Task (\d+) is enqueued/.exec(String(message))?.[1]);
+    expect(await queue.getTask(again)).toMatchObject({
+      func: "send",
+      args: [1, 2],
+      kwargs: { to: "x" },
+      priority: 8,
+    });
+    const shown = (await api(`/api/tasks/${id}`)).body.notes as { action: string; actor: string }[];
+    expect(shown.map(({ action, actor }) => [action, actor])).toEqual(
+      ["enqueue", "retry", "cancel", "cancel", "run", "edit"].map((action) => [action, "eva"]),
+    );
+    expect(await act("delete")).toMatchObject({
+      message: `Task ${id} is deleted, with its attempts and log lines.`,
+    });
+    expect(await queue.getTask(id)).toBeUndefined();
+    expect(await api(`/api/tasks/${id}/retry`, {})).toEqual({
+      status: 404,
+      body: { ok: false, message: `there is no task ${id}` },
+    });
+  });
+
+  test("a retry whose key another task holds says which", async () => {
+    const { queue, api } = await openDesk();
+    const id = await queue.enqueueTask(send.with({ uniqueKey: "k" }), 1);
+    await queue.cancelTask(id);
+    const holder = await queue.enqueueTask(send.with({ uniqueKey: "k" }), 1);
+    expect(await api(`/api/tasks/${id}/retry`, {})).toEqual({
+      status: 400,
+      body: { ok: false, message: expect.stringContaining(`is held by task ${holder}`) },
+    });
+  });
+
+  test.each([
+    [{ args: "[1" }, "args: "],
+    [{ args: '{"a":1}' }, 'args: expected a JSON array, got {"a":1}'],
+    [{ priority: "high" }, "priority: expected a whole number from"],
+    [{ waitUntil: "tomorrow" }, 'waitUntil: expected a time such as 2026-11-23T16:00, got "tomorrow"'],
+    [{ priority: "1", generationId: "77" }, "it is at generation 1, not 77"],
+    [{}, "nothing to change"],
+  ])("an edit with %o is refused, and changes nothing", async (fields, message) => {
+    const { queue, api } = await openDesk();
+    const id = await queue.enqueueTask(send, 1);
+    const before = await queue.getTask(id);
+    expect(await api(`/api/tasks/${id}/edit`, fields)).toMatchObject({
+      status: 400,
+      body: { ok: false, message: expect.stringContaining(message) },
+    });
+    expect(await queue.getTask(id)).toEqual(before);
+  });
+
+  test("without a script a form is answered by a page that leads back to where it came from", async () => {
+    const { queue, post } = await openDesk({ basePath: "/ops" });
+    const id = await queue.enqueueTask(send, 1);
+    const referer = `https://ops.example/ops/tasks?status=pending`;
+    const html = await (await post(`/api/tasks/${id}/cancel`, {}, { referer })).text();
+    expect(html).toContain(`Task ${id} is cancelled.`);
+    expect(html).toContain('href="/ops/tasks?status=pending"');
+    const foreign = await post(`/api/tasks/${id}/retry`, {}, { referer: "https://evil.example/ops/x" });
+    expect(await foreign.text()).toContain('<a href="/ops/">Back</a>');
+  });
+
+  test("a running task is told at once, and its page shows progress, log lines and the timeline", async () => {
+    const { queue, api, get } = await openDesk();
+    const held = task(uniqueName("held"), async () => {
+      const { currentTask } = await import("../../../src/index.ts");
+      const running = currentTask();
+      await running.progress(0.25, "a quarter");
+      await running.log("on the way");
+      await new Promise((_, reject) =>
+        running.signal.addEventListener("abort", () => reject(running.signal.reason)),
+      );
+    });
+    await startedWorker(queue);
+    const id = await queue.enqueueTask(held);
+    await expect.poll(async () => (await queue.getTask(id))?.progress).toBe(0.25);
+    await expect.poll(async () => await (await get(`/tasks/${id}`)).text()).toContain("on the way");
+    const html = await (await get(`/tasks/${id}`)).text();
+    expect(html).toContain("a quarter");
+    expect((await api(`/api/tasks/${id}/delete`, {})).body.message).toBe(`task ${id} runs: cancel it first`);
+    expect((await api(`/api/tasks/${id}/cancel`, {})).body.message).toContain(
+      "its function is told within a second",
+    );
+  });
+});
+
+describe("many tasks", () => {
+  test("a filter is counted first, then acted on, with a cap of 1,000 at a go", async () => {
+    const { queue, post, api } = await openDesk();
+    await queue.enqueueTasks(Array.from({ length: 1_005 }, (_, i) => [send, i] as const));
+    const fields = { action: "cancel", scope: "filter", "filter.func": "send" };
+    const asked = await (await post("/tasks/bulk", fields)).text();
+    expect(asked).toContain("1,005 tasks match. This will cancel the newest 1,000 of them");
+    expect((await queue.countTasks()).pending).toBe(1_005);
+    expect(
+      (await api("/api/tasks/bulk", { action: "cancel", filter: { func: "send" }, preview: true })).body,
+    ).toMatchObject({
+      count: 1_005,
+      complete: true,
+      cap: 1_000,
+    });
+    const done = await (await post("/tasks/bulk", { ...fields, confirmed: "yes" })).text();
+    expect(done).toContain("1,000 tasks are cancelled.");
+    expect(await queue.countTasks()).toMatchObject({ pending: 5, cancelled: 1_000 });
+  });
+
+  test("step by step, each answer says where to go on", async () => {
+    const { queue, api } = await openDesk();
+    await queue.enqueueTasks(Array.from({ length: 150 }, (_, i) => [send, i] as const));
+    const step = async (after?: unknown) =>
+      (
+        await api("/api/tasks/bulk", {
+          action: "delete",
+          filter: { status: "pending" },
+          step: 100,
+          ...(after ? { after } : {}),
+        })
+      ).body;
+    const first = await step();
+    expect(first).toMatchObject({ ok: true, changed: 100, skipped: 0, next: 51 });
+    expect(await step(first.next)).toMatchObject({ changed: 50, next: null });
+    expect(await queue.listTasks()).toEqual([]);
+  });
+
+  test("only the selected tasks are changed, and only those that the action is for", async () => {
+    const { queue, post } = await openDesk();
+    const [a, b, c] = await queue.enqueueTasks([
+      [send, 1],
+      [send, 2],
+      [send, 3],
+    ]);
+    await queue.cancelTask(b);
+    const fields = [
+      ["action", "cancel"],
+      ["scope", "ids"],
+      ["id", String(a)],
+      ["id", String(b)],
+      ["confirmed", "yes"],
+    ];
+    const done = await (await post("/tasks/bulk", fields)).text();
+    expect(done).toContain("1 task is cancelled. 1 task stayed as it was.");
+    expect((await queue.getTask(c))?.status).toBe("pending");
+  });
+
+  test("a search in texts, an unknown action and too many ids are refused", async () => {
+    const { api } = await openDesk();
+    const refused = async (body: object) => (await api("/api/tasks/bulk", body)).body.message;
+    expect(await refused({ action: "cancel", filter: { q: "x" } })).toContain("a search in texts");
+    expect(await refused({ action: "fly" })).toBe("action: expected retry, cancel, delete, got fly");
+    expect(await refused({ action: "cancel", ids: Array.from({ length: 1_001 }, (_, i) => i) })).toContain(
+      "1001 are given",
+    );
+  });
+});
+
+test("what was done is deleted by a worker after 90 days", async () => {
+  const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor: "eva" }) });
+  const id = await queue.enqueueTask(send.with({ queueName: "elsewhere" }), 1);
+  await api(`/api/tasks/${id}/edit`, { priority: 1 });
+  const days = (count: number) => Date.now() - count * 86_400_000;
+  const age = (count: number) =>
+    queue.transaction((tx) =>
+      (tx as never as { run(sql: unknown): void }).run(
+        `update dbq_audit set at = ${days(count)} where id = 1`,
+      ),
+    );
+  await age(91);
+  await api(`/api/tasks/${id}/edit`, { priority: 2 });
+  const notes = async () => (await api(`/api/tasks/${id}`)).body.notes as unknown[];
+  expect(await notes()).toHaveLength(2);
+  await startedWorker(queue);
+  await expect.poll(notes).toHaveLength(1);
+});
+
+describe("the page of tasks", () => {
+  test("finds by status, function, queue, text and time, and goes on page by page", async () => {
+    const { queue, api } = await openDesk();
+    await queue.enqueueTasks(Array.from({ length: 7 }, (_, i) => [send, `order ${i}`] as const));
+    const other = await queue.enqueueTask(
+      remoteTask("other").with({ queueName: "mail", delay: "1h" }),
+      "Order 7",
+    );
+    const ids = async (query: string) =>
+      ((await api(`/api/tasks?${query}`)).body.tasks as { id: number }[]).map(({ id }) => id);
+    expect(await ids("status=scheduled")).toEqual([other]);
+    expect(await ids("queue=mail")).toEqual([other]);
+    expect(await ids("func=send&limit=3")).toEqual([7, 6, 5]);
+    expect(await ids("func=send&limit=3&after=5")).toEqual([4, 3, 2]);
+    expect(await ids("q=order+7")).toEqual([other]);
+    expect(await ids("to=2020-01-01T00:00")).toEqual([]);
+    expect((await api("/api/tasks?status=lost")).body.message).toMatch(/^status: expected one of pending/);
+    expect((await api("/api/tasks?limit=0")).body.message).toBe(
+      'limit: expected a whole number from 1 to 200, got "0"',
+    );
+  });
+
+  test("numbers that JavaScript does not hold exactly are shown as they are stored", async () => {
+    const { queue, get } = await openDesk();
+    await queue.enqueueTask(send, 1);
+    await queue.transaction((tx) =>
+      (tx as never as { run(sql: unknown): void }).run("update dbq_tasks set args = '[9007199254740993]'"),
+    );
+    expect(await (await get("/tasks/1")).text()).toContain("[9007199254740993]");
+  });
+});
+
+describe("queues and limits", () => {
+  test("a queue is paused and goes on, and its page says so", async () => {
+    const { queue, api, get } = await openDesk();
+    await queue.enqueueTask(send.with({ queueName: "mail" }), 1);
+    expect((await api("/api/queues/mail/pause", {})).body.message).toBe(
+      "Queue mail is paused: none of its tasks starts, and those that run go on.",
+    );
+    expect((await api("/api/queues/mail/pause", {})).body.message).toBe("Queue mail was paused before.");
+    expect(await (await get("/queues")).text()).toContain("/api/queues/mail/resume");
+    expect((await api("/api/queues/mail/resume", {})).body.message).toBe("Queue mail goes on.");
+    expect((await api("/api/queues/mail/fly", {})).status).toBe(404);
+  });
+
+  test("a function and a group of it are paused and go on, and their pages say so", async () => {
+    const { queue, api, get } = await openDesk({ authorize: () => ({ allow: "all", actor: "eva" }) });
+    await queue.enqueueTask(send.with({ group: "acme" }), 1);
+    const paused = async () => (await queue.listLimits()).map(({ target }) => target);
+    expect((await api("/api/functions/send/pause", {})).body.message).toBe(
+      "Function send is paused: none of its tasks starts, and those that run go on.",
+    );
+    expect(await paused()).toEqual([{ func: "send" }]);
+    expect(await (await get("/queues")).text()).toContain("/api/functions/send/resume");
+    expect((await api("/api/functions/send/resume", {})).body.message).toBe("Function send goes on.");
+    expect((await api("/api/functions/send/pause", { group: "acme" })).body.message).toContain(
+      "Group acme of send is paused",
+    );
+    expect(await paused()).toEqual([{ func: "send", group: "acme" }]);
+    expect((await api("/api/functions/send/resume", { group: "acme" })).body.message).toContain("goes on");
+    expect(await paused()).toEqual([]);
+    expect((await api("/api/functions/send/fly", {})).status).toBe(404);
+  });
+
+  test("who may not pause sees no button for it, and is refused", async () => {
+    const { queue, api, get } = await openDesk({ authorize: () => ["resume"] });
+    await queue.pause({ func: "send" });
+    expect((await api("/api/functions/send/pause", {})).status).toBe(403);
+    expect(await (await get("/queues")).text()).not.toContain("/pause");
+    expect((await api("/api/functions/send/resume", {})).body.ok).toBe(true);
+  });
+
+  test("a limit is set, shown and removed; a wrong one is refused by its name", async () => {
+    const { queue, api } = await openDesk();
+    const set = async (body: object) => (await api("/api/limits", body)).body.message;
+    expect(await set({ about: "name", name: "openai", concurrency: "20", rate: "500/1m" })).toBe(
+      "limit openai is limited: 20 at once, 500 in 1m.",
+    );
+    expect(await queue.listLimits()).toMatchObject([
+      { target: "openai", concurrency: 20, rate: { limit: 500, per: 60_000 } },
+    ]);
+    expect(await set({ about: "func", name: "call", group: "acme", concurrency: 2 })).toContain(
+      "group acme of call",
+    );
+    expect(await set({ about: "name", name: "openai", remove: "yes" })).toBe(
+      "limit openai is not limited any more.",
+    );
+    expect(await set({ about: "queue", name: "mail", rate: "often" })).toBe(
+      'rate: expected how many in how long, such as 100/1m, got "often"',
+    );
+    expect(await set({ about: "queue", name: "mail" })).toContain("give one of both");
+    expect(await set({ about: "queue", name: "", concurrency: 1 })).toContain("got nothing");
+  });
+});

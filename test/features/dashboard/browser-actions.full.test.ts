@@ -1,0 +1,205 @@
+/** What people do in the dashboard, in a real browser: each action, live updates, a restart of the server, the keyboard. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { remoteTask } from "../../../src/index.ts";
+import { chromiumHere, startChromium } from "../../support/chromium.ts";
+import { isMissing } from "../../support/server.ts";
+import { openSite, openTab, type Tab } from "./browser.ts";
+import { evil, ordinary } from "./scenes.ts";
+
+const send = remoteTask("send");
+
+/** Presses a button, says yes where it asks, and gives the message that appears. */
+async function press(tab: Tab, name: string, { asks = false } = {}): Promise<string> {
+  await tab.locator("main").getByRole("button", { name, exact: true }).first().click();
+  if (asks) await tab.getByRole("dialog").getByRole("button", { name }).click();
+  const toast = tab.locator("#toasts .notice");
+  await toast.waitFor();
+  const message = await toast.innerText();
+  await toast.click();
+  await toast.waitFor({ state: "detached" });
+  return message;
+}
+
+describe.skipIf(isMissing(chromiumHere()))("actions", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startChromium();
+  });
+  afterAll(() => browser?.close());
+
+  test("a task is edited, run now, cancelled, retried, enqueued again and deleted, and the page follows", async () => {
+    const site = await openSite();
+    const id = await site.queue.enqueueTask(send.with({ delay: "1h" }), "first");
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks/${id}`);
+    await tab.getByLabel("Arguments, a JSON array").fill('["second", 2]');
+    await tab.getByLabel("Priority").fill("8");
+    expect(await press(tab, "Save")).toContain(`Task ${id} is changed`);
+    expect(await site.queue.getTask(id)).toMatchObject({ args: ["second", 2], priority: 8 });
+    await tab.getByText('["second", 2]').first().waitFor();
+    await tab.getByLabel("Arguments, a JSON array").fill('["third"');
+    expect(await press(tab, "Save")).toContain("args: ");
+    expect(await tab.getByLabel("Arguments, a JSON array").inputValue()).toBe('["third"');
+    await tab.reload();
+    expect(await press(tab, "Run now")).toBe(`Task ${id} runs as soon as a worker is free.`);
+    await tab.locator("h1 .status.pending").waitFor();
+    expect(await press(tab, "Cancel", { asks: true })).toBe(`Task ${id} is cancelled.`);
+    await tab.locator("h1 .status.cancelled").waitFor();
+    expect(await press(tab, "Retry")).toContain(`Task ${id} is pending`);
+    expect(await press(tab, "Enqueue again")).toContain("is enqueued, with the same arguments");
+    expect((await site.queue.listTasks()).map(({ args }) => args)).toEqual([
+      ["second", 2],
+      ["second", 2],
+    ]);
+    expect(await tab.locator("main").innerText()).toMatch(/What people did[\s\S]*enqueue by eva/);
+    expect(await press(tab, "Delete", { asks: true })).toContain(`Task ${id} is deleted`);
+    expect(await site.queue.getTask(id)).toBeUndefined();
+    await tab.getByText("There is no such task any more").waitFor();
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  test("a person who says no to a question has done nothing", async () => {
+    const site = await openSite();
+    const id = await site.queue.enqueueTask(send, 1);
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks/${id}`);
+    await tab.getByRole("button", { name: "Cancel" }).click();
+    await tab.getByRole("dialog").getByRole("button", { name: "No" }).click();
+    await tab.getByRole("button", { name: "Delete" }).click();
+    await tab.keyboard.press("Escape");
+    await tab.getByRole("dialog").waitFor({ state: "detached" });
+    expect((await site.queue.getTask(id))?.status).toBe("pending");
+    expect(await tab.locator("#toasts .notice").count()).toBe(0);
+  });
+
+  test("many tasks: a selection, and all that match, with a preview, progress, and 1,000 at a go", async () => {
+    const site = await openSite();
+    await site.queue.enqueueTasks(Array.from({ length: 1_200 }, (_, i) => [send, i] as const));
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks?limit=50`);
+    await tab.getByLabel("Select task 1200").check();
+    await tab.getByLabel("Select task 1199").check();
+    await tab.getByText("selected (2)").waitFor();
+    await tab.getByRole("button", { name: "cancel…" }).click();
+    expect(await tab.locator("main").innerText()).toContain("This will cancel 2 tasks.");
+    await tab.getByRole("button", { name: "cancel 2 tasks" }).click();
+    expect(await tab.locator("main .notice").innerText()).toBe("2 tasks are cancelled.");
+    expect(await site.queue.countTasks()).toMatchObject({ cancelled: 2, pending: 1_198 });
+    await tab.goto(`${site.url}/tasks?status=pending`);
+    await tab.getByText("that match the filter").click();
+    await tab.getByRole("button", { name: "delete…" }).click();
+    expect(await tab.locator("main").innerText()).toContain(
+      "1,198 tasks match. This will delete the newest 1,000",
+    );
+    const steps: number[] = [];
+    tab.on("request", (request) => request.method() === "POST" && steps.push(1));
+    await tab.getByRole("button", { name: "delete 1,000 tasks" }).click();
+    expect(await tab.locator("main .notice").innerText()).toBe("1000 tasks were changed.");
+    expect(steps).toHaveLength(10);
+    expect(await site.queue.countTasks()).toMatchObject({ cancelled: 2, pending: 198 });
+  });
+
+  test("a queue is paused and resumed, and a limit is set, changed and removed", async () => {
+    const site = await openSite();
+    await site.queue.enqueueTask(send.with({ queueName: evil.slice(0, 100) }), 1);
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/queues`);
+    expect(await press(tab, "Pause", { asks: true })).toContain("is paused");
+    await tab.locator("#queues .status.paused").waitFor();
+    expect(await press(tab, "Resume")).toContain("goes on");
+    await tab.getByText("Set a limit").click();
+    for (const [concurrency, text] of [
+      ["3", "0 of 3"],
+      ["7", "0 of 7"],
+    ] as const) {
+      await tab.getByLabel("Its name").fill("mail");
+      await tab.getByLabel("Running at once").fill(concurrency);
+      await tab.getByLabel("Starts, such as").fill("100/1m");
+      expect(await press(tab, "Set")).toBe(`queue mail is limited: ${concurrency} at once, 100 in 1m.`);
+      await tab.locator("#limits").getByText(text).waitFor();
+    }
+    await tab.getByLabel("Its name").fill("mail");
+    await tab.getByLabel("Starts, such as").fill("often");
+    expect(await press(tab, "Set")).toContain("rate: expected how many in how long");
+    expect(await press(tab, "Remove", { asks: true })).toBe("queue mail is not limited any more.");
+    expect(await site.queue.listLimits()).toEqual([]);
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  test("a schedule is paused, resumed and run now", async () => {
+    const site = await openSite();
+    await site.queue.schedule("nightly", { cron: "0 3 * * *" }, send, "x");
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/schedules`);
+    expect(await press(tab, "Pause", { asks: true })).toContain("Schedule nightly is paused");
+    expect(await press(tab, "Resume")).toContain("Schedule nightly goes on");
+    expect(await press(tab, "Run now", { asks: true })).toContain("is enqueued");
+    expect(await site.queue.countTasks()).toMatchObject({ pending: 1 });
+  });
+
+  test("a page shows changes as they happen, and waits while somebody types", async () => {
+    const site = await openSite();
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks`);
+    await tab.locator("#live.live").waitFor();
+    await site.queue.enqueueTask(send, "appears by itself");
+    await tab.getByText("appears by itself").waitFor();
+    await tab.getByLabel("Function").focus();
+    await tab.keyboard.type("unfinished");
+    await site.queue.enqueueTask(send, "comes later");
+    await tab.locator("#live.paused").waitFor();
+    expect(await tab.getByLabel("Function").inputValue()).toBe("unfinished");
+    expect(await tab.getByText("comes later").count()).toBe(0);
+    await tab.getByLabel("Function").fill("");
+    await tab.getByLabel("Function").blur();
+    await tab.getByText("comes later").waitFor();
+  });
+
+  test("a page recovers after its server was restarted, and says so meanwhile", async () => {
+    const site = await openSite();
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks`);
+    await tab.locator("#live.live").waitFor();
+    await site.stop();
+    await tab.locator("#live.reconnecting").waitFor();
+    await site.queue.enqueueTask(send, "enqueued meanwhile");
+    await site.start();
+    await tab.locator("#live.live").waitFor({ timeout: 15_000 });
+    await tab.getByText("enqueued meanwhile").waitFor();
+  });
+
+  test("an action of a server that does not answer is reported as not known", async () => {
+    const site = await openSite();
+    const id = await site.queue.enqueueTask(send.with({ delay: "1h" }), 1);
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks/${id}`);
+    await site.stop();
+    expect(await press(tab, "Run now")).toBe(
+      "The server does not answer. It is not known whether this was done.",
+    );
+  });
+
+  test("the keyboard alone reaches the content, an action and its question", async () => {
+    const site = await openSite();
+    const { running } = await ordinary(site.queue, site.file);
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/tasks/${running}`);
+    await tab.keyboard.press("Tab");
+    expect(await tab.locator(":focus").innerText()).toBe("Skip to the content");
+    await tab.keyboard.press("Enter");
+    const reached: string[] = [];
+    while (reached.at(-1) !== "Cancel" && reached.length < 10) {
+      await tab.keyboard.press("Tab");
+      reached.push(await tab.locator(":focus").innerText());
+    }
+    expect(reached).toEqual(["Enqueue again", "Cancel"]);
+    await tab.keyboard.press("Enter");
+    await tab.getByRole("dialog").waitFor();
+    expect(await tab.locator(":focus").innerText()).toBe("No");
+    await tab.keyboard.press("Tab");
+    await tab.keyboard.press("Enter");
+    await tab.locator("#toasts .notice").waitFor();
+    expect((await site.queue.getTask(running))?.status).toBe("cancelled");
+  });
+});

@@ -1,0 +1,128 @@
+/** `queue.health()`: one look at the queues, the workers and the functions that nobody serves. */
+import { expect, test } from "vitest";
+import { remoteTask, task } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
+import { newWorker } from "../../conformance/arrange.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { queueOnFile } from "../../worker/setup.ts";
+
+const elsewhere = remoteTask<() => Promise<void>>("elsewhere");
+
+const nothing = { pausedAt: null, limits: [], atLeast: [] };
+
+test("an empty queue has no queues, no workers and nothing unserved", async () => {
+  const queue = await temporaryQueue();
+  expect(await queue.health()).toEqual({ queues: [], workers: [], deadWorkers: [], unservedFunctions: [] });
+});
+
+test("health counts the tasks of each queue, and its live workers", async () => {
+  const queue = await temporaryQueue();
+  const release = deferred();
+  const [running, started] = [uniqueName("running"), deferred()];
+  const waits = task(running, async () => {
+    started.resolve();
+    await release.promise;
+  });
+  const fails = task(uniqueName("fails"), () => Promise.reject(new Error("no luck")), { maxRetries: 0 });
+  const worker = await startedWorker(queue, { queueName: ["default", "idle"] });
+  await queue.awaitTaskCompletion(await queue.enqueueTask(fails));
+  await queue.enqueueTasks([
+    [waits],
+    [elsewhere.with({ delay: "1h" })],
+    [elsewhere.with({ queueName: "mail" })],
+    [elsewhere.with({ queueName: "mail", priority: 9 })],
+  ] as const);
+  await started.promise;
+  const { queues, workers, deadWorkers } = await queue.health();
+  expect(queues).toMatchObject([
+    {
+      name: "default",
+      pending: 0,
+      scheduled: 1,
+      running: 1,
+      failed: 1,
+      workers: 1,
+      oldestPendingAge: null,
+      ...nothing,
+    },
+    {
+      name: "idle",
+      pending: 0,
+      scheduled: 0,
+      running: 0,
+      failed: 0,
+      workers: 1,
+      oldestPendingAge: null,
+      ...nothing,
+    },
+    { name: "mail", pending: 2, scheduled: 0, running: 0, failed: 0, workers: 0, ...nothing },
+  ]);
+  expect(queues[2]?.oldestPendingAge).toBeGreaterThanOrEqual(0);
+  expect(workers.map(({ id, liveness }) => [id, liveness])).toEqual([[worker.id, "alive"]]);
+  expect(deadWorkers).toEqual([]);
+  release.resolve();
+});
+
+test("a worker without a sign of life is a dead worker, and serves no queue", async () => {
+  const { queue, raw } = await queueOnFile();
+  await internalsOf(queue).store.register(newWorker("gone", { lease: 1_000 }));
+  raw.exec("update dbq_workers set heartbeat_at = heartbeat_at - 5000");
+  const beat = raw.prepare("select beat from dbq_workers").pluck();
+  const before = beat.get();
+  const { queues, workers, deadWorkers } = await queue.health();
+  expect(workers).toHaveLength(1);
+  expect(deadWorkers).toMatchObject([{ id: "gone", liveness: "silent", reason: "lease-expired" }]);
+  expect(queues).toMatchObject([{ name: "default", workers: 0 }]);
+  // A look writes nothing.
+  expect(beat.get()).toBe(before);
+});
+
+test("a function whose tasks wait although a worker of its queue has a free slot is unserved", async () => {
+  const { queue, raw } = await queueOnFile();
+  await startedWorker(queue, { tasks: [task(uniqueName("other"), async () => undefined)] });
+  await queue.enqueueTasks([[elsewhere], [elsewhere.with({ queueName: "mail" })]] as const);
+  expect((await queue.health()).unservedFunctions).toEqual([]);
+  raw.exec("update dbq_tasks set updated_at = updated_at - 60000");
+  const { unservedFunctions } = await queue.health();
+  expect(unservedFunctions).toMatchObject(
+    [
+      { func: "elsewhere", queueName: "default", tasks: 1, reason: /had a free slot/ },
+      { func: "elsewhere", queueName: "mail", tasks: 1, reason: "no live worker serves its queue" },
+    ].map((one) => ({ ...one, reason: expect.stringMatching(one.reason) })),
+  );
+  for (const { pendingFor } of unservedFunctions) expect(pendingFor).toBeGreaterThanOrEqual(60_000);
+});
+
+test("counts end at a bound, and health says of which statuses there are more", async () => {
+  const { queue, raw } = await queueOnFile();
+  raw.exec(`
+    with recursive n (i) as (select 1 union all select i + 1 from n where i < 12000)
+    insert into dbq_tasks (func, status, queue_name, finished_at)
+      select 'f', case i % 2 when 0 then 'failed' else 'pending' end, 'q' || (i % 2), case i % 2 when 0 then i end from n`);
+  expect((await queue.health()).queues).toMatchObject([
+    { name: "q0", pending: 0, failed: 5_000, atLeast: ["failed"] },
+    { name: "q1", pending: 6_000, failed: 0, atLeast: ["failed"] },
+  ]);
+  raw.exec(
+    "insert into dbq_tasks (func, status, queue_name, finished_at) select func, status, queue_name, finished_at from dbq_tasks",
+  );
+  expect((await queue.health()).queues).toMatchObject([
+    { name: "q0", failed: 5_000, atLeast: ["failed"] },
+    { name: "q1", pending: 10_000, atLeast: ["pending", "failed"] },
+  ]);
+});
+
+test("a queue that is paused or limited says so, and its tasks are not unserved", async () => {
+  const { queue, raw } = await queueOnFile();
+  await queue.enqueueTask(elsewhere.with({ queueName: "mail" }));
+  raw.exec("update dbq_tasks set updated_at = updated_at - 60000");
+  await queue.setLimit({ queueName: "mail" }, { concurrency: 2 });
+  expect((await queue.health()).unservedFunctions).toHaveLength(1);
+  await queue.pause({ queueName: "mail" });
+  const { queues, unservedFunctions } = await queue.health();
+  expect(queues).toMatchObject([{ name: "mail", limits: [{ concurrency: 2, rate: null }] }]);
+  expect(queues[0]?.pausedAt).toBeInstanceOf(Date);
+  expect(unservedFunctions).toEqual([]);
+  await queue.resume({ queueName: "mail" });
+  expect((await queue.health()).queues[0]?.pausedAt).toBeNull();
+});

@@ -1,0 +1,4 @@
+import { managerCases } from "./cases.ts";
+import { onFile } from "./setup.ts";
+
+managerCases("on SQLite", onFile);

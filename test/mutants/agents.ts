@@ -1,0 +1,287 @@
+/** Faults of Managers and agents. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+const wire = (test: string) => ({
+  file: "test/features/manager/sqlite.full.test.ts",
+  test: `on SQLite > the wire > ${test}`,
+});
+const agent = (test: string) => ({
+  file: "test/features/manager/sqlite.full.test.ts",
+  test: `on SQLite > an agent > ${test}`,
+});
+
+const store = (test: string) => ({
+  file: "test/conformance/sqlite.test.ts",
+  test: `'SQLite, a file' > agents > ${test}`,
+});
+
+const channels = (test: string) => ({ file: "test/features/manager/channels.full.test.ts", test });
+
+const late = (test: string) => ({ file: "test/features/manager/late-answers.full.test.ts", test });
+
+const gone = (test: string) => ({ file: "test/features/manager/gone-agents.full.test.ts", test });
+
+const strangers = wire("settles and shows no task of another session or agent");
+
+export const agentFaults: readonly Mutant[] = [
+  {
+    name: "agent-settles-for-others",
+    why: "An agent that is taken over ends the tasks of other agents with results of its own.",
+    in: "Session.owns",
+    find: "workerId?.endsWith(this.suffix) ?? false",
+    replace: "workerId !== null",
+    caughtBy: strangers,
+  },
+  {
+    name: "claim-asked-again-claims-more",
+    why: "An agent that did not get the answer to its claim leaves the claimed tasks to nobody for a lease.",
+    in: "Claims.#look",
+    find: "tasks.length > 0",
+    replace: "tasks.length < 0",
+    caughtBy: wire("gives a claim asked again with its id the same tasks, at any Manager"),
+  },
+  {
+    name: "request-is-not-noted",
+    why: "A claim asked again at another Manager, or twice at once, claims for the agent twice.",
+    in: "claimForSession",
+    find: "tasks.length > 0",
+    replace: "false",
+    caughtBy: wire("gives a claim asked again with its id the same tasks, at any Manager"),
+  },
+  {
+    name: "request-is-forgotten-without-candidates",
+    why: "A claim asked again after its tasks were the last ones finds nothing: they run for nobody.",
+    in: "nothingFor",
+    find: "hasIt.length > 0",
+    replace: "hasIt.length < 0",
+    caughtBy: wire(
+      "gives a claim asked again with its id other tasks once those of its first answer have ended",
+    ),
+  },
+  {
+    name: "request-of-ended-tasks-finds-nothing",
+    why: "A client that uses one request id for ever claims once, and never again.",
+    in: "Claims.#look",
+    find: "claim(repeated === true)",
+    replace: "claim(false)",
+    caughtBy: wire(
+      "gives a claim asked again with its id other tasks once those of its first answer have ended",
+    ),
+  },
+  {
+    name: "claim-that-settles-waits",
+    why: "An agent whose claim settles a task, and finds none, learns 25 s later that it has settled it.",
+    in: "Claims.claim",
+    find: "body.settle.length > 0 ? 0 : body.wait",
+    replace: "body.wait",
+    caughtBy: wire("does not wait for tasks with the answer to what a claim settles"),
+  },
+  {
+    name: "answer-has-no-size",
+    why: "An agent gets more than it can hold.",
+    in: "Claims.#fitting",
+    find: "bytes <= most || i === 0",
+    replace: "true",
+    caughtBy: wire(
+      "answers a claim with as many bytes as the Manager and the agent allow, and leaves the other tasks in the queue",
+    ),
+  },
+  {
+    name: "crash-sensitive-tasks-are-claimed-ahead",
+    why: "A crash of an agent fails tasks that it had not even started.",
+    in: "claimOf",
+    find: "Math.min(slots, limit)",
+    replace: "limit",
+    caughtBy: wire("claims no task ahead that could not survive another crash"),
+  },
+  {
+    name: "agent-forgets-what-it-claimed-ahead",
+    why: "Tasks that an agent has claimed ahead stay running for a lease when it stops.",
+    in: "Agent.#stop",
+    find: "this.#prefetched.handBack();",
+    replace: "this.#prefetched.clear();",
+    caughtBy: agent("that stops while it claims ahead leaves no task running"),
+    hangs: true,
+  },
+  {
+    name: "rescued-task-counts-as-snoozed",
+    why: "An agent that had lost its task is told that its snooze was accepted.",
+    in: "wasSettled",
+    find: "ends.includes(recorded.outcome)",
+    replace: "true",
+    caughtBy: wire("says lost of a task that was rescued, although it is pending as after a snooze"),
+  },
+  {
+    name: "gone-agent-is-tried-once",
+    why: "The tasks of a killed agent wait for a lease, because a request of its own still held the lock of its row.",
+    in: "GoneSessions.run",
+    find: "return this.#pause;",
+    replace: "return longestSleep;",
+    caughtBy: gone(
+      "the tasks of an agent that is gone are freed, although another transaction holds its row at first",
+    ),
+  },
+  {
+    name: "claim-for-the-dead",
+    why: "A Manager claims tasks for an agent that was killed meanwhile: they wait for a lease.",
+    in: "Claims.#look",
+    find: "if (session.hasEnded) return { tasks: await this.#take(session, claimed, body), accepted, more };",
+    replace: "",
+    caughtBy: gone("a claim that its agent did not live to see claims nothing once the agent is gone"),
+  },
+  {
+    name: "any-file-is-a-stale-socket",
+    why: "A Manager deletes a file that happens to have the name of its socket.",
+    in: "removeStale",
+    find: "!(await lstat(path)).isSocket()",
+    replace: "!(await lstat(path))",
+    caughtBy: {
+      file: "test/features/manager/unix-socket.test.ts",
+      test: "does not replace a file that is not a socket",
+    },
+  },
+  {
+    name: "first-claim-for-the-dead",
+    why: "A Manager claims tasks for an agent that was killed while it registered: they wait for a lease.",
+    in: "Claims.#look",
+    find: "if (session.hasEnded) return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };",
+    replace: "",
+    caughtBy: gone("an agent that is gone before its first claim has claimed nothing"),
+  },
+  {
+    name: "repeated-snooze-is-lost",
+    why: "An agent whose answer was lost reports a task as lost that it had snoozed, once the task has run elsewhere.",
+    in: "wasSettled",
+    find: "if (!isNext) return true;",
+    replace: "if (!isNext) return false;",
+    caughtBy: wire("says settled of a repeated snooze, although the task has run again since"),
+  },
+  {
+    name: "repeated-settle-is-lost",
+    why: "An agent whose answer was lost reports a completed task as lost.",
+    in: "wasSettled",
+    find: "row.generationId <= told.generation",
+    replace: "row.generationId > told.generation",
+    caughtBy: wire("answers a repeated settle the same, at any Manager, and a stale one by lost"),
+  },
+  {
+    name: "forgotten-task-stays-running",
+    why: "A task whose claim was answered to nobody runs for ever under a session that lives.",
+    in: "Desk.#handBackForgotten",
+    find: "now - namedAt > lease",
+    replace: "now - namedAt > lease * 1_000",
+    caughtBy: wire("tells a beat of cancelled and lost tasks, and keeps the others alive beyond the lease"),
+  },
+  {
+    name: "revoked-token-is-valid",
+    why: "A revoked agent goes on.",
+    in: "isValid",
+    find: "revokedAt === null && (expiresIn === null || expiresIn > age)",
+    replace: "expiresIn === null || expiresIn > age",
+    caughtBy: wire("refuses a revoked token"),
+  },
+  {
+    name: "cancel-does-not-reach-an-agent",
+    why: "A cancelled task runs to its end on its agent.",
+    in: "Agent.#cancel",
+    find: "attempt.lose(new TaskCancelledError(record.id), row);",
+    replace: "",
+    caughtBy: agent("hears of a cancel within a second, and its late result is not accepted"),
+    hangs: true,
+  },
+  {
+    name: "agent-stays-with-its-manager",
+    why: "An agent waits for a Manager that has stopped, although another one runs.",
+    in: "Client.next",
+    find: "(this.#at + 1) % this.#places.length",
+    replace: "this.#at",
+    caughtBy: agent("goes on with the next Manager when one stops, and what it runs goes on"),
+    hangs: true,
+  },
+  {
+    name: "late-answer-ends-the-next-attempt",
+    why: "A task that comes to the same agent again is aborted by an answer about its earlier attempt, and stays running for a lease.",
+    in: "Agent.#named",
+    find: "generations.get(record.id) === record.generationId",
+    replace: "true",
+    caughtBy: late("a late answer about a task's earlier attempt does not end its next attempt"),
+  },
+  {
+    name: "agent-runs-a-task-twice",
+    why: "An agent that is given a task again, which it had lost, runs it twice at once.",
+    in: "Agent.#accept",
+    find: "known.lose(new LostGenerationError(id, known.record.generationId), undefined);",
+    replace: "",
+    caughtBy: late("of two attempts of one task an agent names the newer, and ends the older"),
+  },
+  {
+    name: "gone-client-is-an-error",
+    why: "Each agent that is killed while it asks is an error of its Manager.",
+    in: "Http.#body",
+    find: 'error === tooLarge ? error : new Refusal(400, "the body has no end")',
+    replace: "error",
+    caughtBy: {
+      file: "test/features/manager/hostile.full.test.ts",
+      test: "a Manager answers > nobody when a client goes away in the middle of a body, and reports no error",
+    },
+  },
+  {
+    name: "ended-task-is-handed-back",
+    why: "A task that ended while a Manager looked at it is pending again a lease later, and runs twice.",
+    in: "Session.hold",
+    find: 'if (task.status !== "running") return;',
+    replace: "",
+    caughtBy: wire("a task that ends while a Manager looks for what its session holds stays ended"),
+  },
+  {
+    name: "two-agents-of-one-name",
+    why: "Of two people who add an agent of one name at once, one gets a token that is nobody's.",
+    in: "AgentOperations.add",
+    find: "row?.[0] === agent.tokenHash",
+    replace: "row !== undefined",
+    caughtBy: store("of several connections that add an agent of one name, one succeeds"),
+  },
+  {
+    name: "agents-expire-by-another-clock",
+    why: "An agent's token expires when the clock of a Manager says so.",
+    in: "agentStatements",
+    find: "`${d.minus(sql`expires_at`, d.now(p))}`",
+    replace: "`${d.minus(sql`expires_at`, sql`created_at`)}`",
+    caughtBy: store("the time until an agent expires is measured by the database's clock"),
+  },
+  {
+    name: "slow-beat-is-no-beat",
+    why: "While the database is slow, tasks that run are given to other agents, and run twice at once.",
+    in: "Session.forgotten",
+    find: "if (this.#beats > 0) return [];",
+    replace: "",
+    caughtBy: wire("a task that is named is not handed back, however slowly the database answers"),
+  },
+  {
+    name: "revoked-token-is-unknown",
+    why: "Whoever watches refused tokens takes a revoked agent that goes on asking for a stranger.",
+    in: "Tokens.agentOf",
+    find: 'found.revokedAt === null ? "expired" : "revoked"',
+    replace: '"unknown"',
+    caughtBy: channels("a refused token is reported with its reason, and without the token"),
+  },
+  {
+    name: "session-ends-unheard",
+    why: "An agent that is gone is shown as connected for ever.",
+    in: "Desk.#forget",
+    find: "sessionClosedChannel.publish({ ...this.#factsOf(session), reason });",
+    replace: "session.end();",
+    caughtBy: channels(
+      "a session is opened by its first request, and closed when its connections have closed",
+    ),
+  },
+  {
+    name: "revoked-agent-waits-on",
+    why: "An agent whose token was revoked gets one more task, up to a minute later.",
+    in: "Claims.claim",
+    find: "!(await session.isAllowed()) || signal.aborted",
+    replace: "signal.aborted",
+    caughtBy: wire("a claim that waits gets no task once its token is revoked"),
+  },
+];

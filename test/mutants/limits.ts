@@ -1,0 +1,132 @@
+/** Faults of limits, rates, pauses and the turns of groups. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
+import type { Mutant } from "./mutant.ts";
+
+/** A case of the conformance suite, on a file. */
+const onFile = (test: string) => ({
+  file: "test/conformance/sqlite.test.ts",
+  test: `'SQLite, a file' > limits and groups > ${test}`,
+});
+
+export const limitFaults: readonly Mutant[] = [
+  {
+    name: "limit-one-too-many",
+    why: "One task more than the limit runs at once.",
+    in: "LimitGate.roomOf",
+    find: "bound.concurrency - this.#claim.used(bound)",
+    replace: "bound.concurrency + 1 - this.#claim.used(bound)",
+    caughtBy: onFile("a limit of a function lets so many of its tasks run at once, of all workers together"),
+  },
+  {
+    name: "limit-forgets-what-it-admits",
+    why: "One claim takes as many tasks as it has slots, whatever the limit.",
+    in: "LimitGate.admits",
+    find: "this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1)",
+    replace: "this.#taken.set(key, 0)",
+    caughtBy: onFile("a rescue, a cancel and a purge of running tasks make room"),
+  },
+  {
+    name: "limit-counts-before-its-lock",
+    why: "A claim goes by what ran before it had the lock, or by nothing: more tasks than the limit run at once.",
+    in: "SteeredClaim.lock",
+    find: "yield* this.countGroups(pair, groups);",
+    replace: "",
+    caughtBy: onFile("a limit of a function lets so many of its tasks run at once, of all workers together"),
+  },
+  {
+    name: "limit-is-not-told",
+    why: "Workers that have claimed before a limit was set never hear of it.",
+    in: "LimitOperations.#tell",
+    find: "yield* count(this.#s.tellWorkers, { version });",
+    replace: "",
+    caughtBy: onFile("a limit counts the tasks that ran before it was set; a lower one lets them end"),
+  },
+  {
+    name: "limit-forgets-running-tasks",
+    why: "A limit does not count the tasks that run when it is set.",
+    in: "usageStatements.countTask",
+    find: '`${still("running")} and uses is null`',
+    replace: '`${still("pending")} and uses is null`',
+    caughtBy: onFile("a limit of a queue counts the tasks that ran before it was set"),
+  },
+  {
+    name: "rate-takes-no-token",
+    why: "A rate lets any number of tasks start.",
+    in: "SteeredClaim.end",
+    find: "yield* count(setState, { ...scopeParams(state), tat: this.#states.get(key) });",
+    replace: "",
+    caughtBy: onFile("a retry takes a token too"),
+  },
+  {
+    name: "rate-lets-nothing-go",
+    why: "Tasks that a removed rate has put off wait for their turns, which may be hours away.",
+    in: "LimitOperations.apply",
+    find: "yield* changes(this.#s.letGo, waiting.map(toTaskVersion));",
+    replace: "",
+    caughtBy: onFile("a rate that is removed lets go at once what it had put off, and nothing else"),
+  },
+  {
+    name: "pause-of-a-group-is-ignored",
+    why: "The tasks of a paused group run.",
+    in: "LimitGate.roomOf",
+    find: "pair.isStopped(now) || pair.isGroupStopped(group, now)",
+    replace: "pair.isStopped(now)",
+    caughtBy: onFile(
+      "a pause of a queue, a function or a group: its tasks stay pending until exactly it is resumed",
+    ),
+  },
+  {
+    name: "turns-begin-anew",
+    why: "Each claim begins with the first group: a big one starves the others.",
+    in: "TurnReader.took",
+    find: "this.#turnsOf($any).last = task.groupKey ?? ungrouped",
+    replace: "task.groupKey ?? ungrouped",
+    caughtBy: onFile("groups take turns whatever the priorities; within a group by priority, then age"),
+  },
+  {
+    name: "uses-stay-on-a-released-task",
+    why: "A task counts for a shared limit that its code no longer uses, and takes a place from others.",
+    in: "transitionStatements.release",
+    find: "`uses = null,`",
+    replace: "``",
+    caughtBy: onFile("a limited task that goes back to the queue counts no more"),
+  },
+  {
+    name: "place-is-not-offered-to-other-workers",
+    why: "A place of a shared limit waits for the next look of the other workers in the process.",
+    in: "Dispatcher.#notify",
+    find: 'kinds.has("interrupted") || leavesPlace',
+    replace: 'kinds.has("interrupted")',
+    caughtBy: {
+      file: "test/features/flow/limits.test.ts",
+      test: "a place under a limit > is taken by another worker of the process when the one whose task ended has none",
+    },
+    hangs: true,
+  },
+  {
+    name: "tasks-without-a-group-take-a-place",
+    why: "A worker with one free slot finds no task of the only group that waits, and stands still.",
+    in: "TurnReader.#groups",
+    find: "found.size - Number(found.has(ungrouped))",
+    replace: "found.size",
+    caughtBy: onFile("a claim of one task finds the only group that waits, wherever the turns are"),
+  },
+  {
+    name: "an-ended-task-gives-its-group-the-next-turn",
+    why: "With one slot, a tenant with many tasks keeps all others from starting.",
+    in: "TurnReader.#groups",
+    find: "const newest = $any",
+    replace: "yield* take([...turns.hints]); const newest = $any",
+    caughtBy: onFile(
+      "a group whose task has just ended has no turn before the others, nor takes their place",
+    ),
+  },
+  {
+    name: "unread-tasks-of-a-group-are-forgotten",
+    why: "Slots stay free until the next poll although tasks of a group wait.",
+    in: "SteeredClaims.#claim",
+    find: "read?.leavesSome === true",
+    replace: "false",
+    caughtBy: onFile("a claim that has read only some tasks of a group reports that there may be more"),
+  },
+];

@@ -1,0 +1,114 @@
+/** Faults of schedules. */
+import type { Mutant } from "./mutant.ts";
+
+const cases = (test: string) => ({ file: "test/features/schedules/sqlite.test.ts", test: `SQLite: ${test}` });
+const plans = (test: string) => ({ file: "test/features/schedules/plan.test.ts", test });
+const slots = (test: string) => ({ file: "test/features/schedules/slots.test.ts", test });
+
+export const scheduleFaults: readonly Mutant[] = [
+  {
+    name: "a-taken-slot-is-made-again",
+    why: "A backfill and the slot itself refuse each other, and the schedule stands still.",
+    in: "ScheduleOperations.#taken",
+    find: "if (slots.length === 0) return new Set();",
+    replace: "if (slots.length >= 0) return new Set();",
+    caughtBy: cases(
+      "operating > a backfill makes the tasks of the slots between two times, both included, once",
+    ),
+  },
+  {
+    name: "the-same-definition-writes",
+    why: "Each start of each process writes all schedules.",
+    in: "redefined",
+    find: "if (isSame(row, definition, otherColumns) && !isLost) return undefined;",
+    replace: "",
+    caughtBy: cases("a definition > the same one again writes nothing"),
+  },
+  {
+    name: "a-changed-timing-fires-at-once",
+    why: "A deployment that changes a timing runs the task in the middle of the day.",
+    in: "redefined",
+    find: "nextDue({ ...definition, anchorAt }, now)",
+    replace: "row?.nextAt ?? nextDue({ ...definition, anchorAt }, now)",
+    caughtBy: cases(
+      "a definition > other arguments leave the slots as they are; another timing counts from now and is not due at once",
+    ),
+  },
+  {
+    name: "a-triggered-task-overlaps",
+    why: "Two tasks of a schedule run at the same time, although it says that they may not.",
+    in: "ScheduleOperations.fire",
+    find: "unfinished.has(one.name)",
+    replace: "false",
+    caughtBy: cases("overlap > skip: no second task while one has not finished, also a triggered one"),
+  },
+  {
+    name: "a-failed-batch-forgets-overlap",
+    why: "One bad row in the batch makes other schedules start a second task while their first one runs.",
+    in: "Firing.#fireOne",
+    find: "this.#store.fire(1, decided, name)",
+    replace: "this.#store.fire(1, (schedule, now) => decided(schedule, now, false), name)",
+    caughtBy: cases(
+      "a row that something else has written > when a batch fails, each schedule that is due fires by itself, and still skips a slot that overlaps",
+    ),
+  },
+  {
+    name: "a-row-with-options-out-of-range-has-no-problem",
+    why: "The database refuses the task, and neither the list nor doctor says why the schedule stands still.",
+    in: "checkOption",
+    find: "readerOf[name]?.(value, where);",
+    replace: "",
+    caughtBy: cases(
+      "a row that something else has written > options = '{\"priority\":99999999999}' stops only itself, and the list says why",
+    ),
+  },
+  {
+    name: "a-lost-next-time-is-no-problem",
+    why: "A schedule whose next_at is null by mistake never fires again, and nothing says so.",
+    in: "toSchedule",
+    find: "scheduleProblem(row) ?? (hasLostNext(row, now) ? lostNext : null)",
+    replace: "scheduleProblem(row)",
+    caughtBy: cases(
+      "a row that something else has written > a schedule without next_at that is not over says so; resume and the same definition mend it",
+    ),
+  },
+  {
+    name: "a-pause-is-made-up-for",
+    why: "A resumed schedule makes the tasks that the pause was for.",
+    in: "Actions.resumeSchedule",
+    find: "scheduleProblem(row) === null ? nextDue(row, now) : now",
+    replace: "row.nextAt",
+    caughtBy: cases("operating > a paused schedule makes no tasks, and resumed it does not make up for them"),
+  },
+  {
+    name: "a-slot-is-missed-too-soon",
+    why: "A slot that is some seconds late makes no task.",
+    find: "const missedAfter = 60_000",
+    replace: "const missedAfter = 6_000",
+    caughtBy: plans("a slot is missed when it is more than 60 s late, not before"),
+  },
+  {
+    name: "a-year-is-walked-slot-by-slot",
+    why: "The first worker after a long pause stands still for minutes.",
+    in: "dueSlots",
+    find: "slotAfter(schedule, latest.at(-1) as number)",
+    replace: "slotAfter(schedule, first)",
+    caughtBy: plans("a plan is what the rules say of each slot"),
+  },
+  {
+    name: "jitter-passes-the-next-slot",
+    why: "Slots get out of their order, and some are never made.",
+    in: "dueAt",
+    find: "Math.min(timing.jitterMs, next - slot - 1)",
+    replace: "timing.jitterMs",
+    caughtBy: slots("many slots > slots stay in their order with any jitter, and a due time tells its slot"),
+  },
+  {
+    name: "a-schedule-outside-of-its-transaction",
+    why: "The schedule of a customer exists although the transaction that makes the customer was rolled back.",
+    in: "Queue.within",
+    find: "inside.schedules",
+    replace: "store.schedules",
+    caughtBy: cases("inside of a transaction > a schedule exists if and only if the transaction commits"),
+  },
+];

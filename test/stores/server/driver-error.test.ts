@@ -1,0 +1,18 @@
+/** The driver's error inside an error of Drizzle's, whose class and text differ between versions and copies of Drizzle. */
+import { DrizzleQueryError } from "drizzle-orm";
+import { expect, test } from "vitest";
+import { driverError } from "../../../src/stores/server/run.ts";
+
+const reason = Object.assign(new Error("no such table"), { code: "42P01" });
+
+test("the driver's error is found whatever Drizzle's message says", () => {
+  const ofDrizzle = new DrizzleQueryError("select 1", [], reason);
+  expect(driverError(ofDrizzle)).toBe(reason);
+  ofDrizzle.message = "Failed to run the query 'select 1'";
+  expect(driverError(ofDrizzle)).toBe(reason);
+});
+
+test("an error of the app with a cause, and values that are no errors, stay as they are", () => {
+  const ofApp = new Error("Failed query of mine", { cause: reason });
+  for (const thrown of [ofApp, reason, "text", {}]) expect(driverError(thrown)).toBe(thrown);
+});
