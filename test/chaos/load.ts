@@ -97,4 +97,4 @@ export const isCrash = ({ wasStatus, status, wasRetries, retries }: Move): boole
   wasStatus === "running" && status === "pending" && (retries ?? 0) > (wasRetries ?? 0);
 
 /** The process that holds, or held, a task. */
-export const pidOf = ({ worker }: Move): number => processOf(worker);
+export const pidOf = ({ worker }: Pick<Move, "worker">): number => processOf(worker);

@@ -10,7 +10,7 @@ import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import type { AttemptRow, History } from "../history.ts";
 import { Load } from "../load.ts";
-import { resumeFigures } from "../resume.ts";
+import { resumeFigures, untilResumed } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { type Data, Galera, noGalera } from "../servers/galera.ts";
 import { plans } from "./terminated.ts";
@@ -76,6 +76,7 @@ async function onCluster(
     progress(done);
   }
   while (enqueuedBy(harness) < tasks * amount) await sleep(100);
+  for (const moment of moments) await untilResumed(harness, load, moment);
   const history = await load.drain();
   const clashes = [...history.entries.filter(clashesAsApp), ...history.attempts.filter(failsByClash)];
   const misreads = [...history.entries.filter(reportsMisread), ...history.attempts.filter(failsByMisread)];

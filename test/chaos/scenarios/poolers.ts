@@ -9,7 +9,7 @@ import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import { isCrash, Load, pidOf } from "../load.ts";
 import { processOf } from "../promises/finder.ts";
-import { resumeFigures } from "../resume.ts";
+import { resumeFigures, untilResumed } from "../resume.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { noPoolers, OwnPooler, type PoolerName, poolerKinds } from "../servers/own-pooler.ts";
 import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
@@ -17,9 +17,6 @@ import { plans } from "./terminated.ts";
 
 /** Milliseconds between two kills, on average. */
 const pause = 300;
-
-/** Milliseconds in which all processes go on after a kill of the pooler. */
-const after = 1_000;
 
 export const behindPooler = (name: PoolerName): Scenario => ({
   name: `behind ${name}`,
@@ -67,7 +64,7 @@ async function through(
   await pooler.kill();
   await pooler.up();
   const moments = [Date.now()];
-  await sleep(after);
+  for (const moment of moments) await untilResumed(harness, load, moment);
   const history = await load.drain();
   const mayDie = (id: string) => load.killed.has(processOf(id));
   demand(history, { mayDie, allowed: reportsLoss, mayFail: failsByLoss, unanswered: true });

@@ -9,7 +9,7 @@ import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import { Listener } from "../listener.ts";
 import { Load } from "../load.ts";
-import { resumeFigures } from "../resume.ts";
+import { resumeFigures, untilResumed } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { noMariadb, OwnMariadb } from "../servers/own-mariadb.ts";
 import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
@@ -67,6 +67,7 @@ async function onServer(
     progress(done);
   }
   await sleep(between);
+  for (const moment of moments) await untilResumed(harness, load, moment);
   await listener?.stop();
   const history = await load.drain();
   demand(history, { allowed: reportsLoss, mayFail: failsByLoss, unanswered: true });

@@ -9,7 +9,7 @@ import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
 import { Listener } from "../listener.ts";
 import { Load } from "../load.ts";
-import { resumeFigures } from "../resume.ts";
+import { resumeFigures, untilResumed } from "../resume.ts";
 import type { Scenario } from "../scenario.ts";
 
 /** Milliseconds between two terminations. */
@@ -44,6 +44,7 @@ export const terminated: Scenario = {
       progress(done);
     }
     await sleep(pause);
+    for (const moment of moments) await untilResumed(harness, load, moment);
     await listener?.stop();
     const history = await load.drain();
     demand(history, { allowed: reportsLoss, mayFail: failsByLoss, unanswered: true });
