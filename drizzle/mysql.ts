@@ -284,7 +284,7 @@ export const dbqAudit = mysqlTable(
     /** Who did it, where the app says so. */
     actor: name("actor", { length: 255 }),
     action: name("action", { length: 64 }).notNull(),
-    /** What it was about, such as `task 42`. */
+    /** Which task, queue, schedule or limit was acted on, such as `task 42`. */
     target: name("target", { length: 255 }).notNull(),
     /** How many it changed. */
     count: bigint("count", whole).notNull().default(1),

@@ -287,7 +287,7 @@ const auditIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       /** Who did it, where the app says so. */
       actor: text("actor"),
       action: text("action").notNull(),
-      /** What it was about, such as `task 42`. */
+      /** Which task, queue, schedule or limit was acted on, such as `task 42`. */
       target: text("target").notNull(),
       /** How many it changed. */
       count: bigint("count", whole).notNull().default(1),

@@ -1,14 +1,12 @@
 /** Compares a store with the model of schedules; the same test for each database. */
 import * as fc from "fast-check";
-import { afterAll, beforeAll, test, vi } from "vitest";
+import { beforeAll, test } from "vitest";
 import { loadCroner } from "../../src/features/schedules/croner.ts";
 import { seedOf } from "../support/random.ts";
 import type { Fault, RealStore } from "./real-store.ts";
+import { realWithClock } from "./real-with-clock.ts";
 import { ScheduleModel } from "./schedule-model.ts";
 import { scheduleSteps } from "./schedule-steps.ts";
-import "../support/fakeable-timers.ts";
-
-const start = Date.UTC(2026, 0, 1);
 
 /** `runs`: the number of sequences of commands. */
 export function scheduleAgreement(
@@ -17,25 +15,14 @@ export function scheduleAgreement(
   faults: readonly Fault["how"][],
   runs: number,
 ): void {
-  let real: RealStore;
-
-  beforeAll(async () => {
-    await loadCroner();
-    real = await open();
-    vi.useFakeTimers({ toFake: ["Date", "performance"], now: start });
-  });
-  afterAll(async () => {
-    await real?.close();
-    vi.useRealTimers();
-  });
+  const emptied = realWithClock(open);
+  beforeAll(loadCroner);
 
   test("a slot makes one task at most, and each schedule is what its definition says", async () => {
     const sequences = fc.asyncProperty(
       fc.commands<ScheduleModel, RealStore, false>(scheduleSteps(faults), { maxCommands: 40, size: "max" }),
       async (commands) => {
-        vi.setSystemTime(start);
-        await real.wipe();
-        await real.setClock();
+        const real = await emptied();
         await fc.asyncModelRun(() => ({ model: new ScheduleModel(), real }), commands);
       },
     );

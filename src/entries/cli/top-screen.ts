@@ -211,7 +211,7 @@ function cut(cell: Cell, columns: number): Cell {
 
 const isFigure = (heading = "") => figures.has(heading);
 
-/** The widest columns give what is too much. Where that is not enough, the last columns are left out. */
+/** Makes the widest columns narrower until all fit. Where that is not enough, the last columns are left out. */
 function fittingWidths(wanted: readonly number[], least: readonly number[], width: number): number[] {
   const sum = (widths: readonly number[]) =>
     widths.reduce((all, each) => all + each, 0) + gap * (widths.length - 1);

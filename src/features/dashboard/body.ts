@@ -4,7 +4,7 @@ import { BadQuery } from "./page.ts";
 /** Bytes of a body. */
 const mostBytes = 1_048_576;
 
-/** Several values of one name are an array. @throws BadQuery for what is neither, or too large */
+/** Several values of one name are an array. @throws BadQuery for another content type, and for a body that is too large */
 export async function fieldsOf(request: Request): Promise<Record<string, unknown>> {
   const text = await textOf(request);
   const type = request.headers.get("content-type") ?? "";

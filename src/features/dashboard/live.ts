@@ -10,7 +10,7 @@ import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers
 /** Renders a page; its HTML. */
 type Render = () => Promise<string>;
 
-/** Different pages that are rendered again. A page beyond them shows what was when it was loaded. */
+/** Different pages that are rendered again. A page beyond them stays as it was loaded. */
 const mostTopics = 50;
 
 /** A comment now and then, so that proxies keep the connection open. */
@@ -146,7 +146,7 @@ export class Live {
 
 const comment = encoder.encode(": still there\n\n");
 
-/** To those who have another one. Who has not read what was sent before gets it in a later round. */
+/** Sends a page to the clients that have another one. A client that has not read the last one gets it in a later round. */
 function sendPage({ clients }: Topic, html: string): void {
   const behind = [...clients].filter(([, sent]) => sent.html !== html);
   if (behind.length === 0) return;

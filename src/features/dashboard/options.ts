@@ -15,7 +15,7 @@ export interface DashboardOptions {
   redact?: (task: Task) => Task;
   /** Milliseconds between two looks for changes, of all open pages together; from 250. @default 2000 */
   pollInterval?: number;
-  /** How many open pages get live updates; the others show what was when they were loaded. @default 500 */
+  /** How many open pages get live updates; the others stay as they were loaded. @default 500 */
   maxClients?: number;
   /** Called with errors that no answer can carry. @default a process warning */
   onError?: (error: unknown, where: string) => void;

@@ -13,7 +13,7 @@ interface Target {
   action?: string;
 }
 
-/** An action that was taken: a sentence, and what it was about. */
+/** An action that was taken: a sentence, and its target. */
 interface Taken {
   action: string;
   target: string;

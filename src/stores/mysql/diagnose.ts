@@ -1,16 +1,13 @@
 /** Facts about a MySQL or MariaDB server, and what is wrong with them. */
 import type { Diagnosis } from "../../store.ts";
 import type { Queryable } from "../server/pool.ts";
-import { fact } from "../sql/diagnosis.ts";
+import { connectionsFact, fact } from "../sql/diagnosis.ts";
 
 /** Whether the server is a node of a cluster: row locks stop at the node. */
 export async function isCluster(queryable: Queryable): Promise<boolean> {
   const { rows } = await queryable.query("show status like 'wsrep_cluster_size'", []);
   return Number(rows[0]?.[1] ?? 0) > 0;
 }
-
-/** The part of the server's connections from which on it is nearly full. */
-const nearlyFull = 0.9;
 
 const facts = `select version() as version, database() as name, @@innodb_flush_log_at_trx_commit as flush,
   @@read_only as read_only, @@max_connections as most, @@max_allowed_packet as packet,
@@ -32,12 +29,7 @@ export async function diagnoseMysql(queryable: Queryable): Promise<Diagnosis[]> 
       "a crash of the server's machine can undo the last commits",
     ),
     fact("read only", isReadOnly, isReadOnly, "nothing can be written here: connect to the primary"),
-    fact(
-      "connections",
-      connections,
-      connections >= Number(most) * nearlyFull,
-      "the server will refuse more soon: raise max_connections",
-    ),
+    connectionsFact(connections, Number(most), "raise max_connections"),
     // Sessions have no name here.
     fact("connections of this user", Number(ours)),
     fact("max connections", Number(most)),

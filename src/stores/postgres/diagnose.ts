@@ -1,13 +1,10 @@
 /** Facts about a Postgres server, and what is wrong with them. */
 import type { Diagnosis } from "../../store.ts";
 import type { Queryable } from "../server/pool.ts";
-import { fact } from "../sql/diagnosis.ts";
+import { connectionsFact, fact } from "../sql/diagnosis.ts";
 
 /** Seconds. */
 const oldSnapshot = 600;
-
-/** The part of the server's connections from which on it is nearly full. */
-const nearlyFull = 0.9;
 
 const facts = `select current_setting('server_version') as version, current_database() as database,
   current_schema() as schema, current_setting('synchronous_commit') as commit, pg_is_in_recovery()::text as recovery,
@@ -39,12 +36,7 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
     fact("schema", own ?? first),
     fact("synchronous commit", commit, commit === "off", "a crash of the server can undo the last commits"),
     fact("standby", isStandby, isStandby, "nothing can be written here: connect to the primary"),
-    fact(
-      "connections",
-      Number(connections),
-      Number(connections) >= Number(most) * nearlyFull,
-      "the server will refuse more soon: raise max_connections, or put a pooler in between",
-    ),
+    connectionsFact(Number(connections), Number(most), "raise max_connections, or put a pooler in between"),
     fact("connections of dbq", Number(ours)),
     fact("max connections", Number(most)),
     fact(

@@ -241,7 +241,7 @@ function nextCell({ nextAt, pausedAt, problem }: Schedule): Cell {
 /** How many milliseconds late a slot is when doctor reports it. From then on it also counts as missed. */
 const overdueAfter = 60_000;
 
-/** What is wrong with a schedule, for doctor; undefined: nothing. */
+/** Why a schedule makes no tasks, or makes them late, for doctor; undefined when it does neither. */
 export function scheduleProblem({ name, problem, nextAt }: Schedule): string | undefined {
   if (problem !== null) return `the schedule ${shortened(name, 60)} makes no tasks: ${problem}`;
   if (nextAt === null || Date.now() - nextAt.getTime() < overdueAfter) return undefined;

@@ -28,7 +28,7 @@ dark.addEventListener("change", () => {
   drawCharts();
 });
 
-/** Draws what is new on the page, and what has changed. */
+/** Draws the charts that are new on the page or have changed. */
 export function drawCharts(): void {
   for (const element of [...drawn.keys()]) if (!element.isConnected) forget(element);
   for (const figure of document.querySelectorAll<HTMLElement>("figure.chart")) {

@@ -45,7 +45,7 @@ const sendOnce: Act = async (form, submitter, refresh) => {
   const { ok, message } = await post(form, fieldsOf(form, submitter));
   toast(message, ok);
   if (!ok) return;
-  // What was typed is not the person's any more: the page may show what the server has.
+  // The fields are sent: the page may replace their values by the server's.
   form.reset();
   if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
   await refresh();

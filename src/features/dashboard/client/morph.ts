@@ -1,6 +1,6 @@
 /**
- * Changes the content of an element to new HTML, and touches only what differs: what is open, focused, scrolled or marked
- * stays so.
+ * Changes the content of an element to new HTML, and touches only the parts that differ: a part that is open,
+ * focused, scrolled or marked stays so.
  *
  * Elements are matched by a key, so that a button that has the focus never becomes the button of another row.
  */
