@@ -16,6 +16,7 @@ import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
 import { addHealth } from "./features/inspect/health.ts";
+import { metricsText } from "./features/metrics/prometheus.ts";
 import { openSchedules } from "./features/schedules/index.ts";
 import { addStats } from "./features/stats/index.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
@@ -67,10 +68,11 @@ async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Qu
   return withFeatures(new Queue(await openStore(target, read), read));
 }
 
-/** A queue with what the core does not have: executors, statistics, health, and a reader of its own. */
+/** A queue with what the core does not have: executors, statistics, health, metrics, and a reader of its own. */
 function withFeatures<Q extends Queue>(queue: Q): Q {
   const { store, options, features } = internalsOf(queue);
   features.reader = async () => withFeatures(new Queue(await store.reader(), options));
+  features.metrics = async () => await metricsText(queue);
   setExecutors(queue, openChildExecutors);
   openSchedules(queue);
   addHealth(queue);

@@ -19,6 +19,8 @@ export interface QueueFeatures {
    */
   reader(): Promise<object>;
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
+  /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
+  metrics(): Promise<string>;
 }
 
 export interface QueueInternals {

@@ -9,7 +9,7 @@ import { actOnMany, actOnTask, bulkOf, cap, countBulk, type Done, Forbidden, Mis
 import { fieldsOf } from "./body.ts";
 import { script, style } from "./client/embedded.ts";
 import { Live } from "./live.ts";
-import { Look } from "./look.ts";
+import { Look, Unavailable } from "./look.ts";
 import { type DashboardOptions, type ReadOptions, readDashboardOptions } from "./options.ts";
 import { type AnyPage, BadQuery, type PageContext } from "./page.ts";
 import { answerPage, bulkPage, framed, problemPage } from "./pages/answers.tsx";
@@ -126,6 +126,7 @@ class Desk {
         }),
       );
     app.get("/events", (c) => this.#events(c));
+    app.get("/metrics", (c) => this.#metrics(c));
     for (const page of pages) {
       app.get(page.path, (c) => this.#page(c, page));
       app.get(`/api${page.path === "/" ? "/overview" : page.path}`, (c) => this.#json(c, page));
@@ -209,6 +210,13 @@ class Desk {
     return data === undefined ? c.json({ ok: false, message: "there is no such task" }, 404) : c.json(data);
   }
 
+  /** A scrape of Prometheus. */
+  async #metrics(c: Context<Env>): Promise<Response> {
+    const look = await this.#open();
+    const type = "text/plain; version=0.0.4; charset=utf-8";
+    return c.body(await look.metrics(), 200, { "content-type": type });
+  }
+
   /** The events of the page under the address `of`. */
   async #events(c: Context<Env>): Promise<Response> {
     const of = c.req.query("of") ?? "/";
@@ -288,12 +296,13 @@ class Desk {
     if (error instanceof Forbidden) return await this.#problem(c, 403, error.message);
     if (error instanceof Missing) return await this.#problem(c, 404, error.message);
     if (error instanceof BadQuery) return await this.#problem(c, 400, error.message);
+    if (error instanceof Unavailable) return await this.#problem(c, 501, error.message);
     this.#options.onError(error, `${c.req.method} ${new URL(c.req.url).pathname}`);
     // The message may hold what `redact` would have left out.
     return await this.#problem(c, 500, "this did not work: the app's log has the reason");
   }
 
-  async #problem(c: Context<Env>, status: 400 | 403 | 404 | 500, message: string): Promise<Response> {
+  async #problem(c: Context<Env>, status: 400 | 403 | 404 | 500 | 501, message: string): Promise<Response> {
     if (wantsJson(c) || !c.get("access")) return c.json({ ok: false, message }, status);
     return c.html(
       problemPage(this.#frame(c, `${status}`, ""), message, backOf(c, this.#options.basePath)),

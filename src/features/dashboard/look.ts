@@ -1,5 +1,6 @@
 /** A look at a queue for people: reads over connections of its own, in bounded time, and the actions that people took. */
 import { readCountFilter } from "../../base/options/options.ts";
+import { isMissingPackage } from "../../base/runtime/packages.ts";
 import { toTask } from "../../base/values/records.ts";
 import {
   actOnAll,
@@ -20,6 +21,9 @@ type JsonColumn = "args" | "kwargs" | "result" | "meta";
 
 /** A page of tasks. */
 export type FoundTasks = Omit<Found, "tasks"> & { tasks: Task[] };
+
+/** The app lacks a package that only this answer needs. */
+export class Unavailable extends Error {}
 
 /** A look at a queue. `reader` is the queue over connections that only read. */
 export class Look {
@@ -82,6 +86,17 @@ export class Look {
   /** The last actions about this target, or about any; newest first. @throws DatabaseError */
   async notes(target: string | undefined, limit: number): Promise<AuditEntry[]> {
     return await this.#reads.look.audits(target, limit);
+  }
+
+  /** What Prometheus reads. @throws Unavailable without the package prom-client; DatabaseError */
+  async metrics(): Promise<string> {
+    const { metrics } = internalsOf(this.reader).features;
+    try {
+      return (await metrics?.()) ?? "";
+    } catch (error) {
+      if (error instanceof TypeError && isMissingPackage(error.cause)) throw new Unavailable(error.message);
+      throw error;
+    }
   }
 
   /** Closes the connections of the reader. */

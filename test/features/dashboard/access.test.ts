@@ -14,7 +14,15 @@ describe("closed by default", () => {
     const queue = await temporaryQueue();
     await queue.enqueueTask(send, "secret");
     const ui = dashboard(queue);
-    const paths = [...pagePaths, "/api/overview", "/api/tasks", "/events", "/files/dashboard.js", "/nothing"];
+    const paths = [
+      ...pagePaths,
+      "/api/overview",
+      "/api/tasks",
+      "/events",
+      "/metrics",
+      "/files/dashboard.js",
+      "/nothing",
+    ];
     for (const path of paths) {
       const response = await ui(new Request(`${origin}${path}`));
       expect([path, response.status]).toEqual([path, 403]);
