@@ -1,22 +1,22 @@
 /** What a person asks for by POST: each action says in words what it did, and is kept in `dbq_audit`. */
+
+import { show } from "../../base/options/durations.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
 import { present } from "../../base/values/present.ts";
 import { DbqError, DuplicateTaskError } from "../../errors.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 import type { Access, Action } from "./access.ts";
+import { arrayField, type Fields, filterField, textField, timeField, wholeField } from "./fields.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { actsOn } from "./pages/tasks.tsx";
-import { filterOf, queryOf, timeOf, wholeOf } from "./query.ts";
+import { filterOf, wholeOf } from "./query.ts";
 
 /** The most tasks that one action on many changes. */
 export const cap = 1_000;
 
 /** Milliseconds that the count before an action on many may take. */
 const countBudget = 1_000;
-
-/** The fields of a form or of a JSON object. */
-export type Fields = Readonly<Record<string, unknown>>;
 
 /** What an action did. */
 export interface Done {
@@ -125,33 +125,12 @@ export function explained(error: unknown): never {
 /** @throws BadQuery */
 function changesOf({ args, priority, queueName, waitUntil, generationId }: Fields) {
   return present({
-    args: args === undefined ? undefined : arrayOf(args),
+    args: args === undefined ? undefined : arrayField(args),
     priority: priority === undefined ? undefined : wholeField(priority, "priority"),
-    queueName: queueName === undefined ? undefined : String(queueName),
-    waitUntil: waitUntil === undefined ? undefined : timeField(waitUntil),
+    queueName: queueName === undefined ? undefined : textField(queueName, "queueName"),
+    waitUntil: waitUntil === undefined ? undefined : timeField(waitUntil, "waitUntil"),
     generationId: generationId === undefined ? undefined : wholeField(generationId, "generationId"),
   });
-}
-
-function arrayOf(value: unknown): unknown[] {
-  if (Array.isArray(value)) return value;
-  try {
-    const read: unknown = JSON.parse(String(value));
-    if (Array.isArray(read)) return read;
-  } catch (error) {
-    throw new BadQuery(`args: ${(error as Error).message}`);
-  }
-  throw new BadQuery(`args: expected a JSON array, got ${String(value).slice(0, 100)}`);
-}
-
-function wholeField(value: unknown, name: string): number {
-  const whole = wholeOf(String(value).trim(), name, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
-  if (whole === undefined) throw new BadQuery(`${name}: expected a whole number, got nothing`);
-  return whole;
-}
-
-function timeField(value: unknown): Date | null {
-  return value === null || value === "" ? null : timeOf(String(value), "waitUntil");
 }
 
 // ---- many tasks ------------------------------------------------------------------------------
@@ -173,18 +152,18 @@ export interface Bulk {
 
 /** @throws BadQuery, Forbidden */
 export function bulkOf(fields: Fields, access: Access): Bulk {
-  const action = String(fields.action);
+  const action = textField(fields.action, "action") ?? "";
   if (!isBulk(action))
-    throw new BadQuery(`action: expected ${Object.keys(actsOn).join(", ")}, got ${action}`);
+    throw new BadQuery(`action: expected ${Object.keys(actsOn).join(", ")}, got ${show(action)}`);
   must(access, action);
-  const query = queryOf(new URLSearchParams(filterFields(fields)));
+  const ids = idsOf(fields);
+  const query = filterField(fields) ?? {};
   if (query.q !== undefined && fields.scope !== "ids")
     throw new BadQuery(
       "a search in texts cannot be acted on as a whole: select tasks, or leave the text out",
     );
   const filter = filterOf(query) as { status?: readonly TaskStatus[] };
   const statuses = actsOn[action].filter((status) => !filter.status || filter.status.includes(status));
-  const ids = idsOf(fields);
   return {
     action,
     ids,
@@ -198,18 +177,15 @@ export function bulkOf(fields: Fields, access: Access): Bulk {
 
 const isBulk = (action: string): action is BulkAction => Object.hasOwn(actsOn, action);
 
-function filterFields(fields: Fields): Record<string, string> {
-  const nested =
-    typeof fields.filter === "object" && fields.filter !== null ? Object.entries(fields.filter) : [];
-  const flat = Object.entries(fields)
-    .filter(([name]) => name.startsWith("filter."))
-    .map(([name, value]) => [name.slice("filter.".length), value] as const);
-  return Object.fromEntries([...nested, ...flat].map(([name, value]) => [name, String(value)]));
-}
-
-function idsOf({ scope, id, ids }: Fields): number[] | undefined {
+/** Undefined: all tasks that match the filter are meant. @throws BadQuery when neither is given */
+function idsOf(fields: Fields): number[] | undefined {
+  const { scope, id, ids } = fields;
   const given = ids ?? id;
-  if (scope === "filter" || (scope === undefined && given === undefined)) return undefined;
+  if (scope === "filter") return undefined;
+  if (scope === undefined && given === undefined) {
+    if (filterField(fields)) return undefined;
+    throw new BadQuery("expected the ids of tasks, or a filter; {} is all tasks");
+  }
   const all = given === undefined ? [] : [given].flat();
   if (all.length > cap) throw new BadQuery(`ids: ${all.length} are given, and ${cap} are changed at a go`);
   return all.map((each) => wholeField(each, "id"));

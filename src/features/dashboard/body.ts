@@ -4,30 +4,39 @@ import { BadQuery } from "./page.ts";
 /** Bytes of a body. */
 const mostBytes = 1_048_576;
 
-/** Several values of one name are an array. @throws BadQuery for another content type, and for a body that is too large */
+/** A body that has more bytes than are read. */
+export class TooLarge extends Error {}
+
+/** Several values of one name are an array. @throws BadQuery for another content type; TooLarge */
 export async function fieldsOf(request: Request): Promise<Record<string, unknown>> {
   const text = await textOf(request);
   const type = request.headers.get("content-type") ?? "";
   if (/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) return objectOf(text);
   if (text !== "" && !/^application\/x-www-form-urlencoded\b/i.test(type))
     throw new BadQuery(`the body is neither a form nor JSON: its content-type is ${JSON.stringify(type)}`);
-  const fields: Record<string, unknown> = {};
-  for (const name of new Set(new URLSearchParams(text).keys())) {
-    const values = new URLSearchParams(text).getAll(name);
-    fields[name] = values.length === 1 ? values[0] : values;
+  const fields = new Map<string, string | string[]>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    const before = fields.get(name);
+    if (Array.isArray(before)) before.push(value);
+    else fields.set(name, before === undefined ? value : [before, value]);
   }
-  return fields;
+  return Object.fromEntries(fields);
 }
 
 async function textOf(request: Request): Promise<string> {
-  const tooLarge = new BadQuery(`the body is larger than ${mostBytes} bytes`);
+  const tooLarge = new TooLarge(`the body is larger than ${mostBytes} bytes`);
   if (Number(request.headers.get("content-length") ?? 0) > mostBytes) throw tooLarge;
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > mostBytes) throw tooLarge;
-    chunks.push(chunk);
+  try {
+    for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
+      size += chunk.length;
+      if (size > mostBytes) throw tooLarge;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    // Whoever breaks off a request is no error of the app.
+    throw error === tooLarge ? error : new BadQuery("the body was broken off");
   }
   return Buffer.concat(chunks).toString("utf8");
 }

@@ -1,18 +1,19 @@
 /** `dashboard`: answers the requests for pages, JSON, files and live updates. */
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
 import { Access, isSameOrigin } from "./access.ts";
 import { actOnMany, actOnTask, bulkOf, cap, countBulk, type Done, Forbidden, Missing } from "./actions.ts";
-import { fieldsOf } from "./body.ts";
+import { fieldsOf, TooLarge } from "./body.ts";
 import { script, style } from "./client/embedded.ts";
 import { Live } from "./live.ts";
 import { Look, Unavailable } from "./look.ts";
 import { type DashboardOptions, type ReadOptions, readDashboardOptions } from "./options.ts";
 import { type AnyPage, BadQuery, type PageContext } from "./page.ts";
-import { answerPage, bulkPage, framed, problemPage } from "./pages/answers.tsx";
+import { answerPage, bulkPage, framed, problem, problemPage } from "./pages/answers.tsx";
 import type { Frame } from "./pages/layout.tsx";
 import { pages } from "./pages/pages.ts";
 import { steer } from "./steering.ts";
@@ -43,6 +44,18 @@ const headers = {
   "cross-origin-opener-policy": "same-origin",
   "cache-control": "no-store",
 } as const;
+
+/** Errors whose message is for the sender. */
+const answers = [
+  [BadQuery, 400],
+  [Forbidden, 403],
+  [Missing, 404],
+  [TooLarge, 413],
+  [Unavailable, 501],
+] as const;
+
+/** The most characters of an address. Node's own server takes 16 KiB with all headers. */
+const longestAddress = 8_192;
 
 interface Env {
   Variables: { access: Access };
@@ -116,6 +129,8 @@ class Desk {
       if (c.req.method === "POST" && !isSameOrigin(c.req.raw))
         return c.text("403: this did not come from a page of the dashboard", 403);
       c.set("access", access);
+      if (c.req.url.length > longestAddress)
+        return await this.#problem(c, 414, `the address has more than ${longestAddress} characters`);
       return await next();
     });
     for (const { path, text } of Object.values(files))
@@ -219,6 +234,8 @@ class Desk {
 
   /** The events of the page under the address `of`. */
   async #events(c: Context<Env>): Promise<Response> {
+    // Nobody would read the events, or leave.
+    if (c.req.raw.method === "HEAD") return c.body(null, 200);
     const of = c.req.query("of") ?? "/";
     // Whatever `of` is, it is a path of this made-up host.
     const address = new URL(`http://dashboard${of.startsWith("/") ? "" : "/"}${of}`);
@@ -245,10 +262,14 @@ class Desk {
     const of = new URL(c.req.url);
     const context = await this.#contextOf(c, of.searchParams);
     const render = async () => {
-      const data = await page.load(context);
-      return data === undefined
-        ? "<h1>There is no such task any more.</h1>"
-        : String(await page.view(data, context));
+      try {
+        const data = await page.load(context);
+        if (data === undefined) return "<h1>There is no such task any more.</h1>";
+        return String(await page.view(data, context));
+      } catch (error) {
+        if (error instanceof BadQuery) return String(await problem(error.message, `${context.base}/`));
+        throw error;
+      }
     };
     const key = `${of.pathname}${of.search} ${context.access.key}`;
     const stream = this.#live.open(key, render, c.req.raw.signal);
@@ -293,16 +314,14 @@ class Desk {
   // ---- problems ------------------------------------------------------------------------------
 
   async #failed(c: Context<Env>, error: unknown): Promise<Response> {
-    if (error instanceof Forbidden) return await this.#problem(c, 403, error.message);
-    if (error instanceof Missing) return await this.#problem(c, 404, error.message);
-    if (error instanceof BadQuery) return await this.#problem(c, 400, error.message);
-    if (error instanceof Unavailable) return await this.#problem(c, 501, error.message);
+    for (const [kind, status] of answers)
+      if (error instanceof kind) return await this.#problem(c, status, error.message);
     this.#options.onError(error, `${c.req.method} ${new URL(c.req.url).pathname}`);
     // The message may hold what `redact` would have left out.
     return await this.#problem(c, 500, "this did not work: the app's log has the reason");
   }
 
-  async #problem(c: Context<Env>, status: 400 | 403 | 404 | 500 | 501, message: string): Promise<Response> {
+  async #problem(c: Context<Env>, status: ContentfulStatusCode, message: string): Promise<Response> {
     if (wantsJson(c) || !c.get("access")) return c.json({ ok: false, message }, status);
     return c.html(
       problemPage(this.#frame(c, `${status}`, ""), message, backOf(c, this.#options.basePath)),

@@ -1,9 +1,12 @@
 /** The query of the page of tasks, as a filter of tasks. */
+import { show } from "../../base/options/durations.ts";
+import { readCountFilter } from "../../base/options/options.ts";
 import { present } from "../../base/values/present.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
 import { BadQuery } from "./page.ts";
 
-const names = [
+/** What tasks are found by. */
+export const queryNames = [
   "status",
   "func",
   "queue",
@@ -18,11 +21,11 @@ const names = [
 ] as const;
 
 /** What was asked for; a field that was left empty is not there. */
-export type Query = { [Name in (typeof names)[number]]?: string | undefined };
+export type Query = { [Name in (typeof queryNames)[number]]?: string | undefined };
 
 export function queryOf(given: URLSearchParams): Query {
   const query: Query = {};
-  for (const name of names) {
+  for (const name of queryNames) {
     const value = given.get(name)?.trim();
     if (value) query[name] = value;
   }
@@ -42,7 +45,7 @@ export function filterOf({
   from,
   to,
 }: Query) {
-  return present({
+  const filter = present({
     status: status === undefined ? undefined : statusesOf(status),
     func,
     queueName: queue,
@@ -54,13 +57,19 @@ export function filterOf({
     from: from === undefined ? undefined : timeOf(from, "from"),
     to: to === undefined ? undefined : timeOf(to, "to"),
   });
+  try {
+    readCountFilter(filter);
+  } catch (error) {
+    if (error instanceof TypeError) throw new BadQuery(error.message.replace(/^countTasks: /, ""));
+    throw error;
+  }
+  return filter;
 }
 
 function statusesOf(text: string): TaskStatus[] {
   return text.split(",").map((name) => {
     const status = taskStatuses.find((each) => each === name.trim());
-    if (!status)
-      throw new BadQuery(`status: expected one of ${taskStatuses.join(", ")}, got ${JSON.stringify(name)}`);
+    if (!status) throw new BadQuery(`status: expected one of ${taskStatuses.join(", ")}, got ${show(name)}`);
     return status;
   });
 }
@@ -68,8 +77,7 @@ function statusesOf(text: string): TaskStatus[] {
 /** `user=7` or `user="7"`: a value is JSON where it can be, else text. */
 function metaOf(text: string): Record<string, unknown> {
   const at = text.indexOf("=");
-  if (at < 1)
-    throw new BadQuery(`meta: expected a key and a value, such as user=7, got ${JSON.stringify(text)}`);
+  if (at < 1) throw new BadQuery(`meta: expected a key and a value, such as user=7, got ${show(text)}`);
   const [key, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
   try {
     return { [key]: JSON.parse(value) };
@@ -82,7 +90,7 @@ function metaOf(text: string): Record<string, unknown> {
 export function timeOf(text: string, name: string): Date {
   const time = new Date(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
   if (Number.isNaN(time.getTime()))
-    throw new BadQuery(`${name}: expected a time such as 2026-11-23T16:00, got ${JSON.stringify(text)}`);
+    throw new BadQuery(`${name}: expected a time such as 2026-11-23T16:00, got ${show(text)}`);
   return time;
 }
 
@@ -101,7 +109,5 @@ export function wholeOf(text: string | null, name: string, least: number, most: 
   if (text === null || text === "") return undefined;
   const value = Number(text);
   if (/^-?\d+$/.test(text) && Number.isSafeInteger(value) && value >= least && value <= most) return value;
-  throw new BadQuery(
-    `${name}: expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`,
-  );
+  throw new BadQuery(`${name}: expected a whole number from ${least} to ${most}, got ${show(text)}`);
 }

@@ -1,7 +1,9 @@
 /** What a person asks for of queues, limits and schedules. */
+import { show } from "../../base/options/durations.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Access } from "./access.ts";
-import { type Done, explained, type Fields, Missing, must } from "./actions.ts";
+import { type Done, explained, Missing, must } from "./actions.ts";
+import { type Fields, textField } from "./fields.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { wholeOf } from "./query.ts";
@@ -103,35 +105,36 @@ async function limit(queue: Queue, access: Access, fields: Fields): Promise<Take
 
 /** What a limit is about, and its name for people. @throws BadQuery */
 function limitTargetOf(fields: Fields): [target: Parameters<Queue["setLimit"]>[0], shown: string] {
-  const named = String(fields.name ?? "").trim();
+  const named = trimmed(fields.name, "name");
   return fields.about === "name" && named !== "" ? [named, `limit ${named}`] : targetOf(fields);
 }
 
 /** What a pause is about. @throws BadQuery */
 function targetOf({ about, name, group }: Fields): [target: Parameters<Queue["pause"]>[0], shown: string] {
-  const [named, ofGroup] = [String(name ?? "").trim(), String(group ?? "").trim()];
+  const [named, ofGroup] = [trimmed(name, "name"), trimmed(group, "group")];
   if (named === "")
     throw new BadQuery("name: expected the name of a queue, a function or a limit, got nothing");
   if (about === "queue") return [{ queueName: named }, `queue ${named}`];
-  if (about !== "func")
-    throw new BadQuery(`about: expected queue, func or name, got ${JSON.stringify(about)}`);
+  if (about !== "func") throw new BadQuery(`about: expected queue, func or name, got ${show(about)}`);
   if (ofGroup === "") return [{ func: named }, `function ${named}`];
   return [{ func: named, group: ofGroup }, `group ${ofGroup} of ${named}`];
 }
 
-function numberOf(value: unknown, name: string): number | undefined {
-  return wholeOf(value === undefined ? null : String(value).trim(), name, 1, Number.MAX_SAFE_INTEGER);
-}
+/** A field that may be left out or be null. @throws BadQuery */
+const trimmed = (value: unknown, name: string): string => textField(value ?? "", name)?.trim() ?? "";
+
+const numberOf = (value: unknown, name: string): number | undefined =>
+  wholeOf(trimmed(value, name), name, 1, Number.MAX_SAFE_INTEGER);
 
 /** `100/1m`, as the command line takes it. */
 function rateOf(
   value: unknown,
   burst: number | undefined,
 ): { limit: number; per: string; burst?: number } | undefined {
-  const text = String(value ?? "").trim();
+  const text = trimmed(value, "rate");
   if (text === "") return undefined;
   const [, limit, per] = /^(\d+)\s*\/\s*(\w+)$/.exec(text) ?? [];
   if (limit === undefined || per === undefined)
-    throw new BadQuery(`rate: expected how many in how long, such as 100/1m, got ${JSON.stringify(text)}`);
+    throw new BadQuery(`rate: expected how many in how long, such as 100/1m, got ${show(text)}`);
   return { limit: Number(limit), per, ...(burst === undefined ? {} : { burst }) };
 }

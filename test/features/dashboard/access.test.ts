@@ -122,7 +122,7 @@ describe("writes", () => {
   test("a body of more than 1 MiB is refused, and so is one of another type", async () => {
     const { queue, ui, post } = await openDesk();
     const id = await queue.enqueueTask(send.with({ delay: "1h" }), 1);
-    expect((await post(`/api/tasks/${id}/edit`, { args: "x".repeat(1_100_000) })).status).toBe(400);
+    expect((await post(`/api/tasks/${id}/edit`, { args: "x".repeat(1_100_000) })).status).toBe(413);
     const headers = { "sec-fetch-site": "same-origin", "content-type": "text/plain" };
     const plain = new Request(`${origin}/api/tasks/${id}/cancel`, {
       method: "POST",

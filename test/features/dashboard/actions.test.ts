@@ -170,7 +170,7 @@ describe("many tasks", () => {
     const { api } = await openDesk();
     const refused = async (body: object) => (await api("/api/tasks/bulk", body)).body.message;
     expect(await refused({ action: "cancel", filter: { q: "x" } })).toContain("a search in texts");
-    expect(await refused({ action: "fly" })).toBe("action: expected retry, cancel, delete, got fly");
+    expect(await refused({ action: "fly" })).toBe('action: expected retry, cancel, delete, got "fly"');
     expect(await refused({ action: "cancel", ids: Array.from({ length: 1_001 }, (_, i) => i) })).toContain(
       "1001 are given",
     );

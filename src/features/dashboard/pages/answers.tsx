@@ -1,5 +1,6 @@
 /** Pages that no address has: what an action did, what has to be confirmed, and what went wrong. */
-import type { Bulk, Done, Fields } from "../actions.ts";
+import type { Bulk, Done } from "../actions.ts";
+import type { Fields } from "../fields.ts";
 import type { Html, PageContext } from "../page.ts";
 import { type Frame, Layout } from "./layout.tsx";
 import { Confirm } from "./tasks.tsx";
@@ -23,16 +24,17 @@ export const answerPage = (frame: Frame, { ok, message }: Done, back: string): s
   );
 
 export const problemPage = (frame: Frame, message: string, back: string): string =>
-  framed(
-    frame,
-    (
-      <div class="answer">
-        <h1>This did not work</h1>
-        <p class="notice bad">{`${message[0]?.toUpperCase()}${message.slice(1)}.`}</p>
-        <a href={back}>Back</a>
-      </div>
-    ) as unknown as Html,
-  );
+  framed(frame, problem(message, back));
+
+/** The content of a page that cannot be shown. */
+export const problem = (message: string, back: string): Html =>
+  (
+    <div class="answer">
+      <h1>This did not work</h1>
+      <p class="notice bad">{`${message[0]?.toUpperCase()}${message.slice(1)}.`}</p>
+      <a href={back}>Back</a>
+    </div>
+  ) as unknown as Html;
 
 interface Counted extends Bulk {
   count: number;

@@ -49,7 +49,14 @@ const Filters: FC<{ data: TasksData; context: PageContext }> = ({ data: { query 
       {name}
     </a>
   );
-  const more = query.group ?? query.requestId ?? query.uniqueKey ?? query.meta ?? query.from ?? query.to;
+  const more =
+    query.group ??
+    query.schedule ??
+    query.requestId ??
+    query.uniqueKey ??
+    query.meta ??
+    query.from ??
+    query.to;
   return (
     <form class="filters" method="get" action={href(base, "/tasks")}>
       <div class="chips">

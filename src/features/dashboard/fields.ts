@@ -1,0 +1,73 @@
+/** The fields of an action, as a form or a program sent them. */
+import { show } from "../../base/options/durations.ts";
+import { BadQuery } from "./page.ts";
+import { type Query, queryNames, timeOf, wholeOf } from "./query.ts";
+
+/** The fields of a form or of a JSON object. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Undefined: the field is not there. @throws BadQuery for what has no text, such as an object */
+export function textField(value: unknown, name: string): string | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  throw new BadQuery(`${name}: expected a text or a number, got ${show(value)}`);
+}
+
+/** @throws BadQuery */
+export function arrayField(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  try {
+    const read: unknown = JSON.parse(textField(value, "args") ?? "");
+    if (Array.isArray(read)) return read;
+  } catch (error) {
+    if (error instanceof BadQuery) throw error;
+    throw new BadQuery(`args: ${(error as Error).message}`);
+  }
+  throw new BadQuery(`args: expected a JSON array, got ${String(value).slice(0, 100)}`);
+}
+
+/** @throws BadQuery */
+export function wholeField(value: unknown, name: string): number {
+  const text = (textField(value, name) ?? "").trim();
+  const whole = wholeOf(text, name, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  if (whole === undefined) throw new BadQuery(`${name}: expected a whole number, got nothing`);
+  return whole;
+}
+
+/** @throws BadQuery */
+export function timeField(value: unknown, name: string): Date | null {
+  const text = value === null ? "" : textField(value, name);
+  return text === undefined || text === "" ? null : timeOf(text, name);
+}
+
+/**
+ * The filter of an action on many tasks: of JSON the object `filter`, of a form the fields `filter.func` and so on. A field that
+ * is unknown or empty is refused: without it, the action would be one on more tasks than were meant.
+ * @returns undefined where there is none @throws BadQuery
+ */
+export function filterField({ filter, ...rest }: Fields): Query | undefined {
+  const flat = Object.entries(rest).filter(([name]) => name.startsWith("filter."));
+  if (filter === undefined && flat.length === 0) return undefined;
+  if (filter !== undefined && (typeof filter !== "object" || filter === null || Array.isArray(filter)))
+    throw new BadQuery(`filter: expected an object, got ${show(filter)}`);
+  const query: Query = {};
+  const given = flat.map(([name, value]) => [name.slice("filter.".length), value] as const);
+  for (const [name, value] of [...Object.entries(filter ?? {}), ...given]) {
+    const known = queryNames.find((each) => each === name);
+    if (!known) throw new BadQuery(`filter: there is no ${show(name)}; there are ${queryNames.join(", ")}`);
+    query[known] = filled(value, known);
+  }
+  return query;
+}
+
+/** @throws BadQuery */
+function filled(value: unknown, name: string): string {
+  const owner = `filter.${name}`;
+  const several = name === "status" && Array.isArray(value) ? value : [value];
+  const text = several
+    .map((each) => textField(each, owner) ?? "")
+    .join()
+    .trim();
+  if (text === "") throw new BadQuery(`${owner} is empty: leave it out for every ${name}`);
+  return text;
+}
