@@ -19,6 +19,9 @@ const stillThere = 15_000;
 /** Milliseconds after which a page has to ask for its updates again. */
 const longestStream = 300_000;
 
+/** Events that a client may leave unread in turn before it is given up. */
+const mostMissed = 10;
+
 const encoder = new TextEncoder();
 
 type Client = ReadableStreamDefaultController<Uint8Array>;
@@ -26,12 +29,16 @@ type Client = ReadableStreamDefaultController<Uint8Array>;
 interface Topic {
   render: Render;
   clients: Map<Client, Sent>;
+  /** Whether it could not be rendered the last time: that is reported once. */
+  isFailing: boolean;
 }
 
 interface Sent {
   since: number;
   /** The HTML that it was sent last. */
   html: string | undefined;
+  /** Events in turn for which there was no room. */
+  missed: number;
 }
 
 export class Live {
@@ -59,7 +66,7 @@ export class Live {
     const known = this.#topics.get(key);
     if (this.#isClosed || this.#clients >= this.#maxClients) return undefined;
     if (!known && this.#topics.size >= mostTopics) return undefined;
-    const topic: Topic = known ?? { render, clients: new Map() };
+    const topic: Topic = known ?? { render, clients: new Map(), isFailing: false };
     this.#topics.set(key, topic);
     let controller: Client;
     const leave = () => this.#leave(key, topic, controller);
@@ -68,7 +75,7 @@ export class Live {
       {
         start: (given) => {
           controller = given;
-          topic.clients.set(given, { since: performance.now(), html: undefined });
+          topic.clients.set(given, { since: performance.now(), html: undefined, missed: 0 });
           this.#clients += 1;
           given.enqueue(encoder.encode("retry: 3000\n\n"));
           this.#schedule();
@@ -116,9 +123,9 @@ export class Live {
     for (const topic of [...this.#topics.values()]) await this.#update(topic);
     if (performance.now() - this.#lastComment > stillThere) {
       this.#lastComment = performance.now();
-      for (const { clients } of this.#topics.values())
-        for (const client of clients.keys()) send(client, comment);
+      for (const topic of this.#topics.values()) sendAll(topic, comment);
     }
+    this.#endDeaf();
     this.#timer = undefined;
     if (this.#clients > 0) this.#schedule();
   }
@@ -134,29 +141,50 @@ export class Live {
         }
   }
 
+  /** What a client has not read stays in memory: it may ask again when it reads. */
+  #endDeaf(): void {
+    for (const [key, topic] of this.#topics)
+      for (const [client, { missed }] of topic.clients)
+        if (missed >= mostMissed) {
+          this.#leave(key, topic, client);
+          client.close();
+        }
+  }
+
   async #update(topic: Topic): Promise<void> {
     if (topic.clients.size === 0) return;
     try {
       sendPage(topic, await topic.render());
+      topic.isFailing = false;
     } catch (error) {
-      this.#onError(error, "updating an open page");
+      if (!topic.isFailing) this.#onError(error, "updating an open page");
+      topic.isFailing = true;
+      // They get the page again when it can be read, even if it is the same.
+      for (const sent of topic.clients.values()) sent.html = undefined;
+      sendAll(topic, failing);
     }
   }
 }
 
 const comment = encoder.encode(": still there\n\n");
+const failing = encoder.encode("event: failing\ndata: {}\n\n");
 
 /** Sends a page to the clients that have another one. A client that has not read the last one gets it in a later round. */
 function sendPage({ clients }: Topic, html: string): void {
   const behind = [...clients].filter(([, sent]) => sent.html !== html);
   if (behind.length === 0) return;
   const bytes = encoder.encode(`event: page\ndata: ${JSON.stringify({ html })}\n\n`);
-  for (const [client, sent] of behind) if (send(client, bytes)) sent.html = html;
+  for (const [client, sent] of behind) if (send(client, sent, bytes)) sent.html = html;
+}
+
+function sendAll({ clients }: Topic, bytes: Uint8Array): void {
+  for (const [client, sent] of clients) send(client, sent, bytes);
 }
 
 /** Whether the client takes it. */
-function send(client: Client, bytes: Uint8Array): boolean {
-  if ((client.desiredSize ?? 0) <= 0) return false;
-  client.enqueue(bytes);
-  return true;
+function send(client: Client, sent: Sent, bytes: Uint8Array): boolean {
+  const hasRoom = (client.desiredSize ?? 0) > 0;
+  sent.missed = hasRoom ? 0 : sent.missed + 1;
+  if (hasRoom) client.enqueue(bytes);
+  return hasRoom;
 }

@@ -9,6 +9,9 @@ import type { Dashboard } from "./dashboard.ts";
  */
 type Incoming = IncomingMessage & { originalUrl?: string; body?: unknown; rawBody?: Buffer };
 
+/** Milliseconds in which a client has to take something of what it is sent: open pages get a comment every 15 s. */
+const idle = 60_000;
+
 /** A handler for `node:http`, `express.use(path, handler)`, and Fastify's `reply.hijack()` with its raw objects. */
 export function toNodeHandler(
   ui: Dashboard,
@@ -16,6 +19,7 @@ export function toNodeHandler(
   const listener = getRequestListener((request) => ui(request), { overrideGlobalObjects: false });
   return async (request, response) => {
     const incoming = request as Incoming;
+    response.setTimeout(idle, () => response.destroy());
     if (incoming.originalUrl !== undefined) incoming.url = incoming.originalUrl;
     if (incoming.body !== undefined && incoming.readableEnded) incoming.rawBody ??= bytesOf(incoming);
     await listener(incoming, response);

@@ -9,6 +9,7 @@ const retry = { first: 2_000, most: 60_000 };
 const states = {
   live: "This page shows changes as they happen",
   reconnecting: "The connection is lost; it is tried again",
+  failing: "The server cannot read this page now; it is tried again",
   paused: "Changes are shown when you have finished what you do here",
 } as const;
 
@@ -48,6 +49,7 @@ class LivePage {
       this.#isFirst = false;
     });
     source.addEventListener("page", ({ data }) => this.#receive(data));
+    source.addEventListener("failing", () => show("failing"));
     source.addEventListener("error", () => {
       show("reconnecting");
       // A browser does not try again after an answer that is no stream.
