@@ -1,17 +1,21 @@
 /** What people do in the dashboard, in a real browser: each action, live updates, a restart of the server, the keyboard. */
-import type { Browser } from "playwright-core";
+import type { Browser, Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { chromiumHere, startChromium } from "../../support/chromium.ts";
 import { isMissing } from "../../support/server.ts";
-import { openSite, openTab, type Tab } from "./browser.ts";
+import { openSite, openTab, type Site, type Tab } from "./browser.ts";
 import { evil, ordinary } from "./scenes.ts";
 
 const send = remoteTask("send");
 
 /** Presses a button, says yes where it asks, and gives the message that appears. */
-async function press(tab: Tab, name: string, { asks = false } = {}): Promise<string> {
-  await tab.locator("main").getByRole("button", { name, exact: true }).first().click();
+async function press(
+  tab: Tab,
+  name: string,
+  { asks = false, within = tab.locator("main") }: { asks?: boolean; within?: Locator } = {},
+): Promise<string> {
+  await within.getByRole("button", { name, exact: true }).first().click();
   if (asks) await tab.getByRole("dialog").getByRole("button", { name }).click();
   const toast = tab.locator("#toasts .notice");
   await toast.waitFor();
@@ -124,6 +128,68 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
     expect(await press(tab, "Set")).toContain("rate: expected how many in how long");
     expect(await press(tab, "Remove", { asks: true })).toBe("queue mail is not limited any more.");
     expect(await site.queue.listLimits()).toEqual([]);
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  const paused = async ({ queue }: Site) =>
+    new Set(
+      (await queue.listLimits()).flatMap(({ target, pausedAt }) => (pausedAt === null ? [] : [target])),
+    );
+
+  test("a function is paused and resumed on its page, and a group of it on the page of limits", async () => {
+    const site = await openSite();
+    await ordinary(site.queue, site.file);
+    await site.queue.setLimit({ func: "call-model", group: evil.slice(0, 60) }, { concurrency: 2 });
+    const before = await paused(site);
+    const tab = await openTab(browser);
+    await tab.goto(`${site.url}/functions`);
+    const row = tab.locator("#functions tr").filter({ hasText: "import-catalog" });
+    expect(await press(tab, "Pause", { asks: true, within: row })).toBe(
+      "Function import-catalog is paused: none of its tasks starts, and those that run go on.",
+    );
+    await row.locator(".status.paused").waitFor();
+    expect(await paused(site)).toEqual(new Set([...before, { func: "import-catalog" }]));
+    expect(await press(tab, "Resume", { within: row })).toBe("Function import-catalog goes on.");
+    await row.locator(".status.paused").waitFor({ state: "detached" });
+    await tab.goto(`${site.url}/queues`);
+    const group = tab
+      .locator("#limits tr")
+      .filter({ hasText: "group of call-model" })
+      .filter({ hasText: evil.slice(0, 20) });
+    expect(await press(tab, "Pause", { asks: true, within: group })).toContain("of call-model is paused");
+    await group.locator(".status.paused").waitFor();
+    expect(await paused(site)).toEqual(
+      new Set([...before, { func: "call-model", group: evil.slice(0, 60) }]),
+    );
+    expect(await press(tab, "Resume", { within: group })).toContain("of call-model goes on");
+    await group.locator(".status.paused").waitFor({ state: "detached" });
+    expect(await paused(site)).toEqual(before);
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  test("without JavaScript a queue, a function and a group are paused and resumed, and Back leads to the page", async () => {
+    const site = await openSite();
+    await ordinary(site.queue, site.file);
+    await site.queue.setLimit({ func: "call-model", group: "acme" }, { concurrency: 2 });
+    const before = await paused(site);
+    const tab = await openTab(browser, { javaScriptEnabled: false });
+    const cases = [
+      ["/queues", "#queues", "default", { queueName: "default" }],
+      ["/functions", "#functions", "import-catalog", { func: "import-catalog" }],
+      ["/queues", "#limits", "acme", { func: "call-model", group: "acme" }],
+    ] as const;
+    for (const [path, panel, name, target] of cases) {
+      await tab.goto(`${site.url}${path}`);
+      const row = tab.locator(`${panel} tr`).filter({ has: tab.getByText(name, { exact: true }) });
+      await row.getByRole("button", { name: "Pause" }).click();
+      expect(await tab.locator("main .notice").innerText()).toContain("is paused");
+      expect(await paused(site)).toEqual(new Set([...before, target]));
+      await tab.getByRole("link", { name: "Back" }).click();
+      expect(tab.url()).toBe(`${site.url}${path}`);
+      await row.getByRole("button", { name: "Resume" }).click();
+      expect(await tab.locator("main .notice").innerText()).toContain("goes on");
+      expect(await paused(site)).toEqual(before);
+    }
     expect(tab.wrongs).toEqual([]);
   });
 
