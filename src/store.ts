@@ -578,7 +578,7 @@ export interface LimitRecord extends LimitScope, LimitValues {
 /** A limit or a pause, and what it is about at this moment. */
 export interface LimitState extends LimitRecord {
   running: number;
-  /** Pending tasks, and those that a rate has put off. */
+  /** Pending tasks, counted up to 10,000. */
   waiting: number;
   /** When the rate, or a throttle, lets the next task start; null: it does now. */
   nextFreeAt: number | null;

@@ -51,3 +51,11 @@ export interface FunctionStats extends AttemptStats {
   queueName: string;
   func: string;
 }
+
+/** Points and functions of one time. */
+export interface Statistics {
+  points: StatsPoint[];
+  functions: FunctionStats[];
+  /** How many rows were read. */
+  rows: number;
+}

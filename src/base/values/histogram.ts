@@ -45,7 +45,22 @@ export class Histogram {
   }
 
   merge(other: Histogram): this {
-    for (const [bucket, count] of other.buckets()) this.#addTo(bucket, count);
+    for (let bucket = 0; bucket < bucketCount; bucket += 1) {
+      const count = other.#counts[bucket] as number;
+      if (count > 0) this.#addTo(bucket, count);
+    }
+    return this;
+  }
+
+  /** Adds what `encode` has written. Ignores text of any other form: a corrupt row must not hide the others. */
+  addEncoded(text: string): this {
+    const numbers = numbersIn(text);
+    for (let i = 0; i + 1 < numbers.length; i += 2) {
+      const bucket = numbers[i] as number;
+      const count = numbers[i + 1] as number;
+      if (Number.isInteger(bucket) && bucket >= 0 && bucket <= last && count > 0 && Number.isFinite(count))
+        this.#addTo(bucket, count);
+    }
     return this;
   }
 
@@ -69,16 +84,8 @@ export class Histogram {
     return JSON.stringify([...this.buckets()].flat());
   }
 
-  /** Reads the text that `encode` has written. Ignores text of any other form: a corrupt row must not hide the others. */
   static decode(text: string): Histogram {
-    const histogram = new Histogram();
-    const numbers = numbersIn(text);
-    for (let i = 0; i + 1 < numbers.length; i += 2) {
-      const [bucket, count] = [numbers[i] as number, numbers[i + 1] as number];
-      if (Number.isInteger(bucket) && bucket >= 0 && bucket <= last && count > 0 && Number.isFinite(count))
-        histogram.#addTo(bucket, count);
-    }
-    return histogram;
+    return new Histogram().addEncoded(text);
   }
 
   #addTo(bucket: number, count: number): void {

@@ -15,6 +15,7 @@ import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { AuditEntry, Store } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
+import { StatisticsReader } from "./statistics.ts";
 
 /** The columns whose JSON a look shows as it is stored. */
 type JsonColumn = "args" | "kwargs" | "result" | "meta";
@@ -29,6 +30,8 @@ export class Unavailable extends Error {}
 export class Look {
   readonly queue: Queue;
   readonly reader: Queue;
+  /** Statistics, over the same connections. */
+  readonly statistics: StatisticsReader;
   readonly #writes: Store;
   readonly #reads: Store;
 
@@ -42,6 +45,7 @@ export class Look {
   private constructor(queue: Queue, reader: Queue) {
     this.queue = queue;
     this.reader = reader;
+    this.statistics = new StatisticsReader(reader);
     this.#writes = internalsOf(queue).store;
     this.#reads = internalsOf(reader).store;
   }

@@ -1,13 +1,14 @@
 /** Reads statistics: what `queue.stats()` and `queue.functionStats()` tell. */
 import { moment } from "../../base/options/durations.ts";
 import { label, oneOf, readOptions, wrong } from "../../base/options/validators.ts";
-import { groupBy } from "../../base/values/group-by.ts";
+import { setImmediate } from "../../base/runtime/timers.ts";
 import { Histogram } from "../../base/values/histogram.ts";
 import type {
   AttemptStats,
   FunctionStats,
   FunctionStatsFilter,
   Percentiles,
+  Statistics,
   StatsOptions,
   StatsPoint,
 } from "../../queue/stats.ts";
@@ -20,17 +21,18 @@ const readers = { from: moment, to: moment, queueName: label, func: label };
 
 type Reader = Pick<StatsStore, "read">;
 
+const by = oneOf("minute", "hour");
+const unitMs = { minute: minuteMs, hour: hourMs } as const;
+
 export async function stats(
   store: Reader,
   options: StatsOptions | undefined,
   now: number,
 ): Promise<StatsPoint[]> {
-  const by = oneOf("minute", "hour");
   const { by: unit = "minute", ...given } = readOptions<StatsOptions>(options, "stats", { ...readers, by });
-  const ms = unit === "minute" ? minuteMs : hourMs;
-  const begin = ({ minute }: StatsRow) => Math.floor(minute / ms) * ms;
-  const points = groupBy(await store.read(filterOf(given, "stats", ms, now)), begin);
-  return [...points].sort(([a], [b]) => a - b).map(([at, rows]) => ({ at: new Date(at), ...summary(rows) }));
+  const points = new Points(unitMs[unit]);
+  points.add(await store.read(filterOf(given, "stats", unitMs[unit], now)));
+  return points.all;
 }
 
 export async function functionStats(
@@ -39,14 +41,33 @@ export async function functionStats(
   now: number,
 ): Promise<FunctionStats[]> {
   const given = readOptions<FunctionStatsFilter>(filter, "functionStats", readers);
-  const rows = await store.read(filterOf(given, "functionStats", minuteMs, now));
-  const functions = groupBy(rows, ({ queueName, func }) => JSON.stringify([queueName, func]));
-  return [...functions]
-    .sort(([a], [b]) => Number(a > b) - Number(a < b))
-    .map(([, own]) => {
-      const [{ queueName, func }] = own as [StatsRow];
-      return { queueName, func, ...summary(own) };
-    });
+  const functions = new Functions();
+  functions.add(await store.read(filterOf(given, "functionStats", minuteMs, now)));
+  return functions.all;
+}
+
+/** Milliseconds of one read: on SQLite each blocks the event loop, as 30 days at once would for a fifth of a second. */
+const sliceMs = 2 * 24 * hourMs;
+
+/** What `stats` and `functionStats` tell of a time that begins and ends with a whole minute or hour; read once for both. */
+export async function statistics(
+  store: Reader,
+  { from, to, by }: { from: number; to: number; by: "minute" | "hour" },
+): Promise<Statistics> {
+  const points = new Points(unitMs[by]);
+  const functions = new Functions();
+  let rows = 0;
+  for (let begin = from; begin < to; ) {
+    // Each hour is in one slice: rows of minutes may become one of their hour between two reads.
+    const end = Math.min(to, Math.floor((begin + sliceMs) / hourMs) * hourMs);
+    const read = await store.read({ from: begin, to: end });
+    points.add(read);
+    functions.add(read);
+    rows += read.length;
+    begin = end;
+    if (begin < to) await new Promise((resolve) => setImmediate(resolve));
+  }
+  return { points: points.all, functions: functions.all, rows };
 }
 
 /** The minute or hour in which `from` is counts as a whole. */
@@ -58,21 +79,71 @@ function filterOf(given: FunctionStatsFilter, owner: string, unit: number, now: 
   return { ...named, from: Math.max(0, Math.floor(begin / unit) * unit), to: end };
 }
 
-function summary(rows: readonly StatsRow[]): AttemptStats {
-  const isFailed = ({ outcome }: StatsRow) => outcome === "failed" || outcome === "retry";
-  const sum = (some: readonly StatsRow[]) => some.reduce((all, { count }) => all + count, 0);
-  return {
-    count: sum(rows),
-    failed: sum(rows.filter(isFailed)),
-    wait: percentiles(rows.map(({ waitBuckets }) => waitBuckets)),
-    run: percentiles(rows.map(({ runBuckets }) => runBuckets)),
-  };
+/** The sum of rows. */
+class Sum {
+  #count = 0;
+  #failed = 0;
+  readonly #wait = new Histogram();
+  readonly #run = new Histogram();
+
+  add({ outcome, count, waitBuckets, runBuckets }: StatsRow): void {
+    this.#count += count;
+    if (outcome === "failed" || outcome === "retry") this.#failed += count;
+    this.#wait.addEncoded(waitBuckets);
+    this.#run.addEncoded(runBuckets);
+  }
+
+  get stats(): AttemptStats {
+    const [wait, run] = [percentiles(this.#wait), percentiles(this.#run)];
+    return { count: this.#count, failed: this.#failed, wait, run };
+  }
 }
 
-function percentiles(texts: readonly string[]): Percentiles {
-  const all = texts.reduce((sum, text) => sum.merge(Histogram.decode(text)), new Histogram());
+/** Sums by minute or hour. */
+class Points {
+  readonly #ms: number;
+  readonly #sums = new Map<number, Sum>();
+
+  constructor(ms: number) {
+    this.#ms = ms;
+  }
+
+  add(rows: readonly StatsRow[]): void {
+    for (const row of rows) sumIn(this.#sums, Math.floor(row.minute / this.#ms) * this.#ms).add(row);
+  }
+
+  get all(): StatsPoint[] {
+    return [...this.#sums].sort(([a], [b]) => a - b).map(([at, sum]) => ({ at: new Date(at), ...sum.stats }));
+  }
+}
+
+/** Sums by function and queue. */
+class Functions {
+  readonly #sums = new Map<string, Sum>();
+
+  add(rows: readonly StatsRow[]): void {
+    for (const row of rows) sumIn(this.#sums, JSON.stringify([row.queueName, row.func])).add(row);
+  }
+
+  get all(): FunctionStats[] {
+    return [...this.#sums]
+      .sort(([a], [b]) => Number(a > b) - Number(a < b))
+      .map(([key, sum]) => {
+        const [queueName, func] = JSON.parse(key) as [string, string];
+        return { queueName, func, ...sum.stats };
+      });
+  }
+}
+
+function sumIn<Key>(sums: Map<Key, Sum>, key: Key): Sum {
+  const sum = sums.get(key) ?? new Sum();
+  sums.set(key, sum);
+  return sum;
+}
+
+function percentiles(histogram: Histogram): Percentiles {
   const at = (part: number) => {
-    const time = all.quantile(part);
+    const time = histogram.quantile(part);
     return time === undefined ? null : Number(time.toPrecision(3));
   };
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };

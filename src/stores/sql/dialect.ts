@@ -53,6 +53,8 @@ export interface Dialect {
   locks: boolean;
   /** Whether claims that lose candidates to faster workers choose at random among more of them. */
   spreads: boolean;
+  /** Whether a query in FROM may name columns of the query around it. */
+  correlates: boolean;
   /** The lock clause that passes over rows that another transaction has locked. */
   skipLocked: SQL;
   /** The lock clause that waits for such rows. */

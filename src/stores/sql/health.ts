@@ -7,7 +7,7 @@ import type { Backlog, TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { type Program, rows, rowsOnce } from "./program.ts";
-import type { Statement } from "./statements.ts";
+import { itemColumns, itemOf, type Statement } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 
 /** Queues, functions of a queue, and priorities of a function that are looked at. MySQL ends a recursion after 1,000 steps. */
@@ -34,6 +34,15 @@ interface Level {
   queueName: string;
   func: string;
   priority: number;
+}
+
+/** The values of a level, or the columns that have them. */
+type Columns = Readonly<Record<keyof Level, unknown>>;
+
+/** A probe for each level, with its values. */
+function union(levels: readonly Level[], probe: (level: Columns) => SQL): SQL {
+  const probes = levels.map((level, n) => sql`select ${sql.raw(String(n))} as n, (${probe(level)}) as found`);
+  return sql`${sql.join(probes, sql` union all `)} order by n`;
 }
 
 export class HealthOperations {
@@ -108,35 +117,50 @@ export class HealthOperations {
     return sql.raw(rank === undefined ? `and priority < ${priority}` : `and ${rank} > -${priority}`);
   }
 
-  *#probes(levels: readonly Level[], probe: (level: Level) => SQL): Program<Row[]> {
+  /** Of each level, the number that the probe finds; as one query, which is planned once, where the database can. */
+  *#probes(levels: readonly Level[], probe: (level: Columns) => SQL): Program<Row[]> {
     const found: Row[] = [];
     for (let i = 0; i < levels.length; i += probesAtOnce) {
-      const some = levels
-        .slice(i, i + probesAtOnce)
-        .map((level, n) => sql`select ${sql.raw(String(n))} as n, (${probe(level)}) as found`);
-      found.push(...(yield* rowsOnce(sql`${sql.join(some, sql` union all `)} order by n`)));
+      const some = levels.slice(i, i + probesAtOnce);
+      found.push(
+        ...(yield* rowsOnce(this.#dialect.correlates ? this.#forEach(some, probe) : union(some, probe))),
+      );
     }
     return found;
   }
 
+  #forEach(levels: readonly Level[], probe: (level: Columns) => SQL): SQL {
+    const list = JSON.stringify(levels.map((level, n) => ({ n, ...level })));
+    const columns: Columns = {
+      queueName: itemOf("queueName"),
+      func: itemOf("func"),
+      priority: itemOf("priority"),
+    };
+    const items = this.#dialect.objects(list, itemColumns(["n", "queueName", "func", "priority"]));
+    return sql`select ${itemOf("n")} as n, (${probe(columns)}) as found from ${items} order by 1`;
+  }
+
   /** In the order of the index: without it, Postgres reads the table from its begin until it has found enough. */
-  #count({ queueName, func }: Level, most: number): SQL {
-    return sql`select count(*) from (select 1 as one from dbq_tasks where ${this.#isOf(queueName, func)}
+  #count(level: Columns, most: number): SQL {
+    return sql`select count(*) from (select 1 as one from dbq_tasks where ${this.#isOf(level)}
       order by ${this.#dialect.byPriority} ${this.#limit(most)}) as tasks`;
   }
 
-  #age({ queueName, func, priority }: Level, at: number): SQL {
+  #age(level: Columns, at: number): SQL {
     const d = this.#dialect;
     const now = d.time(sql.raw(String(at)));
     const since = sql.raw("case when wait_until > updated_at then wait_until else updated_at end");
-    const level = d.rank === undefined ? sql`priority = ${priority}` : sql`${sql.raw(d.rank)} = ${-priority}`;
+    const isLevel =
+      d.rank === undefined
+        ? sql`priority = ${level.priority}`
+        : sql`${sql.raw(d.rank)} = -(${level.priority})`;
     const age = d.minus(now, sql`since`);
     return sql`select max(case when ${age} < ${longestAge} then ${age} end) from (
-      select ${since} as since from dbq_tasks where ${this.#isOf(queueName, func)} and ${level}
+      select ${since} as since from dbq_tasks where ${this.#isOf(level)} and ${isLevel}
       order by ${d.byPriority} ${this.#limit(sampled)}) as tasks`;
   }
 
-  #isOf(queueName: string, func: string): SQL {
+  #isOf({ queueName, func }: Columns): SQL {
     const d = this.#dialect;
     return sql`${d.same("queue_name", queueName)} and ${d.same("func", func)} and status = 'pending'`;
   }

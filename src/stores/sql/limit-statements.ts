@@ -169,11 +169,6 @@ function usageStatements(d: Dialect) {
     inUse: () => sql`
       select queue_name, ${uses}, count(*) from dbq_tasks where ${running} group by queue_name, ${uses}`,
 
-    countsOfGroup: (p) => sql`
-      select queue_name, func, status, count(*) from dbq_tasks
-      where ${d.same("func", p.name)} and ${d.same("group_key", p.group)} and status in ('pending', 'running')
-      group by queue_name, func, status`,
-
     /** Of each rate, how many tasks it has put off, and the last turn. */
     putOffs: (p) => sql`
       select ${itemOf("key")}, (select ${d.millis(sql.raw("max(wait_until)"))} from dbq_tasks where ${putOffBy(itemOf("key"))})

@@ -1,9 +1,10 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
 import type { LimitRecord, LimitScope, LimitState, LimitValues } from "../../store.ts";
 import { type LimitRow, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
-import { changes, count, notifyChange, type Program, rows, rowsOnce } from "./program.ts";
+import { limitCounts } from "./limit-counts.ts";
+import { changes, count, notifyChange, type Program, rows } from "./program.ts";
 import { nextStart, spent } from "./rate.ts";
-import { toTaskCount, toTaskVersion } from "./rows.ts";
+import { toTaskVersion } from "./rows.ts";
 import type { Texts } from "./texts.ts";
 
 /** Rows of tasks that one transaction changes: other transactions wait that long at most. */
@@ -19,11 +20,11 @@ const areSame = (a: LimitValues | null | undefined, b: LimitValues | null): bool
 
 export class LimitOperations {
   readonly #s: Texts["limits"];
-  readonly #queries: Texts["queries"];
+  readonly #counts: ReturnType<typeof limitCounts>;
 
-  constructor({ limits, queries }: Texts) {
+  constructor({ dialect, limits }: Texts) {
     this.#s = limits;
-    this.#queries = queries;
+    this.#counts = limitCounts(dialect);
   }
 
   // ---- the values ----------------------------------------------------------------------------
@@ -188,19 +189,9 @@ export class LimitOperations {
         if (String(textOf(uses)).includes(JSON.stringify(name))) sum.running += Number(tasks);
       return sum;
     }
-    const counted =
-      kind === "group"
-        ? rows(this.#s.countsOfGroup, { name, group })
-        : rowsOnce(
-            this.#queries.count({
-              status: ["pending", "scheduled", "running"],
-              ...(kind === "queue" ? { queueName: name } : { func: name }),
-            }),
-          );
-    for (const { status, count: tasks } of (yield* counted).map(toTaskCount)) {
-      if (status === "running") sum.running += tasks;
-      else if (status === "pending") sum.waiting += tasks;
-    }
+    const counts = this.#counts[kind === "code" ? "func" : kind];
+    sum.running = Number((yield* rows(counts.running, { name, group }))[0]?.[0]);
+    sum.waiting = Number((yield* rows(counts.waiting, { name, group }))[0]?.[0]);
     return sum;
   }
 

@@ -8,6 +8,7 @@ import { head, PauseOrResume, percent } from "./parts.tsx";
 import { Empty, grouped, href, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";
 
 const day = 86_400_000;
+const minute = 60_000;
 
 /** The most functions that the page shows; `/api` answers with all. */
 const shown = 500;
@@ -33,12 +34,12 @@ export interface FunctionsData {
   functions: (FunctionStats & { unserved: UnclaimedTasks | null; pausedAt: Date | null })[];
 }
 
-async function load({ reader, query }: PageContext): Promise<FunctionsData> {
+async function load({ look, reader, query }: PageContext): Promise<FunctionsData> {
   const sort = sortOf(query.get("sort"));
-  const to = new Date();
+  const to = new Date(Math.ceil(Date.now() / minute) * minute);
   const from = new Date(to.getTime() - day);
-  const [stats, { unservedFunctions }, limits] = await Promise.all([
-    reader.functionStats({ from, to }),
+  const [{ functions: stats }, { unservedFunctions }, limits] = await Promise.all([
+    look.statistics.read({ from: from.getTime(), to: to.getTime(), by: "hour" }),
     reader.health(),
     reader.listLimits(),
   ]);

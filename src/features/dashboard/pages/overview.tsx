@@ -39,10 +39,9 @@ export interface OverviewData extends Health {
 async function load({ look, reader, query, visible }: PageContext): Promise<OverviewData> {
   const range = rangeOf(query.get("range"));
   const { from, to, by } = range;
-  const [health, points, functions, failed] = await Promise.all([
+  const [health, { points, functions }, failed] = await Promise.all([
     reader.health(),
-    reader.stats({ from, to, by }),
-    reader.functionStats({ from, to }),
+    look.statistics.read({ from: from.getTime(), to: to.getTime(), by }),
     look.find({ status: "failed" }, { limit: shown, budget }),
   ]);
   const failing = functions.filter((each) => each.failed > 0).sort((a, b) => b.failed - a.failed);

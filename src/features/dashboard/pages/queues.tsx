@@ -194,7 +194,9 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
       <td class="number">
         {concurrency === null ? grouped(running) : <Slots used={running} of={concurrency} />}
       </td>
-      <td class="number">{grouped(waiting)}</td>
+      <td class="number">
+        <Count of={waiting} atLeast={waiting >= 10_000} />
+      </td>
       <td class="nowrap">{rate === null ? <Nothing /> : rateText(rate)}</td>
       <td class="nowrap">{nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}</td>
       <td class="nowrap">

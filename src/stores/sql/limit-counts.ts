@@ -1,0 +1,46 @@
+/** Counts the tasks that a limit of a queue or a function is about: by indexes alone, and up to a bound. */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import type { Dialect, Params } from "./dialect.ts";
+import type { Statement } from "./statements.ts";
+
+/** The most pending tasks that are counted. */
+export const mostWaiting = 10_000;
+
+/** The queues of a function's pending tasks. MySQL ends a recursion after 1,000 steps. */
+const mostQueues = 500;
+
+export function limitCounts(d: Dialect) {
+  const running = (where: (p: Params) => SQL) => (p: Params) =>
+    sql`
+    select count(*) from dbq_tasks where status = 'running' and ${where(p)}`;
+  const bounded = (tasks: SQL) =>
+    sql`select count(*) from (${tasks} limit ${sql.raw(String(mostWaiting))}) as found`;
+  const next = (where: string) =>
+    sql.raw(
+      `(select queue_name from dbq_tasks where status = 'pending' ${where} order by queue_name limit 1)`,
+    );
+  const inQueue = (p: Params) => d.same("queue_name", p.name);
+  const ofFunc = (p: Params) => d.same("func", p.name);
+  const ofGroup = (p: Params) =>
+    sql`${ofFunc(p)} and group_key is not null and ${d.same("group_key", p.group)}`;
+  /** One step through an index of pending tasks for each queue. */
+  const waitingInAll = (where: (p: Params) => SQL) => (p: Params) =>
+    sql`
+    with recursive queues (name, n) as (
+      select ${next("")}, 1 union all
+      select ${next("and queue_name > queues.name")}, n + 1 from queues
+      where queues.name is not null and n < ${sql.raw(String(mostQueues))}
+    )
+    ${bounded(sql`select 1 as one from queues ${d.joinEach} dbq_tasks
+      where ${d.same("queue_name", sql.raw("queues.name"))} and status = 'pending' and ${where(p)}`)}`;
+  return {
+    queue: {
+      running: running(inQueue),
+      waiting: (p) =>
+        bounded(sql`select 1 as one from dbq_tasks where ${inQueue(p)} and status = 'pending'
+        order by queue_name, func`),
+    },
+    func: { running: running(ofFunc), waiting: waitingInAll(ofFunc) },
+    group: { running: running(ofGroup), waiting: waitingInAll(ofGroup) },
+  } satisfies Record<string, { running: Statement; waiting: Statement }>;
+}
