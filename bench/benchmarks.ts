@@ -1,5 +1,6 @@
 /** All benchmarks, in the order in which they are run. */
 import type { Benchmark } from "./benchmark.ts";
+import { dashboardBenchmarks } from "./dashboard/index.ts";
 import { drain } from "./drain/index.ts";
 import { enqueue } from "./enqueue/index.ts";
 import { processBenchmarks } from "./processes/index.ts";
@@ -12,4 +13,5 @@ export const benchmarks: readonly Benchmark[] = [
   ...processBenchmarks,
   ...serverBenchmarks,
   ...stagedBenchmarks,
+  ...dashboardBenchmarks,
 ];

@@ -2,7 +2,8 @@
  * Live updates: pages that are open are rendered again when the time comes, once for all who look at the same page and may do
  * the same, and sent where they have changed.
  *
- * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does.
+ * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does. The
+ * slower the pages, the longer it rests: beside a worker in the same process, rendering takes the worker's time.
  */
 
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
@@ -12,6 +13,12 @@ type Render = () => Promise<string>;
 
 /** Different pages that are rendered again. A page beyond them stays as it was loaded. */
 const mostTopics = 50;
+
+/** A round is followed by a rest of so many times as long: live updates take at most a fiftieth of the time. */
+const restsFor = 50;
+
+/** Milliseconds. However long the pages take, they are rendered again after this rest. */
+const longestRest = 15_000;
 
 /** A comment now and then, so that proxies keep the connection open. */
 const stillThere = 15_000;
@@ -78,7 +85,7 @@ export class Live {
           topic.clients.set(given, { since: performance.now(), html: undefined, missed: 0 });
           this.#clients += 1;
           given.enqueue(encoder.encode("retry: 3000\n\n"));
-          this.#schedule();
+          this.#schedule(this.#interval);
         },
         cancel: leave,
       },
@@ -112,13 +119,14 @@ export class Live {
     if (topic.clients.size === 0 && this.#topics.get(key) === topic) this.#topics.delete(key);
   }
 
-  #schedule(): void {
+  #schedule(delay: number): void {
     if (this.#timer !== undefined || this.#isClosed) return;
-    this.#timer = setTimeout(() => void this.#round(), this.#interval);
+    this.#timer = setTimeout(() => void this.#round(), delay);
     this.#timer.unref();
   }
 
   async #round(): Promise<void> {
+    const begun = performance.now();
     this.#endOld();
     for (const topic of [...this.#topics.values()]) await this.#update(topic);
     if (performance.now() - this.#lastComment > stillThere) {
@@ -127,7 +135,8 @@ export class Live {
     }
     this.#endDeaf();
     this.#timer = undefined;
-    if (this.#clients > 0) this.#schedule();
+    const rest = Math.min(longestRest, restsFor * (performance.now() - begun));
+    if (this.#clients > 0) this.#schedule(Math.max(this.#interval, rest));
   }
 
   /** Browsers ask again, and `authorize` with them: whoever may look no longer is not shown more. */
