@@ -206,7 +206,7 @@ function judge(history: History, { killedAgents }: Crew): void {
   deepStrictEqual(lost, [], "no agent that lives loses a task");
 }
 
-/** An attempt that ended with its agent. */
+/** An attempt that ended with its agent, from the kill to the next start of its task. */
 interface Restart {
   killed: number;
   freed: number;
@@ -216,14 +216,17 @@ interface Restart {
 
 function restarts({ moves, entries }: History, { killedAgents }: Crew): Restart[] {
   const starts = entries.filter(({ what }) => what === "start");
-  return moves
-    .filter((move) => isCrash(move) && killedAgents.has(pidOf(move)))
-    .map((move) => {
-      const isNext = ({ task, generation = 0 }: (typeof starts)[number]) =>
-        task === move.task && generation > (move.generation ?? 0);
-      const killed = killedAgents.get(pidOf(move)) ?? 0;
-      return { killed, freed: move.at, started: starts.find(isNext)?.at ?? Number.NaN };
-    });
+  const crashes = moves.filter((move) => isCrash(move) && killedAgents.has(pidOf(move)));
+  return crashes.flatMap((move) => {
+    const isLater = ({ task, generation }: { task?: number; generation?: number | null }) =>
+      task === move.task && (generation ?? 0) > (move.generation ?? 0);
+    const next = starts.find(isLater);
+    // The next agent was killed, too, before it could start the task: that is a restart of its own.
+    if (crashes.some((other) => isLater(other) && (other.generation ?? 0) <= (next?.generation ?? 0)))
+      return [];
+    const killed = killedAgents.get(pidOf(move)) ?? 0;
+    return [{ killed, freed: move.at, started: next?.at ?? Number.NaN }];
+  });
 }
 
 /** Whether the Manager that the agent last spoke to saw its connections close: none was killed about that time. */
