@@ -140,7 +140,8 @@ export type Outcome = TaskVersion & {
     | { kind: "failed"; error: string; attempt: AttemptRecord }
     | { kind: "retry"; error: string; attempt: AttemptRecord; delay: number }
     | { kind: "cancelled"; error: string; attempt: AttemptRecord }
-    | { kind: "snoozed"; delay: number }
+    /** `throttled`: no task of its group was to start meanwhile, which `LimitStore.throttle` has written. */
+    | { kind: "snoozed"; delay: number; throttled?: true }
     | { kind: "interrupted" }
   );
 

@@ -2,7 +2,8 @@
 
     DBQ_TOKEN=dbq_... python3 agent.py http://127.0.0.1:7420,http://127.0.0.1:7421
 
-Register functions with @task. A function gets the arguments of the task, and its kwargs as keyword arguments.
+Register functions with @task(). A function gets the arguments of the task, and its kwargs as keyword arguments.
+@task(limit={"concurrency": 2}, uses=["openai"]) has the limits that the options of the same names have in TypeScript.
 SIGTERM: it claims no more, finishes what runs, and exits.
 """
 import http.client
@@ -16,31 +17,31 @@ import traceback
 import urllib.parse
 import uuid
 
-functions = {}
+functions = {}  # by name: the function, its limit, and the names of the limits that it shares
 current = threading.local()  # .cancelled: a threading.Event, set when the task was cancelled or lost
 
 
-def task(function):
-    functions[function.__name__] = function
-    return function
+class Throttle(Exception):
+    """Throttle("30s"): no task of the function, or of the task's group, starts for so long. No retry is charged."""
 
 
-@task
+def task(limit=None, uses=()):
+    return lambda function: functions.update({function.__name__: (function, limit, list(uses))}) or function
+
+
+@task()
 def word_count(text, *, words=None):
     """How often each word is in the text; of some words only, if they are named."""
-    counts = {}
-    for word in text.split():
-        if words is None or word in words:
-            counts[word] = counts.get(word, 0) + 1
-    return counts
+    found = [word for word in text.split() if words is None or word in words]
+    return {word: found.count(word) for word in found}
 
 
-@task
+@task(limit={"concurrency": 2}, uses=["arithmetic"])
 def divide(a, b):
     return a / b
 
 
-@task
+@task()
 def wait_for_cancel():
     current.cancelled.wait(60)
     raise InterruptedError("cancelled")
@@ -87,6 +88,9 @@ class Agent:
         self.running, self.changed, self.stopping = {}, threading.Condition(), threading.Event()
 
     def run(self):
+        sharing = {name: {"uses": uses} for name, (_, _, uses) in functions.items() if uses}
+        limits = {name: limit for name, (_, limit, _) in functions.items()}  # None: the code has none
+        self.client.ask("/v1/limits", {"session": self.session, "limits": limits})
         threading.Thread(target=self.beat, daemon=True).start()
         while not self.stopping.is_set():
             with self.changed:
@@ -95,7 +99,7 @@ class Agent:
             if slots == 0:
                 continue
             claim = {"session": self.session, "requestId": str(uuid.uuid4()), "slots": slots, "wait": "2s"}
-            for claimed in self.client.ask("/v1/claim", {**claim, "funcs": list(functions)}, 2)["tasks"]:
+            for claimed in self.client.ask("/v1/claim", {**claim, "funcs": list(functions), "sharing": sharing}, 2)["tasks"]:
                 key = (claimed["id"], claimed["generation"])
                 with self.changed:
                     self.running[key] = threading.Event()
@@ -106,14 +110,15 @@ class Agent:
     def attempt(self, key, claimed):
         current.cancelled = self.running[key]
         try:
-            result = functions[claimed["func"]](*claimed["args"], **claimed["kwargs"])
+            result = functions[claimed["func"]][0](*claimed["args"], **claimed["kwargs"])
             json.dumps(result, allow_nan=False)
             outcome = {"status": "completed", "result": result}
+        except Throttle as throttle:
+            outcome = {"status": "throttled", "delay": str(throttle)}
         except Exception as error:
             stack = traceback.format_exc()
             outcome = {"status": "failed", "error": {"name": type(error).__name__, "message": str(error), "stack": stack}}
-        version = {"id": key[0], "generation": key[1]}
-        self.client.ask("/v1/settle", {"session": self.session, "tasks": [{**version, **outcome}]})
+        self.client.ask("/v1/settle", {"session": self.session, "tasks": [{"id": key[0], "generation": key[1], **outcome}]})
         with self.changed:
             del self.running[key]
             self.changed.notify_all()
@@ -133,13 +138,13 @@ class Agent:
                 running[(id, newest[id])].set()
 
 
-if __name__ == "__main__":
+def main():
     agent = Agent(Client(sys.argv[1].split(","), os.environ["DBQ_TOKEN"]))
-
-    def stop(*_):
-        agent.stopping.set()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: agent.stopping.set())
     print("ready", flush=True)
     agent.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -301,7 +301,7 @@ export class RunningAttempt implements Execution {
   /** The throttle is written first: between the two, no other task of the group may start. */
   async #throttled(delay: number): Promise<Outcome> {
     await this.#host.throttle(this.record, delay);
-    return this.#outcome({ kind: "snoozed", delay });
+    return this.#outcome({ kind: "snoozed", delay, throttled: true as const });
   }
 
   /** The timeout's error. It tells how the thread or process of the function was ended, and has that as its cause. */

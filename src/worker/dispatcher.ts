@@ -9,7 +9,6 @@ import { inRootContext } from "../base/runtime/root-context.ts";
 import { after, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
-import { limitChannel } from "../events.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult, Sharing, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
@@ -25,6 +24,7 @@ import { OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
+import { throttleGroup } from "./throttle.ts";
 
 /** What the dispatcher needs from its worker. */
 export interface DispatcherHost {
@@ -286,17 +286,10 @@ export class Dispatcher {
   }
 
   async #throttle(record: TaskRecord, delay: number): Promise<void> {
-    const { func, groupKey } = record;
     try {
-      await this.#host.store.limits.throttle(
-        groupKey === null
-          ? { kind: "func", name: func, group: "" }
-          : { kind: "group", name: func, group: groupKey },
-        delay,
-      );
-      limitChannel.publish({ change: "throttled", func, group: groupKey, delay });
+      await throttleGroup(this.#host.store.limits, record, delay);
     } catch (error) {
-      this.#host.reportError(error, `throttling the task "${func}" (${record.id})`);
+      this.#host.reportError(error, `throttling the task "${record.func}" (${record.id})`);
     }
   }
 

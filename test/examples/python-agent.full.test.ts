@@ -1,10 +1,13 @@
 /** The wire is a contract for any language: an agent in Python runs what TypeScript enqueues. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { remoteTask } from "../../src/index.ts";
 import { onFile, startedManager, tokenFor, urlOf } from "../features/manager/setup.ts";
+import { temporaryFolder } from "../support/queue.ts";
 
 const file = fileURLToPath(new URL("../../examples/python-agent/agent.py", import.meta.url));
 const wordCount =
@@ -17,9 +20,9 @@ const long = { timeout: "30s" } as const;
 const { status } = spawnSync("python3", ["--version"]);
 if (status !== 0) console.log("the agent in Python is not tested: there is no python3 here");
 
-async function startedPython(urls: string, token: string): Promise<ChildProcess> {
+async function startedPython(urls: string, token: string, program = file): Promise<ChildProcess> {
   const stdio = ["ignore", "pipe", "inherit"] as const;
-  const child = spawn("python3", [file, urls], {
+  const child = spawn("python3", [program, urls], {
     env: { ...process.env, DBQ_TOKEN: token },
     stdio: [...stdio],
   });
@@ -75,6 +78,51 @@ test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
     while ((await queue.getTask(id))?.status !== "pending")
       await new Promise((resolve) => setTimeout(resolve, 10));
     expect(performance.now() - killed).toBeLessThan(1_000);
+  },
+  60_000,
+);
+
+test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
+  "an agent in Python keeps to the limits of its functions, and throttles one of them",
+  async () => {
+    const queue = await onFile()();
+    const program = join(temporaryFolder(), "own.py");
+    writeFileSync(
+      program,
+      `import sys, time; sys.path.insert(0, ${JSON.stringify(dirname(file))}); import agent
+running, most = [], []
+
+@agent.task(limit={"concurrency": 2}, uses=["api"])
+def limited():
+    running.append(1); most.append(len(running)); time.sleep(0.02); running.pop()
+    return max(most)
+
+@agent.task()
+def busy():
+    raise agent.Throttle("1h")
+
+agent.main()
+`,
+    );
+    const [limited, busy] = [remoteTask<() => number>("limited"), remoteTask("busy")];
+    const token = await tokenFor(queue, [...funcs, "limited", "busy"]);
+    await startedPython(urlOf(await startedManager(queue)), token, program);
+    const ids = await queue.enqueueTasks(Array.from({ length: 6 }, () => [limited] as const));
+    const most = await Promise.all(ids.map((id) => queue.awaitTaskResult(id, long)));
+    expect(Math.max(...most)).toBeLessThanOrEqual(2);
+    await queue.setLimit("api", { concurrency: 1 });
+    const last = await queue.enqueueTasks(Array.from({ length: 4 }, () => [limited] as const));
+    await Promise.all(last.map((id) => queue.awaitTaskResult(id, long)));
+    const [shared] = (await queue.listLimits()).filter(({ target }) => target === "api");
+    expect(shared).toMatchObject({ running: 0, concurrency: 1 });
+    const id = await queue.enqueueTask(busy);
+    while ((await queue.getTask(id))?.status !== "scheduled")
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    const limits = await queue.listLimits();
+    expect(
+      limits.find(({ target }) => JSON.stringify(target) === '{"func":"busy"}')?.nextFreeAt,
+    ).toBeInstanceOf(Date);
+    expect(limits.find(({ fromCode }) => fromCode)).toBeDefined();
   },
   60_000,
 );

@@ -22,6 +22,11 @@ const late = (test: string) => ({ file: "test/features/manager/late-answers.full
 
 const gone = (test: string) => ({ file: "test/features/manager/gone-agents.full.test.ts", test });
 
+const limits = (test: string) => ({
+  file: "test/features/manager/sqlite.full.test.ts",
+  test: `limits on SQLite > ${test}`,
+});
+
 const strangers = wire("settles and shows no task of another session or agent");
 
 export const agentFaults: readonly Mutant[] = [
@@ -63,8 +68,8 @@ export const agentFaults: readonly Mutant[] = [
     name: "request-of-ended-tasks-finds-nothing",
     why: "A client that uses one request id for ever claims once, and never again.",
     in: "Claims.#look",
-    find: "claim(repeated === true)",
-    replace: "claim(false)",
+    find: "claim(repeated === true, [])",
+    replace: "claim(false, [])",
     caughtBy: wire(
       "gives a claim asked again with its id other tasks once those of its first answer have ended",
     ),
@@ -275,6 +280,48 @@ export const agentFaults: readonly Mutant[] = [
     caughtBy: channels(
       "a session is opened by its first request, and closed when its connections have closed",
     ),
+  },
+  {
+    name: "agent-limits-other-functions",
+    why: "An agent that is taken over removes the limits of functions that it may not even run.",
+    in: "Http.#actions",
+    find: "!body.limits.every(({ func }) => asked.agent.funcs.includes(func))",
+    replace: "false",
+    caughtBy: limits("the wire > takes limits of the agent's own functions only"),
+  },
+  {
+    name: "agent-counts-for-no-shared-limit",
+    why: "A limit that functions share by name holds for workers, and agents run as many tasks beside them.",
+    in: "claimOf",
+    find: "...(sharing && { sharing })",
+    replace: "",
+    caughtBy: limits("the wire > a claim counts for the limits that it names, and gets no task above them"),
+  },
+  {
+    name: "stranger-throttles",
+    why: "Any agent stops a function by settling a task that it never claimed.",
+    in: "Desk.#settlementOf",
+    find: "if (!held) continue;",
+    replace:
+      'if (!held && one.status === "throttled") { const row = await this.#rows([one.id]); const task = row.get(one.id); if (task) await throttleGroup(this.#internals.store.limits, task, one.delay); } if (!held) continue;',
+    caughtBy: limits("the wire > a task that is not the session's throttles nothing"),
+  },
+  {
+    name: "throttle-ends-unheard",
+    why: "When a rate or a throttle ends, agents that wait look for tasks a second later.",
+    in: "Claims.#learn",
+    find: "this.#polls.lookAgain(key, again);",
+    replace: "",
+    caughtBy: limits("the wire > a claim that waits gets a task when a throttle ends, without a wake-up"),
+    hangs: true,
+  },
+  {
+    name: "open-connection-is-a-sign-of-life",
+    why: "The tasks of an agent whose machine lost power wait longer than a lease, since its connections are still open.",
+    in: "Desk.#tick",
+    find: "session.poll !== undefined",
+    replace: "session.isConnected",
+    caughtBy: gone("an open connection on which nothing is asked does not keep its session alive"),
   },
   {
     name: "revoked-agent-waits-on",

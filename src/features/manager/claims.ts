@@ -6,12 +6,15 @@ import type { QueueInternals } from "../../queue/internals.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { Polls } from "./polls.ts";
-import { keyOf, type Session } from "./session.ts";
+import { type Held, keyOf, type Session } from "./session.ts";
 import type { Settling } from "./settling.ts";
 import type { ClaimBody } from "./wire.ts";
 
 /** Milliseconds for which a look that has found nothing counts for the next claim of its session. */
 const freshMs = 50;
+
+/** Ended tasks that one claim is told of: the store takes no more. */
+const mostFreed = 256;
 
 export interface ClaimOptions {
   /** Begins the ids of the workers' rows of sessions that this Manager registers. */
@@ -21,6 +24,8 @@ export interface ClaimOptions {
   pollInterval: number;
   /** Bytes of the tasks in one answer. */
   maxAnswer: number;
+  /** Tasks were scheduled. */
+  onScheduled(): void;
 }
 
 export interface ClaimedTasks {
@@ -34,6 +39,10 @@ export class Claims {
   readonly #settling: Settling;
   readonly #options: ClaimOptions;
   readonly #polls: Polls;
+  /** The functions whose tasks a limit or a pause was about in their last claim. */
+  readonly #limited = new Set<string>();
+  /** Tasks with a group that have ended since the last claim, or end with the next one. */
+  readonly #freed: Held[] = [];
   #isQuiet = false;
 
   constructor(internals: QueueInternals, settling: Settling, options: ClaimOptions) {
@@ -63,20 +72,21 @@ export class Claims {
     outcomes: readonly Outcome[],
     signal: AbortSignal,
   ): Promise<ClaimedTasks> {
-    const key = JSON.stringify([session.agent.queues, body.funcs]);
+    const { funcs, sharing } = body;
+    const key = JSON.stringify([session.agent.queues, funcs, [...(sharing ?? [])]]);
     const end = performance.now() + (body.settle.length > 0 ? 0 : body.wait);
     let { wakes } = this.#polls;
-    if (this.#isQuiet || signal.aborted || body.funcs.length === 0)
+    if (this.#isQuiet || signal.aborted || funcs.length === 0)
       return { tasks: [], accepted: await this.#settling.settle(outcomes) };
     const first = this.#hasJustLooked(session, body)
       ? { tasks: [], accepted: [], more: false }
-      : await this.#look(session, body, outcomes);
+      : await this.#look(session, body, outcomes, key);
     let { tasks, more } = first;
     while (tasks.length === 0 && (await this.#polls.turn(key, wakes, end - performance.now(), signal))) {
       wakes = this.#polls.wakes;
       // The token may have been revoked, or have expired, while the claim waited.
       if (!(await session.isAllowed()) || signal.aborted) break;
-      ({ tasks, more } = await this.#look(session, body, []));
+      ({ tasks, more } = await this.#look(session, body, [], key));
     }
     if (more) this.#polls.found(key);
     session.emptyLook = tasks.length === 0 && !more ? { wakes, at: performance.now() } : undefined;
@@ -96,12 +106,22 @@ export class Claims {
     session: Session,
     body: ClaimBody,
     outcomes: readonly Outcome[],
+    key: string,
   ): Promise<ClaimedTasks & { more: boolean }> {
     if (session.workerId === undefined) await this.#register(session, body.slots);
     if (session.hasEnded) return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };
     const { registrations } = session;
-    const claim = (anew: boolean) => claimOf(session, body, anew, this.#mostBytes(body));
-    const { result, accepted } = await this.#settling.claim(claim(false), outcomes);
+    const claim = async (anew: boolean, settled: readonly Outcome[]) => {
+      const freed = this.#freed.splice(0);
+      const request = {
+        ...claimOf(session, body, anew, this.#mostBytes(body)),
+        ...(freed.length > 0 && { freed }),
+      };
+      const { result, accepted } = await this.#settling.claim(request, settled);
+      this.#learn(body.funcs, key, result);
+      return { result, accepted };
+    };
+    const { result, accepted } = await claim(false, outcomes);
     let { claimed, more, repeated, registered }: SettleAndClaimResult = result;
     if (repeated) {
       const tasks = await this.#internals.store.agents.claimed(session.workerId as string);
@@ -112,9 +132,28 @@ export class Claims {
     // The agent is gone, and its row with it: another one would keep tasks from the other agents for a lease.
     if (session.hasEnded) return { tasks: await this.#take(session, claimed, body), accepted, more };
     if (!registered && session.registrations === registrations) await this.#register(session, body.slots);
-    if (repeated || !registered)
-      ({ claimed, more } = (await this.#settling.claim(claim(repeated === true), [])).result);
+    if (repeated || !registered) ({ claimed, more } = (await claim(repeated === true, [])).result);
     return { tasks: await this.#take(session, claimed, body), accepted, more };
+  }
+
+  #learn(funcs: readonly string[], key: string, { again, limited = false }: SettleAndClaimResult): void {
+    for (const func of funcs)
+      if (limited) this.#limited.add(func);
+      else this.#limited.delete(func);
+    // It has put tasks off, which makes no wake-up here: they are due before the next look for due tasks.
+    if (again === 0) this.#options.onScheduled();
+    this.#polls.lookAgain(key, again);
+  }
+
+  /** The next claim settles these tasks, or comes after that: their groups may have room. */
+  ending(tasks: readonly Held[]): void {
+    const inGroups = tasks.filter(({ groupKey }) => groupKey !== null);
+    this.#freed.push(...inGroups.slice(0, mostFreed - this.#freed.length));
+  }
+
+  /** These tasks are settled: a limit may have a place for another task. */
+  ended(tasks: readonly Held[]): void {
+    if (tasks.some(({ func }) => this.#limited.has(func))) this.#internals.wakeups.workAdded();
   }
 
   async #take(
@@ -204,8 +243,11 @@ export class Claims {
 /** A crash is charged to all tasks that an agent has, started or not: of those ahead of its slots none may be crash-sensitive. */
 function claimOf(session: Session, body: ClaimBody, anew: boolean, mostBytes: number): ClaimRequest {
   const { workerId, agent, place: host, bytesPerTask } = session;
-  const { slots, ahead, funcs, requestId } = body;
-  const claim = { workerId: workerId as string, queueNames: agent.queues, funcs };
+  const { slots, ahead, funcs, requestId, sharing } = body;
+  const claim = {
+    ...{ workerId: workerId as string, queueNames: agent.queues, funcs },
+    ...(sharing && { sharing }),
+  };
   // By the size of the last tasks, so that few of them have to be handed back.
   const limit = Math.max(1, Math.min(slots + ahead, Math.floor(mostBytes / bytesPerTask)));
   const crashSensitive = Math.min(slots, limit);

@@ -8,6 +8,7 @@ import type { AgentRecord, Outcome } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { keptLines } from "../../worker/logs.ts";
 import type { Meter } from "../../worker/meter.ts";
+import { throttleGroup } from "../../worker/throttle.ts";
 import { Claims } from "./claims.ts";
 import { GoneSessions } from "./gone-sessions.ts";
 import { type Held, keyOf, Session } from "./session.ts";
@@ -16,6 +17,7 @@ import type {
   BeatAnswer,
   BeatBody,
   ClaimBody,
+  LimitsBody,
   ProgressAnswer,
   ProgressBody,
   SettleAnswer,
@@ -67,7 +69,8 @@ export class Desk {
     this.#options = options;
     this.#host = host;
     this.#settling = new Settling(internals.store);
-    this.#claims = new Claims(internals, this.#settling, { ...options, name: this.name });
+    const onScheduled = () => host.onScheduled();
+    this.#claims = new Claims(internals, this.#settling, { ...options, name: this.name, onScheduled });
     this.#gone = new GoneSessions(internals, host);
     this.#stopBeating = repeat(options.lease / 3, () => this.#tick(), { keepAlive: false });
   }
@@ -147,12 +150,16 @@ export class Desk {
   ): Promise<{ tasks: readonly TaskRecord[]; answer: SettleAnswer | undefined }> {
     session.poll?.abort("asked anew");
     session.poll = poll;
-    await session.ready;
-    await this.#keep([session], this.#options.lease / 2);
-    const settlement = await this.#settlementOf(session, body.settle);
-    const { tasks, accepted } = await this.#claims.claim(session, body, settlement.outcomes, poll.signal);
-    const answer = body.settle.length > 0 ? await this.#answer(session, settlement, accepted) : undefined;
-    return { tasks, answer };
+    try {
+      await session.ready;
+      await this.#keep([session], this.#options.lease / 2);
+      const settlement = await this.#settlementOf(session, body.settle);
+      const { tasks, accepted } = await this.#claims.claim(session, body, settlement.outcomes, poll.signal);
+      const answer = body.settle.length > 0 ? await this.#answer(session, settlement, accepted) : undefined;
+      return { tasks, answer };
+    } finally {
+      if (session.poll === poll) session.poll = undefined;
+    }
   }
 
   // ---- settle --------------------------------------------------------------------------------
@@ -163,15 +170,21 @@ export class Desk {
     return await this.#answer(session, settlement, await this.#settling.settle(settlement.outcomes));
   }
 
+  /** Makes the attempts known that it can settle. A throttle is written before them: between the two no task of the group may start. */
   async #settlementOf(session: Session, told: readonly SettledTask[]): Promise<Settlement> {
     const rows = await this.#learn(session, told);
     const [known, unknown, outcomes]: [SettledTask[], SettledTask[], Outcome[]] = [[], [], []];
     const { maxPayload } = this.#internals.options;
+    const ending: Held[] = [];
     for (const one of told) {
       const held = session.held.get(keyOf(one))?.task;
       (held ? known : unknown).push(one);
-      if (held) outcomes.push(outcomeOf(one, held, maxPayload));
+      if (!held) continue;
+      ending.push(held);
+      outcomes.push(outcomeOf(one, held, maxPayload));
+      if (one.status === "throttled") await throttleGroup(this.#internals.store.limits, held, one.delay);
     }
+    this.#claims.ending(ending);
     return { known, unknown, outcomes, rows };
   }
 
@@ -181,6 +194,10 @@ export class Desk {
     { known, unknown, outcomes, rows }: Settlement,
     accepted: readonly boolean[],
   ): Promise<SettleAnswer> {
+    const ended = known.flatMap((told, i) =>
+      accepted[i] ? (session.held.get(keyOf(told))?.task ?? []) : [],
+    );
+    this.#claims.ended(ended);
     this.#tellOthers(outcomes.filter((_, i) => accepted[i]));
     for (const [i, told] of known.entries())
       if (accepted[i]) this.#meter(session.held.get(keyOf(told))?.task, outcomes[i]);
@@ -225,7 +242,7 @@ export class Desk {
     const { wakeups } = this.#internals;
     wakeups.taskEnded(accepted.map(({ id }) => id));
     const kinds = new Set(accepted.map(({ kind }) => kind));
-    if (kinds.has("interrupted") || this.#settling.limited) wakeups.workAdded();
+    if (kinds.has("interrupted")) wakeups.workAdded();
     if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
   }
 
@@ -317,6 +334,14 @@ export class Desk {
     return { lost: tasks.filter((told) => isLost(told) || !own.includes(told)).map(({ id }) => id) };
   }
 
+  // ---- limits --------------------------------------------------------------------------------
+
+  /** Writes the limits that the code of an agent has for its functions, as a worker does before its first claim. */
+  async limits({ limits }: LimitsBody): Promise<void> {
+    await this.#internals.store.limits.declare(limits);
+    this.#internals.wakeups.workAdded();
+  }
+
   // ---- sessions that end ---------------------------------------------------------------------
 
   /** Beats for these sessions, and compares their rows with what they name, if that was done `age` milliseconds ago or more. */
@@ -367,14 +392,17 @@ export class Desk {
       byWorker.get(task.workerId ?? "")?.hold(task);
   }
 
-  /** Writes heartbeats for the sessions that only wait for tasks, and forgets those that have long been silent. */
+  /**
+   * Writes heartbeats for the sessions that wait for tasks, and forgets those that have long been silent. A connection alone is no
+   * sign of life: that of a machine without power stays open.
+   */
   #tick(): void {
     const now = performance.now();
     const waiting: Session[] = [];
     for (const session of [...this.#sessions.values()]) {
       if (!session.isConnected && now - session.lastSeen > 2 * this.#options.lease)
         this.#forget(session, "silent");
-      else if (session.isConnected && session.held.size === 0) waiting.push(session);
+      else if (session.poll !== undefined && session.held.size === 0) waiting.push(session);
     }
     this.#keep(waiting, 0).catch((error: unknown) =>
       this.#host.report(error, "writing the heartbeats of agents"),

@@ -8,7 +8,7 @@ import type { AgentRecord } from "../../store.ts";
 import type { Desk } from "./desk.ts";
 import type { Session } from "./session.ts";
 import type { Tokens } from "./tokens.ts";
-import { claimAnswer, readBeat, readClaim, readProgress, readSettle } from "./wire.ts";
+import { claimAnswer, readBeat, readClaim, readLimits, readProgress, readSettle } from "./wire.ts";
 
 export interface HttpOptions {
   tls: { cert: string | Buffer; key: string | Buffer } | undefined;
@@ -204,6 +204,14 @@ export class Http {
       else asked.response.once("close", end);
       const { tasks, answer } = await this.#desk.claim(session, { ...body, ahead }, poll);
       return claimAnswer(tasks, answer);
+    },
+    "/v1/limits": async (asked) => {
+      const body = valid(readLimits, asked.body);
+      if (!body.limits.every(({ func }) => asked.agent.funcs.includes(func)))
+        throw new Refusal(403, "forbidden");
+      await this.#session(asked, body.session);
+      await this.#desk.limits(body);
+      return "{}";
     },
     "/v1/settle": async (asked) => {
       const body = valid(readSettle, asked.body);

@@ -1,5 +1,5 @@
 /** The claims that wait for tasks. One at a time looks for tasks of the same functions and queues. */
-import { after, repeat, setImmediate } from "../../base/runtime/timers.ts";
+import { after, repeat, setImmediate, type Timer } from "../../base/runtime/timers.ts";
 
 interface Waiting {
   resolve(isTurn: boolean): void;
@@ -7,6 +7,8 @@ interface Waiting {
 
 export class Polls {
   readonly #waiting = new Map<string, Set<Waiting>>();
+  /** When to look again, by the keys of claims. */
+  readonly #timers = new Map<string, Timer>();
   #wakes = 0;
   #isWaking = false;
   #stopped = false;
@@ -62,8 +64,25 @@ export class Polls {
     next?.resolve(true);
   }
 
+  /**
+   * What the last look for these tasks has found out: a rate or a throttle lets some start after `delay` milliseconds, whose waiting
+   * no wake-up ends. Undefined: none does.
+   */
+  lookAgain(key: string, delay: number | undefined): void {
+    this.#timers.get(key)?.clear();
+    this.#timers.delete(key);
+    if (delay === undefined || this.#stopped) return;
+    const look = () => {
+      this.#timers.delete(key);
+      this.#wakes += 1;
+      this.found(key);
+    };
+    this.#timers.set(key, after(delay, look, { keepAlive: false }));
+  }
+
   stop(): void {
     this.#stopped = true;
+    for (const timer of this.#timers.values()) timer.clear();
     for (const undo of this.#undo.splice(0)) undo();
     for (const some of [...this.#waiting.values()]) for (const one of [...some]) one.resolve(false);
   }

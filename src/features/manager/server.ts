@@ -3,6 +3,7 @@ import { EventEmitter } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { Duration } from "../../base/options/durations.ts";
 import { duration, integer, type Reader, readOptions, wrong } from "../../base/options/validators.ts";
+import { repeat } from "../../base/runtime/timers.ts";
 import { report as reportToChannel, rescuedChannel } from "../../events.ts";
 import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -178,6 +179,7 @@ export class Manager extends EventEmitter<ManagerEvents> {
       forget,
       () => meter.close(),
       () => beforeClose.delete(stop),
+      repeat(limits.pollInterval, () => maintenance.lookForDue(), { keepAlive: false }),
       store.watch(() => maintenance.lookAround()),
       wakeups.onWorkAdded((later) => {
         if (later) maintenance.lookForDue();

@@ -9,7 +9,15 @@ import type { Version } from "./wire.ts";
 export type Held = TaskVersion &
   Pick<
     TaskRecord,
-    "func" | "queueName" | "workerId" | "createdAt" | "waitUntil" | "startedAt" | "retryCount" | "maxRetries"
+    | "func"
+    | "groupKey"
+    | "queueName"
+    | "workerId"
+    | "createdAt"
+    | "waitUntil"
+    | "startedAt"
+    | "retryCount"
+    | "maxRetries"
   > & {
     /** When this Manager gave it to the agent, on the clock of `performance.now()`; undefined: another Manager did. */
     givenAt: number | undefined;
@@ -104,10 +112,10 @@ export class Session {
    */
   hold(task: TaskRecord, givenAt?: number): void {
     if (task.status !== "running") return;
-    const { id, generationId, func, queueName, workerId, createdAt, waitUntil } = task;
+    const { id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil } = task;
     const { startedAt, retryCount, maxRetries } = task;
     const kept = {
-      ...{ id, generationId, func, queueName, workerId, createdAt, waitUntil },
+      ...{ id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil },
       ...{ startedAt, retryCount, maxRetries, givenAt },
     };
     this.held.set(keyOf({ id, generation: generationId }), { task: kept, namedAt: performance.now() });

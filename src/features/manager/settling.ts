@@ -20,6 +20,7 @@ export function outcomeOf(told: SettledTask, held: Held, maxPayload: number): Ou
     case "cancelled":
       return { ...owner, kind: "cancelled", ...failureOf("cancelled", describeThrown(toThrown(told.error))) };
     case "snoozed":
+    case "throttled":
       return { ...owner, kind: "snoozed", delay: told.delay };
     case "released":
       return { ...owner, kind: "interrupted" };
@@ -66,7 +67,7 @@ export function wasSettled(
     const ends = told.status === "failed" ? ["failed", "timeout"] : [told.status];
     return ends.includes(recorded.outcome);
   }
-  if (told.status !== "snoozed" && told.status !== "released") return false;
+  if (!["snoozed", "throttled", "released"].includes(told.status)) return false;
   // Neither is recorded, and a rescue is: if the task has run again since, it was this settle that let it go.
   if (!isNext) return true;
   return isTheirs && (row.status === "pending" || row.status === "scheduled");
@@ -83,15 +84,9 @@ export class Settling {
   #batches: Batch[] = [];
   /** Claims that are about to settle what waits. */
   #claims = 0;
-  #limited = false;
 
   constructor(store: Pick<WorkerStore, "settleAndClaim">) {
     this.#store = store;
-  }
-
-  /** Whether limits or pauses were about tasks of the last claim: then the end of a task lets another one start. */
-  get limited(): boolean {
-    return this.#limited;
   }
 
   /** For each outcome, in order, whether it was accepted. */
@@ -142,7 +137,6 @@ export class Settling {
       resolve(result.settled.slice(at, at + own.length));
       at += own.length;
     }
-    if (claim) this.#limited = result.limited ?? false;
     if (result.failure !== undefined) throw result.failure;
     return result;
   }

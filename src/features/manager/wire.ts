@@ -2,6 +2,8 @@
  * What Managers and agents send each other: JSON over HTTP/1.1, described in `docs/manager-openapi.json`. Any language can speak
  * it, so each request is validated here.
  */
+import { longestWait as longestDelay } from "../../base/options/durations.ts";
+import { readLimit } from "../../base/options/limits.ts";
 import {
   boolean,
   duration,
@@ -11,6 +13,7 @@ import {
   type Reader,
   wrong,
 } from "../../base/options/validators.ts";
+import type { LimitValues, Sharing } from "../../store.ts";
 import type { TaskError, TaskRecord } from "../../task.ts";
 
 /** A task at one generation, as the wire names it. */
@@ -33,6 +36,21 @@ export interface ClaimBody {
   maxBytes: number | undefined;
   /** Attempts that have ended: they are settled in the same write. */
   settle: readonly SettledTask[];
+  /** How the tasks of these functions share; undefined: none of the functions has groups or shared limits. */
+  sharing: ReadonlyMap<string, Sharing> | undefined;
+}
+
+/** The limit of a function, as the wire has it: at least one of both. */
+export interface ToldLimit {
+  concurrency?: number;
+  /** `per`: milliseconds. */
+  rate?: { limit: number; per: number; burst: number };
+}
+
+/** The limits of an agent's functions by its code. */
+export interface LimitsBody {
+  session: string;
+  limits: readonly { func: string; values: LimitValues | null }[];
 }
 
 /** How one attempt ended. */
@@ -47,6 +65,8 @@ export type SettledTask = Version &
       }
     | { status: "cancelled"; error?: unknown }
     | { status: "snoozed"; delay: number }
+    /** Snoozed, and no task of its group, or without groups of its function, starts for that long. */
+    | { status: "throttled"; delay: number }
     | { status: "released" }
   );
 
@@ -152,9 +172,9 @@ const version = (given: Record<string, unknown>, name: string): Version => ({
   generation: integer(1)(given.generation, `${name}.generation`),
 });
 
-const delay = duration({ max: 100 * 365 * 24 * 3_600_000 });
+const delay = duration(longestDelay);
 
-const statuses = oneOf("completed", "failed", "cancelled", "snoozed", "released");
+const statuses = oneOf("completed", "failed", "cancelled", "snoozed", "throttled", "released");
 
 const settledTask: Reader<SettledTask> = (value, name) => {
   const given = object(value, name);
@@ -168,6 +188,7 @@ const settledTask: Reader<SettledTask> = (value, name) => {
     case "cancelled":
       return { ...task, status, error: given.error };
     case "snoozed":
+    case "throttled":
       return { ...task, status, delay: delay(given.delay, `${name}.delay`) };
     case "released":
       return { ...task, status };
@@ -178,6 +199,27 @@ function retryOf(value: unknown, name: string): { retry?: boolean | { delay: num
   if (value === undefined || value === null) return {};
   if (typeof value === "boolean") return { retry: boolean(value, name) };
   return { retry: { delay: delay(object(value, name).delay, `${name}.delay`) } };
+}
+
+/** Names of shared limits that one function may have. */
+const mostUses = 100;
+
+const sharingOf: Reader<Sharing> = (value, name) => {
+  const { groups = false, uses = [] } = object(value, name);
+  return {
+    groups: boolean(groups, `${name}.groups`),
+    uses: list(label, mostUses)(uses, `${name}.uses`),
+  };
+};
+
+function sharingAmong(funcs: readonly string[], value: unknown): ReadonlyMap<string, Sharing> | undefined {
+  if (value === undefined) return undefined;
+  const named = new Set(funcs);
+  const found = Object.entries(object(value, "sharing")).map(([func, of]) => {
+    if (!named.has(func)) throw wrong("sharing", "functions that funcs has", func);
+    return [func, sharingOf(of, `sharing[${JSON.stringify(func)}]`)] as const;
+  });
+  return found.length === 0 ? undefined : new Map(found);
 }
 
 const logLine: Reader<{ at: number; message: string }> = (value, name) => {
@@ -207,15 +249,32 @@ const toldTask: Reader<ToldTask> = (value, name) => {
 export function readClaim(body: unknown): ClaimBody {
   const given = object(body, "the body");
   const ahead = integer(0)(given.ahead ?? 0, "ahead");
+  const funcs = list(label, mostTasks)(given.funcs, "funcs");
   return {
     session: session(given.session, "session"),
     requestId: label(given.requestId, "requestId"),
     slots: integer(ahead > 0 ? 0 : 1)(given.slots, "slots"),
     ahead,
-    funcs: list(label, mostTasks)(given.funcs, "funcs"),
+    funcs,
     wait: Math.min(duration()(given.wait ?? 0, "wait"), longestWait),
     maxBytes: given.maxBytes === undefined ? undefined : integer(1)(given.maxBytes, "maxBytes"),
     settle: list(settledTask, mostTasks)(given.settle ?? [], "settle"),
+    sharing: sharingAmong(funcs, given.sharing),
+  };
+}
+
+/** @throws TypeError that names what is wrong */
+export function readLimits(body: unknown): LimitsBody {
+  const given = object(body, "the body");
+  const named = Object.entries(object(given.limits, "limits"));
+  if (named.length > mostTasks)
+    throw new TypeError(`limits: expected at most ${mostTasks} functions, got ${named.length}`);
+  return {
+    session: session(given.session, "session"),
+    limits: named.map(([name, value]) => {
+      const func = label(name, "limits");
+      return { func, values: value === null ? null : readLimit(value, `limits[${JSON.stringify(func)}]`) };
+    }),
   };
 }
 

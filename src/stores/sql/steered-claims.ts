@@ -65,8 +65,9 @@ export class SteeredClaims {
     const candidates = yield* this.#inTurns(request, claim);
     const gate = claim.gate();
     const isAny = candidates.some((task) => gate.admits(task));
-    const { turns, again, leavesSome } = claim;
+    // It also notes when the refused tasks may start: `again` is read after that.
     const found = isAny || claim.wouldPutOff() ? candidates : [];
+    const { turns, again, leavesSome } = claim;
     return { by: limits.version, candidates: found, turns, again, leavesSome };
   }
 

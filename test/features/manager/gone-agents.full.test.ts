@@ -10,11 +10,11 @@ import { deferred, uniqueName } from "../../support/queue.ts";
 import { onFile, startedManager, tokenFor, urlOf } from "./setup.ts";
 
 /** A Manager, a task, and an agent that keeps its connection until `die` is called. */
-async function setUp() {
+async function setUp(lease = "1m") {
   const queue = await onFile()();
   const func = uniqueName();
   const fn = task(func, () => 1);
-  const url = urlOf(await startedManager(queue, { lease: "1m" }));
+  const url = urlOf(await startedManager(queue, { lease }));
   const token = await tokenFor(queue, [func]);
   const connections = new HttpAgent({ keepAlive: true });
   onTestFinished(() => connections.destroy());
@@ -49,6 +49,15 @@ it("the tasks of an agent that is gone are freed, although another transaction h
     5_000,
   );
   expect(await store.workers()).toEqual([]);
+});
+
+it("an open connection on which nothing is asked does not keep its session alive", async () => {
+  const { queue, fn, store, claim } = await setUp("1s");
+  expect(JSON.parse(await claim())).toEqual({ tasks: [] });
+  expect(await store.workers()).toHaveLength(1);
+  await vi.waitFor(async () => expect(await store.workers()).toEqual([]), 15_000);
+  const id = await queue.enqueueTask(fn);
+  expect(await claim()).toContain(`"id":${id}`);
 });
 
 it("an agent that is gone before its first claim has claimed nothing", async () => {

@@ -6,7 +6,8 @@ export interface Schema {
   const?: unknown;
   required?: readonly string[];
   properties?: Readonly<Record<string, Schema>>;
-  additionalProperties?: false;
+  /** False, or what the properties are that have no schema of their own. */
+  additionalProperties?: false | Schema;
   items?: Schema;
   oneOf?: readonly Schema[];
   minimum?: number;
@@ -91,8 +92,10 @@ function parts(
     .map((key) => `${path}.${key}: is missing`);
   const inside = Object.entries(value).flatMap(([key, item]) => {
     const property = schema.properties?.[key];
-    if (property) return misfits(schemas, property, item, `${path}.${key}`);
-    return schema.additionalProperties === false ? [`${path}.${key}: is not described`] : [];
+    const { additionalProperties: others } = schema;
+    if (!property && others === false) return [`${path}.${key}: is not described`];
+    const described = property ?? (others || undefined);
+    return described ? misfits(schemas, described, item, `${path}.${key}`) : [];
   });
   return [...missing, ...inside];
 }

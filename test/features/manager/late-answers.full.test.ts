@@ -72,6 +72,7 @@ async function running() {
   });
   const agent = new Agent({ managers: url, token: "t", tasks: [fn] });
   const started = agent.start();
+  (await next("/v1/limits")).answer({});
   (await next("/v1/claim")).answer({ tasks: [claimed(fn.taskName, 2)] });
   await started;
   onTestFinished(() => end(agent));

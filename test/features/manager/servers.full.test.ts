@@ -4,6 +4,7 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { isMissing } from "../../support/server.ts";
 import { managerCases } from "./cases.ts";
+import { limitCases } from "./limit-cases.ts";
 import type { Open } from "./setup.ts";
 
 const onServer = (make: () => Promise<{ url: string; drop(): Promise<void> }>) => async (): Promise<Open> => {
@@ -16,5 +17,12 @@ const onServer = (make: () => Promise<{ url: string; drop(): Promise<void> }>) =
   };
 };
 
-if (!isMissing(await postgresServer())) managerCases("on Postgres", onServer(newSchema));
-if (!isMissing(await mysqlServer())) managerCases("on MySQL and MariaDB", onServer(newDatabase));
+const places = [
+  ["on Postgres", await postgresServer(), onServer(newSchema)],
+  ["on MySQL and MariaDB", await mysqlServer(), onServer(newDatabase)],
+] as const;
+for (const [name, server, place] of places) {
+  if (isMissing(server)) continue;
+  managerCases(name, place);
+  limitCases(name, place);
+}

@@ -18,6 +18,7 @@ import {
 import { LostGenerationError, TaskCancelledError } from "../../../errors.ts";
 import type { Outcome } from "../../../store.ts";
 import { type AttemptHost, RunningAttempt } from "../../../worker/attempt.ts";
+import { CodeLimits } from "../../../worker/code-limits.ts";
 import { Defaults } from "../../../worker/defaults.ts";
 import { WorkerEmitter } from "../../../worker/events.ts";
 import { eventLoopExecutor } from "../../../worker/executor.ts";
@@ -26,7 +27,15 @@ import { PrefetchBuffer, PrefetchControl } from "../../../worker/prefetch.ts";
 import { ProgressNotes } from "../../../worker/progress.ts";
 import type { BeatAnswer, ClaimAnswer, ProgressAnswer, SettleAnswer, ToldTask, Version } from "../wire.ts";
 import { Client, RefusedError } from "./client.ts";
-import { recordOf, toldDefaults, toldLines, toldOf, toldProgress } from "./messages.ts";
+import {
+  recordOf,
+  toldDefaults,
+  toldLimits,
+  toldLines,
+  toldOf,
+  toldProgress,
+  toldSharing,
+} from "./messages.ts";
 import {
   type AgentOptions,
   type AgentStopOptions,
@@ -63,6 +72,7 @@ interface Run {
   settlesByClaims: boolean;
   host: AttemptHost;
   progress: ProgressNotes;
+  limits: CodeLimits;
 }
 
 /** Attempts that are settled in one request. */
@@ -147,6 +157,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       if (runnableNames(this.#names).length === 0)
         throw new TypeError("agent.start: no function is registered");
       // A wrong token, or a function that is not the agent's, is refused here and not in a log.
+      await run.limits.declare();
       await this.#claim(run, { slots: this.#options.concurrency, ahead: 0, batch: [], wait: 0 });
     } catch (error) {
       this.#end(run);
@@ -175,12 +186,23 @@ export class Agent<C = unknown> extends WorkerEmitter {
       executorOf: () => eventLoopExecutor,
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, n, note) => progress.add(record, n, note),
-      // Only its own task waits: the protocol of agents knows no throttles.
+      // The outcome says so to the Manager, which writes both.
       throttle: async () => undefined,
       isCompleted: async () => false,
       report,
     };
-    const run: Run = { session, client, closed, claiming, asking, host, progress, settlesByClaims: false };
+    const limits = new CodeLimits({
+      limits: {
+        declare: async (all) => {
+          await client.ask("/v1/limits", { session, limits: toldLimits(all) }, closed.signal);
+        },
+      },
+      names: this.#names,
+      onDeclared: () => this.#wakeClaim(),
+      report,
+    });
+    const aborts = { closed, claiming, asking };
+    const run: Run = { session, client, ...aborts, host, progress, limits, settlesByClaims: false };
     client.onTrouble = (error) => report(error, "asking the Managers, none of which answers");
     // The Manager frees the tasks of an agent without a connection: a request makes a new one.
     client.onDisconnect = () => {
@@ -297,8 +319,11 @@ export class Agent<C = unknown> extends WorkerEmitter {
     try {
       if (batch.length > 0) await run.progress.flush(100);
       const settle = batch.map(([, outcome]) => toldOf(outcome));
-      const funcs = runnableNames(this.#names);
-      const asked = { session: run.session, requestId: randomUUID(), slots, ahead, funcs, wait, settle };
+      const funcs = run.limits.funcs();
+      const asked = {
+        ...{ session: run.session, requestId: randomUUID(), slots, ahead, funcs, wait, settle },
+        ...toldSharing(run.limits.sharing(funcs)),
+      };
       const { signal } = wait > 0 ? run.claiming : run.asking;
       const { tasks, settled = [] } = await run.client.ask<ClaimAnswer>("/v1/claim", asked, signal, wait);
       const records = tasks.map((task) => recordOf(task, run.session));

@@ -1,7 +1,7 @@
 /** Translates between the wire and an attempt: a claimed task into a record, an outcome into a request to a Manager. */
-import type { LogLine, Outcome, TaskVersion } from "../../../store.ts";
+import type { LimitValues, LogLine, Outcome, Sharing, TaskVersion } from "../../../store.ts";
 import type { TaskRecord } from "../../../task.ts";
-import type { ClaimedTask, SettledTask, ToldTask } from "../wire.ts";
+import type { ClaimedTask, SettledTask, ToldLimit, ToldTask } from "../wire.ts";
 
 /** @param workerId what the agent calls its session */
 export function recordOf(task: ClaimedTask, workerId: string): TaskRecord {
@@ -59,10 +59,27 @@ export function toldOf(outcome: Outcome): SettledTask {
     case "cancelled":
       return { ...version, status: "cancelled", error: parsed(outcome.error) };
     case "snoozed":
-      return { ...version, status: "snoozed", delay: outcome.delay };
+      return { ...version, status: outcome.throttled ? "throttled" : "snoozed", delay: outcome.delay };
     case "interrupted":
       return { ...version, status: "released" };
   }
+}
+
+/** The limits of functions, by their names. */
+export function toldLimits(
+  limits: readonly { func: string; values: LimitValues | null }[],
+): Record<string, ToldLimit | null> {
+  return Object.fromEntries(limits.map(({ func, values }) => [func, values && toldLimit(values)]));
+}
+
+function toldLimit({ concurrency, rate }: LimitValues): ToldLimit {
+  return { ...(concurrency !== null && { concurrency }), ...(rate !== null && { rate }) };
+}
+
+export function toldSharing(
+  sharing: ReadonlyMap<string, Sharing> | undefined,
+): { sharing: Record<string, Sharing> } | undefined {
+  return sharing && { sharing: Object.fromEntries(sharing) };
 }
 
 const versionOf = ({ id, generationId }: TaskVersion) => ({ id, generation: generationId });

@@ -1,0 +1,15 @@
+/** Writes what a `ThrottleTask` asks for. */
+import { limitChannel } from "../events.ts";
+import type { LimitStore } from "../store.ts";
+import type { TaskRecord } from "../task.ts";
+
+/** No task of this one's group, or without a group of its function, starts for `delay` milliseconds. */
+export async function throttleGroup(
+  limits: Pick<LimitStore, "throttle">,
+  { func, groupKey }: Pick<TaskRecord, "func" | "groupKey">,
+  delay: number,
+): Promise<void> {
+  const group = { kind: "group", name: func, group: groupKey ?? "" } as const;
+  await limits.throttle(groupKey === null ? { kind: "func", name: func, group: "" } : group, delay);
+  limitChannel.publish({ change: "throttled", func, group: groupKey, delay });
+}
