@@ -1,5 +1,5 @@
-/** dbq on a server: one process, one worker, its default options. */
-import { openQueue } from "dbq-ts";
+/** dbq on a server: one process, one worker, its default options or these. */
+import { openQueue, type QueueOptions } from "dbq-ts";
 import type { Server } from "../benchmark.ts";
 import { drainIn } from "../drain/dbq.ts";
 import type { DrainVariant } from "../drain/variants.ts";
@@ -9,8 +9,11 @@ import { onServer, type ServerRun } from "./databases.ts";
 
 type Run = ServerRun<DrainVariant>;
 
-export function drainDbqOn(server: Server): (variant: DrainVariant) => Timed<DrainVariant> {
-  const open = ({ url }: Run) => openQueue(url);
+export function drainDbqOn(
+  server: Server,
+  options: QueueOptions = {},
+): (variant: DrainVariant) => Timed<DrainVariant> {
+  const open = ({ url }: Run) => openQueue(url, options);
   return (variant) =>
     onServer(
       server,

@@ -25,7 +25,7 @@ export const postgresDrain: Benchmark<DrainVariant> = {
   title: "Postgres: draining a full queue, one process",
   about:
     "The queue holds 50,000 tasks; one worker process runs them all, with the same concurrency for each contender. dbq keeps the rows and " +
-    "stores the results; pg-boss keeps the rows, Graphile Worker deletes them. The floor is hand-written node-postgres on dbq's " +
+    "stores the results; dbq relaxed waits for no disk when it claims and settles; pg-boss keeps the rows, Graphile Worker deletes them. The floor is hand-written node-postgres on dbq's " +
     "tables: one connection, one statement that settles a batch and claims the next. A batch is as large as dbq has slots. " +
     "graphile has its defaults; graphile batched has a local queue of 500 jobs and completes and fails in batches; pg-boss has " +
     "batches as large as the concurrency, and no pause between full ones.",
@@ -47,6 +47,12 @@ export const postgresDrain: Benchmark<DrainVariant> = {
     contender("dbq", sizes, async () => (await import("./drain-dbq.ts")).drainDbqOn("postgres"), {
       missing: noServer("postgres"),
     }),
+    contender(
+      "dbq relaxed",
+      sizes,
+      async () => (await import("./drain-dbq.ts")).drainDbqOn("postgres", { durability: "relaxed" }),
+      { missing: noServer("postgres") },
+    ),
     contender("floor", sizes, async () => (await import("./drain-floor.ts")).drainFloor, {
       missing: noServer("postgres"),
     }),

@@ -43,13 +43,15 @@ export function lossReason({ id, generationId }: TaskRecord, state: TaskState | 
     : new LostGenerationError(id, generationId);
 }
 
-/** Milliseconds for which a claim without an answer may still be committed, and between two checks for it. */
+/** Milliseconds for which a claim without an answer may still be committed. */
 const doubtMs = 300_000;
-const checkEveryMs = 1_000;
+/** Milliseconds between two checks, while there is doubt and otherwise. */
+const checkEveryMs = { inDoubt: 1_000, otherwise: 30_000 };
 
 /**
- * Finds tasks that the worker claimed without knowing it. A server may commit a claim after its answer was given up on,
- * when it waited for a disk or a lock. Nobody runs or rescues such a task while this worker lives, so it is handed
+ * Finds tasks that are the worker's in the database although it does not run them. A server may commit a claim after its
+ * answer was given up on, when it waited for a disk or a lock. And a server that crashes, or a standby that takes over, may
+ * have lost a settlement that it had answered. Nobody runs or rescues such a task while this worker lives, so it is handed
  * back.
  */
 export class UnknownClaims {
@@ -59,7 +61,7 @@ export class UnknownClaims {
   /** Also after a claim that was never answered, until the next check. */
   #claimUnderWay = false;
   #doubtUntil = Number.NEGATIVE_INFINITY;
-  #nextCheck = 0;
+  #nextCheck = performance.now() + checkEveryMs.otherwise;
 
   /** `owned`: the attempts, or other holders of a task, that the worker knows it owns. */
   constructor(
@@ -77,6 +79,11 @@ export class UnknownClaims {
     this.#claimUnderWay = true;
   }
 
+  /** A cycle failed: perhaps the server was down, and has lost what it had answered. */
+  failed(): void {
+    this.#nextCheck = 0;
+  }
+
   /** The claim was answered. */
   answered(): void {
     this.#claimUnderWay = false;
@@ -86,7 +93,7 @@ export class UnknownClaims {
   async handBack(): Promise<void> {
     const now = performance.now();
     if (this.#claimUnderWay) this.#doubtUntil = now + doubtMs;
-    if (now > this.#doubtUntil || (!this.#claimUnderWay && now < this.#nextCheck)) return;
+    if (!this.#claimUnderWay && now < this.#nextCheck) return;
     const known = new Set(Array.from(this.#owned, ({ record }) => `${record.id}:${record.generationId}`));
     const held = await this.#store.heldBy(this.#workerId);
     const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
@@ -95,6 +102,6 @@ export class UnknownClaims {
     );
     if (outcomes.length > 0) await this.#store.settleAndClaim({ outcomes, claim: undefined });
     this.#claimUnderWay = false;
-    this.#nextCheck = now + checkEveryMs;
+    this.#nextCheck = now + checkEveryMs[now < this.#doubtUntil ? "inDoubt" : "otherwise"];
   }
 }

@@ -369,6 +369,7 @@ export class Dispatcher {
   /** Keeps the outcomes that were not settled, and waits before the next cycle. */
   async #afterFailure(error: unknown, batch: readonly PendingSettlement[]): Promise<void> {
     this.#settling = 0;
+    this.#unknownClaims.failed();
     // When only the claim failed, the outcomes are settled and their attempts no longer owned.
     const unsettled = batch.filter(({ attempt }) => this.#owned.has(attempt));
     if (error instanceof OutcomeUnknownError) return this.#settleUnanswered(unsettled);

@@ -389,6 +389,17 @@ export const runningFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "lost-settlement-is-forgotten",
+    why: "A task whose settlement a crashed server has lost stays running for as long as its worker lives.",
+    in: "UnknownClaims.handBack",
+    find: "if (!this.#claimUnderWay && now < this.#nextCheck) return;",
+    replace: "if (!this.#claimUnderWay && (now > this.#doubtUntil || now < this.#nextCheck)) return;",
+    caughtBy: {
+      file: "test/worker/ambiguous-results.test.ts",
+      test: "where no cycle has failed, such a task is handed back within half a minute",
+    },
+  },
+  {
     name: "late-claim-is-forgotten",
     why: "A claim that the server commits after the client's timeout stays running for as long as its worker lives.",
     in: "UnknownClaims.handBack",

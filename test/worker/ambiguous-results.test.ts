@@ -1,4 +1,7 @@
-/** A claim without an answer may be committed all the same, also later: its tasks are then handed back. */
+/**
+ * A claim without an answer may be committed all the same, also later, and a server may lose a settlement that it has answered:
+ * the tasks are then handed back.
+ */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SettleAndClaim, SettleAndClaimResult, TaskVersion } from "../../src/store.ts";
 import { UnknownClaims } from "../../src/worker/ambiguous-results.ts";
@@ -62,7 +65,27 @@ test("a claim that is committed after the first check is found by a later one", 
   expect(handedBack).toEqual([7]);
   vi.advanceTimersByTime(300_000);
   await claims.handBack();
-  expect(heldBy).toHaveBeenCalledTimes(2);
+  vi.advanceTimersByTime(29_000);
+  await claims.handBack();
+  expect(heldBy).toHaveBeenCalledTimes(3);
+});
+
+test("a task whose settlement the server has lost is handed back at the first cycle after a failed one", async () => {
+  const { claims, handedBack, commit } = doubting([{ id: 1, generationId: 2 }]);
+  claims.failed();
+  commit({ id: 7, generationId: 4 });
+  await claims.handBack();
+  expect(handedBack).toEqual([7]);
+});
+
+test("where no cycle has failed, such a task is handed back within half a minute", async () => {
+  const { claims, handedBack, heldBy, commit } = doubting([{ id: 1, generationId: 2 }]);
+  commit({ id: 7, generationId: 4 });
+  await claims.handBack();
+  expect(heldBy).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(30_000);
+  await claims.handBack();
+  expect(handedBack).toEqual([7]);
 });
 
 test("a check that fails is repeated", async () => {

@@ -43,6 +43,12 @@ export interface QueueOptions {
    */
   strategy?: "skip-locked" | "optimistic";
   /**
+   * Postgres: with `"relaxed"`, the server does not wait for its disk when a worker claims and settles tasks. A crash of the
+   * server may undo the last of these, and their tasks run again. No enqueued task is lost.
+   * @default "full"
+   */
+  durability?: "full" | "relaxed";
+  /**
    * Whether the queue may use session state on a server: LISTEN, session locks and prepared statements. Set it to
    * `false` behind a pooler that shares connections between clients, such as PgBouncer in transaction mode.
    * @default true
@@ -73,6 +79,7 @@ export interface ReadQueueOptions {
   maxPayload: number;
   retention: Retention;
   strategy?: "skip-locked" | "optimistic";
+  durability?: "full" | "relaxed";
   sessions?: boolean;
   poolSize?: number;
   schema?: string;
@@ -92,6 +99,7 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     synchronous: oneOf("full", "normal"),
     maxPayload: integer(1),
     strategy: oneOf("skip-locked", "optimistic"),
+    durability: oneOf("full", "relaxed"),
     sessions: boolean,
     poolSize: integer(1, 1_000),
     schema: schemaName,

@@ -168,6 +168,7 @@ export class Pump {
       this.#failedCycles = 0;
     } catch (error) {
       if (this.#isAbandoned()) return;
+      this.#unknownClaims.failed();
       // The database may have settled some of them before the error. It refuses these the second time, which is harmless.
       this.#ended.unshift(...ended.filter(({ held }) => this.#held.has(held)));
       this.#host.report(error, "settling and claiming");

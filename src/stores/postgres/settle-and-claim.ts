@@ -77,6 +77,9 @@ const noFacts =
       null::float8 as took, null::bigint as locked`);
 const factCount = 6;
 
+/** In the row of facts, which always comes: the commit of the statement does not wait for the disk. */
+const relaxed = sql.raw("where set_config('synchronous_commit', 'off', true) = 'off'");
+
 /** What differs in the claims of workers and of agents' sessions. */
 interface ClaimantParts {
   /** The claimant's row, locked so that a rescue cannot delete it during the claim. `state` is 1 when it may claim. */
@@ -123,6 +126,7 @@ function settleAndClaimStatement(
   probes: number,
   look: Look,
   whose: Claimant,
+  isRelaxed: boolean,
 ): Statement {
   const now = d.now({});
   const columns = listed(d, "dbq_tasks", candidateColumns, { givenKey: true });
@@ -161,14 +165,17 @@ function settleAndClaimStatement(
     union all
     select coalesce((select state from worker), ${unlocked}), (select count(*) from candidates), (select string_agg(id::text, ',') from settled),
       ${d.millis(now)}, date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked),
-      ${noTask}`;
+      ${noTask} ${isRelaxed ? relaxed : sql.raw("")}`;
   };
 }
 
 /** The statements of a cycle by the number of probes: made once in a process. */
-export type CycleStatements = Readonly<Record<Claimant, Record<Look, (probes: number) => Statement>>>;
+export type CycleStatements = Readonly<Record<Claimant, Record<Look, (probes: number) => Statement>>> & {
+  /** Whether their commits do not wait for the disk. */
+  readonly isRelaxed: boolean;
+};
 
-export function cycleStatements({ dialect, statements }: Texts): CycleStatements {
+export function cycleStatements({ dialect, statements }: Texts, isRelaxed = false): CycleStatements {
   const many = dialect.items as NonNullable<Dialect["items"]>;
   const settled = (p: Params) =>
     sql`${statements.complete(
@@ -176,9 +183,9 @@ export function cycleStatements({ dialect, statements }: Texts): CycleStatements
       many(sql`${p.items}`, itemColumns(["id", "generationId", "result"])),
     )} returning dbq_tasks.id`;
   const of = (whose: Claimant, look: Look) =>
-    memoize((probes: number) => settleAndClaimStatement(dialect, settled, probes, look, whose));
+    memoize((probes: number) => settleAndClaimStatement(dialect, settled, probes, look, whose, isRelaxed));
   const both = (whose: Claimant) => ({ all: of(whose, "all"), behind: of(whose, "behind") });
-  return { worker: both("worker"), session: both("session") };
+  return { worker: both("worker"), session: both("session"), isRelaxed };
 }
 
 type Answer = ReturnType<typeof answerOf>;
@@ -241,7 +248,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const completed = outcomes.filter((outcome) => outcome.kind === "completed");
     const ids = new Set(completed.map(({ id }) => id));
     const isSimple = ids.size === outcomes.length && !this.#transitions.onEnd;
-    if (!claim && isSimple)
+    // Only a transaction can begin with the statement that relaxes its commit.
+    if (!claim && isSimple && !this.#statements.isRelaxed)
       return { settled: yield* this.settle(outcomes), claimed: [], more: false, registered: true };
     const pairs = claim ? pairsOf(claim) : [];
     if (

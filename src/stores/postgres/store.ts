@@ -27,21 +27,23 @@ const textsBy = memoize((clock: Clock) => {
     skipLocked,
     optimistic: textsOf(byClock(optimisticDialect, clock)),
     cycles: cycleStatements(skipLocked),
+    relaxedCycles: cycleStatements(skipLocked, true),
   };
 });
 
 /** What does not depend on the schema of the tables. */
 const common = {
   operations: {
-    "skip-locked": (clock) => {
-      const { skipLocked, cycles } = textsBy(clock);
+    "skip-locked": (clock, isRelaxed = false) => {
+      const { skipLocked, cycles, relaxedCycles } = textsBy(clock);
       return operationsOf(
         skipLocked,
-        (transitions) => new OneStatementCycles(skipLocked, transitions, cycles),
+        (transitions) => new OneStatementCycles(skipLocked, transitions, isRelaxed ? relaxedCycles : cycles),
       );
     },
     optimistic: (clock) => operationsOf(textsBy(clock).optimistic),
   },
+  relax: "set local synchronous_commit = off",
   drizzle: postgresDrizzle,
   strategyFor: async () => "skip-locked",
   checkOpen,

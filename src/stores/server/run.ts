@@ -97,6 +97,7 @@ export class Execution {
   queryable: Queryable;
   readonly #steps: ServerSteps;
   readonly #notifier: Notifier | undefined;
+  readonly #first: string | undefined;
   /** Whether a step changed something that others may wait for, and have not been notified of. */
   changed = false;
   /** Whether claim cursors may have passed tasks that became pending. */
@@ -105,10 +106,18 @@ export class Execution {
   /** Whether the current statement may have taken effect if its answer is lost. */
   undecided = false;
 
-  constructor(queryable: Queryable, steps: ServerSteps, inTransaction = false, notifier?: Notifier) {
+  /** @param first the statement with which its transactions begin */
+  constructor(
+    queryable: Queryable,
+    steps: ServerSteps,
+    inTransaction = false,
+    notifier?: Notifier,
+    first?: string,
+  ) {
     this.queryable = queryable;
     this.#steps = steps;
     this.#notifier = notifier;
+    this.#first = first;
     this.#inTransaction = inTransaction;
   }
 
@@ -134,6 +143,7 @@ export class Execution {
 
   async #inside<T>(queryable: Queryable, op: () => Program<T>): Promise<T> {
     this.queryable = queryable;
+    if (this.#first !== undefined) await queryable.query(this.#first, []);
     const result = await this.run(op());
     // Next comes COMMIT.
     this.undecided = true;
@@ -231,6 +241,8 @@ export interface RepeatPolicy {
   waitForServer: boolean;
   /** Milliseconds to wait for rows that other transactions hold. @default as long as for a server */
   lockedLimit?: number;
+  /** The statement with which transactions begin. @default none */
+  first?: string | undefined;
 }
 
 /** Generations fence operations: a second run finds nothing to do. */
@@ -278,7 +290,7 @@ export class ServerRunner implements Runner {
 
   async #retrying<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
-    { repeatable, waitForServer, lockedLimit }: RepeatPolicy,
+    { repeatable, waitForServer, lockedLimit, first }: RepeatPolicy,
   ): Promise<T> {
     let execution: Execution | undefined;
     let mayHaveHappened = false;
@@ -286,7 +298,7 @@ export class ServerRunner implements Runner {
       execution = undefined;
       const result = await this.#pool.use(
         (connection) => {
-          execution = new Execution(connection, this.#steps, false, this.notifier);
+          execution = new Execution(connection, this.#steps, false, this.notifier, first);
           return act(execution, tries);
         },
         (error) => isSpoilt(this.#steps.failureOf(error)),

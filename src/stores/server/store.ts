@@ -26,6 +26,8 @@ export interface ServerOptions {
   migrate: boolean;
   /** @default the one for the kind of server */
   strategy?: Strategy | undefined;
+  /** `relaxed`: cycles of workers do not wait for the server's disk. @default "full" */
+  durability?: "full" | "relaxed" | undefined;
   /** False: nothing outlives a transaction on a connection, for a pooler that gives one connection to many clients. */
   sessions?: boolean | undefined;
   /** How many connections operations share; the listener and heartbeats have others. */
@@ -67,7 +69,9 @@ export interface Listener extends Notifier {
 /** What one kind of server has of its own. */
 export interface ServerKind extends TransactionKind {
   /** The operations of one store: they may keep what it has seen. */
-  operations: Readonly<Record<Strategy, (clock: Clock) => Operations>>;
+  operations: Readonly<Record<Strategy, (clock: Clock, isRelaxed?: boolean) => Operations>>;
+  /** A statement after which a transaction's commit does not wait for the disk; undefined where there is none. */
+  relax?: string;
   migrations: MigrationText;
   strategyFor(queryable: Queryable): Promise<Strategy>;
   diagnose(queryable: Queryable): Promise<Diagnosis[]>;
@@ -117,7 +121,7 @@ export async function serverStore(
   try {
     await prepareTables(kind, runner, reach.pool.name, options);
     const strategy = options.strategy ?? (await runner.ask(kind.strategyFor));
-    return storeOver(kind, reach, runner, strategy, options.clock);
+    return storeOver(kind, reach, runner, strategy, options);
   } catch (error) {
     await reach.close();
     throw error;
@@ -143,9 +147,11 @@ function storeOver(
   reach: ServerReach,
   runner: ServerRunner,
   strategy: Strategy,
-  clock: Clock = systemClock,
+  { clock = systemClock, durability }: ServerOptions,
 ): Store {
-  const ops = kind.operations[strategy](clock);
+  const isRelaxed = durability === "relaxed" && kind.relax !== undefined;
+  const ops = kind.operations[strategy](clock, isRelaxed);
+  const cycling = { ...settlingAndClaiming, ...(isRelaxed && { first: kind.relax }) };
   const { listener } = reach;
   runner.notifier = listener;
   runner.onRewind = () => ops.cycle.rewind();
@@ -158,7 +164,7 @@ function storeOver(
     retry: (id) => retry(runner, ops, id),
     log: (lines, keep) => runner.write((tries) => ops.logs.log(lines, keep, tries > 0)),
     // Not repeated when its answer is lost: a second claim would hide which tasks the first one gave.
-    settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, settlingAndClaiming), ops.cycle, cycle),
+    settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, cycling), ops.cycle, cycle),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     isInTransaction: () => isInCallback(reach.transacting),
