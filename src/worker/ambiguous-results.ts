@@ -89,6 +89,11 @@ export class UnknownClaims {
     this.#claimUnderWay = false;
   }
 
+  /** Whether a claim has no answer, or had none a short time ago. */
+  get mayExist(): boolean {
+    return this.#claimUnderWay || performance.now() <= this.#doubtUntil;
+  }
+
   /** Hands back the tasks that the worker claimed without an answer. Call it only between claims. */
   async handBack(): Promise<void> {
     const now = performance.now();

@@ -231,8 +231,8 @@ export class RunningAttempt implements Execution {
   }
 
   #call(args: readonly unknown[]): unknown {
-    const call = () => this.#executor.call(this, args, this.#kwargs);
-    return this.#trace ? this.#trace.call(call) : call();
+    if (!this.#trace) return this.#executor.call(this, args, this.#kwargs);
+    return this.#trace.call(() => this.#executor.call(this, args, this.#kwargs));
   }
 
   #startTimeout(): void {
@@ -407,10 +407,9 @@ export class RunningAttempt implements Execution {
     this.#trace?.end(settled, this.#cancelled !== undefined);
     // The attempt may be held for longer, by a timer of its function: not its messages and spans.
     this.#trace = undefined;
-    const end = () => this.#onEnd(this, settled);
     // The log is written before the outcome: a reader who sees the outcome finds all lines.
-    if (this.#log && this.#released !== "lost") void this.#log.end().then(end);
-    else end();
+    if (this.#log && this.#released !== "lost") void this.#log.end().then(() => this.#onEnd(this, settled));
+    else this.#onEnd(this, settled);
   }
 
   // ---- currentTask().log() -------------------------------------------------------------------

@@ -20,7 +20,7 @@ import { publishClaim } from "./events.ts";
 import type { Executor } from "./executor.ts";
 import { failureBackoff } from "./failure-backoff.ts";
 import { TaskLogs } from "./logs.ts";
-import { OwnershipCheck } from "./ownership.ts";
+import { type Loss, OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
@@ -69,6 +69,8 @@ export interface DispatcherHost {
 }
 
 type SlotClaim = ClaimRequest & { crashSensitive: number };
+
+const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
 
 /** Milliseconds that a cycle waits until progress is written. */
 const progressFlushMs = 100;
@@ -199,7 +201,7 @@ export class Dispatcher {
 
   async #runCycle(): Promise<void> {
     // Prefetched tasks start while the database works for this cycle.
-    setImmediate(() => this.#fillSlots());
+    if (this.#prefetched.length > 0) setImmediate(() => this.#fillSlots());
     // After a failure one outcome at a time, apart from the claim: a row that the database refuses must not block
     // others.
     const oneByOne = this.#failedCycles > 0;
@@ -208,8 +210,8 @@ export class Dispatcher {
     try {
       // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
       // function's own transaction, and that function for this cycle.
-      if (batch.length > 0) await this.#progress.flush(progressFlushMs);
-      await this.#unknownClaims.handBack();
+      if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
+      if (this.#unknownClaims.mayExist) await this.#unknownClaims.handBack();
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
       this.#failedCycles = 0;
@@ -234,7 +236,12 @@ export class Dispatcher {
     this.#apply(batch, claim, result);
     publishClaim(this.#host, began, result.claimed);
     this.#notify(batch, claim, result);
-    if (batch.length > 0) await this.#reportSettled(batch, result.settled);
+    if (batch.length > 0) {
+      this.#host.wakeups.taskEnded(outcomes.map(({ id }) => id));
+      const refused = batch.filter((_, i) => !result.settled[i]).map(({ attempt }) => attempt);
+      const lost = refused.length === 0 ? noLoss : await this.ownership.lostAmong(refused);
+      this.#reportSettled(batch, new Set(refused), lost);
+    }
     if (result.failure !== undefined) throw result.failure;
   }
 
@@ -248,12 +255,10 @@ export class Dispatcher {
     const crashSensitive = ahead > 0 ? roomForCrashSensitive(concurrency, this.#owned, batch) : limit;
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
+    const request = { workerId, queueNames, funcs, limit, crashSensitive };
+    if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record).filter(({ groupKey }) => groupKey !== null);
-    return {
-      ...{ workerId, queueNames, funcs, limit, crashSensitive },
-      ...(sharing && { sharing }),
-      ...(freed.length > 0 && { freed }),
-    };
+    return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
@@ -308,10 +313,11 @@ export class Dispatcher {
   }
 
   /** Never throws: the outcomes are settled, whatever happens to their events. */
-  async #reportSettled(batch: readonly PendingSettlement[], settled: readonly boolean[]): Promise<void> {
-    this.#host.wakeups.taskEnded(batch.map(({ outcome }) => outcome.id));
-    const refused = new Set(batch.filter((_, i) => !settled[i]).map(({ attempt }) => attempt));
-    const lost = await this.ownership.lostAmong([...refused]);
+  #reportSettled(
+    batch: readonly PendingSettlement[],
+    refused: ReadonlySet<RunningAttempt>,
+    lost: ReadonlyMap<RunningAttempt, Loss>,
+  ): void {
     for (const { attempt, outcome } of batch) {
       // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
       const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;

@@ -66,6 +66,7 @@ export class PrefetchControl {
 
   /** The cycle has claimed these tasks. */
   end(claimed: readonly TaskRecord[]): void {
+    if (this.#disabled) return;
     this.#cycleMs = performance.now() - this.#cycleBegan;
     const characters = claimed.reduce((sum, { args, kwargs }) => sum + args.length + kwargs.length, 0);
     if (claimed.length > 0) this.#charactersPerTask = characters / claimed.length;

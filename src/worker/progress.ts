@@ -30,6 +30,11 @@ export class ProgressNotes {
     this.#notes.set(id, { id, generationId, progress, note: note?.toWellFormed() ?? null });
   }
 
+  /** Whether `flush` has something to wait for. */
+  get isUnwritten(): boolean {
+    return this.#notes.size > 0 || this.#writing !== undefined;
+  }
+
   /**
    * Resolves when all that was added until now is written, since a settled task takes no more progress; or after
    * `limitMs` milliseconds.

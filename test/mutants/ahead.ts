@@ -169,9 +169,9 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "a-worker-that-is-gone-looks-on",
     why: "A worker that was declared dead claims nothing and reports no error.",
-    in: "settleAndClaim.isInVain",
-    find: "last.claimed.length === 0 && last.more && last.registered",
-    replace: "last.claimed.length === 0 && last.more",
+    in: "isInVain",
+    find: "claimed.length === 0 && more && registered",
+    replace: "claimed.length === 0 && more",
     caughtBy: {
       file: "test/stores/sql/settle-and-claim.test.ts",
       test: "a call whose worker is gone says so, and does not scan again",

@@ -232,8 +232,8 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "ends-are-not-hinted-at",
     why: "An await in the worker's own process resolves half a second late, by the poll.",
-    in: "Dispatcher.#reportSettled",
-    find: "this.#host.wakeups.taskEnded(ended.map(({ outcome }) => outcome.id));",
+    in: "Dispatcher.#settleAndClaim",
+    find: "this.#host.wakeups.taskEnded(outcomes.map(({ id }) => id));",
     replace: "",
     caughtBy: inQueue(
       "wakeups",

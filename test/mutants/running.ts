@@ -286,7 +286,7 @@ export const runningFaults: readonly Mutant[] = [
     name: "settled-and-told-as-lost",
     why: "When the look for more work after a settle fails, the settled outcomes are sent again and reported as lost.",
     in: "settleAndClaim",
-    find: "if (outcomes.length > 0) return last;",
+    find: "if (outcomes.length > 0) return result;",
     replace: "",
     caughtBy: {
       file: "test/stores/sql/settle-and-claim.test.ts",
@@ -444,8 +444,8 @@ export const runningFaults: readonly Mutant[] = [
     name: "outcome-before-its-log",
     why: "Who reads the log of a task that has just failed finds nothing, and its last lines are lost.",
     in: "RunningAttempt.#finish",
-    find: 'if (this.#log && this.#released !== "lost") void this.#log.end().then(end); else end();',
-    replace: "void this.#log?.end(); end();",
+    find: 'if (this.#log && this.#released !== "lost") void this.#log.end().then(() => this.#onEnd(this, settled)); else this.#onEnd(this, settled);',
+    replace: "void this.#log?.end(); this.#onEnd(this, settled);",
     caughtBy: inWorker(
       "logs",
       "all lines of an attempt are stored when its outcome is visible, in their order",

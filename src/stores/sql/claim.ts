@@ -43,8 +43,10 @@ export class ClaimPipeline {
    * before the transaction began.
    */
   *run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed> {
-    const steered = yield* this.steered.run(request, startedAt, version, read);
-    if (steered) return steered;
+    if (!this.steered.isPlain(request, version)) {
+      const steered = yield* this.steered.run(request, startedAt, version, read);
+      if (steered) return steered;
+    }
     const candidates = read?.candidates ?? (yield* this.#steps.candidates(request, pairsOf(request)));
     const admission = yield* Admission.begin(request, this.#policies, this.#texts);
     const found = admission

@@ -31,6 +31,11 @@ function changeOf({ kind }: Outcome): "complete" | "finish" | "release" {
   return kind === "completed" ? "complete" : "finish";
 }
 
+const areCompleted = (
+  outcomes: readonly Outcome[],
+): outcomes is readonly (Outcome & { kind: "completed" })[] =>
+  outcomes.every(({ kind }) => kind === "completed");
+
 const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
   delay: null,
   error: null,
@@ -60,6 +65,7 @@ export class SettleAndClaimOperations {
 
   /** For each outcome, in order, whether it was accepted. In most cycles all have completed. */
   *settle(outcomes: readonly Outcome[]): Program<boolean[]> {
+    if (outcomes.length > 0 && areCompleted(outcomes)) return yield* this.#transitions.endTasks(outcomes);
     return yield* inGroups(outcomes, changeOf, (some, change) =>
       change === "release"
         ? this.#transitions.releaseTasks((some as readonly (Outcome & { kind: Released })[]).map(toRelease))
@@ -105,9 +111,9 @@ export class SettleAndClaimOperations {
     if (request.request) return yield* claimForSession(this.#texts, this.#claims, request, read);
     const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId: request.workerId });
     if (!worker) return { registered: false };
-    const [now, version] = worker.map(Number) as [number, number];
-    const { tasks: claimed, ...rest } = yield* this.#claims.run(request, now, version, read);
-    return { claimed, ...rest };
+    const [now, version] = [Number(worker[0]), Number(worker[1])];
+    const { tasks, more, again, limited } = yield* this.#claims.run(request, now, version, read);
+    return limited ? { claimed: tasks, more, again, limited } : { claimed: tasks, more };
   }
 }
 
@@ -126,18 +132,22 @@ const mostClaims = 5;
 export async function settleAndClaim(
   run: Run,
   ops: Cycles,
-  { outcomes, claim }: SettleAndClaim,
+  cycle: SettleAndClaim,
 ): Promise<SettleAndClaimResult> {
+  const { outcomes, claim } = cycle;
   if (ops.inTwoTransactions && claim && outcomes.length > 0)
     return await settleThenClaim(run, ops, outcomes, claim);
-  const once = async () => await claimFurther(run, await run(() => ops.run({ outcomes, claim })));
-  let last = await once();
-  if (outcomes.length > 0) return last;
-  const isInVain = () =>
-    last.claimed.length === 0 && last.more && last.registered && last.failure === undefined;
-  for (let claims = 1; claims < mostClaims && isInVain(); claims += 1) last = await once();
-  return { ...last, more: last.more && last.claimed.length > 0 };
+  for (let claims = 1; ; claims += 1) {
+    const did = await run(() => ops.run(cycle));
+    const result = "further" in did ? await claimFurther(run, did) : did;
+    if (outcomes.length > 0) return result;
+    if (claims < mostClaims && isInVain(result)) continue;
+    return { ...result, more: result.more && result.claimed.length > 0 };
+  }
 }
+
+const isInVain = ({ claimed, more, registered, failure }: SettleAndClaimResult): boolean =>
+  claimed.length === 0 && more && registered && failure === undefined;
 
 /**
  * A run of its own: what the cycle settled and claimed is committed by now, and must be told whatever becomes of this claim.

@@ -34,6 +34,12 @@ export class SteeredClaims {
     return steeredPairs(request, this.#limits.current).length > 0;
   }
 
+  /** Whether nothing is about tasks of this claim, by limits of this version that are known. */
+  isPlain(request: ClaimRequest, version: number): boolean {
+    const known = this.#limits.current;
+    return version === known.version && known.isEmpty && request.sharing === undefined;
+  }
+
   /** The version of the limits that are known. */
   get version(): number {
     return this.#limits.current.version;
