@@ -3,7 +3,9 @@ import type { Benchmark } from "./benchmark.ts";
 import { dashboardBenchmarks } from "./dashboard/index.ts";
 import { drain } from "./drain/index.ts";
 import { enqueue } from "./enqueue/index.ts";
+import { flowBenchmarks } from "./flow/index.ts";
 import { processBenchmarks } from "./processes/index.ts";
+import { scheduleBenchmarks } from "./schedules/index.ts";
 import { serverBenchmarks } from "./server/index.ts";
 import { stagedBenchmarks } from "./staged/index.ts";
 
@@ -14,4 +16,6 @@ export const benchmarks: readonly Benchmark[] = [
   ...serverBenchmarks,
   ...stagedBenchmarks,
   ...dashboardBenchmarks,
+  ...flowBenchmarks,
+  ...scheduleBenchmarks,
 ];
