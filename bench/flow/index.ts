@@ -8,7 +8,8 @@ const about =
   "A queue that was filled before is drained by one worker with 10 slots (100 with groups): under a rate or a limit of tasks that run at " +
   "once that is never reached, under one that is, and with 100 groups of which each runs one task at a time. `plain` is dbq with the same " +
   "tasks and no limit. dbq's limits are options of the function, with the burst of a tenth of a second; BullMQ has its `limiter` and " +
-  "`setGlobalConcurrency`, pg-boss its `groupConcurrency` (one group where there are none). CPU is that of the process, for one task; the " +
+  "`setGlobalConcurrency`, pg-boss its `groupConcurrency` (one group where there are none), with " +
+  "batches as large as the limit allows. CPU is that of the process, for one task; the " +
   "work of the server or of Redis is not counted.";
 
 const contender = (

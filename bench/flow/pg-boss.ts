@@ -26,16 +26,17 @@ async function fill(url: string, { tasks, variant }: Filling): Promise<Filled> {
         group: { id: groupOf(from + i, groups) },
       })),
     );
+  // Batches that are as large as the limit allows are full, and the next one is fetched at once.
+  const batchSize = Math.min(slots, concurrency * groups);
   const how = {
-    batchSize: 1,
-    localConcurrency: slots,
+    batchSize,
     groupConcurrency: concurrency,
     burstWhenBatchFull: true,
     pollingIntervalSeconds: 0.5,
   };
   return {
     async drain() {
-      await boss.work<{ n: number }>(queue, how, async ([job]) => job?.data.n);
+      await boss.work<{ n: number }>(queue, how, async (jobs) => jobs.length);
       await withConnection(url, allCompleted);
     },
     completed: () => countJobs(url, "completed"),
