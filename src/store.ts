@@ -614,6 +614,12 @@ export interface LimitStore {
 
   /** Writes these rows as they are: for a move. */
   adopt(records: readonly LimitRecord[]): Promise<void>;
+
+  /**
+   * Deletes rows of groups that nobody has set or paused, and whose rate and throttle have had no effect for `age`
+   * milliseconds: at most `limit`. Returns how many.
+   */
+  prune(age: number, limit: number): Promise<number>;
 }
 
 /** A queue's database: all facets, and its life. Take the facet that you need, or a `Pick` of it. */

@@ -5,7 +5,7 @@ import type { Queue } from "../queue/queue.ts";
 import type { Retention, WorkerStore } from "../store.ts";
 import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
 import { type Job, longestSleep, openJobs, PeriodicJob } from "./periodic-job.ts";
-import { auditPruning, pruning } from "./pruning.ts";
+import { auditPruning, limitPruning, pruning } from "./pruning.ts";
 import { announce, Sweep, type SweepHost } from "./sweep.ts";
 
 const orphansEvery = 5_000;
@@ -43,7 +43,8 @@ export function maintenanceOf(
       of.onRescued(dead, tasks);
     },
   };
-  return new Maintenance(host, [...jobs, auditPruning(store.look), ...openJobs(queue, host)]);
+  const pruned = [auditPruning(store.look), limitPruning(store.limits)];
+  return new Maintenance(host, [...jobs, ...pruned, ...openJobs(queue, host)]);
 }
 
 /** Runs a list of jobs. A feature adds its own to the built-in ones by `addJob`. */

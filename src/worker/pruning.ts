@@ -1,5 +1,5 @@
 /** The background work on finished tasks: deletes old ones, and frees unique keys whose time has passed. */
-import type { LookStore, Retention, WorkerStore } from "../store.ts";
+import type { LimitStore, LookStore, Retention, WorkerStore } from "../store.ts";
 import type { Job } from "./periodic-job.ts";
 
 const pruneEvery = 30_000;
@@ -9,6 +9,10 @@ const pruneBatch = 500;
 /** Milliseconds that the actions of people in the dashboard are kept: 90 days. */
 export const auditAge = 90 * 86_400_000;
 const auditEvery = 3_600_000;
+
+/** Milliseconds: a late start counts as if it had come up to 1.83 days earlier, for the longest `per` of a rate (`rate.ts`). */
+export const limitAge = 2 * 86_400_000;
+const limitsEvery = 3_600_000;
 
 interface PruningHost {
   readonly store: Pick<WorkerStore, "prune" | "freeKeys">;
@@ -35,4 +39,10 @@ export const pruning = ({ store, retention }: PruningHost): Job => {
 export const auditPruning = (look: Pick<LookStore, "pruneAudits">): Job => ({
   name: "deleting old rows of dbq_audit",
   run: async () => ((await look.pruneAudits(auditAge, pruneBatch)) < pruneBatch ? auditEvery : 0),
+});
+
+/** A rate or a throttle of groups leaves a row for each: of tenants that are gone, too. */
+export const limitPruning = (limits: Pick<LimitStore, "prune">): Job => ({
+  name: "deleting rows of dbq_limits that have no effect",
+  run: async () => ((await limits.prune(limitAge, pruneBatch)) < pruneBatch ? limitsEvery : 0),
 });

@@ -471,6 +471,47 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "rows of groups that have no effect any more are deleted, and nothing else",
+      run: async ({ bare: store, sql, database }) => {
+        const rowsOf = async () =>
+          (await sql("select group_key from dbq_limits where scope = 'group' order by group_key")).map(
+            ({ group_key }) => String(group_key),
+          );
+        const quick = each(1_000_000, 1_000);
+        await store.limits.set(ofFunc(), quick);
+        await store.limits.set(ofGroup("slow"), each(1, minute));
+        await store.limits.set(ofGroup("limited"), atOnce(1));
+        await store.limits.pause(ofGroup("paused"));
+        await store.limits.throttle(ofGroup("throttled"), minute);
+        await store.limits.throttle(ofGroup("was throttled"), 1);
+        const ended = database.earlier("throttled_until", 1_000);
+        await sql(`update dbq_limits set throttled_until = ${ended} where group_key = 'was throttled'`);
+        await insert(store, { groupKey: "quick" }, { groupKey: "slow" });
+        assert.equal((await claim(store, grouped())).length, 2);
+        const kept = ["limited", "paused", "slow", "throttled"];
+        assert.deepEqual(await rowsOf(), [
+          "limited",
+          "paused",
+          "quick",
+          "slow",
+          "throttled",
+          "was throttled",
+        ]);
+        assert.equal(await store.limits.prune(minute, 100), 0);
+        await sql("update dbq_limits set tat = tat - 2000 where group_key = 'quick'");
+        assert.equal(await store.limits.prune(0, 1), 1);
+        assert.equal(await store.limits.prune(0, 100), 1);
+        assert.deepEqual(await rowsOf(), kept);
+        // Without its own values, the group's start still counts for the function's rate.
+        await store.limits.set(ofGroup("slow"), null);
+        await sql("update dbq_limits set tat = tat + 3600000000 where group_key = 'slow'");
+        assert.equal(await store.limits.prune(0, 100), 0);
+        await insert(store, { groupKey: "quick" });
+        assert.equal((await claim(store, grouped())).length, 1);
+        assert.equal((await rowsOf()).includes("quick"), true);
+      },
+    },
+    {
       name: "lists the limits with what runs, waits and is paused",
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), atOnce(1));

@@ -93,7 +93,7 @@ export function referenceStore(reference: Reference): Store {
       return missing("transfer")();
     },
     // No simulated function has a limit.
-    limits: { ...missingLimits, declare: async () => undefined },
+    limits: { ...missingLimits, declare: async () => undefined, prune: async () => 0 },
     get schedules(): never {
       return missing("schedules")();
     },

@@ -115,8 +115,8 @@ export const dashboardFaults: readonly Mutant[] = [
     name: "actions-are-kept-for-ever",
     why: "The table of what people did in the dashboard grows as long as the app runs.",
     in: "maintenanceOf",
-    find: "[...jobs, auditPruning(store.look), ...openJobs(queue, host)]",
-    replace: "[...jobs, ...openJobs(queue, host)]",
+    find: "[auditPruning(store.look), limitPruning(store.limits)]",
+    replace: "[limitPruning(store.limits)]",
     caughtBy: ofActions("what was done is deleted by a worker after 90 days"),
   },
 ];

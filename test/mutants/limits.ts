@@ -60,10 +60,18 @@ export const limitFaults: readonly Mutant[] = [
   {
     name: "rate-lets-nothing-go",
     why: "Tasks that a removed rate has put off wait for their turns, which may be hours away.",
-    in: "LimitOperations.apply",
+    in: "LimitOperations.letGo",
     find: "yield* changes(this.#s.letGo, waiting.map(toTaskVersion));",
     replace: "",
     caughtBy: onFile("a rate that is removed lets go at once what it had put off, and nothing else"),
+  },
+  {
+    name: "a-paused-group-is-deleted",
+    why: "Maintenance deletes the rows of paused groups: their tasks run again.",
+    in: "isSpent",
+    find: "`and paused_at is null`",
+    replace: "``",
+    caughtBy: onFile("rows of groups that have no effect any more are deleted, and nothing else"),
   },
   {
     name: "pause-of-a-group-is-ignored",

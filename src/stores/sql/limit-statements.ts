@@ -4,6 +4,7 @@ import { columnsOf, listed } from "./columns.ts";
 import type { Dialect } from "./dialect.ts";
 import { candidateColumns, taskVersionColumns } from "./rows.ts";
 import {
+  before,
   claimed,
   itemColumns,
   itemOf,
@@ -25,6 +26,23 @@ const isScope = (d: Dialect, p: Readonly<Record<string, unknown>>) =>
 /** Of rows that only hold the state of a rate, nothing has to be known before a claim. */
 const says =
   "(concurrency is not null or rate_limit is not null or paused_at is not null or throttled_until is not null)";
+
+/** The rows of groups whose rate and throttle have had no effect for so long, and that say nothing else. */
+const isSpent = (d: Dialect, p: Readonly<Record<string, unknown>>) => {
+  const age = before(d, p);
+  return sql`scope = 'group' and concurrency is null and rate_limit is null and paused_at is null
+        and (throttled_until is null or throttled_until < ${age}) and (tat is null or tat < (${d.millis(age)}) * 1000)`;
+};
+
+function spentStatements(d: Dialect) {
+  return {
+    spent: (p) => sql`
+      select name, group_key from dbq_limits where ${isSpent(d, p)} order by name, group_key ${d.atMost(p.limit)}`,
+
+    deleteSpent: (p) => sql`
+      delete from dbq_limits where ${isScope(d, p)} and ${isSpent(d, p)}`,
+  } satisfies Record<string, Statement>;
+}
 
 function rowStatements(d: Dialect) {
   const limit = listed(d, "dbq_limits", limitColumns);
@@ -176,11 +194,10 @@ function usageStatements(d: Dialect) {
 
     /** Running tasks that were claimed before there was a limit. */
     uncountedOf: (p) => sql`
-      select ${version} from dbq_tasks where status = 'running' and uses is null and group_key is null and ${d.same("func", p.name)}
-      ${d.atMost(p.limit)}`,
+      select ${version} from dbq_tasks where status = 'running' and uses is null and group_key is null and ${d.same("func", p.name)}`,
 
     uncountedIn: (p) => sql`
-      select ${version} from dbq_tasks where status = 'running' and uses is null and ${d.same("queue_name", p.name)} ${d.atMost(p.limit)}`,
+      select ${version} from dbq_tasks where status = 'running' and uses is null and ${d.same("queue_name", p.name)}`,
 
     /** Not a state change: the generation stays. */
     countTask: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
@@ -224,6 +241,7 @@ function steeredStatements(d: Dialect) {
 export function limitStatements(d: Dialect) {
   return {
     ...rowStatements(d),
+    ...spentStatements(d),
     ...versionStatements(d),
     ...groupStatements(d),
     ...usageStatements(d),

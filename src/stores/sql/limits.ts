@@ -1,4 +1,5 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
+import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitRecord, LimitScope, LimitState, LimitValues } from "../../store.ts";
 import { type LimitRow, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
 import { limitCounts } from "./limit-counts.ts";
@@ -21,33 +22,45 @@ const areSame = (a: LimitValues | null | undefined, b: LimitValues | null): bool
 export class LimitOperations {
   readonly #s: Texts["limits"];
   readonly #counts: ReturnType<typeof limitCounts>;
+  readonly #spreads: boolean;
 
   constructor({ dialect, limits }: Texts) {
     this.#s = limits;
     this.#counts = limitCounts(dialect);
+    this.#spreads = dialect.spreads;
   }
 
   // ---- the values ----------------------------------------------------------------------------
 
-  *set(scope: LimitScope, values: LimitValues | null): Program<void> {
+  /** True: a rate of the scope has put off more tasks than one transaction lets go. `letGo` goes on. */
+  *set(scope: LimitScope, values: LimitValues | null): Program<boolean> {
+    // Before the workers' rows are locked: a settlement also locks its tasks first.
+    yield* this.#countRunning(scope);
     yield* this.#begin();
-    if (areSame(yield* this.#get(scope), values)) return;
-    yield* this.#write(scope, values);
-    yield* this.#tell();
+    yield* this.#countRunning(scope);
+    if (!areSame(yield* this.#get(scope), values)) {
+      yield* this.#write(scope, values);
+      yield* this.#tell();
+    }
+    return yield* this.letGo(scope);
   }
 
-  /** The functions whose values it has changed. */
+  /** The functions of whose put-off tasks there are more than one transaction lets go. */
   *declare(limits: readonly { func: string; values: LimitValues | null }[]): Program<LimitScope[]> {
-    if ((yield* this.#differing(limits)).length === 0) return [];
+    const differing = yield* this.#differing(limits);
+    if (differing.length === 0) return [];
+    const scopeOf = (func: string) => ({ kind: "code", name: func, group: "" }) as const;
+    for (const { func } of differing) yield* this.#countRunning(scopeOf(func));
     yield* this.#begin();
-    const scopes: LimitScope[] = [];
+    const unfinished: LimitScope[] = [];
     for (const { func, values } of yield* this.#differing(limits)) {
-      const scope = { kind: "code", name: func, group: "" } as const;
+      const scope = scopeOf(func);
+      yield* this.#countRunning(scope);
       yield* this.#write(scope, values);
-      scopes.push(scope);
+      if (yield* this.letGo(scope)) unfinished.push(scope);
     }
     yield* this.#tell();
-    return scopes;
+    return unfinished;
   }
 
   *#differing<T extends { func: string; values: LimitValues | null }>(limits: readonly T[]): Program<T[]> {
@@ -76,26 +89,27 @@ export class LimitOperations {
     yield* count(ofFunc ? this.#s.capStates : this.#s.capState, { ...scopeParams(scope), tat });
   }
 
-  /**
-   * After a change of values, in a transaction of its own: makes tasks count that run since before there was a limit, and
-   * lets go what a rate of the scope has put off. True: there may be more.
-   */
-  *apply(scope: LimitScope): Program<boolean> {
-    const { name } = scope;
-    const ofFunc = scope.kind === "func" || scope.kind === "code";
-    const uncounted = scope.kind === "queue" ? this.#s.uncountedIn : this.#s.uncountedOf;
+  /** Makes tasks count that run since before there was a limit. */
+  *#countRunning({ kind, name }: LimitScope): Program<void> {
     // Of a shared name, the rows of running tasks tell in any case.
-    const found = scope.kind === "name" ? [] : yield* rows(uncounted, { name, limit: batch });
+    if (kind === "name") return;
+    const uncounted = kind === "queue" ? this.#s.uncountedIn : this.#s.uncountedOf;
+    const found = yield* rows(uncounted, { name });
     yield* changes(
       this.#s.countTask,
       found.map(toTaskVersion).sort((a, b) => a.id - b.id),
     );
+  }
+
+  /** After a change of values: lets go what a rate of the scope has put off. True: there may be more. */
+  *letGo(scope: LimitScope): Program<boolean> {
+    const ofFunc = scope.kind === "func" || scope.kind === "code";
     const key = JSON.stringify([scope.kind, scope.name, scope.group]);
     const waiting = yield* ofFunc
-      ? rows(this.#s.putOffTasksOf, { name, limit: batch })
+      ? rows(this.#s.putOffTasksOf, { name: scope.name, limit: batch })
       : rows(this.#s.putOffTasks, { key, limit: batch });
     yield* changes(this.#s.letGo, waiting.map(toTaskVersion));
-    return found.length === batch || waiting.length === batch;
+    return waiting.length === batch;
   }
 
   // ---- pauses and throttles ------------------------------------------------------------------
@@ -123,6 +137,32 @@ export class LimitOperations {
 
   *resizeWorker(workerId: string, concurrency: number): Program<void> {
     yield* count(this.#s.resizeWorker, { workerId, concurrency });
+  }
+
+  // ---- rows without effect -------------------------------------------------------------------
+
+  /** The groups whose rows `deleteSpent` may delete. */
+  *spent(age: number, limit: number): Program<LimitScope[]> {
+    const found = yield* rows(this.#s.spent, { age, limit });
+    return found.map(([name, group]) => ({ kind: "group", name: textOf(name), group: textOf(group) }));
+  }
+
+  /**
+   * A change that adds a row and then writes it holds the version, and a claim that does holds the function's row: so
+   * neither loses its row in between. The rows of a function that a claim holds are left for the next time.
+   */
+  *deleteSpent(age: number, found: readonly LimitScope[]): Program<number> {
+    let deleted = 0;
+    yield* rows(this.#s.lockVersion);
+    for (const [name, groups] of groupBy(found, (scope) => scope.name)) {
+      const func: LimitScope = { kind: "func", name, group: "" };
+      yield* this.#add(func);
+      if (this.#spreads) yield* count(this.#s.touchLimit, scopeParams(func), false);
+      else if ((yield* rows(this.#s.lockLimit, scopeParams(func))).length === 0) continue;
+      for (const scope of groups)
+        deleted += yield* count(this.#s.deleteSpent, { ...scopeParams(scope), age }, false);
+    }
+    return deleted;
   }
 
   // ---- the version ---------------------------------------------------------------------------

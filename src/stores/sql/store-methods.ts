@@ -149,17 +149,15 @@ function drainMethods({ run, write }: Runner, ops: Operations["drains"]): DrainS
 }
 
 function limitMethods({ run, write }: Runner, ops: Operations["limits"]): LimitStore {
-  /** A transaction of its own: it waits for settlements, whose claims would wait for the change. */
-  const apply = async (scope: LimitScope) => {
-    while (await write(() => ops.apply(scope)));
+  const letGo = async (scope: LimitScope) => {
+    while (await write(() => ops.letGo(scope)));
   };
   return {
     set: async (scope, values) => {
-      await write(() => ops.set(scope, values));
-      await apply(scope);
+      if (await write(() => ops.set(scope, values))) await letGo(scope);
     },
     declare: async (limits) => {
-      for (const scope of await write(() => ops.declare(limits))) await apply(scope);
+      for (const scope of await write(() => ops.declare(limits))) await letGo(scope);
     },
     pause: (scope) => write(() => ops.pause(scope)),
     resume: (scope) => write(() => ops.resume(scope)),
@@ -168,6 +166,10 @@ function limitMethods({ run, write }: Runner, ops: Operations["limits"]): LimitS
     list: () => run(() => ops.list()),
     records: () => run(() => ops.records()),
     adopt: (records) => write(() => ops.adopt(records)),
+    prune: async (age, limit) => {
+      const found = await run(() => ops.spent(age, limit));
+      return found.length === 0 ? 0 : await write(() => ops.deleteSpent(age, found));
+    },
   };
 }
 

@@ -22,9 +22,17 @@ async function keptLimit(files: Files): Promise<void> {
 }
 
 export const limiting: readonly Operation[] = [
-  onQueue("set a limit", 2, async (queue, actor) => {
+  onQueue("set a limit", 1, async (queue, actor) => {
     actor.arm();
     await queue.setLimit(target, { concurrency: most });
+  }),
+
+  onQueue("remove a rate that has put tasks off", 1, async (queue, actor) => {
+    await queue.setLimit(target, { rate: { limit: 100, per: "1s" } });
+    const worker = await actor.worker(queue);
+    await worker.claim(5);
+    actor.arm();
+    await queue.setLimit(target, null);
   }),
 
   onQueue("pause a queue", 1, async (queue, actor) => {
