@@ -1,19 +1,21 @@
 /**
- * Takes pictures of every page of the dashboard: `npx tsx scripts/screenshots.ts FOLDER [scene]`. Scenes are empty, ordinary,
- * hostile and toomuch; each in both themes, wide and narrow.
+ * Takes pictures of the dashboard in chromium.
+ *
+ * `npm run screenshots` makes the pictures of docs/dashboard.md anew. `npm run screenshots -- FOLDER [scene]` takes every page:
+ * scenes are empty, ordinary, hostile and toomuch; each in both themes, wide and narrow.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, BrowserContextOptions } from "playwright-core";
 import { dashboard, toNodeHandler } from "../src/features/dashboard/index.ts";
 import { openQueue, type Queue } from "../src/index.ts";
 import { hostile, ordinary, tooMuch } from "../test/features/dashboard/scenes.ts";
 import { startChromium } from "../test/support/chromium.ts";
 
-const [folder = "screenshots", only] = process.argv.slice(2);
+const [folder, only] = process.argv.slice(2);
 
 /** Each fills a database, and gives the pages of tasks that are worth a picture. */
 const scenes: Record<string, (queue: Queue, file: string) => Promise<Record<string, string>>> = {
@@ -43,8 +45,53 @@ const pages = {
   functions: "/functions",
 };
 
+/** The pictures of the docs: each of a page of the ordinary scene. */
+const pictures: Record<string, { page: string; options: BrowserContextOptions }> = {
+  "dashboard-overview": { page: "overview", options: wide("light", 860) },
+  "dashboard-tasks": { page: "tasks", options: wide("light", 640) },
+  "dashboard-task": { page: "failed", options: wide("dark", 900) },
+  "dashboard-queues": { page: "queues", options: wide("light", 640) },
+  "dashboard-phone": {
+    page: "overview",
+    options: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 1.5, colorScheme: "dark" },
+  },
+};
+
+function wide(colorScheme: "light" | "dark", height: number): BrowserContextOptions {
+  return { viewport: { width: 1_200, height }, colorScheme };
+}
+
+async function takePictures(browser: Browser, url: string, paths: Record<string, string>): Promise<void> {
+  for (const [name, { page: shown, options }] of Object.entries(pictures)) {
+    const context = await browser.newContext(options);
+    const page = await context.newPage();
+    await page.goto(`${url}${paths[shown]}`);
+    await page.locator("#live.live").waitFor();
+    const png = await page.screenshot();
+    await context.close();
+    writeFileSync(join("docs/images", `${name}.webp`), await webpOf(browser, png));
+  }
+}
+
+/** The browser writes WebP itself: no other tool has to be installed. */
+async function webpOf(browser: Browser, png: Buffer): Promise<Buffer> {
+  const page = await browser.newPage();
+  const encoded: string = await page.evaluate(`(async () => {
+    const image = new Image();
+    image.src = "data:image/png;base64,${png.toString("base64")}";
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    return canvas.toDataURL("image/webp", 0.85);
+  })()`);
+  await page.close();
+  return Buffer.from(encoded.slice(encoded.indexOf(",") + 1), "base64");
+}
+
 async function takeAll(
   browser: Browser,
+  into: string,
   scene: string,
   url: string,
   paths: Record<string, string>,
@@ -62,7 +109,7 @@ async function takeAll(
           (await page.evaluate("document.documentElement.scrollHeight")) as number,
         );
         await page.screenshot({
-          path: join(folder, `${scene}-${name}-${size}-${colorScheme}.png`),
+          path: join(into, `${scene}-${name}-${size}-${colorScheme}.png`),
           fullPage: true,
           clip: { x: 0, y: 0, width, height },
         });
@@ -72,25 +119,33 @@ async function takeAll(
     }
 }
 
-mkdirSync(folder, { recursive: true });
-const browser = await startChromium();
-for (const [scene, fill] of Object.entries(scenes)) {
-  if (only !== undefined && only !== scene) continue;
+/** Serves a scene while `use` takes pictures of it. */
+async function withScene(
+  scene: string,
+  use: (url: string, paths: Record<string, string>) => Promise<void>,
+): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), "dbq-screenshots-"));
   const file = join(place, "dbq.db");
   const queue = await openQueue(file);
-  const more = await fill(queue, file);
+  const more = await scenes[scene]?.(queue, file);
   const ui = dashboard(queue, { authorize: () => ({ allow: "all", actor: "eva" }) });
   const server = createServer(toNodeHandler(ui)).listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
-  await takeAll(browser, scene, `http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
-    ...pages,
-    ...more,
-  });
+  await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { ...pages, ...more });
   await ui.close();
   server.closeAllConnections();
   server.close();
   await queue.close();
   rmSync(place, { recursive: true });
+}
+
+const browser = await startChromium();
+if (folder === undefined) {
+  await withScene("ordinary", (url, paths) => takePictures(browser, url, paths));
+} else {
+  mkdirSync(folder, { recursive: true });
+  for (const scene of Object.keys(scenes))
+    if (only === undefined || only === scene)
+      await withScene(scene, (url, paths) => takeAll(browser, folder, scene, url, paths));
 }
 await browser.close();
