@@ -308,7 +308,8 @@ async function frameworks({ cwd, url }) {
  * @param {string[]} options
  */
 async function next({ cwd, url }, options) {
-  const all = { ...dependencies, next: "16", react: "19", "react-dom": "19" };
+  const peers = { "prom-client": asHere("prom-client") };
+  const all = { ...dependencies, ...peers, next: "16", react: "19", "react-dom": "19" };
   write(cwd, {
     "package.json": JSON.stringify({ name: "app", private: true, type: "module", dependencies: all }),
     "tasks.js": tasks,
@@ -326,9 +327,33 @@ async function next({ cwd, url }, options) {
   await Promise.all([server.said(/Ready in/), worker.said(/ ready /)]);
   const answer = await fetch(`http://127.0.0.1:${port}/check`);
   const text = await answer.text();
+  const seen = await lookAtDashboard(`http://127.0.0.1:${port}/ops/dbq`);
   await Promise.all([server.stop(), worker.stop()]);
   if (!answer.ok) throw new Error(`${answer.status}: ${server.output}`);
   compare(JSON.parse(text), expected);
+  compare(seen, { closed: 403, page: 200, showsTasks: true, script: 200, metrics: 200, countsTasks: true });
+}
+
+/**
+ * The dashboard of examples/dashboard, which lets its admin in.
+ * @param {string} url
+ */
+async function lookAtDashboard(url) {
+  const headers = { authorization: `Basic ${btoa("admin:secret")}`, accept: "text/html" };
+  const closed = await fetch(`${url}/tasks`);
+  const page = await fetch(`${url}/tasks`, { headers });
+  const html = await page.text();
+  const [, path = ""] = /<script src="([^"]+)"/.exec(html) ?? [];
+  const script = await fetch(new URL(path, url), { headers });
+  const metrics = await fetch(`${url}/metrics`, { headers });
+  return {
+    closed: closed.status,
+    page: page.status,
+    showsTasks: html.includes("double"),
+    script: script.status,
+    metrics: metrics.status,
+    countsTasks: /^dbq_tasks\{queue="default",status="pending"\} \d+$/m.test(await metrics.text()),
+  };
 }
 
 /**

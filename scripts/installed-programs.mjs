@@ -1,4 +1,6 @@
 /** The files of the projects that `check-install.mjs` makes: apps as users write them. */
+import { readFileSync } from "node:fs";
+import { transformSync } from "esbuild";
 
 /** `block` is for a worker inside of the app: it blocks the event loop, and heartbeats go on. */
 export const tasks = `
@@ -56,8 +58,16 @@ test("a task runs", async () => {
 }, 60_000);
 `;
 
-/** @returns {Record<string, string>} an app with one route handler, and no configuration */
+/** An example as JavaScript, so that Next needs no TypeScript. @param {string} name */
+function example(name) {
+  const text = readFileSync(new URL(`../examples/dashboard/${name}.ts`, import.meta.url), "utf8");
+  return transformSync(text, { loader: "ts" }).code.replace("./queue.ts", "./queue.js");
+}
+
+/** @returns {Record<string, string>} an app with a route handler and the dashboard, and no configuration */
 export const nextFiles = () => ({
+  "app/ops/dbq/[[...path]]/queue.js": example("queue"),
+  "app/ops/dbq/[[...path]]/route.js": example("next-route"),
   "app/layout.js": "export default ({ children }) => <html><body>{children}</body></html>;\n",
   "app/tasks.js": tasks,
   "app/check/route.js": `
