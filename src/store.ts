@@ -897,10 +897,13 @@ export interface Backlog {
   oldestPendingAge: number | null;
 }
 
+/** The most queues with pending tasks, and the most functions of each, that a health look finds. MySQL ends a recursion after 1,000 steps. */
+export const mostHealthNames = 500;
+
 /** Queries that take as long beside a million tasks as beside a thousand. */
 export interface HealthStore {
   /**
-   * The functions and queues that have pending tasks, in order of their names. Counts up to `most` tasks of each, and up to
+   * The functions and queues that have pending tasks, in order of their names, up to `mostHealthNames`. Counts up to `most` tasks of each, and up to
    * `inAll` of all of them together.
    */
   backlog(most: number, inAll: number): Promise<Backlog[]>;

@@ -60,6 +60,8 @@ export interface HealthOfQueue {
 export interface Health {
   /** The queues that have unfinished or failed tasks, or a worker; by name. */
   queues: HealthOfQueue[];
+  /** There when more queues may have pending tasks: only the first 500 of them, by name, are looked at. */
+  moreQueues?: true;
   /** All registered workers, oldest first. */
   workers: WorkerHealth[];
   /** Those of them that show no sign of life. The next live worker frees their tasks. */

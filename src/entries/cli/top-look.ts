@@ -19,6 +19,8 @@ export interface TopLook {
   /** The begin of the time in which the attempts of `functions` ended: a whole minute. */
   since: Date;
   queues: Health["queues"];
+  /** There when more queues may have pending tasks. */
+  moreQueues?: true;
   unservedFunctions: Health["unservedFunctions"];
   workers: TopWorker[];
   /** The attempts since then, those with the most attempts first. Workers write them every 10 s. */
@@ -30,13 +32,14 @@ export interface TopLook {
 export async function lookAt(queue: Queue): Promise<TopLook> {
   const at = new Date();
   const since = new Date(Math.floor(at.getTime() / minute - minutes) * minute);
-  const { queues, unservedFunctions, workers } = await queue.health();
+  const { queues, moreQueues, unservedFunctions, workers } = await queue.health();
   const running = await queue.listTasks({ status: "running", limit: mostRunning });
   const functions = await queue.functionStats({ from: since });
   return {
     at,
     since,
     queues,
+    ...(moreQueues && { moreQueues }),
     unservedFunctions,
     workers: workers.map((worker) => ({ ...worker, running: runBy(worker, running) })),
     functions: functions.sort((a, b) => b.count - a.count),

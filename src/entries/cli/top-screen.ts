@@ -37,10 +37,7 @@ export function screen(look: TopLook, database: string, { columns, rows }: Size,
     titleOf(look, database),
     ...totalsOf(look),
     ...(problem === undefined ? [] : [[{ text: `not read: ${problem}`, color: "red" } as const]]),
-    ...look.unservedFunctions.map((each): Cell[] => [
-      { text: "not taken:", color: "yellow" },
-      unclaimedText(each),
-    ]),
+    ...unservedOf(look, rows),
   ].map((cells) => lineOf(cells, width));
   const sections = [queuesOf(look), functionsOf(look), workersOf(look), limitsOf(look)].filter(
     (section) => section !== undefined,
@@ -60,10 +57,22 @@ function titleOf({ at }: TopLook, database: string): Cell[] {
   ];
 }
 
-function totalsOf({ queues, functions, at, since }: TopLook): Cell[][] {
+/** The functions whose tasks nobody takes leave the tables most of the screen. */
+function unservedOf({ unservedFunctions: all }: TopLook, rows: number | null): Cell[][] {
+  const most = rows === null ? all.length : Math.max(1, Math.floor(rows / 5));
+  const label: Cell = { text: "not taken:", color: "yellow" };
+  const shown = all.slice(0, most).map((each): Cell[] => [label, unclaimedText(each)]);
+  const left = all.length - shown.length;
+  return left === 0
+    ? shown
+    : [...shown, [label, `tasks of ${left} more ${left === 1 ? "function" : "functions"}`]];
+}
+
+function totalsOf({ queues, moreQueues, functions, at, since }: TopLook): Cell[][] {
   const sum = (status: "pending" | "running" | "scheduled" | "failed") => {
     const total = queues.reduce((all, queue) => all + queue[status], 0);
-    const isMore = queues.some(({ atLeast }) => atLeast.includes(status));
+    const isMore =
+      (moreQueues === true && status === "pending") || queues.some(({ atLeast }) => atLeast.includes(status));
     const text = `${status} ${counted(total, isMore)}`;
     return status === "failed" && total > 0 ? ({ text, color: "red" } as const) : text;
   };

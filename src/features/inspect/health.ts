@@ -8,7 +8,15 @@ import type { HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/he
 import { internalsOf } from "../../queue/internals.ts";
 import type { LimitInfo } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Diagnosis, DrainLag, LimitRecord, Store, TaskCount } from "../../store.ts";
+import {
+  type Backlog,
+  type Diagnosis,
+  type DrainLag,
+  type LimitRecord,
+  mostHealthNames,
+  type Store,
+  type TaskCount,
+} from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
 import { findUnclaimed, type Waiting } from "./unclaimed.ts";
@@ -122,6 +130,7 @@ export function addHealth(queue: Queue): void {
     const tasks = await lookAtTasks(store);
     return {
       queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
+      ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
       workers,
       deadWorkers: workers.filter(({ liveness }) => liveness !== "alive"),
       unservedFunctions: findUnclaimed(tasks, workers, undefined),
@@ -142,7 +151,7 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
   const alive = workers.filter(({ liveness }) => liveness === "alive");
   const counted = ["scheduled", "running", "failed"] as const;
   const atLeast: TaskStatus[] = counted.filter((status) => total(tasks[status]) >= most.other);
-  if (own.some(({ more }) => more)) atLeast.unshift("pending");
+  if (own.some(({ more }) => more) || own.length >= mostHealthNames) atLeast.unshift("pending");
   const [scheduled, running, failed] = counted.map((status) =>
     total(tasks[status].filter(({ queueName }) => queueName === name)),
   ) as [number, number, number];
@@ -159,5 +168,8 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
     workers: alive.filter(({ queueNames }) => queueNames.includes(name)).length,
   };
 }
+
+const queuesIn = (backlog: readonly Backlog[]): number =>
+  new Set(backlog.map(({ queueName }) => queueName)).size;
 
 const total = (counts: readonly TaskCount[]): number => counts.reduce((sum, { count }) => sum + count, 0);

@@ -3,15 +3,14 @@
  * beside a thousand. `HealthStore` in `store.ts` says what they promise.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { Backlog, TaskCount } from "../../store.ts";
+import { type Backlog, mostHealthNames, type TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { type Program, rows, rowsOnce } from "./program.ts";
 import { itemColumns, itemOf, type Statement } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 
-/** Queues, functions of a queue, and priorities of a function that are looked at. MySQL ends a recursion after 1,000 steps. */
-const mostNames = 500;
+/** Priorities of a function that are looked at. */
 const mostPriorities = 20;
 
 /** Of each priority, the first tasks in the order of claims. */
@@ -78,7 +77,7 @@ export class HealthOperations {
   *#levels(): Program<Level[]> {
     const first = (column: string, where: SQL, order = column) => sql`(
       select ${sql.raw(column)} from dbq_tasks where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
-    const [names, priorities] = [sql.raw(String(mostNames)), sql.raw(String(mostPriorities))];
+    const [names, priorities] = [sql.raw(String(mostHealthNames)), sql.raw(String(mostPriorities))];
     const ofQueue = (name: string) => sql.raw(`and queue_name = ${name}`);
     const ofPair = (name: string) => sql.raw(`and queue_name = ${name}.queue_name and func = ${name}.func`);
     const found = yield* rowsOnce(sql`

@@ -64,6 +64,27 @@ describe("the screen of dbq top", () => {
     expect(lines.filter((line) => line.startsWith("function-"))).toHaveLength(2);
   });
 
+  test("many functions that nobody takes leave the tables their rows", () => {
+    const unservedFunctions = Array.from({ length: 500 }, (_, i) => ({
+      ...{ func: `lost-${i}`, queueName: "lost", tasks: 1, pendingFor: 5_000, reason: "no live worker" },
+    }));
+    const look = { ...lookOf(30, 2), unservedFunctions };
+    const lines = shown(look, 100, 24);
+    expect(lines.filter((line) => line.includes("lost-"))).toHaveLength(4);
+    expect(lines.find((line) => line.includes("more functions"))).toMatch(/not taken:\s+tasks of 496 more/);
+    expect(lines.filter((line) => /^(?:queue-|漢字)/.test(line)).length).toBeGreaterThan(3);
+    const all = screen(look, "app.db", { columns: null, rows: null });
+    expect(all.filter((line) => line.includes("lost-"))).toHaveLength(500);
+  });
+
+  test("a number of pending tasks of which some were not looked at is a lower bound", () => {
+    const queues = lookOf(1).queues.map((queue) => ({ ...queue, atLeast: [] }));
+    expect(shown({ ...lookOf(1), queues }, 120, 24).join("\n")).toContain("pending 10,000  running");
+    expect(shown({ ...lookOf(1), queues, moreQueues: true }, 120, 24).join("\n")).toContain(
+      "pending 10,000+  running",
+    );
+  });
+
   test("without a size it shows all", () => {
     const lines = screen(lookOf(30, 30), "app.db", { columns: null, rows: null });
     expect(lines.filter((line) => /^(?:queue-|漢字|function-)/.test(line))).toHaveLength(60);

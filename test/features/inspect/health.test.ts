@@ -15,6 +15,25 @@ test("an empty queue has no queues, no workers and nothing unserved", async () =
   expect(await queue.health()).toEqual({ queues: [], workers: [], deadWorkers: [], unservedFunctions: [] });
 });
 
+test("health looks at 500 queues and at 500 functions of a queue, and says when there may be more", async () => {
+  const queue = await temporaryQueue();
+  const nameOf = (n: number) => `q${String(n).padStart(3, "0")}`;
+  const enqueue = async (from: number, to: number) =>
+    await queue.enqueueTasks(
+      Array.from({ length: to - from }, (_, n) => [elsewhere.with({ queueName: nameOf(from + n) })] as const),
+    );
+  await enqueue(0, 499);
+  expect(await queue.health()).not.toHaveProperty("moreQueues");
+  await enqueue(499, 502);
+  const { queues, moreQueues } = await queue.health();
+  expect([queues.length, queues.at(-1)?.name, moreQueues]).toEqual([500, "q499", true]);
+  await queue.purgeTasks();
+  await queue.enqueueTasks(Array.from({ length: 501 }, (_, n) => [remoteTask(`f${n}`)] as const));
+  expect(await queue.health()).toMatchObject({
+    queues: [{ name: "default", pending: 500, atLeast: ["pending"] }],
+  });
+});
+
 test("health counts the tasks of each queue, and its live workers", async () => {
   const queue = await temporaryQueue();
   const release = deferred();

@@ -94,13 +94,13 @@ type Part = FC<{ data: OverviewData; base: string }>;
 
 // ---- tiles -----------------------------------------------------------------------------------
 
-const Tiles: Part = ({ data: { queues, workers }, base }) => {
+const Tiles: Part = ({ data: { queues, moreQueues, workers }, base }) => {
   const alive = workers.filter(({ liveness }) => liveness === "alive").length;
   const oldest = queues.reduce<number | null>((most, { oldestPendingAge: age }) => longer(most, age), null);
   const sum = (status: "pending" | "running" | "scheduled" | "failed") => (
     <Count
       of={queues.reduce((total, queue) => total + queue[status], 0)}
-      atLeast={queues.some(({ atLeast }) => atLeast.includes(status))}
+      atLeast={(moreQueues && status === "pending") || queues.some(({ atLeast }) => atLeast.includes(status))}
     />
   );
   const failed = queues.some((queue) => queue.failed > 0);

@@ -1,6 +1,6 @@
 /** Queues, and the limits that hold in all processes together. */
 import type { FC } from "hono/jsx";
-import type { HealthOfQueue } from "../../../queue/health.ts";
+import type { Health, HealthOfQueue } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
 import type { Page, PageContext } from "../page.ts";
 import { evenSpan, Field, head, PauseOrResume, Slots } from "./parts.tsx";
@@ -18,14 +18,14 @@ import {
   Time,
 } from "./ui.tsx";
 
-export interface QueuesData {
+export interface QueuesData extends Pick<Health, "moreQueues"> {
   queues: HealthOfQueue[];
   limits: LimitInfo[];
 }
 
 async function load({ reader }: PageContext): Promise<QueuesData> {
-  const [{ queues }, limits] = await Promise.all([reader.health(), reader.listLimits()]);
-  return { queues: withPaused(queues, limits), limits };
+  const [{ queues, moreQueues }, limits] = await Promise.all([reader.health(), reader.listLimits()]);
+  return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits };
 }
 
 /** A queue that is paused is shown although it has neither tasks nor workers. */
@@ -93,6 +93,13 @@ const Queues: Part = ({ data, context }) => (
           <QueueRow queue={queue} context={context} />
         ))}
       </Table>
+    )}
+    {data.moreQueues ? (
+      <p class="hint">
+        There may be more queues with pending tasks: only the first 500, by name, are looked at.
+      </p>
+    ) : (
+      ""
     )}
   </Panel>
 );
