@@ -7,6 +7,7 @@ import { DbqError, DuplicateTaskError } from "../../errors.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 import type { Access, Action } from "./access.ts";
 import { arrayField, type Fields, filterField, textField, timeField, wholeField } from "./fields.ts";
+import { indented } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { actsOn } from "./pages/tasks.tsx";
@@ -73,8 +74,9 @@ const taskActions: Readonly<
   },
   edit: {
     needs: "edit",
-    act: async ({ queue }, { id }, fields) => {
-      const { status, waitUntil } = await queue.updateTask(id, changesOf(fields));
+    act: async (look, { id }, fields) => {
+      const changes = changesOf(await withoutSameArgs(look, id, fields));
+      const { status, waitUntil } = await look.queue.updateTask(id, changes);
       const when = waitUntil ? `waits until ${waitUntil.toISOString()}` : "waits for a worker";
       return `Task ${id} is changed: it is ${status} and ${when}.`;
     },
@@ -120,6 +122,13 @@ export function explained(error: unknown): never {
   if (error instanceof DuplicateTaskError) throw new BadQuery(`not retried: ${error.message}`);
   if (error instanceof DbqError || error instanceof TypeError) throw new BadQuery(error.message);
   throw error;
+}
+
+/** Arguments that a form sends back as it got them stay as they are stored: numbers beyond 2^53 are not exact in JavaScript. */
+async function withoutSameArgs(look: Look, id: number, { args, ...rest }: Fields): Promise<Fields> {
+  if (typeof args !== "string") return { args, ...rest };
+  const stored = (await look.get(id))?.json.args ?? "[]";
+  return indented(args) === indented(stored) ? rest : { args, ...rest };
 }
 
 /** @throws BadQuery */

@@ -1,5 +1,6 @@
 /** The fields of an action, as a form or a program sent them. */
 import { show } from "../../base/options/durations.ts";
+import { inexactIn } from "./json-text.ts";
 import { BadQuery } from "./page.ts";
 import { type Query, queryNames, timeOf, wholeOf } from "./query.ts";
 
@@ -17,7 +18,11 @@ export function textField(value: unknown, name: string): string | undefined {
 export function arrayField(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
   try {
-    const read: unknown = JSON.parse(textField(value, "args") ?? "");
+    const text = textField(value, "args") ?? "";
+    const read: unknown = JSON.parse(text);
+    const inexact = inexactIn(text);
+    if (inexact !== undefined)
+      throw new BadQuery(`args: JavaScript cannot hold ${show(inexact)} exactly: write it as a text`);
     if (Array.isArray(read)) return read;
   } catch (error) {
     if (error instanceof BadQuery) throw error;

@@ -13,6 +13,10 @@ export function indented(text: string): string {
   return line.length <= longestLine ? line : inLines(all);
 }
 
+/** A whole number in this JSON that JavaScript would change. */
+export const inexactIn = (text: string): string | undefined =>
+  text.match(tokens)?.find((token) => /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token)));
+
 function inLines(all: readonly string[]): string {
   let [out, depth] = ["", 0];
   const newLine = () => `\n${"  ".repeat(depth)}`;

@@ -1,6 +1,6 @@
 /** What people do in the dashboard, by forms and as JSON. */
 import { describe, expect, test } from "vitest";
-import { remoteTask, task } from "../../../src/index.ts";
+import { type Queue, remoteTask, type Task, task } from "../../../src/index.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { openDesk } from "./requests.ts";
 
@@ -225,6 +225,49 @@ describe("the page of tasks", () => {
       (tx as never as { run(sql: unknown): void }).run("update dbq_tasks set args = '[9007199254740993]'"),
     );
     expect(await (await get("/tasks/1")).text()).toContain("[9007199254740993]");
+  });
+});
+
+describe("editing a task", () => {
+  const storedArgs = (queue: Queue, args: string) =>
+    queue.transaction((tx) =>
+      (tx as never as { run(sql: unknown): void }).run(`update dbq_tasks set args = '${args}'`),
+    );
+  const shownArgs = (html: string) => /<textarea name="args"[^>]*>\s*([^<]*?)\s*<\/textarea>/.exec(html)?.[1];
+
+  test("a form that sends the arguments back as it got them leaves them as they are stored", async () => {
+    const { queue, get, post } = await openDesk();
+    const id = await queue.enqueueTask(send.with({ delay: "1h" }), 1);
+    await storedArgs(queue, '[9007199254740993, {"b":1, "a":2}]');
+    const args = shownArgs(await (await get(`/tasks/${id}`)).text())?.replaceAll("&quot;", '"') ?? "";
+    expect(args).toContain("9007199254740993");
+    await post(`/api/tasks/${id}/edit`, { args: args.replaceAll("\n", "\r\n"), priority: "9" });
+    expect((await queue.getTask(id))?.priority).toBe(9);
+    expect(await (await get(`/tasks/${id}`)).text()).toContain("9007199254740993");
+    const changed = await post(`/api/tasks/${id}/edit`, { args: "[9007199254740993]" });
+    expect([changed.status, await changed.text()]).toEqual([
+      400,
+      expect.stringContaining("JavaScript cannot hold &quot;9007199254740993&quot; exactly"),
+    ]);
+  });
+
+  test("arguments that redact has changed are not offered for a change, which would store what is shown", async () => {
+    const redact = (task: Task) => ({ ...task, args: task.func === "send" ? ["***"] : task.args });
+    const { queue, get } = await openDesk({ redact });
+    const secret = await queue.enqueueTask(send.with({ delay: "1h" }), "secret");
+    const other = await queue.enqueueTask(remoteTask("other").with({ delay: "1h" }), "open");
+    const html = await (await get(`/tasks/${secret}`)).text();
+    expect([shownArgs(html), html]).toEqual([undefined, expect.stringContaining("cannot be changed here")]);
+    expect(shownArgs(await (await get(`/tasks/${other}`)).text())).toContain("open");
+  });
+
+  test("of arguments of a mebibyte the begin is shown, with the way to all of them", async () => {
+    const { queue, get } = await openDesk({ basePath: "/ops" });
+    const id = await queue.enqueueTask(send.with({ delay: "1h" }), "x".repeat(1_000_000));
+    const html = await (await get(`/tasks/${id}`)).text();
+    expect(html.length).toBeLessThan(100_000);
+    expect(html).toContain(`The first 65,536 of 1,000,004 characters. <a href="/ops/api/tasks/${id}">`);
+    expect(shownArgs(html)).toBeUndefined();
   });
 });
 

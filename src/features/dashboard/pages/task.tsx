@@ -6,10 +6,25 @@ import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { wholeOf } from "../query.ts";
 import { Progress } from "./tasks.tsx";
-import { ActionButton, Empty, Facts, href, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
+import {
+  ActionButton,
+  Empty,
+  Facts,
+  grouped,
+  href,
+  Nothing,
+  Panel,
+  Status,
+  span,
+  Table,
+  Time,
+} from "./ui.tsx";
 
 /** Log lines that are shown: the newest. */
 const shownLines = 200;
+
+/** Characters of JSON that are shown. A browser takes seconds for a text of a million. */
+const longestJson = 65_536;
 
 /** The JSON columns as text. */
 type Json = Record<"args" | "kwargs" | "result" | "meta", string | null>;
@@ -17,6 +32,8 @@ type Json = Record<"args" | "kwargs" | "result" | "meta", string | null>;
 export interface TaskData {
   task: Task;
   json: Json;
+  /** Whether the arguments are shown as they are stored: others cannot be edited. */
+  argsAreStored: boolean;
   attempts: Attempt[];
   logs: TaskLog[];
   /** The actions that people took on it, newest first. */
@@ -36,6 +53,7 @@ async function load({ look, reader, params, visible }: PageContext): Promise<Tas
   return {
     task,
     json: isRedacted ? jsonOf(task) : found.json,
+    argsAreStored: !isRedacted || jsonOf(task).args === jsonOf(found.task).args,
     attempts: isRedacted ? attempts.map((attempt) => ({ ...attempt, error: null })) : attempts,
     logs: isRedacted ? [] : logs.slice(-shownLines),
     notes,
@@ -60,8 +78,8 @@ export const task: Page<TaskData> = {
       <Actions task={data.task} context={context} />
       <div class="columns">
         <div>
-          <Call data={data} />
-          <Ending task={data.task} json={data.json} />
+          <Call json={data.json} all={apiOf(context, data.task)} />
+          <Ending task={data.task} json={data.json} all={apiOf(context, data.task)} />
           <Edit data={data} context={context} />
         </div>
         <div>
@@ -129,8 +147,22 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
   );
 };
 
-const Json: FC<{ text: string | null }> = ({ text }) =>
-  text === null ? <Nothing /> : <Pre kind="json" text={indented(text)} />;
+/** @param all the address of the whole */
+const Json: FC<{ text: string | null; all: string }> = ({ text, all }) => {
+  if (text === null) return <Nothing />;
+  if (text.length <= longestJson) return <Pre kind="json" text={indented(text)} />;
+  return (
+    <>
+      <Pre kind="json" text={text.slice(0, longestJson)} />
+      <p class="hint">
+        {`The first ${grouped(longestJson)} of ${grouped(text.length)} characters. `}
+        <a href={all}>All of it</a>
+      </p>
+    </>
+  );
+};
+
+const apiOf = ({ base }: PageContext, { id }: Task) => href(base, `/api/tasks/${id}`);
 
 /** What is too long to be shown as a whole scrolls, also by the keyboard. */
 const focus = (text: string) => (text.length > 400 || text.split("\n").length > 20 ? 0 : undefined);
@@ -141,21 +173,21 @@ const Pre: FC<{ kind: "json" | "stack"; text: string }> = ({ kind, text }) => (
   </pre>
 );
 
-const Call: FC<{ data: TaskData }> = ({ data: { json } }) => (
+const Call: FC<{ json: Json; all: string }> = ({ json, all }) => (
   <Panel title="Arguments">
-    <Json text={json.args} />
+    <Json text={json.args} all={all} />
     {json.kwargs === "{}" ? "" : <h3>Keyword arguments</h3>}
-    {json.kwargs === "{}" ? "" : <Json text={json.kwargs} />}
+    {json.kwargs === "{}" ? "" : <Json text={json.kwargs} all={all} />}
     {json.meta === "{}" ? "" : <h3>Meta</h3>}
-    {json.meta === "{}" ? "" : <Json text={json.meta} />}
+    {json.meta === "{}" ? "" : <Json text={json.meta} all={all} />}
   </Panel>
 );
 
-const Ending: FC<{ task: Task; json: Json }> = ({ task: shown, json }) => (
+const Ending: FC<{ task: Task; json: Json; all: string }> = ({ task: shown, json, all }) => (
   <>
     {shown.status === "completed" ? (
       <Panel title="Result">
-        {json.result === null ? <Empty>It returned nothing.</Empty> : <Json text={json.result} />}
+        {json.result === null ? <Empty>It returned nothing.</Empty> : <Json text={json.result} all={all} />}
       </Panel>
     ) : (
       ""
@@ -304,17 +336,24 @@ const Notes: FC<{ notes: TaskData["notes"] }> = ({ notes }) =>
     </Panel>
   );
 
-const Edit: FC<{ data: TaskData; context: PageContext }> = ({ data: { task: shown, json }, context }) =>
+const canEditArgs = ({ argsAreStored, json: { args } }: TaskData) =>
+  argsAreStored && (args ?? "").length <= longestJson;
+
+const Edit: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task: shown }, context }) =>
   isWaiting(shown) && context.access.may("edit") ? (
     <Panel title="Change it" note="before it starts">
       <form method="post" action={href(context.base, `/api/tasks/${shown.id}/edit`)} class="action edit">
         <input type="hidden" name="generationId" value={String(shown.generationId)} />
-        <label>
-          <span>Arguments, a JSON array</span>
-          <textarea name="args" rows={4} spellcheck={false}>
-            {indented(json.args ?? "[]")}
-          </textarea>
-        </label>
+        {canEditArgs(data) ? (
+          <label>
+            <span>Arguments, a JSON array</span>
+            <textarea name="args" rows={4} spellcheck={false}>
+              {indented(data.json.args ?? "[]")}
+            </textarea>
+          </label>
+        ) : (
+          <p class="hint">The arguments cannot be changed here: not all of them are shown.</p>
+        )}
         <label>
           <span>Priority, higher runs first</span>
           <input name="priority" inputmode="numeric" value={String(shown.priority)} />
