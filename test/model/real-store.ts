@@ -76,6 +76,7 @@ export function rowsOf(tasks: readonly Row[], attempts: readonly Row[], workers:
 export const wiped: readonly Table[] = [
   "dbq_attempts",
   "dbq_workers",
+  "dbq_drains",
   "dbq_tasks",
   "dbq_limits",
   "dbq_schedules",

@@ -7,7 +7,9 @@ import { amount } from "../support/amount.ts";
 import { mysqlServer } from "../support/mysql.ts";
 import { postgresServer } from "../support/postgres.ts";
 import { isMissing } from "../support/server.ts";
+import { agentAgreement } from "./agents.ts";
 import { agreement } from "./agreement.ts";
+import { drainAgreement } from "./drains.ts";
 import { limiterAgreement } from "./limiter.ts";
 import { openRealMysql } from "./real-mysql.ts";
 import { openRealPostgres } from "./real-postgres.ts";
@@ -41,6 +43,22 @@ describe.each(servers)("on $name", ({ name, open, missing }) => {
       () => open("skip-locked"),
       ["throws", "commit", "passes"],
       amount(3, 3, 60),
+    );
+  });
+  describe.skipIf(missing)("drains", () => {
+    drainAgreement(
+      `model of drains on ${name}`,
+      () => open("skip-locked"),
+      ["throws", "commit", "passes"],
+      amount(3, 3, 40),
+    );
+  });
+  describe.skipIf(missing)("agents", () => {
+    agentAgreement(
+      `model of agents on ${name}`,
+      () => open("skip-locked"),
+      ["throws", "commit", "passes"],
+      amount(3, 3, 40),
     );
   });
 });

@@ -29,6 +29,11 @@ const limits = (test: string) => ({
 
 const strangers = wire("settles and shows no task of another session or agent");
 
+const model = {
+  file: "test/model/agents.test.ts",
+  test: "one session at a time has a task, an outcome of an older generation is refused, and a dead session's tasks return",
+};
+
 export const agentFaults: readonly Mutant[] = [
   {
     name: "agent-settles-for-others",
@@ -330,5 +335,21 @@ export const agentFaults: readonly Mutant[] = [
     find: "!(await session.isAllowed()) || signal.aborted",
     replace: "signal.aborted",
     caughtBy: wire("a claim that waits gets no task once its token is revoked"),
+  },
+  {
+    name: "a-repeated-claim-claims-more",
+    why: "An agent whose answer was lost asks again, gets other tasks, and the first ones run for nobody.",
+    in: "claimForSession",
+    find: "Number(session[1]) === 1 && !anew",
+    replace: "Number(session[1]) === 2 && !anew",
+    caughtBy: model,
+  },
+  {
+    name: "an-older-outcome-ends-the-task",
+    why: "An agent that was declared dead completes the task that another one runs since.",
+    in: "held",
+    find: "`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`",
+    replace: "`dbq_tasks.id = ${d.only(p.id)}`",
+    caughtBy: model,
   },
 ];

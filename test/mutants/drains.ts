@@ -12,6 +12,11 @@ const store = (test: string) => ({
   test: `'SQLite, a file' > drains > ${test}`,
 });
 
+const model = {
+  file: "test/model/drains.test.ts",
+  test: "each staged task arrives at the broker at least once, ends once, and comes back from a dead drain",
+};
+
 export const drainFaults: readonly Mutant[] = [
   {
     name: "let-go-without-an-answer",
@@ -146,5 +151,29 @@ export const drainFaults: readonly Mutant[] = [
     find: "retries !== undefined",
     replace: "retries === undefined",
     caughtBy: store("settle leaves a task that no drain has, and one that was retried by hand since"),
+  },
+  {
+    name: "handed-back-counts-as-sent",
+    why: "What a stop or an outage has cut off is let go, and never arrives.",
+    in: "Pump.#outcomeOf",
+    find: 'return { ...version, kind: "interrupted" };',
+    replace: 'return { ...version, kind: "completed", result: null };',
+    caughtBy: model,
+  },
+  {
+    name: "order-is-forgotten-in-the-claim",
+    why: "The tasks of a group are sent together, and a later one goes on when an earlier one was refused.",
+    in: "Pump.#settleAndClaim",
+    find: "options.ordered",
+    replace: "!options.ordered",
+    caughtBy: model,
+  },
+  {
+    name: "a-dead-drains-turn-never-ends",
+    why: "After the death of a drain nobody carries its queue any more.",
+    in: "DrainOperations.take",
+    find: "if (holder.lives) return false;",
+    replace: "if (holder.workerId !== null) return false;",
+    caughtBy: model,
   },
 ];
