@@ -89,16 +89,16 @@ export class UnknownClaims {
     this.#claimUnderWay = false;
   }
 
-  /** Whether a claim has no answer, or had none a short time ago. */
-  get mayExist(): boolean {
-    return this.#claimUnderWay || performance.now() <= this.#doubtUntil;
+  /** Whether `handBack` looks: a claim has no answer, or the next check is due. */
+  get isDue(): boolean {
+    return this.#claimUnderWay || performance.now() >= this.#nextCheck;
   }
 
   /** Hands back the tasks that the worker claimed without an answer. Call it only between claims. */
   async handBack(): Promise<void> {
     const now = performance.now();
     if (this.#claimUnderWay) this.#doubtUntil = now + doubtMs;
-    if (!this.#claimUnderWay && now < this.#nextCheck) return;
+    if (!this.isDue) return;
     const known = new Set(Array.from(this.#owned, ({ record }) => `${record.id}:${record.generationId}`));
     const held = await this.#store.heldBy(this.#workerId);
     const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));

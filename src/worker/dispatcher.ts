@@ -211,7 +211,7 @@ export class Dispatcher {
       // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
       // function's own transaction, and that function for this cycle.
       if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
-      if (this.#unknownClaims.mayExist) await this.#unknownClaims.handBack();
+      if (this.#unknownClaims.isDue) await this.#unknownClaims.handBack();
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
       this.#failedCycles = 0;

@@ -391,9 +391,10 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "lost-settlement-is-forgotten",
     why: "A task whose settlement a crashed server has lost stays running for as long as its worker lives.",
-    in: "UnknownClaims.handBack",
-    find: "if (!this.#claimUnderWay && now < this.#nextCheck) return;",
-    replace: "if (!this.#claimUnderWay && (now > this.#doubtUntil || now < this.#nextCheck)) return;",
+    in: "UnknownClaims.isDue",
+    find: "this.#claimUnderWay || performance.now() >= this.#nextCheck",
+    replace:
+      "this.#claimUnderWay || (performance.now() <= this.#doubtUntil && performance.now() >= this.#nextCheck)",
     caughtBy: {
       file: "test/worker/ambiguous-results.test.ts",
       test: "where no cycle has failed, such a task is handed back within half a minute",

@@ -113,3 +113,20 @@ test("a claim that had no room for crash-sensitive tasks is made again when thei
   gate.resolve();
   await vi.waitFor(() => expect([pending.length, dispatcher.inflight]).toEqual([0, 0]));
 });
+
+test("a task that is the worker's in the database, and that it does not run, is handed back by a cycle", async () => {
+  const { store } = storeOf([]);
+  const { settleAndClaim } = store;
+  const handedBack: number[] = [];
+  const holding = Object.assign(store, {
+    heldBy: async () => [record(7, "lost")] as never[],
+    settleAndClaim: (cycle: SettleAndClaim) => {
+      handedBack.push(...cycle.outcomes.map(({ id }) => id));
+      return settleAndClaim(cycle);
+    },
+  });
+  const dispatcher = dispatcherOver(holding, []);
+  vi.advanceTimersByTime(30_000);
+  dispatcher.lookForWork();
+  await vi.waitFor(() => expect(handedBack).toEqual([7]));
+});
