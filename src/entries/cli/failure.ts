@@ -116,7 +116,9 @@ export function reasonOf(error: Described): string {
 /** Whether the message of an error says all that a user needs. */
 function isExpected(error: unknown): boolean {
   if (error instanceof UsageError || error instanceof CommandError || error instanceof TypeError) return true;
-  return error instanceof Error && "code" in error && String(error.code).startsWith("DBQ_");
+  if (!(error instanceof Error)) return false;
+  // What a Manager refuses is said in the message: a wrong token, or a function that is not the agent's.
+  return error.name === "RefusedError" || ("code" in error && String(error.code).startsWith("DBQ_"));
 }
 
 /** The fields of an error that programs read. */

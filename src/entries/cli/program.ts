@@ -76,7 +76,7 @@ export function buildProgram(asJson: boolean): Command {
     // Refused below, with an error that names the argument.
     command.allowExcessArguments();
     if (!asJson)
-      command.configureOutput({ outputError: (text, write) => writeSafely(text, write, command.name()) });
+      command.configureOutput({ outputError: (text, write) => writeSafely(text, write, fullName(command)) });
   }
   program.hook("preAction", (_, command) => refuseExcess(command));
   return program;
@@ -85,6 +85,10 @@ export function buildProgram(asJson: boolean): Command {
 /** The commands and their subcommands. */
 const allOf = (program: Command): Command[] =>
   program.commands.flatMap((command) => [command, ...allOf(command)]);
+
+/** As it is typed after `dbq`, such as `agent add`. */
+const fullName = (command: Command): string =>
+  command.parent?.parent ? `${fullName(command.parent)} ${command.name()}` : command.name();
 
 /**
  * Commander quotes the user's input, and puts a suggestion on a second line. Prints one printable line, which names the help
@@ -105,7 +109,7 @@ function refuseExcess(command: Command): void {
   const takes =
     registeredArguments.map((argument) => `one <${argument.name()}>`).join(", ") || "options only";
   throw new UsageError(
-    `dbq ${command.name()} takes ${takes}, got ${JSON.stringify(shortened(excess, 60))} too: see dbq ${command.name()} --help`,
+    `dbq ${fullName(command)} takes ${takes}, got ${JSON.stringify(shortened(excess, 60))} too: see dbq ${fullName(command)} --help`,
   );
 }
 

@@ -143,10 +143,18 @@ test("an agent says what is wrong with its token and its functions", async () =>
     err: expect.stringContaining("DBQ_TOKEN"),
   });
   const wrong = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: "dbq_wrong" });
-  expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("refused the token") });
+  expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/^error: .* refused the token.*\n$/) });
   const { token } = await dbqJson<{ token: string }>(folder, ["agent", "add", "few", "--funcs", "nothing"]);
   const few = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: token });
   expect(few).toMatchObject({ code: 1, err: expect.stringContaining("--funcs") });
+  expect(await dbq(folder, ["agent", "add"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("(see dbq agent add --help)"),
+  });
+  expect(await dbq(folder, ["agent", "revoke", "few", "more"])).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/^error: dbq agent revoke takes .*see dbq agent revoke --help/),
+  });
   const plain = await dbq(folder, ["agent", "http://10.0.0.1:7420", tasks], { DBQ_TOKEN: token });
   expect(plain).toMatchObject({ code: 2, err: expect.stringContaining("use https:") });
   expect(await queue.listWorkers()).toEqual([]);
