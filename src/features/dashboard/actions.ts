@@ -7,7 +7,7 @@ import { DbqError, DuplicateTaskError } from "../../errors.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 import type { Access, Action } from "./access.ts";
 import { arrayField, type Fields, filterField, textField, timeField, wholeField } from "./fields.ts";
-import { indented } from "./json-text.ts";
+import { indented, inexactIn } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { actsOn } from "./pages/tasks.tsx";
@@ -83,16 +83,15 @@ const taskActions: Readonly<
   },
   enqueue: {
     needs: "enqueue",
-    act: async ({ queue }, { func, args, kwargs, meta, priority, queueName, maxRetries, timeout }) => {
+    act: async (look, { id: before, func, args, kwargs, meta, priority, queueName, ...more }) => {
+      await mustBeExact(look, before);
+      const { maxRetries, timeout, groupKey } = more;
       const again = remoteTask(func).with({
-        kwargs,
-        meta,
-        priority,
-        queueName,
-        maxRetries,
+        ...{ kwargs, meta, priority, queueName, maxRetries },
         ...(timeout === null ? {} : { timeout }),
+        ...(groupKey === null ? {} : { group: groupKey }),
       });
-      const id = await queue.enqueueTask(again, ...args);
+      const id = await look.queue.enqueueTask(again, ...args);
       return `Task ${id} is enqueued, with the same arguments.`;
     },
   },
@@ -122,6 +121,18 @@ export function explained(error: unknown): never {
   if (error instanceof DuplicateTaskError) throw new BadQuery(`not retried: ${error.message}`);
   if (error instanceof DbqError || error instanceof TypeError) throw new BadQuery(error.message);
   throw error;
+}
+
+/** @throws BadQuery when the arguments of another task would not be the same */
+async function mustBeExact(look: Look, id: number): Promise<void> {
+  const { args, kwargs, meta } = (await look.get(id))?.json ?? {};
+  const number = [args, kwargs, meta]
+    .map((text) => inexactIn(text ?? ""))
+    .find((found) => found !== undefined);
+  if (number === undefined) return;
+  throw new BadQuery(
+    `not enqueued: its arguments hold ${show(number)}, which JavaScript cannot hold exactly`,
+  );
 }
 
 /** Arguments that a form sends back as it got them stay as they are stored: numbers beyond 2^53 are not exact in JavaScript. */

@@ -251,6 +251,20 @@ describe("editing a task", () => {
     ]);
   });
 
+  test("enqueued again, a task keeps its group, and is refused when its arguments would change", async () => {
+    const { queue, post } = await openDesk();
+    const id = await queue.enqueueTask(send.with({ group: "acme" }), 1);
+    await post(`/api/tasks/${id}/enqueue`);
+    expect((await queue.listTasks()).map(({ groupKey }) => groupKey)).toEqual(["acme", "acme"]);
+    await storedArgs(queue, "[9007199254740993]");
+    const refused = await post(`/api/tasks/${id}/enqueue`);
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining("9007199254740993"),
+    ]);
+    expect(await queue.countTasks()).toMatchObject({ pending: 2 });
+  });
+
   test("arguments that redact has changed are not offered for a change, which would store what is shown", async () => {
     const redact = (task: Task) => ({ ...task, args: task.func === "send" ? ["***"] : task.args });
     const { queue, get } = await openDesk({ redact });
