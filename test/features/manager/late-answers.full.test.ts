@@ -11,6 +11,8 @@ interface Asked {
   // biome-ignore lint/suspicious/noExplicitAny: JSON, which each test looks into.
   body: any;
   answer(body: object): void;
+  /** Ends the connection without an answer. */
+  hangUp(): void;
 }
 
 /** A Manager whose every answer the test gives: `next(path)` resolves with the next request there that nobody has taken. */
@@ -21,7 +23,8 @@ async function manager() {
     let text = "";
     for await (const chunk of request) text += String(chunk);
     const path = request.url as string;
-    const one = { body: JSON.parse(text), answer: (body: object) => void response.end(JSON.stringify(body)) };
+    const answer = (body: object) => void response.end(JSON.stringify(body));
+    const one = { body: JSON.parse(text), answer, hangUp: () => void request.socket.destroy() };
     if (isOver) return one.answer(anything);
     const taker = waiting.get(path)?.shift();
     if (taker) taker(one);
@@ -41,7 +44,8 @@ async function manager() {
     server.close();
   };
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, next, end };
+  const unanswered = (path: string) => asked.get(path)?.length ?? 0;
+  return { url, next, end, unanswered };
 }
 
 /** An answer to any request: nothing to do. */
@@ -62,7 +66,7 @@ const claimed = (func: string, generation: number) => ({
 
 /** An agent that has claimed generation 2 of task 7; its function ends when the test says so. */
 async function running() {
-  const { url, next, end } = await manager();
+  const { url, next, end, unanswered } = await manager();
   const calls = [deferred(), deferred()];
   const signals: AbortSignal[] = [];
   const fn = task(uniqueName(), async (generation: number) => {
@@ -76,8 +80,21 @@ async function running() {
   (await next("/v1/claim")).answer({ tasks: [claimed(fn.taskName, 2)] });
   await started;
   onTestFinished(() => end(agent));
-  return { fn, next, calls, signals };
+  return { fn, next, calls, signals, unanswered };
 }
+
+it("a connection that ends while a beat is under way makes no second beat", async () => {
+  const { next, unanswered, calls } = await running();
+  const claim = await next("/v1/claim");
+  const beat = await next("/v1/beat");
+  claim.hangUp();
+  // By then the agent has asked its claim again.
+  await next("/v1/claim");
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(unanswered("/v1/beat")).toBe(0);
+  beat.answer(anything);
+  calls[0]?.resolve();
+});
 
 it("a late answer about a task's earlier attempt does not end its next attempt", async () => {
   const { fn, next, calls, signals } = await running();

@@ -73,6 +73,8 @@ interface Run {
   host: AttemptHost;
   progress: ProgressNotes;
   limits: CodeLimits;
+  /** Whether a beat is under way: it asks until a Manager answers. */
+  isBeating: boolean;
 }
 
 /** Attempts that are settled in one request. */
@@ -202,7 +204,16 @@ export class Agent<C = unknown> extends WorkerEmitter {
       report,
     });
     const aborts = { closed, claiming, asking };
-    const run: Run = { session, client, ...aborts, host, progress, limits, settlesByClaims: false };
+    const run: Run = {
+      session,
+      client,
+      ...aborts,
+      host,
+      progress,
+      limits,
+      settlesByClaims: false,
+      isBeating: false,
+    };
     client.onTrouble = (error) => report(error, "asking the Managers, none of which answers");
     // The Manager frees the tasks of an agent without a connection: a request makes a new one.
     client.onDisconnect = () => {
@@ -461,7 +472,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
   // ---- beat ----------------------------------------------------------------------------------
 
   #beatSoon(run: Run, delay = beatEvery): void {
-    if (delay > 0 && this.#beatTimer) return;
+    if (run.isBeating || (delay > 0 && this.#beatTimer)) return;
     clearTimeout(this.#beatTimer);
     this.#beatTimer = setTimeout(() => void this.#beat(run), delay);
     this.#beatTimer.unref();
@@ -469,6 +480,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
 
   async #beat(run: Run): Promise<void> {
     const running = this.#versions();
+    run.isBeating = true;
     try {
       if (running.length > 0) {
         const asked = { session: run.session, running };
@@ -484,6 +496,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
     } catch (error) {
       if (!run.closed.signal.aborted) this.reportError(error, "telling a Manager what runs");
     }
+    run.isBeating = false;
     this.#beatTimer = undefined;
     if (this.#owned.size > 0 && !run.closed.signal.aborted) this.#beatSoon(run);
   }
