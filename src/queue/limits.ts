@@ -23,7 +23,10 @@ export interface LimitInfo {
   rate: { limit: number; per: number; burst: number } | null;
   /** How many tasks run that it is about. Of a function: in all groups together. */
   running: number;
-  /** How many tasks wait that it is about, also for other reasons, counted up to 10,000; 0 for a shared name. */
+  /**
+   * How many `pending` tasks it is about, also those that wait for other reasons, counted up to 10,000; 0 for a shared name.
+   * Tasks that a rate has put off are `scheduled`, and are not counted.
+   */
   waiting: number;
   /** When the rate or a throttle lets the next task start; `null`: they let one start now. Of a function: without its groups. */
   nextFreeAt: Date | null;

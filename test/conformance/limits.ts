@@ -425,6 +425,18 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "a task that two rates refuse waits for the later turn, and is let go by a change of that rate",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofQueue("default"), each(60, minute));
+        await store.limits.set(ofFunc(), each(1, minute));
+        const ids = await insert(store, ...tasks(2));
+        await claimAll(store, claimBy());
+        assert.deepEqual((await statuses(store, ids)).sort(), ["running", "scheduled"]);
+        await store.limits.set(ofFunc(), null);
+        assert.deepEqual((await statuses(store, ids)).sort(), ["pending", "running"]);
+      },
+    },
+    {
       name: "a pause of a queue, a function or a group: its tasks stay pending until exactly it is resumed",
       run: async ({ bare: store }) => {
         const scopes = [ofQueue("default"), ofFunc(), ofGroup("a")];

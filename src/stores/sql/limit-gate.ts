@@ -221,16 +221,17 @@ export class SteeredClaim {
     const waiting = new Map<string, number>();
     for (const { task, rates } of refused) {
       const turns = rates.map((bound) => this.#turnOf(bound, waiting));
-      const [first] = rates;
       const turn = Math.max(...turns);
-      if (first === undefined || this.hadTurn(task) || rates.some((bound) => this.#isFull(bound))) {
+      // The rate that it waits for: when that one is removed, it is let go.
+      const last = rates[turns.indexOf(turn)];
+      if (last === undefined || this.hadTurn(task) || rates.some((bound) => this.#isFull(bound))) {
         for (const { key } of rates) waiting.set(key, (waiting.get(key) ?? 0) + 1);
         this.retryAt(Math.max(...rates.map((bound) => this.#nextOf(bound))) / 1_000 - this.now);
         continue;
       }
       for (const { key } of rates) this.#turns.set(key, turn);
       const { id, generationId } = task;
-      items.push({ id, generationId, turn: Math.ceil(turn / 1_000), key: first.key });
+      items.push({ id, generationId, turn: Math.ceil(turn / 1_000), key: last.key });
     }
     if (items.length === 0) return;
     const { dialect, statements, limits } = this.#texts;

@@ -28,6 +28,12 @@ test("limit sets and removes a limit; limits lists them", async () => {
   expect(await dbqJson(folder, ["limits"])).toHaveLength(1);
 });
 
+test("list --group lists the tasks of a group", async () => {
+  const folder = await folderWithTask();
+  await dbq(folder, ["enqueue", "call", "[2]", "--group", "acme"]);
+  expect(await dbqJson(folder, ["list", "--group", "acme"])).toMatchObject([{ args: [2], groupKey: "acme" }]);
+});
+
 test("pause and resume say whether they changed something; stats and doctor show pauses and blame no worker", async () => {
   const folder = await folderWithTask();
   expect((await dbq(folder, ["pause", "--func", "call"])).out).toBe("function call is now paused\n");
@@ -88,5 +94,5 @@ test("move says how many schedules and limits the new database has", async () =>
   await dbq(folder, ["schedule", "add", "a", "call", "--every", "1h"]);
   const moved = await dbq(folder, ["move", "--from", "dbq.db", "--to", "new.db"]);
   expect(moved.code).toBe(0);
-  expect(moved.err).toContain("it also has 1 schedules, and 1 limits and pauses");
+  expect(moved.err).toContain("it also has 1 schedule, and 1 limit or pause");
 });

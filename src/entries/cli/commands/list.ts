@@ -12,6 +12,7 @@ interface ListOptions extends CommonOptions {
   queue?: string;
   requestId?: string;
   schedule?: string;
+  group?: string;
   uniqueKey?: string;
   meta?: ListFilter["meta"];
   limit: number;
@@ -45,6 +46,7 @@ export function addList(program: Command): void {
     .option("--status <status>", `only these statuses: ${statuses.join(", ")}`, someOf(statuses))
     .option("--func <name>", "only tasks of this function", label)
     .option("--queue <name>", "only tasks in this queue", label)
+    .option("--group <key>", "only tasks of this group", label)
     .option("--request-id <id>", "only tasks with this request id", label)
     .option("--unique-key <key>", "only tasks that were enqueued with this unique key", label)
     .option("--schedule <name>", "only tasks that this schedule made", label)
@@ -56,8 +58,8 @@ export function addList(program: Command): void {
 }
 
 async function list(options: ListOptions): Promise<void> {
-  const { status, func, queue: queueName, requestId, uniqueKey, meta, limit, after } = options;
-  const [scheduleName, key] = [options.schedule, { requestId, uniqueKey }];
+  const { status, func, queue: queueName, group, requestId, uniqueKey, meta, limit, after } = options;
+  const [scheduleName, key] = [options.schedule, { group, requestId, uniqueKey }];
   const filter = given({ status, func, queueName, ...key, scheduleName, meta, limit, after }) as ListFilter;
   const tasks = await withExistingQueue(options, (queue) => queue.listTasks(filter));
   if (options.json) jsonList(tasks);

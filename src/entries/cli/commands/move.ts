@@ -92,10 +92,18 @@ function labelOf({ state, round }: MoveProgress): string {
   return round === 1 ? "copying" : `changes, round ${round}`;
 }
 
+/** Nothing where there are none. */
+const counted = (count: number, one: string, many = `${one}s`): string[] =>
+  count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
+
 async function printCarried(target: Queue): Promise<void> {
   const schedules = (await target.listSchedules()).length;
   const limits = (await target.listLimits()).length;
-  if (schedules + limits > 0) note(`it also has ${schedules} schedules, and ${limits} limits and pauses`);
+  const parts = [
+    counted(schedules, "schedule"),
+    counted(limits, "limit or pause", "limits and pauses"),
+  ].flat();
+  if (parts.length > 0) note(`it also has ${parts.join(", and ")}`);
 }
 
 function print(names: { from: string; to: string }, moved: Moved, durationMs: number): void {
