@@ -75,6 +75,21 @@ const finds: Case[] = [
     },
   },
   {
+    name: "pending tasks are found by their queue, and by their function in it, and no other tasks are",
+    run: async ({ store }) => {
+      await taskIn(store, "running", { queueName: "mail", func: "send" });
+      const [first, second] = [
+        await added(store, { queueName: "mail", func: "send" }),
+        await added(store, { queueName: "mail", func: "sort" }),
+      ];
+      await added(store, { func: "send" });
+      const status: TaskStatus[] = ["pending"];
+      assert.deepEqual(await ids(store, { status, queueName: "mail" }), [second.id, first.id]);
+      assert.deepEqual(await ids(store, { status, queueName: "mail", func: "send" }), [first.id]);
+      assert.deepEqual(await ids(store, { status, queueName: "none" }), []);
+    },
+  },
+  {
     name: "a unique key, a request id and a time of enqueueing find their tasks",
     run: async ({ store }) => {
       const [first, second] = [

@@ -14,7 +14,7 @@ type Render = () => Promise<string>;
 /** Different pages that are rendered again. A page beyond them stays as it was loaded. */
 const mostTopics = 50;
 
-/** A round is followed by a rest of so many times as long: live updates take at most a fiftieth of the time. */
+/** A round is followed by a rest of so many times as long: live updates take about a fiftieth of the time. */
 const restsFor = 50;
 
 /** Milliseconds. However long the pages take, they are rendered again after this rest. */

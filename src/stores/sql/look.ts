@@ -94,12 +94,20 @@ export class LookOperations {
   // ---- read ----------------------------------------------------------------------------------
 
   /** The ids that an index finds for a part of the filter, one more than `most` at most; undefined: no index holds one. */
-  #found({ status, requestId, uniqueKey }: TaskFilter, most: number): SQL | undefined {
+  #found(
+    { status, requestId, uniqueKey, scheduleName, queueName, func }: TaskFilter,
+    most: number,
+  ): SQL | undefined {
     const d = this.#d;
     const some = (where: SQL) =>
       sql`select id from dbq_tasks where ${where} limit ${sql.raw(String(most + 1))}`;
     if (requestId !== undefined) return some(d.same("request_id", requestId));
+    if (scheduleName !== undefined)
+      return some(sql`schedule_name is not null and ${d.same("schedule_name", scheduleName)}`);
     if (uniqueKey !== undefined || !status || status.length >= taskStatuses.length) return undefined;
+    if (queueName !== undefined && status.length === 1 && status[0] === "pending")
+      return some(sql`status = 'pending' and ${d.same("queue_name", queueName)}
+        ${func === undefined ? sql`` : sql`and ${d.same("func", func)}`}`);
     const conditions = status.map((each) => indexed[each]);
     if (conditions.includes(undefined)) return undefined;
     // In parentheses by way of a query of their own: SQLite takes no others around a LIMIT.

@@ -13,6 +13,7 @@ import {
   task,
   type Worker,
 } from "../../../src/index.ts";
+import { findTasks } from "../../../src/queue/find.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import type { ScheduleStore } from "../../../src/store.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
@@ -205,6 +206,9 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
       expect(skipped).toEqual([]);
       expect(await queue.countTasks({ scheduleName: "nightly" })).toMatchObject({ pending: 1 });
       expect(await queue.countTasks({ scheduleName: "other" })).toMatchObject({ pending: 0 });
+      const found = await findTasks(internalsOf(queue).store, { scheduleName: "nightly" }, { limit: 10 });
+      // An index found it.
+      expect([found.tasks.map(({ id }) => id), found.looked]).toEqual([[tasks[0]?.id], null]);
     });
 
     test("a delay of the call counts from the slot's task", async () => {
