@@ -17,8 +17,8 @@ const mostTopics = 50;
 /** A round is followed by a rest of so many times as long: live updates take about a fiftieth of the time. */
 const restsFor = 50;
 
-/** Milliseconds. However long the pages take, they are rendered again after this rest. */
-const longestRest = 15_000;
+/** However long the pages take, they are rendered again after so many intervals. */
+const longestRest = 8;
 
 /** A comment now and then, so that proxies keep the connection open. */
 const stillThere = 15_000;
@@ -135,7 +135,7 @@ export class Live {
     }
     this.#endDeaf();
     this.#timer = undefined;
-    const rest = Math.min(longestRest, restsFor * (performance.now() - begun));
+    const rest = Math.min(longestRest * this.#interval, restsFor * (performance.now() - begun));
     if (this.#clients > 0) this.#schedule(Math.max(this.#interval, rest));
   }
 
