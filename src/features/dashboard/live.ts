@@ -2,8 +2,7 @@
  * Live updates: pages that are open are rendered again when the time comes, once for all who look at the same page and may do
  * the same, and sent where they have changed.
  *
- * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does. The
- * slower the pages, the longer it rests: beside a worker in the same process, rendering takes the worker's time.
+ * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does.
  */
 
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
@@ -13,12 +12,6 @@ type Render = () => Promise<string>;
 
 /** Different pages that are rendered again. A page beyond them stays as it was loaded. */
 const mostTopics = 50;
-
-/** A round is followed by a rest of so many times as long: live updates take about a fiftieth of the time. */
-const restsFor = 50;
-
-/** However long the pages take, they are rendered again after so many intervals. */
-const longestRest = 8;
 
 /** A comment now and then, so that proxies keep the connection open. */
 const stillThere = 15_000;
@@ -126,7 +119,6 @@ export class Live {
   }
 
   async #round(): Promise<void> {
-    const begun = performance.now();
     this.#endOld();
     for (const topic of [...this.#topics.values()]) await this.#update(topic);
     if (performance.now() - this.#lastComment > stillThere) {
@@ -135,8 +127,7 @@ export class Live {
     }
     this.#endDeaf();
     this.#timer = undefined;
-    const rest = Math.min(longestRest * this.#interval, restsFor * (performance.now() - begun));
-    if (this.#clients > 0) this.#schedule(Math.max(this.#interval, rest));
+    if (this.#clients > 0) this.#schedule(this.#interval);
   }
 
   /** Browsers ask again, and `authorize` with them: whoever may look no longer is not shown more. */
