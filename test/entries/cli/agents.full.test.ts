@@ -1,5 +1,6 @@
 /** `dbq manager`, `dbq agent` and `dbq agents`: real processes, tokens, TLS, and deaths of either side. */
 import { execFileSync } from "node:child_process";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
@@ -45,6 +46,16 @@ test("an agent runs tasks through a Manager, also after that was killed and anot
     expect(await ended).toMatchObject({ code: 0, err: "" });
   }
   expect((await queue.listTasks()).map(({ retryCount }) => retryCount)).toEqual([0, 0]);
+});
+
+test("a Manager whose database file is moved ends, and says why", async () => {
+  const { folder } = await setUp();
+  const manager = startManager(folder);
+  await urlOf(manager);
+  renameSync(join(folder, "dbq.db"), join(folder, "moved.db"));
+  const { code, err } = await manager.ended;
+  expect(code).toBe(1);
+  expect(err).toContain("deleted, renamed or replaced");
 });
 
 test("the tasks of a killed agent are free within a second, and a retry is charged", async () => {

@@ -1,4 +1,6 @@
 /** `dbq drain`, with a real Redis: into BullMQ and into a stream; which drain takes over, and what wrong targets say. */
+import { renameSync } from "node:fs";
+import { join } from "node:path";
 import { Queue as BullQueue } from "bullmq";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -51,6 +53,23 @@ describe.skipIf(isMissing(restartableRedis()))("dbq drain", () => {
     onTestFinished(() => letters.close());
     expect(await letters.getJobCountByTypes("prioritized")).toBe(2);
     expect(await queue.listWorkers()).toEqual([]);
+  });
+
+  test("a drain whose database file is moved ends, and says why", async () => {
+    const { redis, folder } = await setUp();
+    const carrier = startDbq(folder, [
+      "drain",
+      "--queue",
+      "mail",
+      "--to",
+      `stream:${redis.url}/letters`,
+      "--json",
+    ]);
+    await carrier.out(isEvent("active"));
+    renameSync(join(folder, "dbq.db"), join(folder, "moved.db"));
+    const { code, err } = await carrier.ended;
+    expect(code).toBe(1);
+    expect(err).toContain("deleted, renamed or replaced");
   });
 
   test("it carries a queue into a stream of another database of Redis, and prints lines for people", async () => {

@@ -54,9 +54,9 @@ describe.skipIf(reason !== undefined).each([
   });
 
   it("has a token that is valid until it expires by the database's clock, and no longer", async () => {
-    const { queue, eventLog } = await setUp(offset, "4s");
+    const { queue, eventLog } = await setUp(offset, "8s");
     const id = await queue.enqueueTask(chore, 0, "return");
-    expect((await queue.awaitTaskCompletion(id, { timeout: "3s" })).status).toBe("completed");
+    expect((await queue.awaitTaskCompletion(id, { timeout: "7s" })).status).toBe("completed");
     const refused = await eventLog.until("error", ({ note }) => String(note).includes("refused the token"));
     expect(Math.abs(refused.at - offset - Date.now())).toBeLessThan(60_000);
     const late = await queue.enqueueTask(chore, 0, "return");

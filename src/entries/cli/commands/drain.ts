@@ -77,10 +77,12 @@ export function addDrain(program: Command): void {
 }
 
 async function carry(options: DrainCommandOptions): Promise<void> {
-  const { drain, openDrainTarget } = await (await import("../../../index.ts")).loadDrains();
+  const { DatabaseMovedError, loadDrains } = await import("../../../index.ts");
+  const { drain, openDrainTarget } = await loadDrains();
+  const isMoved = (error: unknown) => error instanceof DatabaseMovedError;
   const to = await openDrainTarget(options.to);
   try {
-    await withExistingQueue(options, (queue) => run(queue, drain, to, options));
+    await withExistingQueue(options, (queue) => run(queue, drain, to, isMoved, options));
   } finally {
     await to.close();
   }
@@ -92,6 +94,7 @@ async function run(
   queue: Queue,
   drain: Drains["drain"],
   to: Parameters<Drains["drain"]>[1]["to"],
+  isMoved: (error: unknown) => boolean,
   options: DrainCommandOptions,
 ): Promise<void> {
   const { queue: queueName, batch, keep, ordered, onRefused, results, resultsWithin, lease } = options;
@@ -108,6 +111,11 @@ async function run(
         stopping = carrier.stop({ grace: stopping === undefined ? options.grace : 0 });
         stopping.then(resolve, reject);
       });
+    // It can do nothing more: another drain on that file goes on.
+    carrier.on("error", (error) => {
+      const leave = () => reject(error);
+      if (isMoved(error)) void carrier.stop({ grace: 0 }).then(leave, leave);
+    });
   });
   await carrier.start();
   announce("ready", { database: await shown(options.db), queue: queueName, target: to.name }, options);

@@ -54,7 +54,8 @@ export function addManager(program: Command): void {
 async function manage(options: ManagerCommandOptions): Promise<void> {
   const { listen, lease, maxBody, maxConnections, maxSlots, maxAnswer, json: asJson } = options;
   const tls = tlsOf(options);
-  const { Manager } = await (await import("../../../index.ts")).loadManager();
+  const { DatabaseMovedError, loadManager } = await import("../../../index.ts");
+  const { Manager } = await loadManager();
   await withExistingQueue(options, async (queue) => {
     const manager = new Manager(queue, {
       listen,
@@ -65,6 +66,11 @@ async function manage(options: ManagerCommandOptions): Promise<void> {
     manager.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));
     const stopped = new Promise<void>((resolve, reject) => {
       for (const signal of signals) process.on(signal, () => manager.stop().then(resolve, reject));
+      // It can do nothing more: its agents go on to another Manager.
+      manager.on("error", (error) => {
+        const leave = () => reject(error);
+        if (error instanceof DatabaseMovedError) void manager.stop().then(leave, leave);
+      });
     });
     await manager.start();
     announce("ready", { database: await shown(options.db), url: manager.url }, options);
