@@ -331,7 +331,7 @@ async function next({ cwd, url }, options) {
   await Promise.all([server.stop(), worker.stop()]);
   if (!answer.ok) throw new Error(`${answer.status}: ${server.output}`);
   compare(JSON.parse(text), expected);
-  compare(seen, { closed: 403, page: 200, showsTasks: true, script: 200, metrics: 200, countsTasks: true });
+  compare(seen, { closed: 401, page: 200, showsTasks: true, script: 200, metrics: 200, countsTasks: true });
 }
 
 /**

@@ -35,7 +35,7 @@ export class Places {
 
   /** @param {string} root */
   static of(root) {
-    return new Places(readTexts(root, ["src", "drizzle", "demo", "migrations"], /\.(?:ts|[cm]js|sql)$/));
+    return new Places(readTexts(root, ["src", "drizzle", "demo", "migrations"], /\.(?:tsx?|[cm]js|sql)$/));
   }
 
   /**
@@ -198,7 +198,7 @@ export class Places {
  * @param {File} file
  */
 function treeOf({ path, text }) {
-  if (!path.endsWith(".sql")) return parseAst(text, { lang: "ts" }, path);
+  if (!path.endsWith(".sql")) return parseAst(text, { lang: path.endsWith("x") ? "tsx" : "ts" }, path);
   const quasi = { type: "TemplateElement", start: -1, end: text.length + 1, value: { raw: text } };
   return { type: "TemplateLiteral", start: -1, end: text.length + 1, quasis: [quasi], expressions: [] };
 }

@@ -98,6 +98,7 @@ export type {
   HealthOfQueue,
   Liveness,
   LivenessReason,
+  Pause,
   UnclaimedTasks,
   WorkerHealth,
 } from "./queue/health.ts";
@@ -113,6 +114,8 @@ export type {
   StatsPoint,
 } from "./queue/stats.ts";
 export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
+/** @internal What the command line says of a name that it pauses. */
+export { unknownName } from "./queue/unknown-name.ts";
 export type { TaskEvent } from "./queue/watch.ts";
 export type { Diagnosis, DrainLag, LimitValues, RateValues, TaskCount, WorkerRecord } from "./store.ts";
 export {

@@ -87,8 +87,8 @@ export interface ClaimRequest {
    * @default no function has
    */
   sharing?: ReadonlyMap<string, Sharing>;
-  /** Tasks with a group that have just ended: their groups may have room. */
-  freed?: readonly Pick<TaskRecord, "queueName" | "func" | "groupKey">[];
+  /** Tasks that have just ended, or end with this cycle: their limits and groups may have room. */
+  freed?: readonly Pick<TaskRecord, "id" | "queueName" | "func" | "groupKey">[];
   /** For the session of an agent. @default the worker's row stays as it is */
   request?: AgentRequest;
 }
@@ -194,6 +194,8 @@ export interface SettleAndClaimResult {
   again?: number | undefined;
   /** Limits or pauses are about tasks of the claim: when a running task ends, another one may start. */
   limited?: boolean;
+  /** The claimed tasks have taken all places under limits that the settled ones had: no other worker needs to look for them. */
+  retaken?: boolean | undefined;
   /** Where the claim has a transaction of its own: the error that it failed with. The outcomes were settled all the same. */
   failure?: unknown;
 }
@@ -654,10 +656,11 @@ export interface Store extends TaskStore, WorkerStore, TransactionalStore {
   readonly health: HealthStore;
 
   /**
-   * Calls `listener` when another connection may have changed something. A hint: it may be lost, repeated, or wrong.
-   * Returns a function that stops it.
+   * Calls `listener` when another connection may have changed something. A hint: it may be lost, repeated, or wrong. Only
+   * where no task can start because of the change, and none is due earlier, `mayStart` may be false. Returns a function that
+   * stops it.
    */
-  watch(listener: () => void): () => void;
+  watch(listener: (mayStart: boolean) => void): () => void;
 
   /** Facts about the database, in the order to show them. */
   diagnose(): Promise<Diagnosis[]>;
@@ -846,7 +849,10 @@ export type CountedAs = { queueName: string; func: string; outcome: string };
 /** What a worker has counted in this minute: in all, and since its last write. */
 export type CountedNow = CountedAs & { total: Counted; fresh: Counted };
 
-/** Attempts of one function that ended in one way within one minute (`span` 1), one hour (60), or ever (0). */
+/** How many attempts of one function ended in one way. */
+export type FunctionCount = CountedAs & Pick<Counted, "count">;
+
+/** Attempts of one function that ended in one way within one minute (`span` 1), one hour (60), one day (1440), or ever (0). */
 export interface StatsRow extends CountedAs, Counted {
   /** When that time began, in milliseconds since 1970. */
   minute: number;
@@ -871,13 +877,22 @@ export interface StatsStore {
 
   /**
    * Does a part of what there is to fold, in one transaction: makes one row of those of all workers after two minutes, adds
-   * them to those of all time, makes minutes hours after two hours, and deletes hours after 30 days. Any number of processes
-   * may do so at once. Returns whether there may be more.
+   * them to the hour of all functions, the day of their function and those of all time, makes minutes hours after two hours, and
+   * deletes hours and days after 30 days. Any number of processes may do so at once. Returns whether there may be more.
    */
   fold(): Promise<boolean>;
 
   /** The rows of a time, in no order. Of hours, also the one in which `from` is. */
   read(filter: StatsFilter): Promise<StatsRow[]>;
+
+  /**
+   * The rows of whole hours, in no order: of all functions together, with empty names, and those that are not counted in them
+   * yet. Hundreds of rows where `read` has tens of thousands. `from` and `to` are whole hours.
+   */
+  hours(time: Pick<StatsFilter, "from" | "to">): Promise<StatsRow[]>;
+
+  /** What `read` would count by function and outcome, from `from` until now; the database adds it up. */
+  counts(from: number): Promise<FunctionCount[]>;
 
   /** The rows of all time, and those that are not counted in them yet. None of their sums ever becomes less. */
   totals(): Promise<StatsRow[]>;
@@ -896,6 +911,9 @@ export interface Backlog {
    */
   oldestPendingAge: number | null;
 }
+
+/** The most pending tasks of a limit that are counted. */
+export const mostWaiting = 10_000;
 
 /** The most queues with pending tasks, and the most functions of each, that a health look finds. MySQL ends a recursion after 1,000 steps. */
 export const mostHealthNames = 500;

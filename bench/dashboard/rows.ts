@@ -4,7 +4,8 @@ import { Random } from "./random.ts";
 /** A row by its columns. A `Date` is a time, and an array or an object is JSON. */
 export type Row = Readonly<Record<string, unknown>>;
 
-const day = 86_400_000;
+const hour = 3_600_000;
+const day = 24 * hour;
 const days = 30;
 const functions = 60;
 const queues = ["default", "mail", "media", "reports", "billing", "imports", "search", "slow"];
@@ -148,9 +149,13 @@ export function* auditRows(now: number, tasks: number): Generator<Row> {
     };
 }
 
-/** As workers leave them: by the minute for two hours, and by the hour for 30 days. */
+/**
+ * As workers leave them: of each function by the minute for two hours, by the hour and by the day for 30 days; of all functions
+ * by the hour.
+ */
 export function* statsRows(now: number): Generator<Row> {
   const random = new Random(9);
+  const sums = new Map<string, SummedStats>();
   for (const [span, minutes] of [
     [1, 120],
     [60, days * 24 * 60],
@@ -159,10 +164,54 @@ export function* statsRows(now: number): Generator<Row> {
       for (let n = 0; n < functions; n += 1)
         for (const outcome of ["completed", "retry", "failed"])
           if (outcome === "completed" || random.below(3) === 0) {
-            const minute = new Date(Math.floor(now / (span * 60_000) - back / span) * span * 60_000);
+            const at = Math.floor(now / (span * 60_000) - back / span) * span * 60_000;
             const names = { queue_name: queues[n % queues.length], func: nameOf(n), outcome };
-            yield { minute, span, worker_id: "", ...names, ...bucketsOf(random) };
+            const row = { ...statsRow(at, span, names), ...bucketsOf(random) };
+            yield row;
+            addTo(
+              sums,
+              statsRow(Math.floor(at / hour) * hour, 60, { queue_name: "", func: "", outcome }, "*"),
+              row,
+            );
+            addTo(sums, statsRow(Math.floor(at / day) * day, 1_440, names), row);
           }
+  for (const { row, count, wait, run } of sums.values())
+    yield {
+      ...row,
+      count,
+      wait_buckets: JSON.stringify(wait.flat()),
+      run_buckets: JSON.stringify(run.flat()),
+    };
+}
+
+const statsRow = (at: number, span: number, names: Row, worker_id = ""): Row => ({
+  ...{ minute: new Date(at), span, worker_id },
+  ...names,
+});
+
+interface SummedStats {
+  row: Row;
+  count: number;
+  wait: number[][];
+  run: number[][];
+}
+
+function addTo(sums: Map<string, SummedStats>, row: Row, { count, wait_buckets, run_buckets }: Row): void {
+  const key = JSON.stringify(row);
+  const sum = sums.get(key) ?? { row, count: 0, wait: [], run: [] };
+  sums.set(key, sum);
+  sum.count += Number(count);
+  for (const [into, text] of [
+    [sum.wait, wait_buckets],
+    [sum.run, run_buckets],
+  ] as const) {
+    const pairs: number[] = JSON.parse(String(text));
+    // All rows have the same buckets.
+    for (let i = 0; i < pairs.length; i += 2) {
+      const [bucket, times] = [pairs[i] as number, pairs[i + 1] as number];
+      into[i / 2] = [bucket, (into[i / 2]?.[1] ?? 0) + times];
+    }
+  }
 }
 
 function bucketsOf(random: Random): Row {

@@ -4,7 +4,7 @@
 
 Register functions with @task(). A function gets the arguments of the task, and its kwargs as keyword arguments.
 @task(limit={"concurrency": 2}, uses=["openai"]) has the limits that the options of the same names have in TypeScript.
-SIGTERM: it claims no more, finishes what runs, and exits.
+SIGTERM: it claims no more, finishes what runs, and exits. For a Manager's own certificate: SSL_CERT_FILE=manager.crt
 """
 import http.client
 import json
@@ -66,7 +66,8 @@ class Client:
                 if response.status == 200:
                     return answer
                 if response.status < 500 and response.status != 429:
-                    raise SystemExit(f"{self.urls[at]} refused {path}: {response.status} {answer['error']}")
+                    print(f"{self.urls[at]} refused {path}: {response.status} {answer['error']}", file=sys.stderr, flush=True)
+                    os._exit(1)  # in any thread, and with what runs: the Managers give that to others
             except (OSError, http.client.HTTPException):
                 pass  # the next Manager answers the same request the same
             self.local.connection = None

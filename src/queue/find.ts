@@ -1,7 +1,7 @@
 /**
  * Finds tasks for people: the newest that match, in a bounded time. Where an index holds a part of the filter and those tasks
  * are few, it reads them all; else it goes down through the ids, range by range, until the page is full or the time is over.
- * What it has not looked at, it says.
+ * The answer says how far it has looked.
  */
 import { performance, setImmediate } from "../base/runtime/timers.ts";
 import type { Store, TaskFilter } from "../store.ts";

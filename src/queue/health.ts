@@ -1,5 +1,6 @@
 /** What `queue.health()` tells. Types only: a feature finds it out. */
 
+import type { PauseTarget } from "../base/options/limits.ts";
 import type { LimitValues, WorkerRecord } from "../store.ts";
 import type { TaskStatus } from "../task.ts";
 
@@ -56,6 +57,13 @@ export interface HealthOfQueue {
   workers: number;
 }
 
+/** Something that `queue.pause` has paused. */
+export interface Pause {
+  /** A queue, a function or a group of a function, as `queue.pause` takes it. */
+  target: PauseTarget;
+  pausedAt: Date;
+}
+
 /** What `queue.health()` found. */
 export interface Health {
   /** The queues that have unfinished or failed tasks, or a worker; by name. */
@@ -66,6 +74,8 @@ export interface Health {
   workers: WorkerHealth[];
   /** Those of them that show no sign of life. The next live worker frees their tasks. */
   deadWorkers: WorkerHealth[];
-  /** Functions whose tasks wait although they are due, since no live worker takes them. */
+  /** Functions whose tasks wait although they are due, since no live worker takes them. Those of what is paused are left out. */
   unservedFunctions: UnclaimedTasks[];
+  /** What is paused, the oldest pause first. */
+  pauses: Pause[];
 }

@@ -6,7 +6,7 @@ import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { Store } from "../store.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Health } from "./health.ts";
-import type { FunctionStats, FunctionStatsFilter, Statistics, StatsOptions, StatsPoint } from "./stats.ts";
+import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 /** The methods of a queue that features have. `open.ts` sets them, since the core imports no feature. */
@@ -19,8 +19,6 @@ export interface QueueFeatures {
    */
   reader(): Promise<object>;
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
-  /** Both at once, of a time that begins and ends with a whole minute or hour. */
-  statistics(time: { from: number; to: number; by: "minute" | "hour" }): Promise<Statistics>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
 }

@@ -8,7 +8,8 @@ import {
   readPauseTarget,
 } from "../base/options/limits.ts";
 import { limitChannel } from "../events.ts";
-import type { LimitScope, LimitState } from "../store.ts";
+import type { LimitRecord, LimitScope, LimitState } from "../store.ts";
+import type { Pause } from "./health.ts";
 import type { QueueInternals } from "./internals.ts";
 
 /** A limit, a pause or a throttle, and what it is about at this moment. */
@@ -60,6 +61,15 @@ export async function setLimit(
   await store.limits.set(scope, values);
   wakeups.workAdded();
   limitChannel.publish({ change: "limited", target: targetOf(scope), limit: values });
+}
+
+/** The pauses among these, the oldest first. */
+export function pausesAmong(records: readonly LimitRecord[]): Pause[] {
+  return records
+    .flatMap(({ pausedAt, ...scope }) =>
+      pausedAt === null ? [] : [{ target: targetOf(scope) as PauseTarget, pausedAt: new Date(pausedAt) }],
+    )
+    .sort((a, b) => a.pausedAt.getTime() - b.pausedAt.getTime());
 }
 
 export async function listLimits({ store }: QueueInternals): Promise<LimitInfo[]> {

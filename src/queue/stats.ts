@@ -1,4 +1,4 @@
-/** What `queue.stats()` takes and tells. Types only: a feature finds it out. */
+/** What `queue.stats()` takes and tells. A feature finds it out. */
 
 /** A filter of `queue.functionStats`: the last hour by default. */
 export interface FunctionStatsFilter {
@@ -52,10 +52,6 @@ export interface FunctionStats extends AttemptStats {
   func: string;
 }
 
-/** Points and functions of one time. */
-export interface Statistics {
-  points: StatsPoint[];
-  functions: FunctionStats[];
-  /** How many rows were read. */
-  rows: number;
-}
+/** Whether these attempts count as `failed`. */
+export const isFailure = ({ outcome }: { outcome: string }): boolean =>
+  outcome === "failed" || outcome === "retry";

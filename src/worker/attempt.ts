@@ -114,6 +114,11 @@ export class RunningAttempt implements Execution {
     return this.#cancelled;
   }
 
+  /** Whether `lose` was called before the attempt ended. */
+  get isLost(): boolean {
+    return this.#released === "lost";
+  }
+
   /** How long the function ran, in milliseconds; undefined: its call has not begun, or has not ended. */
   get ranMs(): number | undefined {
     return this.#took < 0 ? undefined : this.#took / 16;

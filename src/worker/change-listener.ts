@@ -8,12 +8,18 @@ const pauseAfterMs = 20;
 /** Milliseconds between two checks for due tasks and new workers while it does not listen. */
 const checkEveryMs = 100;
 
+/** Calls `listener` at the changes of other connections that may let a task start. */
+export const watchForWork = (store: Pick<Store, "watch">, listener: () => void): (() => void) =>
+  store.watch((mayStart) => {
+    if (mayStart) listener();
+  });
+
 /**
  * The listener of a worker or a drain. At each change it looks for work. After the cycle that this requests, it looks for due
  * tasks and new workers, because running tasks goes first.
  */
 export function listenerOf(
-  store: Pick<Store, "watch">,
+  watch: (listener: () => void) => () => void,
   lookForWork: () => void,
   lookAround: () => void,
 ): ChangeListener {
@@ -21,7 +27,7 @@ export function listenerOf(
     lookForWork();
     setImmediate(lookAround);
   };
-  return new ChangeListener((listener) => store.watch(listener), onChange);
+  return new ChangeListener(watch, onChange);
 }
 
 /**

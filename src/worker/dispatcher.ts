@@ -257,7 +257,7 @@ export class Dispatcher {
     const sharing = this.#host.sharing(funcs);
     const request = { workerId, queueNames, funcs, limit, crashSensitive };
     if (!sharing && !this.#limited) return request;
-    const freed = batch.map(({ attempt }) => attempt.record).filter(({ groupKey }) => groupKey !== null);
+    const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
   }
 
@@ -301,14 +301,14 @@ export class Dispatcher {
   #notify(
     batch: readonly PendingSettlement[],
     claim: ClaimRequest | undefined,
-    { claimed, more, registered }: SettleAndClaimResult,
+    { more, registered, retaken = false }: SettleAndClaimResult,
   ): void {
     if (claim) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
     if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
     // Another worker of this process may have a free slot for the tasks handed back, or for the place under a limit.
-    const leavesPlace = this.#limited && batch.length > 0 && claimed.length === 0;
+    const leavesPlace = this.#limited && batch.length > 0 && !retaken;
     if (kinds.has("interrupted") || leavesPlace) this.#host.wakeups.workAdded();
   }
 

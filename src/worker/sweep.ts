@@ -18,7 +18,7 @@ const rescuesAtOnce = 2;
 export interface SweepHost {
   readonly store: Pick<WorkerStore, "workers" | "heartbeat" | "rescue">;
   readonly workerId: string;
-  /** Tasks became pending. */
+  /** Tasks became pending, or may have room under a limit. */
   onWork(): void;
   onRescued(workerId: string, tasks: number): void;
   report(error: unknown, where: string): void;
@@ -70,7 +70,9 @@ export class Sweep implements Job {
     try {
       const freed = await this.#host.store.rescue(id, beat);
       if (freed === "busy") return true;
-      announce(this.#host, id, freed);
+      // It may have freed a place under a limit and died before it could notify anyone.
+      if (freed === 0) this.#host.onWork();
+      else announce(this.#host, id, freed);
     } catch (error) {
       this.#host.report(error, this.name);
     }

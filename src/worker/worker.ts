@@ -19,7 +19,7 @@ import {
 import { traced, traces } from "../events.ts";
 import { internalsOf, type QueueInternals } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
-import { type ChangeListener, listenerOf } from "./change-listener.ts";
+import { type ChangeListener, listenerOf, watchForWork } from "./change-listener.ts";
 import { CodeLimits } from "./code-limits.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { WorkerEmitter } from "./events.ts";
@@ -129,7 +129,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
   #newRun(): Run {
     const id = `${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
     const changeListener = listenerOf(
-      this.#internals.store,
+      (listener) => watchForWork(this.#internals.store, listener),
       () => dispatcher.lookForWork(),
       () => maintenance.lookAround(),
     );

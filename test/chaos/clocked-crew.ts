@@ -6,13 +6,17 @@ import { noClock, SteppedClock } from "./stepped-clock.ts";
 /** The time zones of the processes: they must not matter. */
 const zones = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"];
 
+/** Kills wait while fewer workers than this are ready: on a machine that starts them slowly, none would be left. */
+const leastReady = 2;
+
 export class ClockedCrew {
   /** Whether there is a tool to set clocks. */
   readonly hasClocks = noClock() === undefined;
   readonly #harness: Harness;
   readonly #workers: number;
   readonly #apart: number;
-  readonly #members: Child[] = [];
+  readonly #ready = new Map<number, Child>();
+  readonly #starting = new Map<number, Promise<void>>();
   readonly #clocks: SteppedClock[] = [];
   #offset = 0;
 
@@ -29,14 +33,22 @@ export class ClockedCrew {
   static async start(harness: Harness, workers: number, apart = 0, offset = 0): Promise<ClockedCrew> {
     const crew = new ClockedCrew(harness, workers, apart);
     crew.#offset = offset;
-    for (let n = 0; n < workers; n += 1) await crew.#start(n);
+    for (let n = 0; n < workers; n += 1) crew.#start(n);
+    await Promise.all(crew.#starting.values());
     return crew;
   }
 
-  async #start(n: number): Promise<void> {
+  #start(n: number): void {
     const how = this.#clockOf(n)?.how;
     const env = { ...how?.env, TZ: zones[n % zones.length] };
-    this.#members[n] = await this.#harness.worker({ concurrency: 1, lease: 2_000 }, { ...how, env });
+    const started = this.#harness.worker({ concurrency: 1, lease: 2_000 }, { ...how, env });
+    this.#starting.set(
+      n,
+      started.then((child) => {
+        this.#ready.set(n, child);
+        this.#starting.delete(n);
+      }),
+    );
   }
 
   #clockOf(n: number): SteppedClock | undefined {
@@ -57,11 +69,14 @@ export class ClockedCrew {
     for (const [n, clock] of this.#clocks.entries()) clock.step(this.#offsetOf(n));
   }
 
-  /** Kills one of them, and starts another in its place. */
+  /** Kills one of them, and starts another in its place, which may be killed when it is ready. */
   async replaceOne(random: () => number): Promise<void> {
-    const n = Math.floor(random() * this.#workers);
-    await this.#members[n]?.kill();
-    await this.#start(n);
+    while (this.#ready.size < Math.min(leastReady, this.#workers))
+      await Promise.race(this.#starting.values());
+    const [n, victim] = [...this.#ready][Math.floor(random() * this.#ready.size)] as [number, Child];
+    this.#ready.delete(n);
+    await victim.kill();
+    this.#start(n);
   }
 
   /** Milliseconds since 1970, by the clock that is most behind. */
@@ -70,6 +85,7 @@ export class ClockedCrew {
   }
 
   async end(): Promise<void> {
-    await Promise.all(this.#members.map((child) => child.kill()));
+    await Promise.all(this.#starting.values());
+    await Promise.all([...this.#ready.values()].map((child) => child.kill()));
   }
 }

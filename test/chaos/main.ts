@@ -41,7 +41,7 @@ interface Result extends Partial<RunResult> {
   slow: string[];
 }
 
-const examples = `\nExamples:\n  npm run chaos                            each scenario once\n  npm run chaos -- --sample                each scenario, with as little as CI runs\n  npm run chaos -- kills --amount 5000     one scenario, longer\n  npm run chaos -- --minutes 30            all scenarios in turn for half an hour, each time with another seed\n  npm run chaos -- pauses --seed 42        with the same random choices again\n  npm run chaos -- kills --db postgres     in a new database on a server: postgres and mysql are the servers that the\n                                           tests use, a postgres:// or mysql:// URL names any other\n  npm run --silent chaos -- --json         one line of JSON for each run, on stdout\n\nExits with 0 when every promise held, with 1 when not, with 2 for wrong usage. A figure over its limit is marked\nwith an exclamation mark; --strict makes it a failure, which needs a machine without other work.\nA run that fails keeps its files and its database, and prints where they are.`;
+const examples = `\nExamples:\n  npm run chaos                            each scenario once\n  npm run chaos -- --sample                each scenario, with as little as CI runs\n  npm run chaos -- kills --amount 5000     one scenario, longer\n  npm run chaos -- --minutes 30            all scenarios in turn for half an hour, each time with another seed\n  npm run chaos -- pauses --seed 42        with the same random choices again\n  npm run chaos -- kills --db postgres     in a new database on a server: postgres and mysql (or mariadb) are the\n                                           servers that the tests use, a URL names any other\n  npm run --silent chaos -- --json         one line of JSON for each run, on stdout\n\nExits with 0 when every promise held, with 1 when not, with 2 for wrong usage. A figure over its limit is marked\nwith an exclamation mark; --strict makes it a failure, which needs a machine without other work.\nA run that fails keeps its files and its database, and prints where they are.`;
 
 const number = (text: string) => {
   const value = Number(text);
@@ -97,9 +97,16 @@ function choose(names: readonly string[]): Scenario[] {
 
 /** The URL for `--db`. */
 async function serverOf(db: string | undefined): Promise<string | undefined> {
-  if (db !== "postgres" && db !== "mysql") return db;
-  const found = db === "postgres" ? postgresServer() : mysqlServer();
-  const { url, reason } = await found.catch(({ message }: Error) => ({ url: undefined, reason: message }));
+  if (db === undefined || /^(postgres|postgresql|mysql|mariadb):\/\//.test(db)) return db;
+  const servers: Record<string, typeof postgresServer> = {
+    postgres: postgresServer,
+    mysql: mysqlServer,
+    mariadb: mysqlServer,
+  };
+  const server = servers[db];
+  if (server === undefined)
+    return command.error(`--db: expected postgres, mysql, mariadb or the URL of a server, got "${db}"`);
+  const { url, reason } = await server().catch(({ message }: Error) => ({ url: undefined, reason: message }));
   return url ?? command.error(reason ?? `there is no ${db}`);
 }
 

@@ -7,6 +7,7 @@ import { crashpoints } from "./scenarios/crashpoints.ts";
 import { cutpoints } from "./scenarios/cutpoints.ts";
 import { diskfull } from "./scenarios/diskfull.ts";
 import { drainKills } from "./scenarios/drains.ts";
+import { failover } from "./scenarios/failover.ts";
 import { foreignProcess } from "./scenarios/foreign-process.ts";
 import { galera } from "./scenarios/galera.ts";
 import { hours } from "./scenarios/hours.ts";
@@ -52,6 +53,7 @@ export const scenarios: readonly Scenario[] = [
   terminated,
   restarted,
   galera,
+  failover,
   drainKills,
   managerKills,
   scheduleKills,

@@ -14,7 +14,8 @@ export type Need =
   | "an app's connection"
   | "readers that refuse to write"
   | "transactions that await their writes"
-  | "locks of single rows";
+  | "locks of single rows"
+  | "cycles in one transaction";
 
 /** A transaction of the app, begun and ended by hand. */
 export interface OpenTransaction {

@@ -39,6 +39,43 @@ export const claimGroup: Group = {
       },
     },
     {
+      name: "a claim returns each task as it is stored, whichever of its columns has a value",
+      run: async ({ database, sql, store }) => {
+        const values: Record<string, string> = {
+          ...{ kwargs: `'{"a":1}'`, meta: `'{"a":1}'`, error: `'{"name":"E"}'`, args: "'[1]'" },
+          ...{
+            generation_id: "7",
+            priority: "6",
+            retry_count: "1",
+            max_retries: "9",
+            fill_defaults: "1",
+            timeout: "5",
+          },
+          ...{
+            request_id: "'r'",
+            unique_key: "'k'",
+            trace_context: "'{}'",
+            group_key: "'g'",
+            schedule_name: "'s'",
+          },
+          ...{
+            wait_until: database.earlier("updated_at", minute),
+            slot: database.earlier("updated_at", minute),
+          },
+        };
+        const ids = await insert(store, {}, ...Object.keys(values).map(() => ({})), {});
+        for (const [i, [column, value]] of Object.entries(values).entries())
+          await sql(`update dbq_tasks set ${column} = ${value} where id = ${ids[i + 1]}`);
+        const claimed = await claim(store, claimBy("w1", { limit: 7 }));
+        for (let i = 0; i < 2; i += 1) claimed.push(...(await claim(store, claimBy("w1", { limit: 7 }))));
+        assert.deepEqual(
+          claimed.map(({ id }) => id).sort((a, b) => a - b),
+          ids,
+        );
+        for (const task of claimed) assert.deepEqual(task, await recordOf(store, task.id));
+      },
+    },
+    {
       name: "a claim takes the highest priority first, then the oldest task, up to its limit",
       run: async (ctx) => {
         const priorities = [5, 9, -1, 9, 5];

@@ -1,6 +1,6 @@
 /** Limits, rates, pauses and the turns of groups. Most cases use `bare`: a claim here also puts tasks off. */
 import assert from "node:assert/strict";
-import type { ClaimRequest, LimitScope, LimitValues, Store } from "../../src/store.ts";
+import type { ClaimRequest, LimitScope, LimitValues, Outcome, Store } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { claim, claimBy, insert, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
@@ -115,6 +115,35 @@ export const limitsGroup: Group = {
         const [task] = await claim(store);
         const cycle = { outcomes: [outcomes.completed(task as TaskRecord)], claim: claimBy() };
         assert.equal((await store.settleAndClaim(cycle)).claimed.length, 1);
+      },
+    },
+    {
+      name: "a claim says whether it has taken all places under limits of the tasks that its cycle settled",
+      needs: ["cycles in one transaction"],
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofName("api"), atOnce(2));
+        await store.limits.set(ofQueue("other"), atOnce(1));
+        const request = { ...using("w1", "api"), queueNames: ["default", "other"] };
+        const settled = async (outcome: Outcome, freed: readonly TaskRecord[]) => {
+          const did = await store.settleAndClaim({ outcomes: [outcome], claim: { ...request, freed } });
+          return { task: did.claimed[0] as TaskRecord, n: did.claimed.length, retaken: did.retaken === true };
+        };
+        const cycle = (ended: TaskRecord, freed = [ended]) => settled(outcomes.completed(ended), freed);
+        await insert(store, ...tasks(5));
+        const [a, b] = (await claim(store, request)) as [TaskRecord, TaskRecord];
+        const c = await cycle(a);
+        assert.deepEqual([c.n, c.retaken], [1, true]);
+        const d = await cycle(b, []);
+        assert.deepEqual([d.n, d.retaken], [1, false], "it is not known what the ended task counted for");
+        const e = await settled(outcomes.snoozed(c.task), [c.task]);
+        assert.deepEqual([e.n, e.retaken], [1, false], "others must hear of the scheduled task");
+        await insert(store, { queueName: "other" });
+        const inOther = await cycle(d.task);
+        assert.deepEqual([inOther.n, inOther.retaken], [1, true]);
+        await insert(store, {});
+        const last = await cycle(inOther.task);
+        assert.deepEqual([last.n, last.retaken], [1, false], "the place of the queue is left");
+        assert.deepEqual(await cycle(last.task), { task: undefined, n: 0, retaken: false });
       },
     },
     {

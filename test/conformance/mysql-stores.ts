@@ -58,7 +58,14 @@ export const mysqlVariants: readonly Kind[] = [
   server(
     "MySQL, optimistic",
     { strategy: "optimistic" },
-    { concerns: ["claim", "races between connections", "contention between processes"] },
+    {
+      concerns: ["claim", "races between connections", "contention between processes"],
+      lacks: {
+        ...lacks,
+        "cycles in one transaction":
+          "for a claim without locks a cycle settles and claims in two transactions",
+      },
+    },
   ),
   // dbq recognises these connections, and so opens a pool of its own, as it does for a URL.
   server(

@@ -55,7 +55,13 @@ export const postgresVariants: readonly Kind[] = [
   server(
     "Postgres, optimistic",
     { strategy: "optimistic" },
-    { concerns: ["claim", "races between connections", "contention between processes"] },
+    {
+      concerns: ["claim", "races between connections", "contention between processes"],
+      lacks: {
+        "cycles in one transaction":
+          "for a claim without locks a cycle settles and claims in two transactions",
+      },
+    },
   ),
   server(
     "Postgres, without sessions",

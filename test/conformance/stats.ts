@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { groupBy } from "../../src/base/values/group-by.ts";
 import { Histogram } from "../../src/base/values/histogram.ts";
-import type { Counted, CountedNow, StatsRow, Store } from "../../src/store.ts";
+import { isFailure } from "../../src/queue/stats.ts";
+import type { Counted, CountedNow, FunctionCount, StatsRow, Store } from "../../src/store.ts";
 import type { Group } from "./case.ts";
 
 const minuteMs = 60_000;
@@ -43,7 +45,23 @@ async function foldAll(store: Store): Promise<void> {
   while (await store.stats.fold());
 }
 
-const sumOf = (rows: StatsRow[]) => rows.reduce((sum, { count }) => sum + count, 0);
+/** Of each hour how many attempts ended, how many of them failed, and how long they ran. */
+function byHour(rows: StatsRow[]): [hour: number, count: number, failed: number, run: string][] {
+  const hours = groupBy(rows, ({ minute }) => Math.floor(minute / hourMs) * hourMs);
+  return [...hours]
+    .sort(([a], [b]) => a - b)
+    .map(([hour, own]) => [hour, sumOf(own), sumOf(own.filter(isFailure)), runOf(own)]);
+}
+
+const runOf = (rows: StatsRow[]): string =>
+  rows.reduce((sum, { runBuckets }) => sum.addEncoded(runBuckets), new Histogram()).encode();
+
+const byFunction = (rows: FunctionCount[]): [key: string, count: number][] =>
+  [...groupBy(rows, ({ queueName, func, outcome }) => `${queueName} ${func} ${outcome}`)]
+    .map(([key, own]): [string, number] => [key, sumOf(own)])
+    .sort();
+
+const sumOf = (rows: { count: number }[]) => rows.reduce((sum, { count }) => sum + count, 0);
 
 export const statsGroup: Group = {
   name: "statistics",
@@ -134,6 +152,52 @@ export const statsGroup: Group = {
           `${other} 60 a completed 1 ${times(7)}`,
         ]);
         assert.equal(sumOf(await store.stats.totals()), 5);
+      },
+    },
+    {
+      name: "the hours of all functions and the counts since a time tell of what reading every row tells, folded or not",
+      run: async ({ store }) => {
+        const written = [50, 30, 26, 25, 24, 23, 5, 4, 2, 1].map((hours) => hoursAgo(hours));
+        const check = async () => {
+          for (const from of [...written, (written[0] as number) - hourMs]) {
+            const read = await store.stats.read({ ...all, from });
+            assert.deepEqual(byHour(await store.stats.hours({ ...all, from })), byHour(read));
+            assert.deepEqual(byFunction(await store.stats.counts(from)), byFunction(read));
+          }
+        };
+        for (const [n, at] of written.entries()) {
+          const mail = { ...attempts("a", [n]), queueName: "mail" };
+          await store.stats.write("w1", at, [
+            attempts("a", [1, n]),
+            attempts("A", [n, n], [], "retry"),
+            mail,
+          ]);
+          await store.stats.write("w2", at + 7 * minuteMs, [attempts("a", [2 * n])]);
+        }
+        await check();
+        for (let more = true; more; ) {
+          more = await store.stats.fold();
+          await check();
+        }
+        // Of each hour, those that completed and those that are retried: however many functions there are.
+        assert.equal((await store.stats.hours(all)).length, 2 * written.length);
+        // A worker may be late.
+        await store.stats.write("w3", written[0] as number, [attempts("a", [9]), attempts("b", [3])]);
+        await check();
+        await foldAll(store);
+        await check();
+      },
+    },
+    {
+      name: "of whole hours the end is not counted",
+      run: async ({ store }) => {
+        for (const hours of [6, 5, 4])
+          await store.stats.write("w1", hoursAgo(hours), [attempts("a", [hours])]);
+        const hours = async () =>
+          byHour(await store.stats.hours({ from: hoursAgo(5), to: hoursAgo(4) })).map(([, count]) => count);
+        assert.deepEqual(await hours(), [1]);
+        await foldAll(store);
+        assert.deepEqual(await hours(), [1]);
       },
     },
     {

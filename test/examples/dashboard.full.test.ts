@@ -15,7 +15,10 @@ test.each(["hono", "express", "fastify"])(
     });
     const [, url] = await app.printed(/listening on (\S+)/);
     const tasks = `${url}/ops/dbq/tasks`;
-    expect((await fetch(tasks)).status).toBe(403);
+    const stranger = await fetch(tasks);
+    expect([stranger.status, stranger.headers.get("www-authenticate")]).toEqual([401, 'Basic realm="dbq"']);
+    const wrong = { authorization: `Basic ${btoa("admin:guess")}` };
+    expect((await fetch(tasks, { headers: wrong })).status).toBe(401);
     const authorization = `Basic ${btoa("admin:secret")}`;
     const page = await fetch(tasks, { headers: { authorization, accept: "text/html" } });
     expect(await page.text()).toContain("greet");
@@ -40,5 +43,5 @@ test("the dashboard as a route of Next answers requests", async () => {
     process.exit();`,
   );
   const app = program(script, { cwd: temporaryFolder(), tsconfig: file("tsconfig.json") });
-  expect((await app.printed(/answered (\d+)/))[1]).toBe("403");
+  expect((await app.printed(/answered (\d+)/))[1]).toBe("401");
 });

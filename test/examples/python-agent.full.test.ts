@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { listAgents, revokeAgent } from "../../src/features/manager/index.ts";
 import { remoteTask } from "../../src/index.ts";
 import { onFile, startedManager, tokenFor, urlOf } from "../features/manager/setup.ts";
 import { temporaryFolder } from "../support/queue.ts";
@@ -62,6 +63,23 @@ test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
     expect((await queue.listTasks()).map(({ retryCount }) => retryCount)).toEqual([0, 0, 0, 0, 0]);
   },
   60_000,
+);
+
+test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
+  "an agent in Python ends when its token is revoked, although a function runs",
+  async () => {
+    const queue = await onFile()();
+    const manager = await startedManager(queue);
+    const python = await startedPython(urlOf(manager), await tokenFor(queue, funcs));
+    const exited = once(python, "exit");
+    const id = await queue.enqueueTask(waitForCancel);
+    await vi.waitFor(async () => expect((await queue.getTask(id))?.status).toBe("running"), 20_000);
+    const [{ name } = { name: "" }] = await listAgents(queue);
+    await revokeAgent(queue, name);
+    expect(await exited).toEqual([1, null]);
+  },
+  // The function would go on for a minute.
+  30_000,
 );
 
 test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(

@@ -6,6 +6,7 @@ import { DatabaseError } from "../../src/errors.ts";
 import { claimBy, newTask, newWorker } from "../conformance/arrange.ts";
 import { seedOf } from "../support/random.ts";
 import { AgentModel, type AgentTask } from "./agent-model.ts";
+import { drawnFault } from "./drawn-fault.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import { realWithClock } from "./real-with-clock.ts";
 
@@ -174,10 +175,7 @@ export function agentAgreement(
   runs: number,
 ): void {
   const emptied = realWithClock(open);
-  const fault = fc.option(fc.record({ statement: fc.nat(8), how: fc.constantFrom(...faults) }), {
-    nil: undefined,
-    freq: 3,
-  });
+  const fault = drawnFault(faults, 8, 3);
   const failing = (drawn: fc.Arbitrary<{ text: string; call: Call }>) =>
     fc.tuple(drawn, fault).map(([{ text, call }, how]) => new Step(text, call, how));
   const steps = [

@@ -42,8 +42,8 @@ export class DrainRun {
   #hasDied = false;
   /** What the model found wrong: the pump takes it for an error of the broker or the database. */
   #wrong: unknown;
-  /** The last cycle. A statement that was sent is done, though its drain has died. */
-  #cycle: Promise<unknown> = Promise.resolve();
+  /** What the drain has asked of the database: a statement that was sent is done, though its drain has died. */
+  readonly #asked: Promise<unknown>[] = [];
   #over: () => void = () => undefined;
 
   constructor(model: DrainModel, real: RealStore, origin: string, plan: Plan) {
@@ -71,7 +71,7 @@ export class DrainRun {
       if (!(error instanceof DatabaseError)) throw error;
       this.#die();
     }
-    await this.#cycle.catch(() => undefined);
+    await Promise.allSettled(this.#asked);
   }
 
   /** Once no statement fails any more. True: it has carried all that there was, and stopped. */
@@ -130,15 +130,29 @@ export class DrainRun {
   #heard(): PumpHost["store"] {
     const { store } = this.#real;
     const { drains, synchronous } = store;
-    const settleAndClaim = (cycle: SettleAndClaim) => {
-      const settled = store.settleAndClaim(cycle).then((result) => {
-        this.#check(() => this.#settled(cycle, result));
-        return result;
-      });
-      this.#cycle = settled;
-      return settled;
+    return {
+      settleAndClaim: (cycle) =>
+        this.#ask(async () => {
+          const result = await store.settleAndClaim(cycle);
+          this.#check(() => this.#settled(cycle, result));
+          return result;
+        }),
+      heldBy: (id) => this.#ask(() => store.heldBy(id)),
+      drains: {
+        ...drains,
+        funcs: (queueName) => this.#ask(() => drains.funcs(queueName)),
+        manualRetries: (ids) => this.#ask(() => drains.manualRetries(ids)),
+      },
+      synchronous,
     };
-    return { settleAndClaim, heldBy: (id) => store.heldBy(id), drains, synchronous };
+  }
+
+  /** A dead process asks for nothing more. */
+  #ask<T>(call: () => Promise<T>): Promise<T> {
+    if (this.#hasDied) return answerNever();
+    const answer = call();
+    this.#asked.push(answer);
+    return answer;
   }
 
   #settled({ outcomes }: SettleAndClaim, { settled }: SettleAndClaimResult): void {

@@ -7,6 +7,7 @@ import { newTask } from "../conformance/arrange.ts";
 import { seedOf } from "../support/random.ts";
 import { type DrainedTask, DrainModel } from "./drain-model.ts";
 import { DrainRun, type Plan } from "./drain-run.ts";
+import { drawnFault } from "./drawn-fault.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import { realWithClock } from "./real-with-clock.ts";
 
@@ -112,10 +113,7 @@ export function drainAgreement(
   runs: number,
 ): void {
   const emptied = realWithClock(open);
-  const fault = fc.option(fc.record({ statement: fc.nat(12), how: fc.constantFrom(...faults) }), {
-    nil: undefined,
-    freq: 3,
-  });
+  const fault = drawnFault(faults, 12, 3);
   const steps = [enqueued, enqueued, carried(fault), carried(fault), rescued(fault)];
 
   test("each staged task arrives at the broker at least once, ends once, and comes back from a dead drain", async () => {

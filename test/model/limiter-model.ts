@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import type { LimitRecord, LimitScope, LimitValues, RateValues, Sharing } from "../../src/store.ts";
+import type { TaskRecord } from "../../src/task.ts";
 
 /** A task's row, as far as limits are about it. */
 export interface LimitedTask {
@@ -22,6 +23,9 @@ export interface LimitedTask {
   /** Whether a rate has put it off. */
   isPutOff: boolean;
 }
+
+/** What a claim is told of a task that ends. */
+type Place = Pick<TaskRecord, "id" | "queueName" | "func" | "groupKey">;
 
 /** Tasks of one bound are counted together. */
 interface Bound {
@@ -59,6 +63,7 @@ export class LimiterModel {
   #arrivals = new Map<string, number>();
   /** The times of the starts that each rate has let go since limits were last set. */
   #starts = new Map<string, number[]>();
+  readonly #claims = new Map<number, TaskRecord>();
   /** For each group that waits although a task of it may start: how many tasks of each other group have started. */
   readonly #passed = new Map<string, Map<string, number>>();
 
@@ -195,6 +200,17 @@ export class LimiterModel {
     });
   }
 
+  /** The limits under which fewer tasks run than before. */
+  placesLeft(before: readonly LimitedTask[], after: readonly LimitedTask[]): string[] {
+    const bounds = new Map(before.flatMap((task) => this.boundsOf(task)).map((bound) => [bound.key, bound]));
+    return [...bounds.values()]
+      .filter(
+        ({ concurrency, includes }) =>
+          concurrency !== null && after.filter(includes).length < before.filter(includes).length,
+      )
+      .map(({ key }) => key);
+  }
+
   // ---- a claim -------------------------------------------------------------------------------
 
   /** A start that the store has chosen. */
@@ -212,6 +228,15 @@ export class LimiterModel {
         `${inWindow} starts of ${key} in ${rate.per} ms, by a rate of ${JSON.stringify(rate)}`,
       );
     }
+  }
+
+  /** A worker keeps the records of its claims, and says by them which places it frees. */
+  claimed(tasks: readonly TaskRecord[]): void {
+    for (const task of tasks) this.#claims.set(task.id, task);
+  }
+
+  claimedAs({ id, queueName, func, group }: LimitedTask): Place {
+    return this.#claims.get(id) ?? { id, queueName, func, groupKey: group === "" ? null : group };
   }
 
   /** Of each group that takes turns, one task that may start now. */

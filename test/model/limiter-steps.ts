@@ -6,6 +6,7 @@ import { DatabaseError } from "../../src/errors.ts";
 import type { LimitScope, LimitValues, SettleAndClaimResult } from "../../src/store.ts";
 import { textOf } from "../../src/stores/sql/known-limits.ts";
 import { newTask, newWorker } from "../conformance/arrange.ts";
+import { drawnFault } from "./drawn-fault.ts";
 import { keyOf, type LimitedTask, type LimiterModel, sharing } from "./limiter-model.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 
@@ -164,9 +165,7 @@ class Claim extends LimiterStep {
         ? ({ ...held, kind } as const)
         : ({ ...held, kind: "completed", result: "1" } as const);
     });
-    const freed = ending
-      .filter(({ group }) => group !== "")
-      .map(({ queueName, func, group }) => ({ queueName, func, groupKey: group }));
+    const freed = ending.map((task) => model.claimedAs(task));
     this.text = `settleAndClaim(${JSON.stringify([outcomes, request])})`;
     const content = await contentOf(real);
     const result = await this.ask(real, () =>
@@ -177,7 +176,16 @@ class Claim extends LimiterStep {
     assert.ok(result.registered && result.settled.every(Boolean));
     const ids = new Set(ending.map(({ id }) => id));
     const left = running(before).filter(({ id }) => !ids.has(id));
-    this.#judge(model, before, left, result, await tasksOf(real));
+    model.claimed(result.claimed);
+    const after = await tasksOf(real);
+    this.#judge(model, before, left, result, after);
+    if (!result.retaken) return;
+    assert.ok(ending.length > 0 && outcomes.every(({ kind }) => kind === "completed"));
+    assert.deepStrictEqual(
+      model.placesLeft(running(before), running(after)),
+      [],
+      "places were left and not told",
+    );
   }
 
   #judge(
@@ -406,10 +414,7 @@ const turn = fc.record<Turn>({
 
 /** All steps for a store whose statements fail in these ways. */
 export function limiterSteps(faults: readonly Fault["how"][]): fc.Arbitrary<LimiterStep>[] {
-  const fault = fc.option(fc.record({ statement: fc.nat(20), how: fc.constantFrom(...faults) }), {
-    nil: undefined,
-    freq: 4,
-  });
+  const fault = drawnFault(faults, 20, 4);
   const claim = fc.tuple(turn, fault).map((drawn) => new Claim(...drawn));
   const enqueue = fc.array(enqueued, { minLength: 1, maxLength: 6 }).map((tasks) => new Enqueue(tasks));
   return [

@@ -26,6 +26,7 @@ import {
   thrown,
 } from "./answers.ts";
 import { clockStep, type Drawn, drawn, frequent, type Model, raw, type Step, steps } from "./commands.ts";
+import { drawnFault } from "./drawn-fault.ts";
 import type { Fault, RealStore } from "./real-store.ts";
 import type { Method, Reference } from "./reference.ts";
 
@@ -197,10 +198,7 @@ class ClockStep extends ScenarioStep {
 
 /** All steps for a store whose statements fail in these ways. */
 export function scenarioSteps(faults: readonly Fault["how"][]): fc.Arbitrary<ScenarioStep>[] {
-  const fault = fc.option(fc.record({ statement: fc.nat(7), how: fc.constantFrom(...faults) }), {
-    nil: undefined,
-    freq: 8,
-  });
+  const fault = drawnFault(faults, 7, 8);
   const calls = <M extends Method>(method: M): fc.Arbitrary<ScenarioStep>[] => {
     const call = fc.tuple(drawn[method], fault).map(([args, failing]) => new Call(method, args, failing));
     return new Array<fc.Arbitrary<ScenarioStep>>(frequent[method] ?? 1).fill(call);

@@ -7,6 +7,7 @@ import { remoteTask } from "../../src/base/tasks/registry.ts";
 import { DatabaseError, ScheduleNotFoundError } from "../../src/errors.ts";
 import { Actions } from "../../src/features/schedules/actions.ts";
 import { Firing } from "../../src/features/schedules/fire.ts";
+import { drawnFault } from "./drawn-fault.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import type { Definition, ModelTask, ScheduleModel } from "./schedule-model.ts";
 
@@ -222,10 +223,7 @@ const step = fc.constantFrom(1, 9_999, 10_000, 59_000, 61_000, 200_000, 3_600_00
 
 /** All steps for a store whose statements fail in these ways. */
 export function scheduleSteps(faults: readonly Fault["how"][]): fc.Arbitrary<Step>[] {
-  const fault = fc.option(fc.record({ statement: fc.nat(10), how: fc.constantFrom(...faults) }), {
-    nil: undefined,
-    freq: 3,
-  });
+  const fault = drawnFault(faults, 10, 3);
   const failing = (drawn: fc.Arbitrary<(model: ScheduleModel) => Operation>) =>
     fc.tuple(drawn, fault).map(([draw, how]) => new Step(draw, how));
   const safe = (drawn: fc.Arbitrary<(model: ScheduleModel) => Operation>) =>

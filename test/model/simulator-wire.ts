@@ -53,7 +53,7 @@ interface Shared {
   conditions: Conditions;
   witness: Witness;
   /** The listeners for changes of other processes. */
-  listeners: Map<() => void, Process>;
+  listeners: Map<(mayStart: boolean) => void, Process>;
   /** The process that registered each worker. */
   homes: Map<string, Process>;
 }
@@ -126,7 +126,7 @@ export class Wire {
       transaction: (fn: Parameters<Store["transaction"]>[0]) => this.#transaction(fn),
       keepAlive: async (workerId: string, every: number, onLost: () => void) =>
         this.#keepAlive(workerId, every, onLost),
-      watch: (listener: () => void) => {
+      watch: (listener: (mayStart: boolean) => void) => {
         listeners.set(listener, this.#process);
         return () => listeners.delete(listener);
       },
@@ -222,7 +222,7 @@ export class Wire {
     const { clock, conditions, listeners } = this.#shared;
     for (const [listener, process] of listeners) {
       if (process === this.#process || !clock.chance(conditions.notified)) continue;
-      clock.after(this.#delay(), process.loop, () => listeners.has(listener) && listener());
+      clock.after(this.#delay(), process.loop, () => listeners.has(listener) && listener(true));
     }
   }
 

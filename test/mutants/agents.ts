@@ -27,6 +27,13 @@ const limits = (test: string) => ({
   test: `limits on SQLite > ${test}`,
 });
 
+const lostSettlement = (state: string) => ({
+  file: "test/features/manager/sqlite.full.test.ts",
+  test:
+    "on SQLite > a settlement that the server has answered and then lost > " +
+    `lets the task run again with no retry charged, while its agent ${state}`,
+});
+
 const strangers = wire("settles and shows no task of another session or agent");
 
 const model = {
@@ -35,6 +42,32 @@ const model = {
 };
 
 export const agentFaults: readonly Mutant[] = [
+  {
+    name: "agent-beats-without-pause",
+    why: "An agent whose connections end with each answer asks its Manager hundreds of times a second.",
+    in: "Agent.#beatNow",
+    find: "run.beatAt + leastBetweenBeats - performance.now()",
+    replace: "0",
+    caughtBy: late("an agent whose connections end with each answer beats at most every 100 ms"),
+  },
+  {
+    name: "connection-keeps-silent-sessions",
+    why: "Behind a proxy, a Manager keeps every session that an agent has ever had, until its memory is full.",
+    in: "Desk.#tick",
+    find: "hasLeft && now - session.lastSeen > 2 * this.#options.lease",
+    replace: "!session.isConnected && now - session.lastSeen > 2 * this.#options.lease",
+    caughtBy: channels("a session is closed when it is silent, although others use its connection"),
+  },
+  {
+    name: "refused-agent-runs-on",
+    why: "An agent whose token was revoked goes on with a task that another agent runs by then.",
+    in: "Agent.#beat",
+    find: "error.status === 401",
+    replace: "error.status === 400",
+    caughtBy: late(
+      "an agent whose token is refused aborts what it runs, reports that once, and names the tasks no more",
+    ),
+  },
   {
     name: "agent-settles-for-others",
     why: "An agent that is taken over ends the tasks of other agents with results of its own.",
@@ -182,6 +215,22 @@ export const agentFaults: readonly Mutant[] = [
     find: "now - namedAt > lease",
     replace: "now - namedAt > lease * 1_000",
     caughtBy: wire("tells a beat of cancelled and lost tasks, and keeps the others alive beyond the lease"),
+  },
+  {
+    name: "lost-settlement-of-an-agent-is-forgotten",
+    why: "A task whose settlement a crashed server has lost stays running for as long as its agent lives.",
+    in: "Desk.#learnHeld",
+    find: "if (unknown.length === 0) return;",
+    replace: "return;",
+    caughtBy: lostSettlement("runs another task"),
+  },
+  {
+    name: "lost-settlement-ends-its-session",
+    why: "A task whose settlement a crashed server has lost is charged with a crash, and its agent, which waits, is declared dead.",
+    in: "Desk.#tick",
+    find: "!session.hasTasks",
+    replace: "session.held.size === 0",
+    caughtBy: lostSettlement("waits"),
   },
   {
     name: "revoked-token-is-valid",

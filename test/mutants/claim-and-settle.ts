@@ -8,6 +8,8 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > ${test}`,
 });
 
+const ofPipeline = (test: string) => ({ file: "test/stores/sql/claim.test.ts", test });
+
 const stale = (kind: string) =>
   onFile(`settle > ${kind} of a stale generation changes nothing and records no attempt`);
 
@@ -115,6 +117,36 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "won[i]",
     replace: "won.length > i",
     caughtBy: onFile("claim > a row that cannot be claimed does not block other tasks or the next claim"),
+  },
+  {
+    name: "claim-of-many-ignores-generation",
+    why: "Of the tasks of a batch, one is run under a generation that its row does not have.",
+    in: "claimStatements.claimAll",
+    find: "`and generation_id = ${p.generationId}`",
+    replace: "",
+    caughtBy: ofPipeline(
+      "a claim by one UPDATE passes over a row whose generation is not the one that was read",
+    ),
+  },
+  {
+    name: "claim-of-many-ignores-row-count",
+    why: "Of the tasks of a batch, one that the UPDATE did not find is run.",
+    in: "ClaimSteps.#claimAll",
+    find: "claimed === tasks.length",
+    replace: "claimed > 0",
+    caughtBy: ofPipeline(
+      "a claim by one UPDATE passes over a row whose generation is not the one that was read",
+    ),
+  },
+  {
+    name: "options-of-candidates-are-not-read",
+    why: "Tasks run without their keyword arguments, timeouts and trace contexts.",
+    in: "ClaimSteps.#readPlain",
+    find: "!isPlain(row)",
+    replace: "row.length === 0 && !isPlain(row)",
+    caughtBy: onFile(
+      "claim > a claim returns each task as it is stored, whichever of its columns has a value",
+    ),
   },
   {
     name: "completions-ignore-row-count",

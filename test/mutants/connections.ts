@@ -1,4 +1,5 @@
 /** Faults of the ways to a server: connections that are shared, several hosts, and workers whose sessions end. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
@@ -74,10 +75,46 @@ export const connectionFaults: readonly Mutant[] = [
     name: "hosts-are-not-tried-in-turn",
     why: "While the first of several nodes is down, nothing can be enqueued.",
     in: "ServerPool.dedicated",
-    find: "for (const host of this.#hosts.inOrder) $body;",
-    replace: "for (const host of this.#hosts.inOrder.slice(0, 1)) $body;",
+    find: "const hosts = this.#hosts.inOrder;",
+    replace: "const hosts = this.#hosts.inOrder.slice(0, 1);",
     caughtBy: ofPool(
       "with several hosts > the first host that answers is used, and is tried first from then on",
+    ),
+  },
+  {
+    name: "idle-transaction-stays",
+    why: "The tasks of a machine that vanished inside of a transaction stay locked for two hours.",
+    in: "plans",
+    find: "`idle_in_transaction_session_timeout=${idleTransactionLimit}s`",
+    replace: "`lock_timeout=${idleTransactionLimit / 5}s`",
+    caughtBy: inFile("stores/server/vanished.full")(
+      "'Postgres' > a task is freed whose worker vanished inside of a transaction",
+    ),
+  },
+  {
+    name: "replica-is-used",
+    why: "A worker reads from a standby that is behind, takes its running tasks for lost, and aborts them.",
+    in: "ServerPool.dedicated",
+    find: "hosts.length > 1 && (await refusalOf(connection))",
+    replace: "false",
+    caughtBy: ofPool("with several hosts > a replica is passed over, and its connection ended"),
+  },
+  {
+    name: "only-host-must-be-a-primary",
+    why: "A dashboard on a replica does not open.",
+    in: "ServerPool.dedicated",
+    find: "hosts.length > 1 && (await refusalOf(connection))",
+    replace: "await refusalOf(connection)",
+    caughtBy: ofPool("with several hosts > a replica that is the only host is used"),
+  },
+  {
+    name: "refusal-of-a-replica-is-forgotten",
+    why: "A process that starts during a fail-over fails at once.",
+    in: "ServerPool.dedicated",
+    find: "refusal ?? failure",
+    replace: "failure ?? refusal",
+    caughtBy: ofPool(
+      "with several hosts > the error is the replica's when no host is a primary, also when the last host refuses",
     ),
   },
   {

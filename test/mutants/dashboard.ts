@@ -5,6 +5,14 @@ import type { Mutant } from "./mutant.ts";
 const ofAccess = (test: string) => ({ file: "test/features/dashboard/access.test.ts", test });
 const ofActions = (test: string) => ({ file: "test/features/dashboard/actions.test.ts", test });
 
+const ofReads = (test: string) => ({ file: "test/features/dashboard/reads.test.ts", test });
+
+const ofAttacks = (test: string) => ({ file: "test/features/dashboard/attacks.test.ts", test });
+const ofLive = (test: string) => ({ file: "test/features/dashboard/live.test.ts", test });
+const redacted = "redact shapes the failed tasks of the overview and the running ones of the workers";
+const kept =
+  "what was done to queues, functions, limits, schedules and many tasks is kept, and what changed nothing is not";
+
 export const dashboardFaults: readonly Mutant[] = [
   {
     name: "a-dashboard-without-authorize-is-open",
@@ -118,5 +126,201 @@ export const dashboardFaults: readonly Mutant[] = [
     find: "[auditPruning(store.look), limitPruning(store.limits)]",
     replace: "[limitPruning(store.limits)]",
     caughtBy: ofActions("what was done is deleted by a worker after 90 days"),
+  },
+  {
+    name: "a-loaded-page-is-as-old-as-the-open-ones",
+    why: "A person pauses a queue, and the page that is loaded after that shows it as running.",
+    in: "SharedReads.#read",
+    find: "now - known.at < age",
+    replace: "now - known.at < longest",
+    caughtBy: ofReads("a page that is loaded reads anew, and an open page never goes back behind it"),
+  },
+  {
+    name: "each-open-page-reads-for-itself",
+    why: "Ten open dashboards in a worker's process take a tenth of its time.",
+    in: "SharedReads.#read",
+    find: "this.#known.set(key, entry);",
+    replace: "",
+    caughtBy: ofReads("open pages share one read of the health and of each time's statistics"),
+  },
+  {
+    name: "a-failed-read-is-kept",
+    why: "After one failure of the database open pages show nothing for ten seconds.",
+    in: "SharedReads.#read",
+    find: "if (this.#known.get(key) === entry) this.#known.delete(key);",
+    replace: "",
+    caughtBy: ofReads("a read that failed is not kept"),
+  },
+  {
+    name: "no-rest-after-a-long-round",
+    why: "Live updates of a slow database take most of the time of the worker that serves them.",
+    in: "Live.#round",
+    find: "Math.max(this.#interval, rest)",
+    replace: "this.#interval",
+    caughtBy: {
+      file: "test/features/dashboard/live.test.ts",
+      test: "after a round that took long the next one begins after four intervals",
+    },
+  },
+  {
+    name: "names-only-in-paths",
+    why: "A queue of the name `..` cannot be paused: browsers make another address of its path.",
+    in: "Desk.#steer",
+    find: 'c.req.param("name") ?? c.req.query("name")',
+    replace: 'c.req.param("name")',
+    caughtBy: ofActions(
+      'queues and limits > a queue, a function, a group and a schedule of the name ".." are paused and go on by their page\'s buttons',
+    ),
+  },
+  {
+    name: "a-pause-of-a-trimmed-name",
+    why: "The button of the queue ` a ` pauses the queue `a`.",
+    in: "pauseOrResume",
+    find: 'targetOf(kind === "queues" ? "queue" : "func", name, ofGroup)',
+    replace: 'targetOf(kind === "queues" ? "queue" : "func", name.trim(), ofGroup)',
+    caughtBy: ofActions(
+      'queues and limits > a queue, a function, a group and a schedule of the name " a " are paused and go on by their page\'s buttons',
+    ),
+  },
+  {
+    name: "any-origin",
+    why: "In a browser that sends no Sec-Fetch-Site, another site acts in the name of the person.",
+    in: "isSameOrigin",
+    find: 'new URL(origin).host === headers.get("host")',
+    replace: "true",
+    caughtBy: ofAccess("writes > a POST with { origin: 'https://evil.example' } answers 403"),
+  },
+  {
+    name: "a-write-of-no-origin",
+    why: "A request that tells neither its site nor its origin acts by a cookie alone.",
+    in: "isSameOrigin",
+    find: 'headers.has("authorization")',
+    replace: "true",
+    caughtBy: ofAccess("writes > a POST with {} answers 403"),
+  },
+  {
+    name: "no-look-at-the-origin",
+    why: "The same-origin check is right, and no request gets to it.",
+    in: "Desk.#routes",
+    find: 'c.req.method === "POST" && !isSameOrigin(c.req.raw)',
+    replace: "false",
+    caughtBy: ofAccess("writes > a POST with { 'sec-fetch-site': 'same-site' } answers 403"),
+  },
+  {
+    name: "an-endless-body",
+    why: "A body without a length fills the memory of the app.",
+    in: "textOf",
+    find: "if (size > mostBytes) throw tooLarge;",
+    replace: "",
+    caughtBy: ofAttacks(
+      "bodies > POST /api/tasks/bulk with more than 1 MiB is answered with 413, whether it says so before or not",
+    ),
+  },
+  {
+    name: "an-endless-address",
+    why: "On a server that takes long addresses, each search is as long as the sender likes.",
+    in: "Desk.#routes",
+    find: "c.req.url.length > longestAddress",
+    replace: "false",
+    caughtBy: ofAccess(
+      "addresses > an address of more than 8,192 characters is refused, and one of as many is read",
+    ),
+  },
+  {
+    name: "failed-tasks-are-not-redacted",
+    why: "The overview shows the errors that `redact` hides.",
+    in: "load",
+    find: "failedTasks: failed.tasks.map(visible)",
+    replace: "failedTasks: failed.tasks",
+    caughtBy: ofAccess(redacted),
+  },
+  {
+    name: "running-tasks-are-not-redacted",
+    why: "The page of workers shows the arguments that `redact` hides.",
+    in: "load",
+    find: 'byWorker.get(task.workerId ?? "")?.push(visible(task));',
+    replace: 'byWorker.get(task.workerId ?? "")?.push(task);',
+    caughtBy: ofAccess(redacted),
+  },
+  {
+    name: "a-mistyped-filter-is-none",
+    why: "A program that deletes the tasks of one queue writes `queueName` for `queue`, and deletes all tasks.",
+    in: "filterField",
+    find: "if (!known) throw new BadQuery($$$any);",
+    replace: "if (!known) continue;",
+    caughtBy: ofAttacks(
+      'an action on many tasks > with {"filter":{"queueName":"mail"}} is refused, and not taken for one on all tasks',
+    ),
+  },
+  {
+    name: "an-empty-filter-is-none",
+    why: "A program deletes the tasks of a function whose name it does not know yet, and deletes all tasks.",
+    in: "filled",
+    find: 'if (text === "") throw new BadQuery($$$any);',
+    replace: "",
+    caughtBy: ofAttacks(
+      'an action on many tasks > with {"filter":{"func":""}} is refused, and not taken for one on all tasks',
+    ),
+  },
+  {
+    name: "a-body-of-nothing-means-all-tasks",
+    why: "A program that forgets both ids and filter deletes all tasks.",
+    in: "idsOf",
+    find: 'throw new BadQuery("expected the ids of tasks, or a filter; {} is all tasks");',
+    replace: "return undefined;",
+    caughtBy: ofAttacks("an action on many tasks > with {} is refused, and not taken for one on all tasks"),
+  },
+  {
+    name: "actions-on-many-are-not-kept",
+    why: "Nobody can tell who deleted a thousand tasks.",
+    in: "actOnMany",
+    find: "if (changed > 0) await look.note($$$any);",
+    replace: "",
+    caughtBy: ofActions(kept),
+  },
+  {
+    name: "steering-is-not-kept",
+    why: "Nobody can tell who paused a queue.",
+    in: "steer",
+    find: "await look.note($$$any);",
+    replace: "",
+    caughtBy: ofActions(kept),
+  },
+  {
+    name: "any-number-of-live-pages",
+    why: "One reader makes the server render thousands of pages, again and again.",
+    in: "Live.#makeRoom",
+    find: "this.#topics.size >= mostTopics",
+    replace: "false",
+    caughtBy: ofLive("a reader who opens live pages without an end locks out nobody else"),
+  },
+  {
+    name: "one-reader-has-all-live-pages",
+    why: "One reader opens fifty live pages, and nobody else sees changes.",
+    in: "endOne",
+    find: "isFair && performance.now() - place.since < keptFor",
+    replace: "performance.now() - place.since < keptFor",
+    caughtBy: ofLive("a reader who opens live pages without an end locks out nobody else"),
+  },
+  {
+    name: "a-place-of-whoever-has-it-longest",
+    why: "A reader with one live page loses it, while another one keeps fifty.",
+    in: "endOne",
+    find: "counts.get(reader) === most",
+    replace: "true",
+    caughtBy: ofLive(
+      "a reader who has all pages loses the oldest to a reader who has none, and cannot take it back",
+    ),
+  },
+  {
+    name: "a-scrape-counts-every-task",
+    why: "A scrape beside a million failed tasks reads all of them.",
+    in: "HealthOperations.sample",
+    find: "this.#limit(most)",
+    replace: "this.#limit(1e9)",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > health > a sample counts the tasks of one status by queue and function, up to a bound",
+    },
   },
 ];

@@ -8,6 +8,8 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > limits and groups > ${test}`,
 });
 
+const ofPlaces = (test: string) => ({ file: "test/features/flow/freed-places.test.ts", test });
+
 export const limitFaults: readonly Mutant[] = [
   {
     name: "limit-one-too-many",
@@ -133,8 +135,49 @@ export const limitFaults: readonly Mutant[] = [
     name: "unread-tasks-of-a-group-are-forgotten",
     why: "Slots stay free until the next poll although tasks of a group wait.",
     in: "SteeredClaims.#claim",
-    find: "read?.leavesSome === true",
-    replace: "false",
+    find: "isFull || tasks.length < admitted.length || limits.mayStartMore",
+    replace: "isFull || tasks.length < admitted.length",
     caughtBy: onFile("a claim that has read only some tasks of a group reports that there may be more"),
+  },
+  {
+    name: "a-place-that-is-left-wakes-nobody",
+    why: "A place under a limit stays free until the next poll when the worker that freed it has no task for it.",
+    in: "SteeredClaim.retakes",
+    find: "return [...free.values()].every((n) => n <= 0);",
+    replace: "return free.size >= 0;",
+    caughtBy: ofPlaces(
+      "a freed place > is taken by a worker elsewhere when the last task of its function completes",
+    ),
+  },
+  {
+    name: "places-are-retaken-whatever-they-were",
+    why: "A task of one limit is taken for one of another: the place that is left wakes nobody.",
+    in: "SteeredClaim.retakes",
+    find: "[...free.values()].every((n) => n <= 0)",
+    replace: "ended.length <= started.length",
+    caughtBy: onFile(
+      "a claim says whether it has taken all places under limits of the tasks that its cycle settled",
+    ),
+  },
+  {
+    name: "a-task-that-is-put-off-frees-quietly",
+    why: "A snoozed task wakes no worker, neither for its place nor for its time.",
+    in: "onlyEnd",
+    find: 'changeOf(one) !== "release" && isKnown(one)',
+    replace: "isKnown(one)",
+    caughtBy: onFile(
+      "a claim says whether it has taken all places under limits of the tasks that its cycle settled",
+    ),
+  },
+  {
+    name: "a-dead-worker-keeps-its-place-to-itself",
+    why: "A worker that dies between a settlement and its NOTIFY leaves a place that is free until the next poll.",
+    in: "Sweep.#rescue",
+    find: "if (freed === 0) this.#host.onWork(); else announce(this.#host, id, freed);",
+    replace: "announce(this.#host, id, freed);",
+    caughtBy: {
+      file: "test/worker/sweep.test.ts",
+      test: "the end of a worker that held no task wakes this process: it may have freed a place and told nobody",
+    },
   },
 ];

@@ -84,7 +84,8 @@ function namesIn(value: unknown, names = new Set<string>()): ReadonlySet<string>
 const namesOf = new Map<string, ReadonlySet<string>>();
 
 function knownNames(file: string): ReadonlySet<string> {
-  const known = namesOf.get(file) ?? namesIn(parseAst(textOf(file), { lang: "ts" }, file));
+  const known =
+    namesOf.get(file) ?? namesIn(parseAst(textOf(file), { lang: file.endsWith("x") ? "tsx" : "ts" }, file));
   namesOf.set(file, known);
   return known;
 }

@@ -6,6 +6,11 @@ const midFold = (statement: string) => ({
   test: `a fold that ends at an ${statement} loses and doubles no count`,
 });
 
+const hoursAndCounts = {
+  file: "test/conformance/sqlite.test.ts",
+  test: "'SQLite, a file' > statistics > the hours of all functions and the counts since a time tell of what reading every row tells, folded or not",
+};
+
 export const statsFaults: readonly Mutant[] = [
   {
     name: "a-fold-in-several-transactions",
@@ -22,5 +27,32 @@ export const statsFaults: readonly Mutant[] = [
     find: "if (ids.length > 0) yield* count(this.#s.delete, { ids: JSON.stringify(ids) });",
     replace: "",
     caughtBy: midFold("insert"),
+  },
+  {
+    name: "the-last-hour-counts-twice",
+    why: "The chart of 24 hours shows the attempts of the last hour twice.",
+    in: "stats",
+    find: "store.read({ ...names, from: whole, to })",
+    replace: "store.read({ ...names, from, to })",
+    caughtBy: {
+      file: "test/features/stats/stats.test.ts",
+      test: "stats by hour tells the same of all queues as of the only one, wherever its time begins and ends",
+    },
+  },
+  {
+    name: "hours-of-all-functions-are-minutes",
+    why: "The overview of 30 days reads sixty times as many rows, and takes half a second.",
+    in: "mergedInto",
+    find: "hourOf(row.minute)",
+    replace: "row.minute",
+    caughtBy: hoursAndCounts,
+  },
+  {
+    name: "the-first-day-is-not-counted",
+    why: "What fails most in the last 24 hours is only what failed since midnight.",
+    in: "StatsOperations.counts",
+    find: "Math.ceil(from / dayMs)",
+    replace: "Math.floor(from / dayMs)",
+    caughtBy: hoursAndCounts,
   },
 ];

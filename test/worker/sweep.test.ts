@@ -91,6 +91,12 @@ test("a dead worker that another process is rescuing is looked at again after 10
   expect(onWork).toHaveBeenCalledOnce();
 });
 
+test("the end of a worker that held no task wakes this process: it may have freed a place and told nobody", async () => {
+  const { onRescued, onWork } = await maintenance({ workers: [dead("w1")], rescue: async () => 0 });
+  expect(onRescued).not.toHaveBeenCalled();
+  expect(onWork).toHaveBeenCalledOnce();
+});
+
 test("two dead workers are rescued at once, and the third when one of them is", async () => {
   const [first, second] = [deferred(), deferred()];
   const waits = [first.promise, second.promise];

@@ -71,9 +71,10 @@ export class Histogram {
 
   /** The time below or at which this part (0 to 1) of the times are; undefined where there are none. */
   quantile(part: number): number | undefined {
+    if (this.#total === 0) return undefined;
     let left = Math.max(1, Math.ceil(part * this.#total));
-    for (const [bucket, count] of this.buckets()) {
-      left -= count;
+    for (let bucket = 0; bucket < bucketCount; bucket += 1) {
+      left -= this.#counts[bucket] as number;
       if (left <= 0) return timeOf(bucket);
     }
     return undefined;

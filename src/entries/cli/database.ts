@@ -112,3 +112,18 @@ export function logError(error: unknown, where: string, asJson?: boolean, more: 
   else note(`${time} ${where}: ${described.name}: ${described.message}${reasonOf(described)}`);
   if (!asJson && process.env.DBQ_DEBUG === "1") noteStacks(described);
 }
+
+/** Ends the command with the error when the SQLite file that the queue had opened is gone or was replaced. */
+export function stopWithFile(
+  running: {
+    on: (event: "error", listener: (error: unknown) => void) => unknown;
+    stop: (options?: { grace: number }) => Promise<void>;
+  },
+  { DatabaseMovedError }: Pick<typeof import("../../index.ts"), "DatabaseMovedError">,
+  end: (error: unknown) => void,
+): void {
+  running.on("error", (error) => {
+    const leave = () => end(error);
+    if (error instanceof DatabaseMovedError) void running.stop({ grace: 0 }).then(leave, leave);
+  });
+}

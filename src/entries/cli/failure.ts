@@ -117,8 +117,11 @@ export function reasonOf(error: Described): string {
 function isExpected(error: unknown): boolean {
   if (error instanceof UsageError || error instanceof CommandError || error instanceof TypeError) return true;
   if (!(error instanceof Error)) return false;
-  // What a Manager refuses is said in the message: a wrong token, or a function that is not the agent's.
-  return error.name === "RefusedError" || ("code" in error && String(error.code).startsWith("DBQ_"));
+  // A Manager refuses a token or a function; its address is taken.
+  return (
+    ["RefusedError", "ListenError"].includes(error.name) ||
+    ("code" in error && String(error.code).startsWith("DBQ_"))
+  );
 }
 
 /** The fields of an error that programs read. */

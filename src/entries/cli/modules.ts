@@ -38,8 +38,9 @@ function adviceFor(given: string, path: string): string {
 
 /**
  * Imports modules for the tasks that they register. A module may import another copy of dbq-ts than this command's: all
- * copies in a process share their registered tasks.
- * @throws CommandError for a module that cannot be imported, or registers no task
+ * copies in a process share their registered tasks. A module before another one may register none, such as one that sets up
+ * tracing.
+ * @throws CommandError for a module that cannot be imported; for the last one, when it registers no task
  */
 export async function loadModules(files: readonly ModuleFile[], options: ImportOptions): Promise<Library> {
   process.env.DBQ_URL = options.db;
@@ -47,7 +48,8 @@ export async function loadModules(files: readonly ModuleFile[], options: ImportO
   for (const file of files) {
     const before = own.registeredNames().length;
     const exports = await importModule(file, options);
-    if (own.registeredNames().length === before && !exportsTask(exports, own)) throw noTask(file);
+    const hasTask = own.registeredNames().length > before || exportsTask(exports, own);
+    if (file === files.at(-1) && !hasTask) throw noTask(file);
   }
   return own;
 }

@@ -1,6 +1,6 @@
 /** Writes results and notes: lines and tables for people, JSON for programs. Makes all text printable first. */
 import { styleText } from "node:util";
-import { columnsOf, fitted, jsonText, printable, printableLines, wrapped } from "./text.ts";
+import { columnsOf, fitted, jsonText, moment, printable, printableLines, wrapped } from "./text.ts";
 
 export type Color = "red" | "green" | "yellow" | "blue" | "cyan" | "dim" | "bold";
 
@@ -46,6 +46,18 @@ export function line(...cells: Cell[]): void {
       .map(painted)
       .join(" "),
   );
+}
+
+/** Writes a line about something that happened now. @param options.quiet writes nothing */
+export function announce(event: string, about: object, options: { quiet?: true; json?: true }): void {
+  const time = new Date();
+  if (options.quiet) return;
+  if (options.json) {
+    json({ time, event, ...about });
+    return;
+  }
+  const facts = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
+  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${facts.join(", ")}`);
 }
 
 /** Writes lines that are printable as they are, such as those of `painted` cells. */

@@ -78,7 +78,8 @@ function totalsOf({ queues, moreQueues, functions, at, since }: TopLook): Cell[]
   };
   const ended = functions.reduce((all, { count }) => all + count, 0);
   const failed = functions.reduce((all, each) => all + each.failed, 0);
-  const pace = `last ${minutes} min: ${perMinute(ended, at, since)} attempts a minute, ${percent(failed, ended)} failed`;
+  const figures = `${perMinute(ended, at, since)} attempts a minute, ${percent(failed, ended)} failed`;
+  const pace = `last ${minutes} min: ${ended === 0 ? "no statistics" : figures}`;
   return [[sum("pending"), sum("running"), sum("scheduled"), sum("failed")], [pace]];
 }
 
@@ -128,7 +129,7 @@ function functionsOf({ functions, at, since }: TopLook): Section {
       spanOrNone(run.p95),
       queueName,
     ]),
-    nothing: `no attempt has ended in the last ${minutes} minutes`,
+    nothing: `no statistics of the last ${minutes} minutes: workers write them every 10 s`,
   };
 }
 

@@ -3,7 +3,7 @@
 import { show } from "../../base/options/durations.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
 import { present } from "../../base/values/present.ts";
-import { DbqError, DuplicateTaskError } from "../../errors.ts";
+import { DbqError, DuplicateTaskError, ScheduleNotFoundError, TaskNotFoundError } from "../../errors.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 import type { Access, Action } from "./access.ts";
 import { arrayField, type Fields, filterField, textField, timeField, wholeField } from "./fields.ts";
@@ -116,9 +116,11 @@ export async function actOnTask(
   return { ok: true, message };
 }
 
-/** Errors whose messages say what a person can do about them. */
+/** Errors whose messages say what a person can do about them. @throws Missing, BadQuery */
 export function explained(error: unknown): never {
   if (error instanceof DuplicateTaskError) throw new BadQuery(`not retried: ${error.message}`);
+  if (error instanceof TaskNotFoundError || error instanceof ScheduleNotFoundError)
+    throw new Missing(error.message);
   if (error instanceof DbqError || error instanceof TypeError) throw new BadQuery(error.message);
   throw error;
 }

@@ -35,7 +35,7 @@ async function textOf(request: Request): Promise<string> {
       chunks.push(chunk);
     }
   } catch (error) {
-    // Whoever breaks off a request is no error of the app.
+    // A client that breaks off its request is no error of the app.
     throw error === tooLarge ? error : new BadQuery("the body was broken off");
   }
   return Buffer.concat(chunks).toString("utf8");

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { present } from "../../base/values/present.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
@@ -16,6 +17,8 @@ import { type AnyPage, BadQuery, type PageContext } from "./page.ts";
 import { answerPage, bulkPage, framed, problem, problemPage } from "./pages/answers.tsx";
 import type { Frame } from "./pages/layout.tsx";
 import { pages } from "./pages/pages.ts";
+import { mustKnow } from "./query.ts";
+import { anew, ofOpenPages, SharedReads } from "./reads.ts";
 import { steer } from "./steering.ts";
 
 /** A dashboard: answers requests. */
@@ -88,6 +91,7 @@ class Desk {
   readonly #queue: Queue;
   readonly #options: ReadOptions;
   readonly #live: Live;
+  readonly #shared = new SharedReads();
   readonly #followed: Hono<FollowEnv>;
   #look: Promise<Look> | undefined;
   #isClosed = false;
@@ -155,17 +159,10 @@ class Desk {
           await actOnTask(look, access, c.req.param("id"), c.req.param("action"), fields),
       ),
     );
-    for (const path of [
-      "/api/queues/:name/:action",
-      "/api/functions/:name/:action",
-      "/api/schedules/:name/:action",
-      "/api/limits",
-    ])
-      app.post(path, (c) =>
-        this.#act(c, (look, access, fields) =>
-          steer(look, access, { kind: path.split("/")[2] ?? "", ...c.req.param() }, fields),
-        ),
-      );
+    for (const kind of ["queues", "functions", "schedules"])
+      for (const path of [`/api/${kind}/:name/:action`, `/api/${kind}/:action`])
+        app.post(path, (c) => this.#steer(c, kind));
+    app.post("/api/limits", (c) => this.#steer(c, "limits"));
     app.notFound((c) => this.#problem(c, 404, "there is nothing under this address"));
     app.onError((error, c) => this.#failed(c, error));
     return app as unknown as Hono<Env>;
@@ -176,11 +173,12 @@ class Desk {
     return authorize && Access.of(await authorize(c.req.raw));
   }
 
-  async #contextOf(c: Context<Env>, query: URLSearchParams): Promise<PageContext> {
+  async #contextOf(c: Context<Env>, query: URLSearchParams, ages = anew): Promise<PageContext> {
     const look = await this.#open();
     return {
       look,
       reader: look.reader,
+      reads: this.#shared.of(look, ages),
       access: c.get("access"),
       base: this.#options.basePath,
       params: c.req.param() as Record<string, string>,
@@ -220,8 +218,9 @@ class Desk {
   }
 
   async #json(c: Context<Env>, page: AnyPage): Promise<Response> {
-    const context = await this.#contextOf(c, new URL(c.req.url).searchParams);
-    const data = await page.load(context);
+    const query = new URL(c.req.url).searchParams;
+    mustKnow(query, page.accepts ?? []);
+    const data = await page.load(await this.#contextOf(c, query));
     return data === undefined ? c.json({ ok: false, message: "there is no such task" }, 404) : c.json(data);
   }
 
@@ -260,7 +259,7 @@ class Desk {
 
   async #follow(c: Context<Env>, page: AnyPage): Promise<Response> {
     const of = new URL(c.req.url);
-    const context = await this.#contextOf(c, of.searchParams);
+    const context = await this.#contextOf(c, of.searchParams, ofOpenPages(this.#options.pollInterval));
     const render = async () => {
       try {
         const data = await page.load(context);
@@ -272,7 +271,7 @@ class Desk {
       }
     };
     const key = `${of.pathname}${of.search} ${context.access.key}`;
-    const stream = this.#live.open(key, render, c.req.raw.signal);
+    const stream = this.#live.open(key, render, c.req.raw.signal, context.access.actor);
     if (!stream) return c.text("too many pages are open for live updates", 503, { "retry-after": "30" });
     return new Response(stream, {
       headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" },
@@ -287,6 +286,15 @@ class Desk {
   ): Promise<Response> {
     const fields = await fieldsOf(c.req.raw);
     return await this.#answer(c, await act(await this.#open(), c.get("access"), fields));
+  }
+
+  /** The address names the target by its path, or by its query: `.` and `..` cannot stand in a path. */
+  #steer(c: Context<Env>, kind: string): Promise<Response> {
+    const name = c.req.param("name") ?? c.req.query("name");
+    const [action, group] = [c.req.param("action"), c.req.query("group")];
+    return this.#act(c, (look, access, fields) =>
+      steer(look, access, { kind, ...present({ name, action }) }, { ...present({ group }), ...fields }),
+    );
   }
 
   async #bulk(c: Context<Env>): Promise<Response> {

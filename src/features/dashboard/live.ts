@@ -2,7 +2,8 @@
  * Live updates: pages that are open are rendered again when the time comes, once for all who look at the same page and may do
  * the same, and sent where they have changed.
  *
- * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does.
+ * One loop does it all, page after page, so that a thousand open pages never ask the database more at a time than one does. The
+ * longer a round takes, the longer the loop rests: in the process of a worker, rendering takes the worker's time.
  */
 
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
@@ -10,8 +11,17 @@ import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers
 /** Renders a page; its HTML. */
 type Render = () => Promise<string>;
 
-/** Different pages that are rendered again. A page beyond them stays as it was loaded. */
+/** Different pages that are rendered again. For one more, a place has to be ended. */
 const mostTopics = 50;
+
+/** Milliseconds for which a place is kept when no reader has more than a fair share of them. */
+const keptFor = 30_000;
+
+/** A round is followed by a rest of so many times as long: live updates take 4 % of the time at most, up to the longest rest. */
+const restsFor = 25;
+
+/** The longest rest, in poll intervals. */
+const longestRest = 4;
 
 /** A comment now and then, so that proxies keep the connection open. */
 const stillThere = 15_000;
@@ -28,12 +38,15 @@ type Client = ReadableStreamDefaultController<Uint8Array>;
 
 interface Topic {
   render: Render;
+  since: number;
   clients: Map<Client, Sent>;
   /** Whether it could not be rendered the last time: that is reported once. */
   isFailing: boolean;
 }
 
 interface Sent {
+  /** Who looks, as `authorize` named the person; null: it did not. */
+  reader: string | null;
   since: number;
   /** The HTML that it was sent last. */
   html: string | undefined;
@@ -60,13 +73,23 @@ export class Live {
   /**
    * The events of a page, until the request is aborted.
    * @param key the same for all for whom `render` gives the same
+   * @param reader who looks: a reader who has more places than others loses one to them
    * @returns undefined when too many pages are open: this one gets no updates
    */
-  open(key: string, render: Render, signal: AbortSignal): ReadableStream<Uint8Array> | undefined {
-    const known = this.#topics.get(key);
-    if (this.#isClosed || this.#clients >= this.#maxClients) return undefined;
-    if (!known && this.#topics.size >= mostTopics) return undefined;
-    const topic: Topic = known ?? { render, clients: new Map(), isFailing: false };
+  open(
+    key: string,
+    render: Render,
+    signal: AbortSignal,
+    reader: string | null = null,
+  ): ReadableStream<Uint8Array> | undefined {
+    if (this.#isClosed || !this.#makeRoom(key, reader)) return undefined;
+    const now = performance.now();
+    const topic: Topic = this.#topics.get(key) ?? {
+      render,
+      since: now,
+      clients: new Map(),
+      isFailing: false,
+    };
     this.#topics.set(key, topic);
     let controller: Client;
     const leave = () => this.#leave(key, topic, controller);
@@ -75,7 +98,7 @@ export class Live {
       {
         start: (given) => {
           controller = given;
-          topic.clients.set(given, { since: performance.now(), html: undefined, missed: 0 });
+          topic.clients.set(given, { reader, since: now, html: undefined, missed: 0 });
           this.#clients += 1;
           given.enqueue(encoder.encode("retry: 3000\n\n"));
           this.#schedule(this.#interval);
@@ -106,6 +129,39 @@ export class Live {
     this.#clients = 0;
   }
 
+  /** Ends a place where all are taken. @returns whether there is one for this page and reader */
+  #makeRoom(key: string, reader: string | null): boolean {
+    const isNew = !this.#topics.has(key);
+    if (isNew && this.#topics.size >= mostTopics && !endOne(this.#topicPlaces(), reader)) return false;
+    return this.#clients < this.#maxClients || endOne(this.#clientPlaces(), reader);
+  }
+
+  /** The pages at which one reader alone looks. */
+  #topicPlaces(): Place[] {
+    return [...this.#topics].flatMap(([key, topic]) => {
+      const { clients, since } = topic;
+      const [reader = null, ...others] = new Set([...clients.values()].map((sent) => sent.reader));
+      const end = () => {
+        for (const client of clients.keys()) this.#end(key, topic, client);
+      };
+      return others.length > 0 ? [] : { reader, since, clients: clients.size, end };
+    });
+  }
+
+  #clientPlaces(): Place[] {
+    return [...this.#topics].flatMap(([key, topic]) =>
+      [...topic.clients].map(([client, { reader, since }]) => ({
+        ...{ reader, since, clients: 1 },
+        end: () => this.#end(key, topic, client),
+      })),
+    );
+  }
+
+  #end(key: string, topic: Topic, client: Client): void {
+    this.#leave(key, topic, client);
+    client.close();
+  }
+
   #leave(key: string, topic: Topic, client: Client): void {
     if (!topic.clients.delete(client)) return;
     this.#clients -= 1;
@@ -119,6 +175,7 @@ export class Live {
   }
 
   async #round(): Promise<void> {
+    const begun = performance.now();
     this.#endOld();
     for (const topic of [...this.#topics.values()]) await this.#update(topic);
     if (performance.now() - this.#lastComment > stillThere) {
@@ -127,28 +184,22 @@ export class Live {
     }
     this.#endDeaf();
     this.#timer = undefined;
-    if (this.#clients > 0) this.#schedule(this.#interval);
+    const rest = Math.min(longestRest * this.#interval, restsFor * (performance.now() - begun));
+    if (this.#clients > 0) this.#schedule(Math.max(this.#interval, rest));
   }
 
   /** Browsers ask again, and `authorize` with them: whoever may look no longer is not shown more. */
   #endOld(): void {
     const end = performance.now() - longestStream;
     for (const [key, topic] of this.#topics)
-      for (const [client, { since }] of topic.clients)
-        if (since < end) {
-          this.#leave(key, topic, client);
-          client.close();
-        }
+      for (const [client, { since }] of topic.clients) if (since < end) this.#end(key, topic, client);
   }
 
-  /** What a client has not read stays in memory: it may ask again when it reads. */
+  /** Ends the streams of clients that do not read: their updates would stay in memory. They may connect again. */
   #endDeaf(): void {
     for (const [key, topic] of this.#topics)
       for (const [client, { missed }] of topic.clients)
-        if (missed >= mostMissed) {
-          this.#leave(key, topic, client);
-          client.close();
-        }
+        if (missed >= mostMissed) this.#end(key, topic, client);
   }
 
   async #update(topic: Topic): Promise<void> {
@@ -164,6 +215,31 @@ export class Live {
       sendAll(topic, failing);
     }
   }
+}
+
+/** What a reader has of what is limited: a page, or a stream. */
+interface Place {
+  reader: string | null;
+  since: number;
+  clients: number;
+  end: () => void;
+}
+
+/**
+ * Ends the oldest place of the reader who has the most of them: at once where the one who asks has fewer by two or more, else
+ * when it was kept for a while. Of pages, one at which few look.
+ */
+function endOne(places: readonly Place[], asking: string | null): boolean {
+  const counts = new Map<string | null, number>();
+  for (const { reader } of places) counts.set(reader, (counts.get(reader) ?? 0) + 1);
+  const most = [...counts.values()].reduce((a, b) => Math.max(a, b), 0);
+  const [place] = places
+    .filter(({ reader }) => counts.get(reader) === most)
+    .sort((a, b) => a.clients - b.clients || a.since - b.since);
+  const isFair = most <= (counts.get(asking) ?? 0) + 1;
+  if (!place || (isFair && performance.now() - place.since < keptFor)) return false;
+  place.end();
+  return true;
 }
 
 const comment = encoder.encode(": still there\n\n");

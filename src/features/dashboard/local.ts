@@ -12,7 +12,7 @@ const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 /** A dashboard, and the token without which it shows nothing. */
 export interface LocalDashboard {
   handle: Dashboard;
-  /** Part of the printed address; exchanged for a cookie at the first request. */
+  /** Part of the printed address; exchanged for a cookie at the first request. A program sends it as `Authorization: Bearer`. */
   token: string;
 }
 
@@ -27,7 +27,8 @@ export function localDashboard(
   const ui = dashboard(queue, {
     ...rest,
     authorize: ({ headers }) => {
-      if (!isSame(cookieIn(headers.get("cookie"), cookie), token)) return "none";
+      const given = bearerIn(headers.get("authorization")) ?? cookieIn(headers.get("cookie"), cookie);
+      if (!isSame(given, token)) return "none";
       return readOnly ? "read" : "all";
     },
   });
@@ -51,6 +52,11 @@ export function localDashboard(
     });
   };
   return { handle: Object.assign(answer, { close: () => ui.close() }), token };
+}
+
+/** Of a program. Undefined: the header is missing, or of another kind, which a proxy may have added. */
+function bearerIn(header: string | null): string | undefined {
+  return /^bearer\b(.*)$/i.exec(header ?? "")?.[1]?.trim();
 }
 
 function cookieIn(header: string | null, name: string): string | undefined {

@@ -13,9 +13,8 @@ import {
 import { countTo, type FindOptions, type Found, findTasks } from "../../queue/find.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { AuditEntry, Store } from "../../store.ts";
+import type { AuditEntry, FunctionCount, LimitRecord, Store } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
-import { StatisticsReader } from "./statistics.ts";
 
 /** The columns whose JSON a look shows as it is stored. */
 type JsonColumn = "args" | "kwargs" | "result" | "meta";
@@ -30,8 +29,6 @@ export class Unavailable extends Error {}
 export class Look {
   readonly queue: Queue;
   readonly reader: Queue;
-  /** Statistics, over the same connections. */
-  readonly statistics: StatisticsReader;
   readonly #writes: Store;
   readonly #reads: Store;
 
@@ -45,7 +42,6 @@ export class Look {
   private constructor(queue: Queue, reader: Queue) {
     this.queue = queue;
     this.reader = reader;
-    this.statistics = new StatisticsReader(reader);
     this.#writes = internalsOf(queue).store;
     this.#reads = internalsOf(reader).store;
   }
@@ -60,6 +56,15 @@ export class Look {
   async get(id: number): Promise<{ task: Task; json: Pick<TaskRecord, JsonColumn> } | undefined> {
     const [record] = await this.#reads.get([id]);
     return record && { task: toTask(record), json: record };
+  }
+
+  /** How many attempts of each function ended since this time, by outcome. @throws DatabaseError */
+  readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
+    await this.#reads.stats.counts(since.getTime());
+
+  /** Limits, pauses and throttles, without what they are about. @throws DatabaseError */
+  async limits(): Promise<LimitRecord[]> {
+    return await this.#reads.limits.records();
   }
 
   /** How many tasks match, up to `cap`; `complete`: there are no more. @throws as `find` */

@@ -1,7 +1,6 @@
 /** A dashboard as a handler for Node's own server, Express and Fastify. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import type { Dashboard } from "./dashboard.ts";
 
 /**
  * A request as Express and Fastify give it: with the address before they cut off where the handler is mounted, and with the
@@ -12,9 +11,9 @@ type Incoming = IncomingMessage & { originalUrl?: string; body?: unknown; rawBod
 /** Milliseconds in which a client has to take something of what it is sent: open pages get a comment every 15 s. */
 const idle = 60_000;
 
-/** A handler for `node:http`, `express.use(path, handler)`, and Fastify's `reply.hijack()` with its raw objects. */
+/** `ui`: a dashboard, or a function that asks for a sign-in before it calls one. A handler for `node:http`, `express.use(path, handler)`, and Fastify's `reply.hijack()` with its raw objects. */
 export function toNodeHandler(
-  ui: Dashboard,
+  ui: (request: Request) => Promise<Response>,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const listener = getRequestListener((request) => ui(request), { overrideGlobalObjects: false });
   return async (request, response) => {

@@ -13,7 +13,7 @@ export interface DashboardOptions {
   basePath?: string;
   /** Called for each task before it is shown: returns what may be seen of it. An error answers 500, and nothing is shown. */
   redact?: (task: Task) => Task;
-  /** Milliseconds between two looks for changes, of all open pages together; from 250. @default 2000 */
+  /** Milliseconds between two looks for changes, of all open pages together; from 250. Up to four times as long where a look takes long. @default 2000 */
   pollInterval?: number;
   /** How many open pages get live updates; the others stay as they were loaded. @default 500 */
   maxClients?: number;

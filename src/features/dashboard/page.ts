@@ -4,12 +4,15 @@ import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
 import type { Access } from "./access.ts";
 import type { Look } from "./look.ts";
+import type { Reads } from "./reads.ts";
 
 /** What a page gets to know of a request. */
 export interface PageContext {
   look: Look;
   /** Reads over connections of its own. */
   reader: Queue;
+  /** Over these connections too: what open pages share. */
+  reads: Reads;
   access: Access;
   /** Where the dashboard is mounted; "" is the root. */
   base: string;
@@ -28,6 +31,8 @@ export interface Page<Data extends object> {
   path: string;
   /** The entry of the menu; undefined: it has none. */
   menu?: string;
+  /** The names that its query may have; of another one, `/api` says that it does not exist. */
+  accepts?: readonly string[];
   title: (data: Data) => string;
   /** Undefined: there is nothing under this path. @throws BadQuery for a wrong query */
   load: (context: PageContext) => Promise<Data | undefined>;

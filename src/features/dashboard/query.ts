@@ -32,6 +32,17 @@ export function queryOf(given: URLSearchParams): Query {
   return query;
 }
 
+/** @throws BadQuery for a name that does not exist, or that is there twice: its other values would be lost */
+export function mustKnow(given: URLSearchParams, names: readonly string[]): void {
+  for (const name of given.keys()) {
+    if (!names.includes(name))
+      throw new BadQuery(
+        `there is no parameter ${show(name)} here; ${names.length === 0 ? "there is none" : `there are ${names.join(", ")}`}`,
+      );
+    if (given.getAll(name).length > 1) throw new BadQuery(`${name}: expected one value, got several`);
+  }
+}
+
 /** A filter of `countTasks`. @throws BadQuery that names the value */
 export function filterOf({
   status,

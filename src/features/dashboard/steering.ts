@@ -1,6 +1,7 @@
 /** What a person asks for of queues, limits and schedules. */
 import { show } from "../../base/options/durations.ts";
 import type { Queue } from "../../queue/queue.ts";
+import { unknownName } from "../../queue/unknown-name.ts";
 import type { Access } from "./access.ts";
 import { type Done, explained, Missing, must } from "./actions.ts";
 import { type Fields, textField } from "./fields.ts";
@@ -50,16 +51,19 @@ async function pauseOrResume(
 ): Promise<Taken> {
   if (action !== "pause" && action !== "resume") throw new Missing(`there is no action ${action} on ${kind}`);
   must(access, action);
-  const [target, shown] = targetOf({ about: kind === "queues" ? "queue" : "func", name, group });
+  // The name as it is: one that ends with a space is another one than that without.
+  const ofGroup = textField(group ?? "", "group") ?? "";
+  const [target, shown] = targetOf(kind === "queues" ? "queue" : "func", name, ofGroup);
   const said = shown.charAt(0).toUpperCase() + shown.slice(1);
   const changed = await queue[action](target);
+  const doubt = action === "pause" ? await unknownName(queue, target) : undefined;
   const message = {
     pause: changed
       ? `${said} is paused: none of its tasks starts, and those that run go on.`
       : `${said} was paused before.`,
     resume: changed ? `${said} goes on.` : `${said} was not paused.`,
   }[action];
-  return { action, target: shown, message };
+  return { action, target: shown, message: doubt === undefined ? message : `${message} ${doubt}` };
 }
 
 type Acts = Readonly<Record<string, (queue: Queue, name: string) => Promise<string>>>;
@@ -106,12 +110,16 @@ async function limit(queue: Queue, access: Access, fields: Fields): Promise<Take
 /** What a limit is about, and its name for people. @throws BadQuery */
 function limitTargetOf(fields: Fields): [target: Parameters<Queue["setLimit"]>[0], shown: string] {
   const named = trimmed(fields.name, "name");
-  return fields.about === "name" && named !== "" ? [named, `limit ${named}`] : targetOf(fields);
+  if (fields.about === "name" && named !== "") return [named, `limit ${named}`];
+  return targetOf(fields.about, named, trimmed(fields.group, "group"));
 }
 
 /** What a pause is about. @throws BadQuery */
-function targetOf({ about, name, group }: Fields): [target: Parameters<Queue["pause"]>[0], shown: string] {
-  const [named, ofGroup] = [trimmed(name, "name"), trimmed(group, "group")];
+function targetOf(
+  about: unknown,
+  named: string,
+  ofGroup: string,
+): [target: Parameters<Queue["pause"]>[0], shown: string] {
   if (named === "")
     throw new BadQuery("name: expected the name of a queue, a function or a limit, got nothing");
   if (about === "queue") return [{ queueName: named }, `queue ${named}`];

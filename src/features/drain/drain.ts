@@ -95,7 +95,7 @@ export class Drain extends DrainEmitter {
   #newRun(origin: string): Run {
     const workerId = `${drainPrefix}${thisProcess().host}:${process.pid}:${randomBytes(4).toString("hex")}`;
     const changeListener = listenerOf(
-      this.#internals.store,
+      (listener) => this.#internals.store.watch(listener),
       () => pump.lookForWork(),
       () => maintenance.lookAround(),
     );

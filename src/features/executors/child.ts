@@ -158,25 +158,35 @@ export class Child {
   }
 
   #onEnd(end: ChildEnd): void {
+    const byWorker = this.#state === "ending";
     this.#state = "ended";
     clearTimeout(this.#force);
     this.#settle((call) => {
       // Its module was imported for an earlier call, so that this end has nothing to do with this one.
       if (!call.began && call.number > 1) call.reject(new NotCalled());
-      else call.reject(this.#endedError(call, end));
+      else call.reject(this.#endedError(call, end, byWorker));
     });
   }
 
-  #endedError({ execution: { record }, began }: Call, end: ChildEnd): ChildEndedError {
-    const { runIn, module } = this.#settings;
+  #endedError({ execution: { record }, began }: Call, end: ChildEnd, byWorker: boolean): ChildEndedError {
+    const { runIn, module, memory } = this.#settings;
     const when = began ? "before the function had settled" : `while it imported ${module}`;
+    const limit = memory === undefined ? "Node's own" : `${Math.round(memory / 1_048_576)} MiB`;
+    const how = byWorker ? "was ended by the worker" : "ended";
+    const what = isOutOfMemory(end) ? `ran out of memory (its limit is ${limit})` : how;
     const cause = end.error === undefined ? {} : { cause: end.error };
     return new ChildEndedError(
-      `the ${runIn} of task "${record.func}" (${record.id}) ended ${when}`,
+      `the ${runIn} of task "${record.func}" (${record.id}) ${what} ${when}`,
       end,
       cause,
     );
   }
+}
+
+/** Node ends a thread with an error of its own, and aborts a process after it has said why on stderr. */
+function isOutOfMemory({ error, signal, stderr }: ChildEnd): boolean {
+  if (error instanceof Error && "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY") return true;
+  return signal === "SIGABRT" && stderr.includes("heap out of memory");
 }
 
 /** The error that the attempt gets for this answer. */

@@ -19,7 +19,7 @@ import type { Children } from "./children.ts";
  */
 const abortTimeoutMs = { thread: 2_500, process: 30_000 };
 
-/** What spans of the function continue: as JSON text, the context that a subscriber has set, or else that of the enqueue. */
+/** The trace context for the spans of the function, as JSON text: the one that a subscriber has set, or else that of the enqueue. */
 function carriedBy({ record }: Execution): string | null {
   if (!childCallChannel.hasSubscribers) return record.traceContext;
   const message: { record: object; traceContext?: unknown } = { record };

@@ -6,7 +6,7 @@ import { readOptions, wrong } from "../../base/options/validators.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
 import type { HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
-import type { LimitInfo } from "../../queue/limits.ts";
+import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
 import {
   type Backlog,
@@ -106,7 +106,6 @@ const most = { ofFunction: 10_000, pending: 40_000, other: 5_000 };
 
 interface Tasks extends Waiting {
   failed: readonly TaskCount[];
-  /** Of queues as a whole. */
   limits: readonly LimitRecord[];
 }
 
@@ -118,7 +117,7 @@ async function lookAtTasks({ health, limits }: Pick<Store, "health" | "limits">)
     scheduled: await health.sample("scheduled", most.other),
     failed: await health.sample("failed", most.other),
     carried: await health.carried(),
-    limits: (await limits.records()).filter(({ kind }) => kind === "queue"),
+    limits: await limits.records(),
   };
 }
 
@@ -134,6 +133,7 @@ export function addHealth(queue: Queue): void {
       workers,
       deadWorkers: workers.filter(({ liveness }) => liveness !== "alive"),
       unservedFunctions: findUnclaimed(tasks, workers, undefined),
+      pauses: pausesAmong(tasks.limits),
     };
   };
 }
@@ -141,7 +141,7 @@ export function addHealth(queue: Queue): void {
 function namesOf(tasks: Tasks, workers: readonly WorkerHealth[]): string[] {
   const { backlog, running, scheduled, failed } = tasks;
   const ofTasks = [backlog, running, scheduled, failed].flat().map(({ queueName }) => queueName);
-  const ofLimits = tasks.limits.map(({ name }) => name);
+  const ofLimits = tasks.limits.filter(({ kind }) => kind === "queue").map(({ name: queue }) => queue);
   return [...new Set([...ofTasks, ...ofLimits, ...workers.flatMap(({ queueNames }) => queueNames)])].sort();
 }
 
@@ -155,7 +155,7 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
   const [scheduled, running, failed] = counted.map((status) =>
     total(tasks[status].filter(({ queueName }) => queueName === name)),
   ) as [number, number, number];
-  const records = tasks.limits.filter((record) => record.name === name);
+  const records = tasks.limits.filter((record) => record.kind === "queue" && record.name === name);
   const limits = records.filter(({ concurrency, rate }) => concurrency !== null || rate !== null);
   const pausedAt = records.find((record) => record.pausedAt !== null)?.pausedAt ?? null;
   return {

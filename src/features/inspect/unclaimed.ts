@@ -12,8 +12,8 @@ export interface Waiting {
   running: readonly TaskCount[];
   /** The names of the queues whose tasks wait for a drain, which takes those of all functions. */
   carried: readonly string[];
-  /** Of queues as a whole: the tasks of a paused one wait for its resume. */
-  limits: readonly Pick<LimitRecord, "name" | "pausedAt">[];
+  /** The tasks of a paused queue, function or group wait for its resume. */
+  limits: readonly Pick<LimitRecord, "kind" | "name" | "pausedAt">[];
 }
 
 /**
@@ -39,12 +39,23 @@ export function findUnclaimed(
   for (const { func, queueName, count } of scheduled)
     if (isUnknown(func))
       found.push({ func, queueName, tasks: count, pendingFor: null, reason: unknownReason });
-  const paused = limits.filter(({ pausedAt }) => pausedAt !== null).map(({ name }) => name);
-  const known = new Set([...carried, ...paused]);
-  return found.filter(({ queueName }) => !known.has(queueName)).sort(byName);
+  const paused = limits.filter(({ pausedAt }) => pausedAt !== null);
+  const queues = new Set([
+    ...carried,
+    ...paused.filter(({ kind }) => kind === "queue").map(({ name }) => name),
+  ]);
+  // Of a function with a paused group too: the tasks of that group may be the ones that wait.
+  const funcs = new Set(paused.filter(({ kind }) => kind !== "queue").map(({ name }) => name));
+  return found
+    .filter(({ queueName, func, reason }) => {
+      const mayBePaused = funcs.has(func) && reason !== unknownReason && reason !== unservedReason;
+      return !queues.has(queueName) && !mayBePaused;
+    })
+    .sort(byName);
 }
 
 const unknownReason = "none of the given modules registers it";
+const unservedReason = "no live worker serves its queue";
 
 const byName = (a: UnclaimedTasks, b: UnclaimedTasks) =>
   compare(a.queueName, b.queueName) || compare(a.func, b.func);
@@ -59,10 +70,14 @@ function reasonFor(
 ): string | undefined {
   if (pendingFor < longestUsualWait) return undefined;
   const serving = alive.filter(({ queueNames }) => queueNames.includes(queueName));
-  if (serving.length === 0) return "no live worker serves its queue";
+  if (serving.length === 0) return unservedReason;
   if (freeSlots(serving, running) <= 0) return undefined;
   const who = serving.length === 1 ? "the live worker" : `the ${serving.length} live workers`;
-  return `${who} of its queue had a free slot and did not take it: probably none registers the function`;
+  // The id of an agent's worker ends with the agent's name and its session.
+  const agents = serving.some(({ id }) => id.includes("/"))
+    ? ", or no agent's --funcs names it (see dbq agents)"
+    : "";
+  return `${who} of its queue had a free slot and did not take it: probably none registers the function${agents}`;
 }
 
 /** A lower bound: all running tasks of the queues count as theirs, those of other workers too. */

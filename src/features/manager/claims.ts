@@ -5,6 +5,7 @@ import { describeThrown, failureOf } from "../../base/values/thrown.ts";
 import type { QueueInternals } from "../../queue/internals.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+import { watchForWork } from "../../worker/change-listener.ts";
 import { Polls } from "./polls.ts";
 import { type Held, keyOf, type Session } from "./session.ts";
 import type { Settling } from "./settling.ts";
@@ -51,7 +52,7 @@ export class Claims {
     this.#options = options;
     const { store, wakeups } = internals;
     this.#polls = new Polls(options.pollInterval, [
-      (listener) => store.watch(listener),
+      (listener) => watchForWork(store, listener),
       (listener) => wakeups.onWorkAdded(listener),
     ]);
   }
@@ -164,7 +165,7 @@ export class Claims {
     if (claimed.length === 0) return [];
     session.beatAt = performance.now();
     this.#internals.wakeups.taskNoted();
-    for (const task of claimed) session.hold(task, session.beatAt);
+    for (const task of claimed) session.hold(task, { givenAt: session.beatAt });
     return await this.#fitting(session, await this.#readable(session, claimed), body);
   }
 

@@ -357,8 +357,8 @@ export class Desk {
   }
 
   /**
-   * Hands back the tasks that the sessions have claimed but have not named for a lease: the answer to their claim was lost, and
-   * the agent did not ask for it again.
+   * Hands back the tasks that the sessions have claimed but have not named for a lease. The answer to their claim was lost, and
+   * the agent did not ask for it again. Or they were settled, and a server that crashed, or a standby that took over, has lost that.
    */
   async #handBackForgotten(sessions: readonly Session[], age: number): Promise<void> {
     const now = performance.now();
@@ -389,20 +389,22 @@ export class Desk {
     );
     if (unknown.length === 0) return;
     for (const task of await store.get(unknown.map(({ id }) => id)))
-      byWorker.get(task.workerId ?? "")?.hold(task);
+      byWorker.get(task.workerId ?? "")?.hold(task, { isFound: true });
   }
 
   /**
    * Writes heartbeats for the sessions that wait for tasks, and forgets those that have long been silent. A connection alone is no
-   * sign of life: that of a machine without power stays open.
+   * sign of life: that of a machine without power stays open. But the agent of a session that waits beats for no task that it
+   * does not know: without these heartbeats such a task would be charged with a crash. A connection does not keep a silent session
+   * either: behind a proxy, it carries those of other agents.
    */
   #tick(): void {
     const now = performance.now();
     const waiting: Session[] = [];
     for (const session of [...this.#sessions.values()]) {
-      if (!session.isConnected && now - session.lastSeen > 2 * this.#options.lease)
-        this.#forget(session, "silent");
-      else if (session.poll !== undefined && session.held.size === 0) waiting.push(session);
+      const hasLeft = !session.isConnected || session.poll === undefined;
+      if (hasLeft && now - session.lastSeen > 2 * this.#options.lease) this.#forget(session, "silent");
+      else if (session.poll !== undefined && !session.hasTasks) waiting.push(session);
     }
     this.#keep(waiting, 0).catch((error: unknown) =>
       this.#host.report(error, "writing the heartbeats of agents"),

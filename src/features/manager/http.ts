@@ -94,6 +94,8 @@ export class Http {
     if (this.#connections.size >= this.#options.maxConnections) this.#surplus.add(socket);
     this.#connections.add(socket);
     socket.setNoDelay(true);
+    // A proxy sends the requests of any number of agents over one connection.
+    socket.setMaxListeners(0);
     socket.once("close", () => this.#connections.delete(socket));
     // A client that sends nothing at all is not timed out by the server.
     socket.setTimeout(keepAliveTimeout, () => undefined);
@@ -112,7 +114,7 @@ export class Http {
 
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
     const refusal = error instanceof Refusal ? error : this.#unexpected(error);
-    // What is left of the body is not read.
+    // The rest of the body is not read.
     if (!request.complete) response.setHeader("connection", "close");
     if (refusal.status === 401) response.setHeader("www-authenticate", "Bearer");
     if (refusal.status === 503 || refusal.status === 429) response.setHeader("retry-after", "1");

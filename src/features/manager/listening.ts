@@ -16,16 +16,42 @@ export const placeOf: Reader<Place> = (value, name) => {
   return { host, port: Number(port) };
 };
 
-/** @throws Error when the address cannot be used */
+/** The address cannot be used. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+}
+
+/** @throws ListenError */
 export async function listening(server: Server, place: Place): Promise<void> {
   try {
     await listen(server, place);
   } catch (error) {
-    if (!("path" in place) || codeOf(error) !== "EADDRINUSE") throw error;
+    if (!("path" in place) || codeOf(error) !== "EADDRINUSE") throw explained(error, place);
     await removeStale(place.path);
     await listen(server, place);
   }
 }
+
+/** Names the address, and says what the system's code means here. */
+function explained(error: unknown, place: Place): Error {
+  const at = "path" in place ? `unix:${place.path}` : `${place.host}:${place.port}`;
+  const code = String(codeOf(error));
+  const reason = ("path" in place ? socketReasons : reasons)[code] ?? (error as Error).message;
+  return new ListenError(`${at}: ${reason}`, { cause: error });
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another process listens there: stop it, or listen elsewhere",
+  EADDRNOTAVAIL: "this machine has no such address",
+  ENOTFOUND: "there is no such host",
+  EACCES: "this user may not listen on this port",
+};
+
+/** Node reports a folder that is missing as EACCES, too. */
+const socketReasons: Readonly<Record<string, string>> = {
+  EACCES: "the folder is not there, or this user may not write into it",
+  EINVAL: "the path is longer than a socket's may be",
+};
 
 async function listen(server: Server, place: Place): Promise<void> {
   await new Promise<void>((resolve, reject) => {
@@ -40,12 +66,14 @@ async function listen(server: Server, place: Place): Promise<void> {
 /**
  * Removes the socket that a killed process has left. It is moved aside before the last look: of two Managers that start at once, one
  * may have replaced it between the look and the removal.
- * @throws Error for anything else: a socket on which a process listens, or a file of another kind
+ * @throws ListenError for anything else: a socket on which a process listens, or a file of another kind
  */
 async function removeStale(path: string): Promise<void> {
   if (!(await lstat(path)).isSocket())
-    throw new Error(`unix:${path}: there is a file that is not a socket: remove it, or listen elsewhere`);
-  const inUse = new Error(
+    throw new ListenError(
+      `unix:${path}: there is a file that is not a socket: remove it, or listen elsewhere`,
+    );
+  const inUse = new ListenError(
     `unix:${path}: another process listens on this socket: stop it, or listen elsewhere`,
   );
   if (await isServed(path)) throw inUse;

@@ -65,8 +65,8 @@ export class Polls {
   }
 
   /**
-   * What the last look for these tasks has found out: a rate or a throttle lets some start after `delay` milliseconds, whose waiting
-   * no wake-up ends. Undefined: none does.
+   * Notes when to look for these tasks again: a rate or a throttle lets some of them start after `delay` milliseconds, and no
+   * wake-up tells of it. Undefined: none of them waits for a rate.
    */
   lookAgain(key: string, delay: number | undefined): void {
     this.#timers.get(key)?.clear();

@@ -1,12 +1,14 @@
 /** `Manager`: lets agents on other machines run the tasks of a queue, without access to its database. */
 import { EventEmitter } from "node:events";
 import type { AddressInfo } from "node:net";
+import { createSecureContext } from "node:tls";
 import type { Duration } from "../../base/options/durations.ts";
 import { duration, integer, type Reader, readOptions, wrong } from "../../base/options/validators.ts";
 import { repeat } from "../../base/runtime/timers.ts";
 import { report as reportToChannel, rescuedChannel } from "../../events.ts";
 import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
+import { watchForWork } from "../../worker/change-listener.ts";
 import { Lifecycle } from "../../worker/lifecycle.ts";
 import { maintenanceOf } from "../../worker/maintenance.ts";
 import { openMeter } from "../../worker/meter.ts";
@@ -59,6 +61,17 @@ const tlsOf: Reader<Tls> = (value, name) => {
   };
   const { cert, key } = readOptions<Tls>(value, name, { cert: text, key: text });
   if (cert === undefined || key === undefined) throw new TypeError(`${name}: both cert and key are needed`);
+  const check = (given: Partial<Tls>, what: string) => {
+    try {
+      createSecureContext(given);
+    } catch (error) {
+      // The reason is the last part of OpenSSL's message.
+      const reason = (error as Error).message.split(":").at(-1);
+      throw new TypeError(`${name}: ${what} cannot be used: ${reason}`, { cause: error });
+    }
+  };
+  check({ cert }, "the certificate (PEM)");
+  check({ cert, key }, "the private key (PEM) of the certificate");
   return { cert, key };
 };
 
@@ -180,7 +193,7 @@ export class Manager extends EventEmitter<ManagerEvents> {
       () => meter.close(),
       () => beforeClose.delete(stop),
       repeat(limits.pollInterval, () => maintenance.lookForDue(), { keepAlive: false }),
-      store.watch(() => maintenance.lookAround()),
+      watchForWork(store, () => maintenance.lookAround()),
       wakeups.onWorkAdded((later) => {
         if (later) maintenance.lookForDue();
       }),

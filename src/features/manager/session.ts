@@ -54,14 +54,18 @@ export class Session {
   bytesPerTask = 1;
   /** Ends the claim that waits, when a newer one comes. */
   poll: AbortController | undefined;
-  /** The tasks that it is known to hold, and when it last named each one, on the clock of `performance.now()`. */
-  readonly held = new Map<string, { task: Held; namedAt: number }>();
+  /**
+   * The tasks that it is known to hold, and when it last named each one, on the clock of `performance.now()`. `isFound`: only its
+   * rows say so, it has not named the task yet.
+   */
+  readonly held = new Map<string, { task: Held; namedAt: number; isFound: boolean }>();
   /** Whether the token of its last request is still valid. */
   isAllowed: () => Promise<boolean> = async () => true;
   lastSeen = performance.now();
   /** When the rows that it holds were last compared with those that it names. */
   comparedAt = performance.now();
-  readonly #sockets = new Set<Socket>();
+  /** Its open connections, each with the listener for its end. */
+  readonly #sockets = new Map<Socket, () => void>();
   readonly #onGone: (session: Session) => void;
   #reconnectMs = reconnectMs.network;
   #keepsAlive = false;
@@ -101,6 +105,12 @@ export class Session {
     return this.#hasEnded;
   }
 
+  /** Whether the agent has tasks: it was given them, or has named them. */
+  get hasTasks(): boolean {
+    for (const { isFound } of this.held.values()) if (!isFound) return true;
+    return false;
+  }
+
   /** Whether this task's row says that the session has claimed it. */
   owns(workerId: string | null): boolean {
     return workerId?.endsWith(this.suffix) ?? false;
@@ -108,9 +118,9 @@ export class Session {
 
   /**
    * A row that was read later than it was found to run may have ended since: that one is not held.
-   * @param givenAt for a task that is given to the agent now
+   * @param how `givenAt` of a task that is given to the agent now; `isFound`: only its row says that it is this session's
    */
-  hold(task: TaskRecord, givenAt?: number): void {
+  hold(task: TaskRecord, { givenAt, isFound = false }: { givenAt?: number; isFound?: boolean } = {}): void {
     if (task.status !== "running") return;
     const { id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil } = task;
     const { startedAt, retryCount, maxRetries } = task;
@@ -118,7 +128,8 @@ export class Session {
       ...{ id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil },
       ...{ startedAt, retryCount, maxRetries, givenAt },
     };
-    this.held.set(keyOf({ id, generation: generationId }), { task: kept, namedAt: performance.now() });
+    const key = keyOf({ id, generation: generationId });
+    this.held.set(key, { task: kept, namedAt: performance.now(), isFound });
   }
 
   /**
@@ -130,7 +141,7 @@ export class Session {
     const name = () => {
       for (const one of tasks) {
         const held = this.held.get(keyOf(one));
-        if (held) held.namedAt = performance.now();
+        if (held) Object.assign(held, { namedAt: performance.now(), isFound: false });
       }
     };
     name();
@@ -163,13 +174,17 @@ export class Session {
       return;
     }
     this.#reconnectMs = isOfThisHost(socket) ? reconnectMs.sameHost : reconnectMs.network;
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#closed(socket));
+    const onClose = () => this.#closed(socket);
+    this.#sockets.set(socket, onClose);
+    socket.once("close", onClose);
   }
 
   end(): void {
     this.#hasEnded = true;
     this.#timer?.clear();
+    // Behind a proxy, a connection outlives its sessions.
+    for (const [socket, onClose] of this.#sockets) socket.off("close", onClose);
+    this.#sockets.clear();
     this.poll?.abort("the session has ended");
   }
 

@@ -4,7 +4,7 @@ import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { setMeter } from "../../worker/meter.ts";
 import { addJob } from "../../worker/periodic-job.ts";
-import { functionStats, statistics, stats } from "./points.ts";
+import { functionStats, stats } from "./points.ts";
 import { Recorder } from "./recorder.ts";
 
 /** Milliseconds between two looks whether there is something to fold. */
@@ -20,6 +20,5 @@ export function addStats(queue: Queue): void {
     run: async () => ((await store.stats.fold()) ? 0 : foldEvery),
   }));
   features.stats = (asked) => stats(store.stats, asked, now());
-  features.statistics = (time) => statistics(store.stats, time);
   features.functionStats = (filter) => functionStats(store.stats, filter, now());
 }

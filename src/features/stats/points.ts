@@ -1,16 +1,15 @@
 /** Reads statistics: what `queue.stats()` and `queue.functionStats()` tell. */
 import { moment } from "../../base/options/durations.ts";
 import { label, oneOf, readOptions, wrong } from "../../base/options/validators.ts";
-import { setImmediate } from "../../base/runtime/timers.ts";
 import { Histogram } from "../../base/values/histogram.ts";
-import type {
-  AttemptStats,
-  FunctionStats,
-  FunctionStatsFilter,
-  Percentiles,
-  Statistics,
-  StatsOptions,
-  StatsPoint,
+import {
+  type AttemptStats,
+  type FunctionStats,
+  type FunctionStatsFilter,
+  isFailure,
+  type Percentiles,
+  type StatsOptions,
+  type StatsPoint,
 } from "../../queue/stats.ts";
 import type { StatsFilter, StatsRow, StatsStore } from "../../store.ts";
 
@@ -19,7 +18,7 @@ const hourMs = 60 * minuteMs;
 
 const readers = { from: moment, to: moment, queueName: label, func: label };
 
-type Reader = Pick<StatsStore, "read">;
+type Reader = Pick<StatsStore, "read" | "hours">;
 
 const by = oneOf("minute", "hour");
 const unitMs = { minute: minuteMs, hour: hourMs } as const;
@@ -31,7 +30,12 @@ export async function stats(
 ): Promise<StatsPoint[]> {
   const { by: unit = "minute", ...given } = readOptions<StatsOptions>(options, "stats", { ...readers, by });
   const points = new Points(unitMs[unit]);
-  points.add(await store.read(filterOf(given, "stats", unitMs[unit], now)));
+  const { from, to, ...names } = filterOf(given, "stats", unitMs[unit], now);
+  // Whole hours of all functions have rows of their own.
+  const isAll = unit === "hour" && Object.values(names).every((name) => name === undefined);
+  const whole = isAll ? Math.max(from, Math.floor(to / hourMs) * hourMs) : from;
+  if (whole > from) points.add(await store.hours({ from, to: whole }));
+  if (whole < to) points.add(await store.read({ ...names, from: whole, to }));
   return points.all;
 }
 
@@ -44,30 +48,6 @@ export async function functionStats(
   const functions = new Functions();
   functions.add(await store.read(filterOf(given, "functionStats", minuteMs, now)));
   return functions.all;
-}
-
-/** Milliseconds of one read: on SQLite each blocks the event loop, as 30 days at once would for a fifth of a second. */
-const sliceMs = 2 * 24 * hourMs;
-
-/** What `stats` and `functionStats` tell of a time that begins and ends with a whole minute or hour; read once for both. */
-export async function statistics(
-  store: Reader,
-  { from, to, by }: { from: number; to: number; by: "minute" | "hour" },
-): Promise<Statistics> {
-  const points = new Points(unitMs[by]);
-  const functions = new Functions();
-  let rows = 0;
-  for (let begin = from; begin < to; ) {
-    // Each hour is in one slice: rows of minutes may become one of their hour between two reads.
-    const end = Math.min(to, Math.floor((begin + sliceMs) / hourMs) * hourMs);
-    const read = await store.read({ from: begin, to: end });
-    points.add(read);
-    functions.add(read);
-    rows += read.length;
-    begin = end;
-    if (begin < to) await new Promise((resolve) => setImmediate(resolve));
-  }
-  return { points: points.all, functions: functions.all, rows };
 }
 
 /** The minute or hour in which `from` is counts as a whole. */
@@ -86,11 +66,11 @@ class Sum {
   readonly #wait = new Histogram();
   readonly #run = new Histogram();
 
-  add({ outcome, count, waitBuckets, runBuckets }: StatsRow): void {
-    this.#count += count;
-    if (outcome === "failed" || outcome === "retry") this.#failed += count;
-    this.#wait.addEncoded(waitBuckets);
-    this.#run.addEncoded(runBuckets);
+  add(row: StatsRow): void {
+    this.#count += row.count;
+    if (isFailure(row)) this.#failed += row.count;
+    this.#wait.addEncoded(row.waitBuckets);
+    this.#run.addEncoded(row.runBuckets);
   }
 
   get stats(): AttemptStats {

@@ -4,7 +4,7 @@ import type { ConnectionOptions, ResultSetHeader } from "mysql2";
 import { importPackage } from "../../base/runtime/packages.ts";
 import { type Connection, type QueryResult, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
-import { readingTimeout, type Use } from "../server/store.ts";
+import { idleTransactionLimit, readingTimeout, type Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Seconds to wait for a row that another transaction holds. */
@@ -87,6 +87,10 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
         () => true,
         () => false,
       ),
+    refusal: async () => {
+      const { rows } = await query("select @@global.read_only", []);
+      return Number(rows[0]?.[0]) === 0 ? undefined : readOnly();
+    },
     get broken() {
       return broken;
     },
@@ -99,6 +103,8 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
     destroy,
   };
 }
+
+const readOnly = () => Object.assign(new Error("a host is read-only"), { errno: 1290 });
 
 /** MySQL limits only queries, and counts milliseconds; MariaDB counts seconds. Each refuses the other's. */
 const limits = [
@@ -113,6 +119,9 @@ async function prepare(query: Connection["query"], use: Use): Promise<void> {
     await query("set session transaction read only", []);
     for (const limit of limits) await query(limit, []).catch(unlessUnknown);
   }
+  // Only MariaDB has this. A machine that vanished in a transaction would keep its locks for hours: nothing tells the server.
+  if (use !== "app")
+    await query(`set session idle_transaction_timeout = ${idleTransactionLimit}`, []).catch(unlessUnknown);
   // Only MariaDB has these. In a cluster, a node answers once it has the commits of the others; and it does not repeat a
   // statement whose commit failed, after INSERT … RETURNING has returned the ids of the first try.
   await query("set session wsrep_sync_wait = 7, wsrep_retry_autocommit = 0", []).catch(unlessUnknown);

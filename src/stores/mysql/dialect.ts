@@ -8,6 +8,7 @@ const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds}
 const epoch = sql.raw("'1970-01-01'");
 
 const base: Omit<Dialect, "locks" | "spreads"> = {
+  oneWriter: false,
   correlates: false,
   now: () => sql.raw("utc_timestamp(3)"),
   // MySQL's times end with the year 9999: a task that waits for a later one waits for ever.

@@ -6,7 +6,7 @@ import { importPackage } from "../../base/runtime/packages.ts";
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
 import { driverError, type Failure } from "../server/run.ts";
-import { readingTimeout, type Use } from "../server/store.ts";
+import { idleTransactionLimit, readingTimeout, type Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
 /** Values as text: the reader of a row knows the types of its columns. */
@@ -19,6 +19,8 @@ const plans = [
   "default_transaction_isolation=read\\ committed",
   // A blocked statement would go on after the client has given up on its answer.
   "lock_timeout=1s",
+  // A machine that vanished in a transaction would keep its locks for hours: nothing tells the server.
+  `idle_in_transaction_session_timeout=${idleTransactionLimit}s`,
   ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"].map(
     (name) => `${name}=off`,
   ),
@@ -93,6 +95,11 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
         () => true,
         () => false,
       ),
+    refusal: async () => {
+      const question = { text: "select pg_is_in_recovery()", query_timeout: timeouts.answer };
+      const { rows } = await client.query<{ pg_is_in_recovery: boolean }>(question as QueryConfig);
+      return rows[0]?.pg_is_in_recovery === true ? standby() : undefined;
+    },
     get broken() {
       return broken;
     },
@@ -104,6 +111,9 @@ export async function connectPostgres(config: ClientConfig, host: Host, use: Use
     destroy,
   };
 }
+
+const standby = () =>
+  Object.assign(new Error("a host is a standby, which takes no writes"), { code: "25006" });
 
 const streamOf = (client: unknown) => (client as { connection: { stream: Socket } }).connection.stream;
 
@@ -172,6 +182,7 @@ function parametersOf(client: Partial<AppPool & AppClient>): Parameters | undefi
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const transient = new Set(["40001", "40P01", "53300", "57P03", "57014"]);
+const idleTransactionEnded = "25P03";
 const lockTimedOut = "55P03";
 const elsewhere = new Set(["25006", "26000"]);
 
@@ -193,6 +204,7 @@ export function failureOf(thrown: unknown): Failure {
     return "transient";
   if (code === lockTimedOut) return "locked";
   if (elsewhere.has(code)) return "elsewhere";
+  if (code === idleTransactionEnded) return "lost";
   // Codes of Postgres, the system, the resolver of names, and postgres.js.
   return /^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/.test(code) ? "lost" : "permanent";
 }

@@ -25,6 +25,7 @@ const millis: Dialect["millis"] = (time) =>
 const first = sql.raw("-210866803200000");
 
 const base: Omit<Dialect, "locks" | "spreads"> = {
+  oneWriter: false,
   correlates: true,
   // Not now(), which is the same in all of a transaction.
   now: () => sql.raw("statement_timestamp()"),

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Client } from "pg";
 import { clearTimeout, repeat, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import type { Connection, ServerPool } from "../server/pool.ts";
+import type { Change } from "../server/run.ts";
 import { endOf, keepAlive } from "./connection.ts";
 
 /**
@@ -14,7 +15,7 @@ export const channelOf = (schema = "public"): string =>
 
 /** Milliseconds between tries to listen again: at first, and at most. */
 const firstRetry = 50;
-const longestRetry = 5_000;
+const longestRetry = 500;
 
 /** Milliseconds between checks of the session: a connection may be cut off without an error. */
 const checkEvery = 10_000;
@@ -22,8 +23,14 @@ const checkEvery = 10_000;
 /** Milliseconds between notifications of a busy queue: each takes a lock for which all other commits with one wait. */
 const pause = 2;
 
-/** The end of a payload which says that claim cursors may have passed tasks that became pending. */
-const rewindMark = "!";
+/** The end of a payload, by what it notifies of. A worker of an older version looks for work at each. */
+const marks = { quiet: "-", work: "", rewind: "!" } as const satisfies Record<Change, string>;
+
+/** One notification of several changes has the last of their kinds in this order. */
+const kinds = Object.keys(marks) as Change[];
+
+const later = (a: Change, b: Change | undefined): Change =>
+  kinds[Math.max(kinds.indexOf(a), b === undefined ? 0 : kinds.indexOf(b))] as Change;
 
 export const notifyText = (channel: string, parameter: number) =>
   `select pg_notify('${channel}', $${parameter})`;
@@ -125,15 +132,15 @@ export class PostgresListener {
   readonly #pool: ServerPool;
   readonly #channel: string;
   readonly #session: ListeningSession;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(mayStart: boolean) => void>();
   /** The payload of this queue's own notifications, which it ignores. */
   readonly #own = randomBytes(6).toString("hex");
   readonly #receive = (payload: string) => this.#notified(payload);
   #started = false;
   #closed = false;
   #notifying = false;
-  #pending = false;
-  #rewinds = false;
+  /** What the next notification is about; undefined: nothing. */
+  #pending: Change | undefined;
   onRewind: () => void = () => undefined;
 
   constructor(pool: ServerPool, channel: string) {
@@ -143,7 +150,7 @@ export class PostgresListener {
   }
 
   /** Returns a function that removes the listener. The session keeps listening: a busy worker removes its listener for moments. */
-  add(listener: () => void): () => void {
+  add(listener: (mayStart: boolean) => void): () => void {
     this.#listeners.add(listener);
     if (!this.#started) this.#session.add(this.#receive);
     this.#started = true;
@@ -153,8 +160,8 @@ export class PostgresListener {
   #notified(payload: string): void {
     if (payload.startsWith(this.#own)) return;
     // Before the listeners, which claim at once.
-    if (payload.endsWith(rewindMark)) this.onRewind();
-    for (const listener of this.#listeners) listener();
+    if (payload.endsWith(marks.rewind)) this.onRewind();
+    for (const listener of this.#listeners) listener(!payload.endsWith(marks.quiet));
   }
 
   payload(): string | undefined {
@@ -165,25 +172,40 @@ export class PostgresListener {
   }
 
   /** One notification covers all commits until it is sent. */
-  notify(rewind: boolean): void {
-    this.#pending = true;
-    this.#rewinds ||= rewind;
+  notify(change: Change): void {
+    this.#pending = later(change, this.#pending);
     if (this.#notifying) return;
     this.#notifying = true;
     setImmediate(() => void this.#notifyAll());
   }
 
   async #notifyAll(): Promise<void> {
+    let wait = pause;
     while (this.#pending && !this.#closed) {
-      const payload = this.#rewinds ? this.#own + rewindMark : this.#own;
-      [this.#pending, this.#rewinds] = [false, false];
-      const text = notifyText(this.#channel, 1);
-      const send = (connection: Connection) => connection.query(text, [payload], "dbq_notify");
-      await this.#pool.use(send, () => true).catch(() => undefined);
-      await new Promise((resolve) => setTimeout(resolve, pause));
+      const change = this.#pending;
+      this.#pending = undefined;
+      const isSent = await this.#send(this.#own + marks[change]);
+      wait = isSent ? pause : Math.min(Math.max(wait * 2, firstRetry), longestRetry);
+      // The connection was lost, perhaps before others heard of a place that they alone can take.
+      if (!isSent) this.#pending = later(change, this.#pending);
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, wait);
+        if (!isSent) timer.unref();
+      });
     }
     this.#notifying = false;
-    if (this.#pending && !this.#closed) this.notify(false);
+    if (this.#pending && !this.#closed) this.notify(this.#pending);
+  }
+
+  async #send(payload: string): Promise<boolean> {
+    const text = notifyText(this.#channel, 1);
+    const send = (connection: Connection) => connection.query(text, [payload], "dbq_notify");
+    return await this.#pool
+      .use(send, () => true)
+      .then(
+        () => true,
+        () => false,
+      );
   }
 
   async close(): Promise<void> {

@@ -11,7 +11,7 @@ import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql
 import { byClaimOrder, type Pairs, pairsOf, probeParams } from "../sql/claim-steps.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect, Params, Row } from "../sql/dialect.ts";
-import { notifyChange, type Program, rows, transaction } from "../sql/program.ts";
+import { notifyChange, type Program, rows, startsNothing, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, toCandidate, toClaimed } from "../sql/rows.ts";
 import { type CycleResult, SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
@@ -209,6 +209,7 @@ function answerOf(answer: readonly Row[], workerId: string) {
     locked: Number(locked),
     // Not known where there was nothing to claim: an idle worker locks nothing.
     registered: Number(state) > 0 || Number(candidates) === 0,
+    knowsLimits: Number(state) === 1,
     repeated: Number(state) === 2,
     /** Milliseconds on the server. */
     took: Number(took),
@@ -296,6 +297,9 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const fromCursors = !fromStart && cursors.may(rewinds);
     const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromCursors));
     if (completed.length > 0) yield* notifyChange();
+    // The worker's row has named the known limits: there are none.
+    if (completed.length > 0 && answer.knowsLimits && this.steered.isPlain(claim, this.steered.version))
+      yield* startsNothing();
     const { settled, claimed, candidates, locked, registered, repeated, took } = answer;
     const full = candidates === claim.limit;
     const last = new Map<string, ClaimCursor>(
@@ -310,7 +314,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       return {
         settled: settledOf(),
         claimed,
-        // What the policy has just refused, it refuses again.
+        // The policy would refuse the same tasks again: they do not count.
         more: behind || ((claimed.length > 0 || locked === 0) && (full || claimed.length < candidates)),
         registered,
         further: this.#behindRefused(answer, claim, pairs),

@@ -36,6 +36,8 @@ export interface Connection extends Queryable {
   readonly broken: boolean;
   /** Whether the server answers a query within a short time. */
   answers(): Promise<boolean>;
+  /** The error with which a replica refuses writes; undefined when the server is no replica. */
+  refusal(): Promise<Error | undefined>;
   /** Sets whether it keeps the process alive. */
   hold(on: boolean): void;
   end(): Promise<void>;
@@ -122,20 +124,29 @@ export class ServerPool implements Pool {
     return this.#hosts.name;
   }
 
-  /** A connection that does not count, and that the caller ends. @throws the error of the last host that refused */
+  /**
+   * A connection that does not count, and that the caller ends. Of several hosts, replicas are passed over: they may be behind,
+   * and a worker that reads old rows takes its running tasks for lost.
+   * @throws the refusal of a replica, since it may become the primary soon; else the error of the last host
+   */
   async dedicated(): Promise<Connection> {
-    let failure: unknown;
-    for (const host of this.#hosts.inOrder) {
+    let [failure, refusal]: unknown[] = [];
+    const hosts = this.#hosts.inOrder;
+    for (const host of hosts) {
       try {
         const connection = await this.#connect(host);
-        this.#hosts.prefer(host);
-        this.#hostOf.set(connection, host);
-        return connection;
+        const refused = hosts.length > 1 && (await refusalOf(connection));
+        if (!refused) {
+          this.#hosts.prefer(host);
+          this.#hostOf.set(connection, host);
+          return connection;
+        }
+        refusal = refused;
       } catch (error) {
         failure = error;
       }
     }
-    throw failure;
+    throw refusal ?? failure;
   }
 
   async use<T>(
@@ -255,5 +266,17 @@ export class ServerPool implements Pool {
     this.#closed = true;
     clearTimeout(this.#ending);
     await Promise.all(this.#idle.splice(0).map((connection) => connection.end()));
+  }
+}
+
+/** Ends a connection to a replica. */
+async function refusalOf(connection: Connection): Promise<Error | undefined> {
+  try {
+    const refusal = await connection.refusal();
+    if (refusal !== undefined) void connection.end();
+    return refusal;
+  } catch (error) {
+    connection.destroy();
+    throw error;
   }
 }

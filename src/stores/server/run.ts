@@ -84,11 +84,16 @@ export async function transacted<T>(queryable: Queryable, fn: (inside: Queryable
   }
 }
 
+/**
+ * What others are notified of. `quiet`: tasks have ended, and none can start because of that; only awaits need look. `rewind`:
+ * claim cursors may have passed tasks that became pending.
+ */
+export type Change = "quiet" | "work" | "rewind";
+
 /** Notifies other processes of commits. */
 export interface Notifier {
-  /** `rewind`: their claim cursors may have passed tasks that became pending. */
-  notify(rewind: boolean): void;
-  /** What a statement that notifies by itself sends; undefined soon after a notification, when the next one follows later. */
+  notify(change: Change): void;
+  /** The text that a statement sends which notifies by itself. Undefined soon after a notification: the next one follows later. */
   payload(): string | undefined;
 }
 
@@ -100,6 +105,8 @@ export class Execution {
   readonly #first: string | undefined;
   /** Whether a step changed something that others may wait for, and have not been notified of. */
   changed = false;
+  /** Whether nothing that changed lets a task start. */
+  quiet = false;
   /** Whether claim cursors may have passed tasks that became pending. */
   rewinds = false;
   #inTransaction: boolean;
@@ -129,11 +136,12 @@ export class Execution {
   async atomically<T>(op: () => Program<T>, awaited = true): Promise<T> {
     if (this.#inTransaction) return await this.run(op());
     this.#inTransaction = true;
-    const outside = this.queryable;
+    const { queryable: outside, changed, quiet } = this;
     try {
       this.undecided = false;
       const result = await transacted(outside, (inside) => this.#inside(inside, op));
-      if (!awaited) this.changed = false;
+      // What the operation had changed before is notified all the same.
+      if (!awaited) [this.changed, this.quiet] = [changed, quiet];
       return result;
     } finally {
       this.queryable = outside;
@@ -160,6 +168,9 @@ export class Execution {
         return this.#noteChange(undefined);
       case "rewind":
         this.rewinds = true;
+        return undefined;
+      case "quiet":
+        this.quiet = true;
         return undefined;
       case "rowsOnce": {
         const { sql, params } = compiler.once(step.query);
@@ -210,12 +221,12 @@ export class Execution {
   async #insert<T>(insert: (payload: string | undefined) => Promise<T>): Promise<T> {
     const payload = this.#inTransaction ? undefined : this.#notifier?.payload();
     const answer = await insert(payload);
-    if (payload === undefined) this.changed = true;
-    return answer;
+    return payload === undefined ? this.#noteChange(answer) : answer;
   }
 
   #noteChange<T>(answer: T): T {
     this.changed = true;
+    this.quiet = false;
     return answer;
   }
 }
@@ -283,9 +294,9 @@ export class ServerRunner implements Runner {
     this.#closed = true;
   }
 
-  #committed({ changed, rewinds }: Pick<Execution, "changed" | "rewinds">): void {
+  #committed({ changed, quiet, rewinds }: Pick<Execution, "changed" | "quiet" | "rewinds">): void {
     if (rewinds) this.onRewind();
-    if (changed || rewinds) this.notifier?.notify(rewinds);
+    if (changed || rewinds) this.notifier?.notify(rewinds ? "rewind" : quiet ? "quiet" : "work");
   }
 
   async #retrying<T>(

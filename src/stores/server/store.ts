@@ -49,6 +49,9 @@ export type Use = "own" | "pooled" | "reading" | "app";
 /** Milliseconds that a statement of people who look may take. */
 export const readingTimeout = 5_000;
 
+/** Seconds between two statements of a transaction of dbq's own, after which the server ends it. */
+export const idleTransactionLimit = 5;
+
 /** What a driver needs to connect. */
 export interface ServerSettings {
   /** Plain data where a heartbeat thread is to connect, too. */
@@ -60,7 +63,7 @@ export interface ServerSettings {
 
 /** Receives notifications, too. */
 export interface Listener extends Notifier {
-  add(listener: () => void): () => void;
+  add(listener: (mayStart: boolean) => void): () => void;
   /** Called when another process says that claim cursors may have passed tasks that became pending. */
   onRewind: () => void;
   close(): Promise<void>;
@@ -170,7 +173,7 @@ function storeOver(
     isInTransaction: () => isInCallback(reach.transacting),
     transaction: async (fn) => {
       const result = await runTransaction(runner, kind.steps, reach.transact, fn);
-      listener?.notify(false);
+      listener?.notify("work");
       return result;
     },
     keepAlive: async (workerId, every, onLost) => {

@@ -2,9 +2,10 @@
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Candidate } from "./admission.ts";
-import { changes, type Program, rows } from "./program.ts";
+import { idOfPlain, isPlain, toPlainCandidate } from "./plain-candidates.ts";
+import { changes, count, type Program, rows } from "./program.ts";
 import { probeNames } from "./queries.ts";
-import { toCandidate, toClaimed } from "./rows.ts";
+import { toCandidate, toClaimed, toTaskState } from "./rows.ts";
 import { Spread } from "./spread.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups } from "./transitions.ts";
@@ -28,6 +29,18 @@ export function probeParams(pairs: Pairs): Record<string, unknown> {
   return params;
 }
 
+/**
+ * After a look that read more than one in so many tasks twice, tasks are read as a whole so many times. Reading a task again
+ * takes three times as long as not reading the columns saves.
+ */
+const [mostReadTwice, wholeReads] = [1 / 4, 16];
+
+/** Of fewer tasks, the list of their ids takes as long as the statements that it saves: at ten, a drain is 3 % slower. */
+const fewestTogether = 32;
+
+const areOfOneGeneration = (tasks: readonly Candidate[]): boolean =>
+  tasks.every(({ generationId }) => generationId === tasks[0]?.generationId);
+
 const hasKey = ({ uniqueKey }: TaskRecord) => uniqueKey !== null;
 
 export const byClaimOrder = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;
@@ -40,6 +53,14 @@ export interface Claimed {
   again?: number | undefined;
   /** Limits or pauses are about tasks of the claim. */
   limited?: boolean;
+  /** No place under a limit is free that one of the tasks that the request calls freed has left. */
+  retaken?: boolean;
+}
+
+/** Tasks of a queue and function that a look has left unread. `group`: of this group only. */
+export interface Unread {
+  pair: { queueName: string; func: string } | undefined;
+  group?: string;
 }
 
 /** What was read before the transaction of a claim. */
@@ -50,13 +71,15 @@ export interface Read {
   /** The ids of those that a rate had put off before. */
   turns?: ReadonlySet<number>;
   again?: number | undefined;
-  /** A group has more tasks than were read. */
-  leavesSome?: boolean;
+  /** Where tasks were left unread. */
+  unread?: readonly Unread[];
 }
 
 export class ClaimSteps {
   readonly texts: Texts;
   readonly spread = new Spread();
+  /** How many of the next looks read tasks as a whole. */
+  #wholeReads = 0;
 
   constructor(texts: Texts) {
     this.texts = texts;
@@ -70,31 +93,69 @@ export class ClaimSteps {
 
   *read(pairs: Pairs, limit: number): Program<Candidate[]> {
     const found: Candidate[] = [];
+    this.#wholeReads = Math.max(0, this.#wholeReads - 1);
     for (let i = 0; i < pairs.length; i += mostProbes) {
       const some = pairs.slice(i, i + mostProbes);
-      const read = yield* rows(this.texts.candidates(some.length), { limit, ...probeParams(some) });
-      for (const row of read) found.push(toCandidate(row));
+      const params = { limit, ...probeParams(some) };
+      if (!this.texts.dialect.oneWriter || this.#wholeReads > 0)
+        for (const row of yield* rows(this.texts.candidates(some.length), params))
+          found.push(toCandidate(row));
+      else yield* this.#readPlain(some, params, found);
     }
     return pairs.length > mostProbes ? found.sort(byClaimOrder).slice(0, limit) : found;
   }
 
+  /** Reads tasks without the columns that most of them leave at their defaults, and those that do not once more, as a whole. */
+  *#readPlain(pairs: Pairs, params: Record<string, unknown>, found: Candidate[]): Program<void> {
+    const read = yield* rows(this.texts.plainCandidates(pairs.length), params);
+    const others = read.filter((row) => !isPlain(row)).map((row) => ({ id: idOfPlain(row) }));
+    const whole = new Map<number, Candidate>();
+    if (others.length > 0) for (const task of yield* this.these(others)) whole.set(task.id, task);
+    // A task that has moved meanwhile stays among them: its claim fails by the generation, and the worker looks again.
+    for (const row of read) found.push(whole.get(idOfPlain(row)) ?? toPlainCandidate(row, pairs));
+    if (others.length > read.length * mostReadTwice) this.#wholeReads = wholeReads;
+  }
+
   /** Locks these tasks, except those that other transactions have locked. */
-  *these(admitted: readonly Candidate[]): Program<Candidate[]> {
+  *these(admitted: readonly Pick<Candidate, "id">[]): Program<Candidate[]> {
     if (admitted.length === 0) return [];
     const ids = JSON.stringify(admitted.map(({ id }) => id));
     return (yield* rows(this.texts.statements.lockThese, { ids })).map(toCandidate);
   }
 
-  /** Claims those of the tasks that no other worker has moved since they were read. */
-  *claim(tasks: readonly Candidate[], workerId: string, startedAt: number): Program<TaskRecord[]> {
+  /**
+   * Claims those of the tasks that no other worker has moved since they were read. `together`: the only transaction that writes
+   * has read them, so that none has moved.
+   */
+  *claim(
+    tasks: readonly Candidate[],
+    workerId: string,
+    startedAt: number,
+    together = false,
+  ): Program<TaskRecord[]> {
     const { claim, claimKeyed } = this.texts.statements;
     const claims = (some: readonly Candidate[]) =>
       some.map(({ id, generationId }) => ({ id, generationId, workerId, startedAt }));
     const won = tasks.some(hasKey)
       ? yield* inGroups(tasks, hasKey, (some, keyed) => changes(keyed ? claimKeyed : claim, claims(some)))
-      : yield* changes(claim, claims(tasks));
+      : together && tasks.length >= fewestTogether && areOfOneGeneration(tasks)
+        ? yield* this.#claimAll(tasks, workerId, startedAt)
+        : yield* changes(claim, claims(tasks));
     return tasks
       .filter((_, i) => won[i])
       .map((task) => toClaimed(task, task.generationId + 1, workerId, startedAt));
+  }
+
+  /** Takes two thirds of the time of one UPDATE for each task. */
+  *#claimAll(tasks: readonly Candidate[], workerId: string, startedAt: number): Program<boolean[]> {
+    const { claimAll, taskStates } = this.texts.statements;
+    const ids = JSON.stringify(tasks.map(({ id }) => id));
+    const [first] = tasks;
+    const claimed = yield* count(claimAll, { ids, generationId: first?.generationId, workerId, startedAt });
+    if (claimed === tasks.length) return tasks.map(() => true);
+    // There may be rows that no UPDATE finds. All were pending in this transaction: those that run were claimed now.
+    const states = (yield* rows(taskStates, { ids })).map(toTaskState);
+    const running = new Set(states.flatMap(({ id, status }) => (status === "running" ? [id] : [])));
+    return tasks.map(({ id }) => running.has(id));
   }
 }

@@ -43,7 +43,8 @@ export class ClaimPipeline {
    * before the transaction began.
    */
   *run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed> {
-    if (!this.steered.isPlain(request, version)) {
+    const isPlain = this.steered.isPlain(request, version);
+    if (!isPlain) {
       const steered = yield* this.steered.run(request, startedAt, version, read);
       if (steered) return steered;
     }
@@ -53,11 +54,12 @@ export class ClaimPipeline {
       ? yield* this.#admit(candidates, request, admission)
       : { candidates, admitted: candidates };
     const locked = this.#texts.dialect.locks ? yield* this.#lock(found, admission) : found.admitted;
-    const tasks = yield* this.#steps.claim(locked, request.workerId, startedAt);
+    const together = read === undefined && this.#texts.dialect.oneWriter;
+    const tasks = yield* this.#steps.claim(locked, request.workerId, startedAt, together);
     if (this.#texts.dialect.spreads) this.#steps.spread.adapt(tasks.length, locked.length);
     const mayHaveMore = found.candidates.length >= request.limit || tasks.length < found.candidates.length;
-    // What policies have just refused, they refuse again.
-    return { tasks, more: found.admitted.length > 0 && mayHaveMore };
+    // Policies would refuse the same tasks again: only those that they let through count.
+    return { tasks, more: found.admitted.length > 0 && mayHaveMore, retaken: isPlain };
   }
 
   // ---- candidates ----------------------------------------------------------------------------

@@ -1,10 +1,8 @@
 /** Counts the tasks that a limit of a queue or a function is about: by indexes alone, and up to a bound. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { mostWaiting } from "../../store.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import type { Statement } from "./statements.ts";
-
-/** The most pending tasks that are counted. */
-export const mostWaiting = 10_000;
 
 /** The queues of a function's pending tasks. MySQL ends a recursion after 1,000 steps. */
 const mostQueues = 500;

@@ -5,6 +5,7 @@
 import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitScope } from "../../store.ts";
 import type { Candidate, Gate } from "./admission.ts";
+import type { Read, Unread } from "./claim-steps.ts";
 import { keyOf, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { afterStart, interval, nextStart } from "./rate.ts";
@@ -17,7 +18,10 @@ const mostPutOff = 1_000;
 /** Milliseconds until a claim tries again for a limit that another claim has locked: from 5 to 15. */
 const afterLock = () => 5 + Math.random() * 10;
 
-const groupOf = ({ groupKey }: Candidate): string => groupKey ?? "";
+/** What limits need to know of a task. */
+type Placed = Pick<Candidate, "queueName" | "func" | "groupKey">;
+
+const groupOf = ({ groupKey }: Placed): string => groupKey ?? "";
 
 /** A pending task that a rate does not let start yet. */
 interface Refused {
@@ -43,15 +47,23 @@ export class SteeredClaim {
   readonly #busy = new Set<string>();
   /** The ids of candidates that had been put off before. */
   readonly turns: Set<number>;
-  /** Whether a group has more tasks than were read, and others had fewer. */
-  leavesSome = false;
+  /** Where tasks were left unread. */
+  readonly unread: Unread[];
+  /** Whether it has put off tasks. */
+  hasPutOff = false;
   #gate: LimitGate | undefined;
   #again: number | undefined;
 
-  /** @param turns what an earlier look of the same claim has noted */
-  constructor(texts: Texts, pairs: readonly SteeredPair[], now: number, turns: Iterable<number> = []) {
+  /** @param read what an earlier look of the same claim has noted */
+  constructor(
+    texts: Texts,
+    pairs: readonly SteeredPair[],
+    now: number,
+    read?: Pick<Read, "turns" | "unread">,
+  ) {
     this.#texts = texts;
-    this.turns = new Set(turns);
+    this.turns = new Set(read?.turns);
+    this.unread = [...(read?.unread ?? [])];
     this.pairs = pairs;
     this.now = now;
     this.#byKey = new Map(pairs.map((pair) => [pair.key, pair]));
@@ -196,6 +208,29 @@ export class SteeredClaim {
 
   // ---- after the claim -----------------------------------------------------------------------
 
+  /** Whether limits leave room for tasks that were left unread, after those that the last gate has admitted. */
+  get mayStartMore(): boolean {
+    const gate = this.#gate ?? this.gate();
+    return this.unread.some((unread) => {
+      const pair = unread.pair && this.pairOf(unread.pair);
+      if (!pair) return true;
+      return (unread.group === undefined ? gate.sharedRoomOf(pair) : gate.roomOf(pair, unread.group)) > 0;
+    });
+  }
+
+  /** Whether these started tasks have taken all places under limits that the ended ones had. */
+  retakes(ended: readonly Placed[], started: readonly Placed[]): boolean {
+    const free = new Map<string, number>();
+    const add = (tasks: readonly Placed[], n: number) => {
+      for (const task of tasks)
+        for (const { key, concurrency } of this.pairOf(task)?.boundsOf(groupOf(task)) ?? [])
+          if (concurrency !== null) free.set(key, (free.get(key) ?? 0) + n);
+    };
+    add(ended, 1);
+    add(started, -1);
+    return [...free.values()].every((n) => n <= 0);
+  }
+
   /** Takes the tokens of the claimed tasks, and puts off the tasks that a rate has refused. */
   *end(claimed: readonly Candidate[]): Program<void> {
     const started = new Set(claimed.map(({ id }) => id));
@@ -241,8 +276,9 @@ export class SteeredClaim {
       limits.putOff,
       items.filter(({ id }) => ids.has(id)),
     );
+    this.hasPutOff = done.some(Boolean);
     // There may be more to put off.
-    if (done.some(Boolean)) this.retryAt(0);
+    if (this.hasPutOff) this.retryAt(0);
   }
 
   #nextOf(bound: Bound): number {
@@ -290,7 +326,16 @@ export class LimitGate implements Gate {
   roomOf(pair: SteeredPair, group: string): number {
     const { now } = this.#claim;
     if (pair.isStopped(now) || pair.isGroupStopped(group, now)) return 0;
-    const rooms = pair.boundsOf(group).map((bound) => {
+    return this.#roomUnder(pair.boundsOf(group));
+  }
+
+  /** How many more tasks may run under the limits that all tasks of the pair share. */
+  sharedRoomOf(pair: SteeredPair): number {
+    return this.#roomUnder(pair.shared);
+  }
+
+  #roomUnder(bounds: readonly Bound[]): number {
+    const rooms = bounds.map((bound) => {
       if (this.#claim.isBusy(bound)) return 0;
       if (bound.concurrency === null) return Number.POSITIVE_INFINITY;
       return bound.concurrency - this.#claim.used(bound) - (this.#taken.get(bound.key) ?? 0);

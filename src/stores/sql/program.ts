@@ -9,7 +9,7 @@ import type { Statement } from "./statements.ts";
 /**
  * A step: `rows` of a query, or of one that is compiled for this use only (`rowsOnce`); the `id` of an inserted row, if it
  * was inserted; the `ids` of a batch of inserted rows, in order; the row `count` of a change; for each change of a batch
- * whether it found its row (`changes`); the result of an operation in a `transaction`; and two hints for other workers.
+ * whether it found its row (`changes`); the result of an operation in a `transaction`; and three hints for other workers.
  */
 export type Step =
   | { want: "rows"; query: Statement; params: Params }
@@ -20,6 +20,7 @@ export type Step =
   | { want: "changes"; query: Statement; params: readonly Params[] }
   | { want: "notify" }
   | { want: "rewind" }
+  | { want: "quiet" }
   | { want: "transaction"; op: () => Program<unknown>; awaited: boolean };
 
 // biome-ignore lint/suspicious/noExplicitAny: the answer depends on the step; the functions below give each its type.
@@ -56,6 +57,11 @@ export function* changes(query: Statement, items: readonly Params[]): Program<bo
 /** Notifies waiting workers and awaits: a step that looks like a query has changed tasks. */
 export function* notifyChange(): Program<void> {
   yield { want: "notify" };
+}
+
+/** What the operation has changed so far lets no other task start: workers need not look, awaits do. */
+export function* startsNothing(): Program<void> {
+  yield { want: "quiet" };
 }
 
 /** Tasks became pending that claim cursors may have passed: makes the next claim of each worker scan from the start. */

@@ -3,6 +3,7 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
 import { listed } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
+import { plainColumns } from "./plain-candidates.ts";
 import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
 import type { Statement } from "./statements.ts";
 import { isIn } from "./statuses.ts";
@@ -13,15 +14,13 @@ export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
 /**
  * The candidates of a claim, highest priority first, then oldest, for a number of pairs of a queue and a function. Each
  * pair is a probe of its own into the index that begins with both, so that a backlog of other functions costs nothing.
- * SQLite merges the probes as it reads them, and stops at the limit.
+ * SQLite merges the probes as it reads them, and stops at the limit. `columns`: what to read of the tasks of each pair.
  */
-export function candidatesOf(d: Dialect, pairs: number): Statement {
-  // Where candidates are locked, they are read again then: no JSON before.
-  const columns = listed(d, "dbq_tasks", candidateColumns, { json: !d.locks });
+function candidatesOf(d: Dialect, pairs: number, columns: (pair: number) => SQL): Statement {
   const probe = (p: Params, i: number) => {
     const [queue, func] = probeNames(i);
     // A row that another client inserted may be pending before its time.
-    const query = sql`select ${columns} from dbq_tasks
+    const query = sql`select ${columns(i)} from dbq_tasks
       where ${d.same("queue_name", p[queue])} and ${d.same("func", p[func])} and status = 'pending'
         and (wait_until is null or wait_until <= ${d.now(p)})`;
     return pairs === 1 ? query : d.probe(query, p.limit);
@@ -35,6 +34,17 @@ export function candidatesOf(d: Dialect, pairs: number): Statement {
       )}
       order by ${order} ${d.atMost(p.limit)}`;
 }
+
+/** Candidates with all columns that a claim needs. */
+export function wholeCandidatesOf(d: Dialect, pairs: number): Statement {
+  // Where candidates are locked, they are read again then: no JSON before.
+  const columns = listed(d, "dbq_tasks", candidateColumns, { json: !d.locks });
+  return candidatesOf(d, pairs, () => columns);
+}
+
+/** Candidates without the columns that most tasks leave at their defaults: `plain-candidates.ts`. */
+export const plainCandidatesOf = (d: Dialect, pairs: number): Statement =>
+  candidatesOf(d, pairs, plainColumns);
 
 /**
  * Few tasks run, and an index has them. SQLite takes it for `=` alone, and only where the order is an expression: in the order of

@@ -10,7 +10,7 @@ import type { TaskRecord } from "../../task.ts";
 import type { AdmissionPolicy } from "./admission.ts";
 import { ClaimPipeline } from "./claim.ts";
 import { byClaimOrder, type Read } from "./claim-steps.ts";
-import { type Program, rows, transaction } from "./program.ts";
+import { type Program, rows, startsNothing, transaction } from "./program.ts";
 import { claimForSession, nothingFor } from "./session-claim.ts";
 import type { SteeredClaims } from "./steered-claims.ts";
 import type { Texts } from "./texts.ts";
@@ -35,6 +35,17 @@ const areCompleted = (
   outcomes: readonly Outcome[],
 ): outcomes is readonly (Outcome & { kind: "completed" })[] =>
   outcomes.every(({ kind }) => kind === "completed");
+
+/** Whether these outcomes only end tasks, and a claim that limits are about knows of each. */
+function onlyEnd(
+  outcomes: readonly Outcome[],
+  { freed = [], ordered }: ClaimRequest,
+  limited = false,
+): boolean {
+  const ids = new Set(freed.map(({ id }) => id));
+  const isKnown = ({ id }: Outcome) => !limited || ids.has(id);
+  return ordered === undefined && outcomes.every((one) => changeOf(one) !== "release" && isKnown(one));
+}
 
 const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
   delay: null,
@@ -104,7 +115,12 @@ export class SettleAndClaimOperations {
   *#settleAndClaim({ outcomes, claim }: SettleAndClaim, read?: Read): Program<SettleAndClaimResult> {
     const settled = yield* this.settle(outcomes);
     const none = { settled, claimed: [], more: false, registered: true };
-    return claim ? { ...none, ...(yield* this.#claim(claim, read)) } : none;
+    if (!claim) return none;
+    const { retaken, ...did } = { ...none, ...(yield* this.#claim(claim, read)) };
+    const isQuiet = outcomes.length > 0 && retaken && onlyEnd(outcomes, claim, did.limited);
+    if (!isQuiet || this.#transitions.onEnd) return did;
+    yield* startsNothing();
+    return did.limited ? { ...did, retaken } : did;
   }
 
   *#claim(request: ClaimRequest, read?: Read): Program<Partial<SettleAndClaimResult>> {
@@ -112,8 +128,8 @@ export class SettleAndClaimOperations {
     const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId: request.workerId });
     if (!worker) return { registered: false };
     const [now, version] = [Number(worker[0]), Number(worker[1])];
-    const { tasks, more, again, limited } = yield* this.#claims.run(request, now, version, read);
-    return limited ? { claimed: tasks, more, again, limited } : { claimed: tasks, more };
+    const { tasks, ...rest } = yield* this.#claims.run(request, now, version, read);
+    return { claimed: tasks, ...rest };
   }
 }
 

@@ -258,6 +258,11 @@ function claimStatements(d: Dialect) {
     groupsOf: (p) => sql`
       select id, group_key from dbq_tasks where ${d.among("id", p.ids)} and group_key is not null`,
 
+    /** Claims several tasks of one generation. */
+    claimAll: (p) => sql`
+      update dbq_tasks set generation_id = generation_id + 1, ${claimed(d, p)}
+      where ${d.among("id", p.ids)} and generation_id = ${p.generationId} ${still("pending")}`,
+
     /** Locks the first tasks of one queue and function that no other transaction has locked. */
     lockFirst: (p) => sql`
       select ${candidate} from dbq_tasks

@@ -2,7 +2,7 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { groupBy } from "../../base/values/group-by.ts";
 import { Histogram } from "../../base/values/histogram.ts";
-import type { Counted, CountedNow, StatsFilter, StatsRow } from "../../store.ts";
+import type { Counted, CountedAs, CountedNow, FunctionCount, StatsFilter, StatsRow } from "../../store.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { count, type Program, rows, rowsOnce, transaction } from "./program.ts";
@@ -13,9 +13,10 @@ const columns = columnsOf("dbq_stats");
 const at = positionsIn(columns);
 
 /** How many minutes a row is about. */
-const [always, minute, hour] = [0, 1, 60];
+const [always, minute, hour, day] = [0, 1, 60, 1_440];
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
 
 /** Milliseconds after which the rows of all workers become one. By then each has written its last of that minute. */
 const mergeAfter = 2 * minuteMs;
@@ -26,9 +27,36 @@ const keepFor = 30 * 24 * hourMs;
 /** Rows that one transaction folds. */
 const foldBatch = 500;
 
+/** The `worker_id` of rows of all workers: for each function, and for all functions together, whose names are empty. */
+const [eachFunction, allFunctions] = ["", "*"];
+
 interface StoredRow extends StatsRow {
   id: number;
 }
+
+/** What a row is about. */
+interface Target extends CountedAs {
+  minute: number;
+  span: number;
+  workerId: string;
+}
+
+const of = ({ queueName, func, outcome }: CountedAs): CountedAs => ({ queueName, func, outcome });
+
+/** The rows to which those of workers are added. Pages read the hours of all functions, and the days of each. */
+const mergedInto: readonly ((row: StatsRow) => Target)[] = [
+  (row) => ({ ...of(row), minute: row.minute, span: minute, workerId: eachFunction }),
+  (row) => ({
+    ...of(row),
+    minute: hourOf(row.minute),
+    span: hour,
+    workerId: allFunctions,
+    queueName: "",
+    func: "",
+  }),
+  (row) => ({ ...of(row), minute: dayOf(row.minute), span: day, workerId: eachFunction }),
+  (row) => ({ ...of(row), minute: 0, span: always, workerId: eachFunction }),
+];
 
 function statsStatements(d: Dialect) {
   const all = listed(d, "dbq_stats", columns);
@@ -75,11 +103,12 @@ function statsStatements(d: Dialect) {
     /** Those of all workers together. */
     merged: (p) => sql`
       select ${all} from dbq_stats
-      where span = ${d.integer(p.span)} and worker_id = '' and ${since(sql`${p.from}`)} and ${before(sql`${p.before}`)}
+      where span = ${d.integer(p.span)} and worker_id = ${p.workerId} and ${since(sql`${p.from}`)} and ${before(sql`${p.before}`)}
       order by minute, id ${d.atMost(p.limit)}`,
 
     deleteOld: (p) => sql`
-      delete from dbq_stats where span = 60 and worker_id = '' and ${before(sql`${p.before}`)}`,
+      delete from dbq_stats
+      where span = ${d.integer(p.span)} and worker_id = ${p.workerId} and ${before(sql`${p.before}`)}`,
 
     /** One statement sees each attempt once, also while another transaction folds. */
     totals: () => sql`
@@ -90,8 +119,6 @@ function statsStatements(d: Dialect) {
 
 /** All that there is. */
 const unlimited = 1_000_000_000;
-/** The first and the last time of a row, in milliseconds since 1970. */
-const [first, end] = [0, 8_640_000_000_000];
 
 export class StatsOperations {
   readonly #dialect: Dialect;
@@ -114,11 +141,13 @@ export class StatsOperations {
   *#write(workerId: string, begin: number, counted: readonly CountedNow[]): Program<void> {
     const written = (yield* rows(this.#s.own, { workerId, minute: begin })).map(toRow);
     const known = new Map(written.map((row) => [keyOf(row), row.id]));
-    const ids = counted.flatMap((one) => known.get(keyOf(one)) ?? []);
-    const made = counted.map(({ queueName, func, outcome, total, fresh }) => ({
-      ...{ minute: begin, span: minute, workerId, queueName, func, outcome },
-      ...(known.has(keyOf({ queueName, func, outcome })) ? total : fresh),
-    }));
+    const ids: number[] = [];
+    const made = counted.map(({ total, fresh, ...named }) => {
+      const target: Target = { ...of(named), minute: begin, span: minute, workerId };
+      const id = known.get(keyOf(target));
+      if (id !== undefined) ids.push(id);
+      return { ...target, ...(id === undefined ? fresh : total) };
+    });
     yield* this.#replace(ids, made);
   }
 
@@ -136,7 +165,7 @@ export class StatsOperations {
     const bounds = { merge: now - mergeAfter, fold: Math.floor((now - foldAfter) / hourMs) * hourMs };
     const [some] = [
       ...(yield* rows(this.#s.ofWorkers, { before: bounds.merge, limit: 1 })),
-      ...(yield* rows(this.#s.merged, { span: minute, from: first, before: bounds.fold, limit: 1 })),
+      ...(yield* this.#oldest(bounds.fold, 1)),
     ];
     if (some === undefined) return false;
     return yield* transaction(() => this.#fold(now, bounds), false);
@@ -148,39 +177,53 @@ export class StatsOperations {
     const ofWorkers = (yield* rows(this.#s.ofWorkers, { before: bounds.merge, limit: foldBatch })).map(toRow);
     if (ofWorkers.length > 0) yield* this.#merge(ofWorkers);
     const folded = ofWorkers.length === foldBatch ? foldBatch : yield* this.#foldHour(bounds.fold);
-    yield* count(this.#s.deleteOld, { before: now - keepFor });
+    for (const [span, workerId] of kept)
+      yield* count(this.#s.deleteOld, { span, workerId, before: now - keepFor });
     return folded === foldBatch;
   }
 
-  /** The rows of workers become one row of their minute, and count for all time. */
+  /** Minutes of all workers before this time, oldest first. */
+  *#oldest(before: number, limit: number): Program<Row[]> {
+    return yield* rows(this.#s.merged, { span: minute, workerId: eachFunction, from: 0, before, limit });
+  }
+
+  /** The rows of workers become one row of their minute, and count for their hour, their day and all time. */
   *#merge(ofWorkers: readonly StoredRow[]): Program<void> {
-    const [from, to] = [ofWorkers[0]?.minute ?? 0, ofWorkers.at(-1)?.minute ?? 0];
-    const range = { from, before: to + 1, limit: unlimited };
-    const minutes = (yield* rows(this.#s.merged, { ...range, span: minute })).map(toRow);
-    const totals = (yield* rows(this.#s.merged, {
-      span: always,
-      from: first,
-      before: end,
-      limit: unlimited,
-    })).map(toRow);
-    const intoMinutes = added(ofWorkers, minutes, ({ minute: begin }) => ({ minute: begin, span: minute }));
-    const intoTotals = added(ofWorkers, totals, () => ({ minute: 0, span: always }));
-    const ids = [...ofWorkers.map(({ id }) => id), ...intoMinutes.replaced, ...intoTotals.replaced];
-    yield* this.#replace(ids, [...intoMinutes.made, ...intoTotals.made]);
+    const sums: Sums = { made: [], replaced: ofWorkers.map(({ id }) => id) };
+    for (const into of mergedInto) yield* this.#add(ofWorkers, into, sums);
+    yield* this.#replace(sums.replaced, sums.made);
   }
 
   /** The minutes of one hour become that hour. @returns how many rows that were */
   *#foldHour(before: number): Program<number> {
-    const found = yield* rows(this.#s.merged, { span: minute, from: first, before, limit: foldBatch });
-    const oldest = found.map(toRow);
+    const oldest = (yield* this.#oldest(before, foldBatch)).map(toRow);
     const begin = hourOf(oldest[0]?.minute ?? 0);
-    const minutes = oldest.filter(({ minute: at }) => hourOf(at) === begin);
+    const minutes = oldest.filter((row) => hourOf(row.minute) === begin);
     if (minutes.length === 0) return 0;
-    const range = { from: begin, before: begin + 1, limit: unlimited };
-    const hours = (yield* rows(this.#s.merged, { ...range, span: hour })).map(toRow);
-    const { made, replaced } = added(minutes, hours, () => ({ minute: begin, span: hour }));
-    yield* this.#replace([...minutes.map(({ id }) => id), ...replaced], made);
+    const sums: Sums = { made: [], replaced: minutes.map(({ id }) => id) };
+    const into = (row: StatsRow) => ({ ...of(row), minute: begin, span: hour, workerId: eachFunction });
+    yield* this.#add(minutes, into, sums);
+    yield* this.#replace(sums.replaced, sums.made);
     return oldest.length > minutes.length ? foldBatch : oldest.length;
+  }
+
+  /** Adds rows, in the order of their minutes, to those that they go `into`. */
+  *#add(
+    parts: readonly StoredRow[],
+    into: (row: StatsRow) => Target,
+    { made, replaced }: Sums,
+  ): Program<void> {
+    const [begin, end] = [into(parts[0] as StoredRow), into(parts.at(-1) as StoredRow)];
+    const { span, workerId } = begin;
+    const range = { span, workerId, from: begin.minute, before: end.minute + 1, limit: unlimited };
+    const existing = (yield* rows(this.#s.merged, range)).map(toRow);
+    const known = groupBy(existing, keyOf);
+    for (const group of groupBy(parts, (row) => keyOf(into(row))).values()) {
+      const target = into(group[0] as StoredRow);
+      const before = known.get(keyOf(target)) ?? [];
+      replaced.push(...before.map(({ id }) => id));
+      made.push({ ...target, ...summed([...before, ...group]) });
+    }
   }
 
   // ---- what is read --------------------------------------------------------------------------
@@ -203,38 +246,61 @@ export class StatsOperations {
     return (yield* rowsOnce(sql.join(parts, sql` union all `))).map(toRow);
   }
 
+  *hours({ from, to }: StatsFilter): Program<StatsRow[]> {
+    const d = this.#dialect;
+    const part = (rowsOf: SQL) => sql`
+      select ${listed(d, "dbq_stats", columns)} from dbq_stats
+      where ${rowsOf} and minute >= ${d.time(d.integer(from))} and minute < ${d.time(d.integer(to))}`;
+    const found = yield* rowsOnce(
+      sql`${part(sql`span = 60 and worker_id = ${allFunctions}`)} union all ${part(sql`span = 1 and worker_id > ''`)}`,
+    );
+    return found.map(toRow);
+  }
+
+  /** Days where the whole day is asked for; before the first of them, hours and minutes. */
+  *counts(from: number): Program<FunctionCount[]> {
+    const d = this.#dialect;
+    const midnight = Math.ceil(from / dayMs) * dayMs;
+    const since = (time: number) => sql`minute >= ${d.time(d.integer(time))}`;
+    const before = sql`minute < ${d.time(d.integer(midnight))}`;
+    const parts = [
+      sql`span = 1440 and worker_id = '' and ${since(midnight)}`,
+      sql`span = 60 and worker_id = '' and ${since(hourOf(from))} and ${before}`,
+      sql`span = 1 and worker_id = '' and ${since(from)} and ${before}`,
+      sql`span = 1 and worker_id > '' and ${since(from)}`,
+    ].map((rowsOf) => sql`select queue_name, func, outcome, count from dbq_stats where ${rowsOf}`);
+    const found = yield* rowsOnce(sql`
+      select queue_name, func, outcome, sum(count) from (${sql.join(parts, sql` union all `)}) as parts
+      group by ${d.exact("queue_name")}, ${d.exact("func")}, outcome`);
+    return found.map(([queueName, func, outcome, sum]) => ({
+      ...{ queueName: String(queueName), func: String(func), outcome: String(outcome) },
+      count: Number(sum),
+    }));
+  }
+
   *totals(): Program<StatsRow[]> {
     return (yield* rows(this.#s.totals)).map(toRow);
   }
 }
 
 const hourOf = (time: number): number => Math.floor(time / hourMs) * hourMs;
+const dayOf = (time: number): number => Math.floor(time / dayMs) * dayMs;
 
-const keyOf = ({ queueName, func, outcome }: Pick<StatsRow, "queueName" | "func" | "outcome">): string =>
-  JSON.stringify([queueName, func, outcome]);
+/** Rows of 30 days. */
+const kept = [
+  [hour, eachFunction],
+  [hour, allFunctions],
+  [day, eachFunction],
+] as const;
 
-/**
- * Adds rows to those of another span. `into`: which row each belongs to; `existing`: those that there are.
- * @returns the rows to insert, and the ids of those that they replace
- */
-function added(
-  parts: readonly StoredRow[],
-  existing: readonly StoredRow[],
-  into: (row: StoredRow) => { minute: number; span: number },
-): { made: object[]; replaced: number[] } {
-  const targetOf = (row: StoredRow) => `${into(row).minute} ${keyOf(row)}`;
-  const known = groupBy(existing, (row) => `${row.minute} ${keyOf(row)}`);
-  const made: object[] = [];
-  const replaced: number[] = [];
-  for (const [target, group] of groupBy(parts, targetOf)) {
-    const before = known.get(target) ?? [];
-    const [one] = group as [StoredRow];
-    replaced.push(...before.map(({ id }) => id));
-    const { queueName, func, outcome } = one;
-    made.push({ ...into(one), workerId: "", queueName, func, outcome, ...summed([...before, ...group]) });
-  }
-  return { made, replaced };
+/** Rows to insert, and the ids of those that they replace. */
+interface Sums {
+  made: object[];
+  replaced: number[];
 }
+
+const keyOf = ({ minute: begin, queueName, func, outcome }: CountedAs & { minute: number }): string =>
+  JSON.stringify([begin, queueName, func, outcome]);
 
 function summed(group: readonly StatsRow[]): Counted {
   const sum = (buckets: "waitBuckets" | "runBuckets") =>

@@ -20,6 +20,8 @@ export class SteeredClaims {
   readonly #policies: readonly AdmissionPolicy[];
   readonly #limits: KnownLimits;
   readonly #turns: TurnReader;
+  /** What the tasks that it has claimed were written to count for. */
+  readonly #usesOf = new WeakMap<object, string | null>();
 
   constructor(steps: ClaimSteps, among: readonly AdmissionPolicy[]) {
     this.#texts = steps.texts;
@@ -55,7 +57,7 @@ export class SteeredClaims {
     const limits = yield* this.#limits.at(version);
     const pairs = steeredPairs(request, limits);
     if (pairs.length === 0) return undefined;
-    // What was read by other limits is read again.
+    // A look by an older version of the limits is not used: the tasks are read again.
     return yield* this.#claim(request, pairs, startedAt, read?.by === version ? read : undefined);
   }
 
@@ -73,8 +75,8 @@ export class SteeredClaims {
     const isAny = candidates.some((task) => gate.admits(task));
     // It also notes when the refused tasks may start: `again` is read after that.
     const found = isAny || claim.wouldPutOff() ? candidates : [];
-    const { turns, again, leavesSome } = claim;
-    return { by: limits.version, candidates: found, turns, again, leavesSome };
+    const { turns, again, unread } = claim;
+    return { by: limits.version, candidates: found, turns, again, unread };
   }
 
   /** The same four steps. Limits are a policy that is asked last: what they admit has taken its place. */
@@ -84,7 +86,7 @@ export class SteeredClaims {
     startedAt: number,
     read?: Read,
   ): Program<Claimed> {
-    const limits = new SteeredClaim(this.#texts, pairs, startedAt, read?.turns);
+    const limits = new SteeredClaim(this.#texts, pairs, startedAt, read);
     const candidates = read?.candidates ?? (yield* this.#inTurns(request, limits));
     yield* limits.lock(candidates);
     const policy: AdmissionPolicy = {
@@ -98,20 +100,44 @@ export class SteeredClaims {
     const locked = this.#texts.dialect.locks ? yield* this.#lockInOrder(admitted) : admitted;
     const tasks = yield* this.#claimCounted(locked, request.workerId, startedAt, limits);
     yield* limits.end(tasks);
-    for (const task of tasks) if (limits.pairOf(task)) this.#turns.took(task);
-    const mayHaveMore = candidates.length >= request.limit || limits.leavesSome || read?.leavesSome === true;
-    return { tasks, more: tasks.length > 0 && mayHaveMore, again: limits.again, limited: true };
+    for (const task of tasks) {
+      this.#usesOf.set(task, limits.pairOf(task)?.uses ?? null);
+      if (limits.pairOf(task)) this.#turns.took(task);
+    }
+    const isFull = admitted.length === request.limit;
+    const mayHaveMore = isFull || tasks.length < admitted.length || limits.mayStartMore;
+    return {
+      ...{ tasks, more: tasks.length > 0 && mayHaveMore, again: limits.again, limited: true },
+      retaken: this.#isRetaken(request, limits, tasks),
+    };
+  }
+
+  /** Not where it is unknown what one of the freed tasks counted for. */
+  #isRetaken(
+    { funcs, freed = [] }: ClaimRequest,
+    limits: SteeredClaim,
+    tasks: readonly TaskRecord[],
+  ): boolean {
+    const counts = (task: (typeof freed)[number]) => limits.pairOf(task)?.uses ?? null;
+    const isKnown = freed.every(
+      (task) => funcs.includes(task.func) && this.#usesOf.get(task) === counts(task),
+    );
+    return isKnown && !limits.hasPutOff && limits.retakes(freed, tasks);
   }
 
   /** Candidates of the groups whose turn it is, merged with those of functions that nothing is about. */
   *#inTurns(request: ClaimRequest, claim: SteeredClaim): Program<Candidate[]> {
-    for (const task of request.freed ?? []) this.#turns.hint(task, task.groupKey);
+    for (const task of request.freed ?? []) if (task.groupKey !== null) this.#turns.hint(task, task.groupKey);
     yield* claim.count();
     const gate = claim.gate();
     const lists: Candidate[][] = [];
     for (const pair of claim.pairs) lists.push(yield* this.#turns.read(pair, claim, gate, request.limit));
     const plain = pairsOf(request).filter(([queueName, func]) => !claim.pairOf({ queueName, func }));
-    if (plain.length > 0) lists.push([...(yield* this.#steps.candidates(request, plain))]);
+    if (plain.length > 0) {
+      const candidates = yield* this.#steps.candidates(request, plain);
+      if (candidates.length >= request.limit) claim.unread.push({ pair: undefined });
+      lists.push([...candidates]);
+    }
     return merged(lists, byClaimOrder);
   }
 

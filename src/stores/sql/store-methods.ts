@@ -239,6 +239,8 @@ function statsMethods({ run }: Runner, ops: Operations["stats"]): StatsStore {
     write: (workerId, minute, counted) => run(() => ops.write(workerId, minute, counted)),
     fold: () => run(() => ops.fold()),
     read: (filter) => run(() => ops.read(filter)),
+    hours: (time) => run(() => ops.hours(time)),
+    counts: (from) => run(() => ops.counts(from)),
     totals: () => run(() => ops.totals()),
   };
 }

@@ -2,7 +2,7 @@
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { Dialect } from "./dialect.ts";
 import { groupCandidatesOf, limitStatements } from "./limit-statements.ts";
-import { candidatesOf, queries } from "./queries.ts";
+import { plainCandidatesOf, queries, wholeCandidatesOf } from "./queries.ts";
 import { type Statement, type Statements, statements } from "./statements.ts";
 
 export interface Texts {
@@ -10,6 +10,8 @@ export interface Texts {
   statements: Statements;
   /** The candidates of so many pairs of a queue and a function. */
   candidates: (pairs: number) => Statement;
+  /** The same, without the columns that most tasks leave at their defaults. */
+  plainCandidates: (pairs: number) => Statement;
   queries: ReturnType<typeof queries>;
   limits: ReturnType<typeof limitStatements>;
   /** The first tasks of so many groups of a function. */
@@ -20,7 +22,8 @@ export function textsOf(dialect: Dialect): Texts {
   return {
     dialect,
     statements: statements(dialect),
-    candidates: memoize((pairs: number) => candidatesOf(dialect, pairs)),
+    candidates: memoize((pairs: number) => wholeCandidatesOf(dialect, pairs)),
+    plainCandidates: memoize((pairs: number) => plainCandidatesOf(dialect, pairs)),
     queries: queries(dialect),
     limits: limitStatements(dialect),
     groupCandidates: memoize((groups: number) => groupCandidatesOf(dialect, groups)),

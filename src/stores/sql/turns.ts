@@ -89,7 +89,7 @@ export class TurnReader {
     yield* claim.learn(pair, [...tasks.keys()]);
     const lists = groups.map((group) => tasks.get(group) ?? []);
     const all = inTurns(lists);
-    claim.leavesSome ||= all.length < limit && lists.some(({ length }) => length === each);
+    for (const group of groups) if (tasks.get(group)?.length === each) claim.unread.push({ pair, group });
     return all.slice(0, limit);
   }
 
@@ -130,7 +130,7 @@ export class TurnReader {
     const { any, all, last } = yield* this.#look(pair, limit, named, take);
     const inVain = named() === 0;
     turns.hasGroups = any;
-    claim.leavesSome ||= !inVain && !all && named() < limit;
+    if (!inVain && !all) claim.unread.push({ pair });
     turns.next = inVain && !all ? last : undefined;
     turns.newest = inVain ? yield* this.#lastId() : undefined;
     // A whole round in vain: only a change can help, and that wakes the worker.

@@ -44,7 +44,7 @@ export class SqliteConnection {
   }
 
   readonly #execute = (step: Step): unknown => {
-    if (step.want === "notify" || step.want === "rewind") return;
+    if (step.want === "notify" || step.want === "rewind" || step.want === "quiet") return;
     if (step.want === "rowsOnce") return this.#once(step.query);
     if (step.want === "transaction") return this.#inTransaction(step.op, step.awaited);
     const { run, names } = this.prepare(step.query);

@@ -31,6 +31,7 @@ export const sqliteDialect: Dialect = {
   probe: (question) => question,
   // One writer at a time: there are no row locks.
   locks: false,
+  oneWriter: true,
   correlates: true,
   spreads: false,
   skipLocked: nothing,

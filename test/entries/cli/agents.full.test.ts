@@ -1,6 +1,6 @@
 /** `dbq manager`, `dbq agent` and `dbq agents`: real processes, tokens, TLS, and deaths of either side. */
 import { execFileSync } from "node:child_process";
-import { renameSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
@@ -38,6 +38,8 @@ test("an agent runs tasks through a Manager, also after that was killed and anot
   const urls = [await urlOf(managers[0]), await urlOf(managers[1])];
   const agent = startAgent(folder, urls.join(), token);
   await agent.out(isEvent("ready"));
+  const opened = JSON.parse(await managers[0].out(isEvent("opened"))) as object;
+  expect(opened).toMatchObject({ agent: "gpu-7", session: expect.any(String) });
   expect(await queue.awaitTaskResult(await queue.enqueueTask(add, 40, 2), long)).toBe(42);
   managers[0].child.kill("SIGKILL");
   expect(await queue.awaitTaskResult(await queue.enqueueTask(add, 1, 2), long)).toBe(3);
@@ -83,7 +85,7 @@ test("agents are listed and revoked, and a token is printed once", async () => {
   const { folder, token } = await setUp();
   expect(token).toMatch(/^dbq_[\w-]{43}$/);
   const again = await dbq(folder, ["agent", "add", "gpu-7", "--funcs", "add"]);
-  expect(again).toMatchObject({ code: 2, err: expect.stringContaining('there is an agent "gpu-7"') });
+  expect(again).toMatchObject({ code: 2, err: expect.stringMatching(/^error: there is an agent "gpu-7"/) });
   const other = await dbq(folder, [
     "agent",
     "add",
@@ -95,7 +97,12 @@ test("agents are listed and revoked, and a token is printed once", async () => {
     "--expires",
     "90d",
   ]);
-  expect(other.out).toMatch(/^dbq_[\w-]{43}\n/);
+  expect(other.out).toMatch(/^dbq_[\w-]{43}\n$/);
+  expect(other.err).toContain("shown once");
+  expect(await dbq(folder, ["agent", "add", "all", "--funcs", "*"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('"*" is no wildcard'),
+  });
   const listed = await dbqJson<{ name: string; valid: boolean }[]>(folder, ["agents"]);
   expect(listed).toMatchObject([
     { name: "eu.1", funcs: ["add"], queues: ["a", "b"], valid: true, revokedAt: null },
@@ -140,7 +147,7 @@ test("with TLS an agent checks the Manager's certificate, and without TLS nobody
   await trusting.out(isEvent("ready"));
   const id = await queue.enqueueTask(add, 1, 2);
   expect(await queue.awaitTaskResult(id, long)).toBe(3);
-  await distrusting.err((line) => line.includes("self-signed certificate"));
+  await distrusting.err((line) => line.includes("self-signed certificate: name") && line.includes("--ca"));
   distrusting.child.kill("SIGTERM");
   expect((await distrusting.ended).out).not.toContain('"ready"');
 });
@@ -155,9 +162,11 @@ test("an agent says what is wrong with its token and its functions", async () =>
   });
   const wrong = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: "dbq_wrong" });
   expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/^error: .* refused the token.*\n$/) });
+  const refused = JSON.parse(await manager.out(isEvent("refused"))) as object;
+  expect(refused).toMatchObject({ token: "unknown", address: "127.0.0.1" });
   const { token } = await dbqJson<{ token: string }>(folder, ["agent", "add", "few", "--funcs", "nothing"]);
   const few = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: token });
-  expect(few).toMatchObject({ code: 1, err: expect.stringContaining("--funcs") });
+  expect(few).toMatchObject({ code: 1, err: expect.stringMatching(/asked for .*add.*--funcs/) });
   expect(await dbq(folder, ["agent", "add"])).toMatchObject({
     code: 2,
     err: expect.stringContaining("(see dbq agent add --help)"),
@@ -169,4 +178,52 @@ test("an agent says what is wrong with its token and its functions", async () =>
   const plain = await dbq(folder, ["agent", "http://10.0.0.1:7420", tasks], { DBQ_TOKEN: token });
   expect(plain).toMatchObject({ code: 2, err: expect.stringContaining("use https:") });
   expect(await queue.listWorkers()).toEqual([]);
+});
+
+test("an agent whose token is revoked while it waits says so, goes on asking, and is stopped by a signal", async () => {
+  const { folder, queue, token } = await setUp();
+  const agent = startAgent(folder, await urlOf(startManager(folder)), token);
+  await agent.out(isEvent("ready"));
+  await dbq(folder, ["agent", "revoke", "gpu-7"]);
+  // A task ends the claim that waits. The first one may come before the Manager knows of the revoked token.
+  const timer = setInterval(() => void queue.enqueueTask(add, 1, 2), 200);
+  const refusals = new Set<string>();
+  await agent.err((line) => {
+    if (line.includes("refused the token")) refusals.add(line);
+    if (refusals.size > 0) clearInterval(timer);
+    return refusals.size === 2;
+  });
+  agent.child.kill("SIGTERM");
+  const { code, out } = await agent.ended;
+  expect(code).toBe(0);
+  expect(out).toContain('"stopped"');
+});
+
+test("a Manager and an agent name the address or the file that they cannot use", async () => {
+  const { folder, token } = await setUp();
+  const url = await urlOf(startManager(folder));
+  const { host, port } = new URL(url);
+  const taken = await dbq(folder, ["manager", "--listen", host]);
+  expect(taken.err).toBe(`error: ${host}: another process listens there: stop it, or listen elsewhere\n`);
+  expect(taken.code).toBe(1);
+  const noFolder = await dbq(folder, ["manager", "--listen", `unix:${join(folder, "no-folder", "m.sock")}`]);
+  expect(noFolder).toMatchObject({ code: 1, err: expect.stringMatching(/the folder is not there.*\n$/) });
+  const json = await dbq(folder, ["manager", "--listen", host, "--json"]);
+  expect(JSON.parse(json.err)).toEqual({
+    error: { name: "ListenError", message: expect.stringContaining(host) },
+  });
+  writeFileSync(join(folder, "text.pem"), "no certificate");
+  const noCertificate = await dbq(folder, ["manager", "--tls-cert", "text.pem", "--tls-key", "text.pem"]);
+  expect(noCertificate).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/^error: .*tls: the certificate \(PEM\) cannot be used: no start line\n$/),
+  });
+  const secure = `https://127.0.0.1:${port}`;
+  const noCa = await dbq(folder, ["agent", secure, tasks, "--ca", "text.pem"], { DBQ_TOKEN: token });
+  expect(noCa).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/ca: expected certificates in PEM format/),
+  });
+  const plain = startAgent(folder, secure, token);
+  await plain.err((line) => line.includes("does the Manager listen with TLS"));
 });

@@ -23,6 +23,20 @@ test.each([["redis://127.0.0.1/mail"], ["bullmq:redis://127.0.0.1:6379/"], ["str
   },
 );
 
+test.each([
+  ["stream:redis://127.0.0.1/mail?prefix=app", "stream: there is no parameter ?prefix=; there is ?db="],
+  ["bullmq:redis://127.0.0.1/mail?bd=1", "bullmq: there is no parameter ?bd=; there is ?db= and ?prefix="],
+  [
+    "bullmq:redis://127.0.0.1/mail?db=one",
+    'bullmq: ?db=: expected the number of a database of Redis, got "one"',
+  ],
+  ["bullmq:redis://127.0.0.1/a:b", 'bullmq: the queue "a:b" cannot be opened: Queue name cannot contain :'],
+])("%s is refused with one line", async (to, message) => {
+  const { folder } = await folderWithQueue();
+  const { code, err } = await dbq(folder, ["drain", "--queue", "mail", "--to", to]);
+  expect([code, err]).toEqual([2, `error: ${message}\n`]);
+});
+
 describe.skipIf(isMissing(restartableRedis()))("dbq drain", () => {
   async function setUp() {
     const redis = await newRedis();
@@ -89,14 +103,42 @@ describe.skipIf(isMissing(restartableRedis()))("dbq drain", () => {
     expect(await connection.xlen("letters")).toBe(1);
   });
 
+  test.each(["bullmq", "stream"])(
+    "%s: it sends nothing to a database that Redis does not have",
+    async (kind) => {
+      const { redis, connection, folder, queue } = await setUp();
+      await queue.enqueueTask(send, 1);
+      const to = `${kind}:${redis.url}/letters?db=999`;
+      const carrier = startDbq(folder, ["drain", "--queue", "mail", "--to", to]);
+      await carrier.err((line) => line.includes("Redis does not have the database that ?db= names"));
+      await carrier.out((line) => line.includes(" paused "));
+      carrier.child.kill("SIGTERM");
+      expect((await carrier.ended).code).toBe(0);
+      expect(await connection.xlen("letters")).toBe(0);
+      expect(await connection.zcard("bull:letters:prioritized")).toBe(0);
+      expect((await queue.countTasks()).pending).toBe(1);
+    },
+  );
+
+  test("a wrong password is reported before there is anything to send", async () => {
+    const { redis, folder } = await setUp();
+    const to = `stream:${redis.url.replace("//", "//ada:wrong@")}/letters`;
+    const carrier = startDbq(folder, ["drain", "--queue", "mail", "--to", to]);
+    await carrier.err((line) => /connecting to Redis at 127\.0\.0\.1:\d+: .*WRONGPASS/.test(line));
+    carrier.child.kill("SIGTERM");
+    const { out, err } = await carrier.ended;
+    expect(`${out}${err}`).not.toContain("wrong@");
+  });
+
   test("it says that Redis is away, once for each outage, and stops at once", async () => {
     const { redis, folder, queue } = await setUp();
     await redis.kill();
     await queue.enqueueTask(send, 1);
     const to = `bullmq:${redis.url}/letters`;
     const carrier = startDbq(folder, ["drain", "--queue", "mail", "--to", to]);
-    await carrier.err((line) => /sending to bullmq:letters: BrokerUnavailableError/.test(line));
-    await carrier.out((line) => / paused +queue mail, delay \d+$/.test(line));
+    await carrier.err((line) => /connecting to Redis at 127\.0\.0\.1:\d+: Error: .*ECONNREFUSED/.test(line));
+    await carrier.err((line) => /sending to bullmq:letters: BrokerUnavailableError.*ECONNREFUSED/.test(line));
+    await carrier.out((line) => / paused +queue mail, delay \d+ ms$/.test(line));
     carrier.child.kill("SIGTERM");
     expect((await carrier.ended).code).toBe(0);
     expect((await queue.countTasks()).pending).toBe(1);

@@ -64,6 +64,19 @@ test("a module that is missing, broken or without tasks is one clear line, and n
   expect(readdirSync(folder).filter((name) => name.includes("db"))).toEqual([]);
 });
 
+test("a module before another one may register no task, and the last one must", async () => {
+  const { folder, queue } = await folderWithQueue();
+  writeFileSync(join(folder, "tracing.mjs"), 'console.error("traced");');
+  const wrong = await dbq(folder, ["worker", tasks, "tracing.mjs"]);
+  expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining("tracing.mjs registers no task") });
+  const worker = startDbq(folder, ["worker", "tracing.mjs", tasks]);
+  await worker.err((line) => line === "traced");
+  const add = remoteTask<(a: number, b: number) => number>("add");
+  expect(await queue.awaitTaskResult(await queue.enqueueTask(add, 1, 2), { timeout: "60s" })).toBe(3);
+  worker.child.kill("SIGTERM");
+  expect((await worker.ended).code).toBe(0);
+});
+
 test("modules are relative to the current folder, and one may import another", async () => {
   const { folder, queue } = await folderWithQueue();
   writeFileSync(

@@ -41,6 +41,14 @@ describe("the screen of dbq top", () => {
     expect(text).toContain("no worker is registered");
   });
 
+  test("without statistics it says when workers write them, and not that no attempt has ended", () => {
+    const text = shown(lookOf(2, 0), 120, 40).join("\n");
+    expect(text).toContain("failed 4");
+    expect(text).toContain("last 5 min: no statistics\n");
+    expect(text).toContain("no statistics of the last 5 minutes: workers write them every 10 s");
+    expect(text).not.toMatch(/no attempt|0 %/);
+  });
+
   test.each([
     [200, 60],
     [80, 24],

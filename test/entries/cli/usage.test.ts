@@ -33,6 +33,15 @@ test.each(commands)("dbq %s --help shows an example and the common options", (na
   expect(helpOf(name)).toContain("--json");
 });
 
+test("dbq agent add --help describes it, without the options of a running agent", async () => {
+  const { out } = await dbq(temporaryFolder(), ["agent", "add", "--help"]);
+  expect(out).toContain("Add an agent, and print its token.");
+  expect(out).toContain("--expires");
+  expect(out).toContain("--db");
+  expect(out).not.toContain("--concurrency");
+  expect(out.split("\n").filter((line) => line.length > 80)).toEqual([]);
+});
+
 test.each(["dbq", ...commands])("%s: no line of --help is wider than 80 columns", (name) => {
   const wide = helpOf(name)
     .split("\n")

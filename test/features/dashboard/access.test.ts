@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { type Authorization, dashboard } from "../../../src/features/dashboard/index.ts";
 import { localDashboard } from "../../../src/features/dashboard/local.ts";
-import { remoteTask } from "../../../src/index.ts";
+import { remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryQueue } from "../../support/queue.ts";
 import { openDesk, origin } from "./requests.ts";
 
@@ -198,6 +198,28 @@ describe("what an answer may do", () => {
   });
 });
 
+test("redact shapes the failed tasks of the overview and the running ones of the workers", async () => {
+  const redact = (shown: Task) => ({ ...shown, args: ["***"], error: null, requestId: null });
+  const { queue, api } = await openDesk({ redact });
+  await queue.enqueueTask(send.with({ requestId: "secret" }), "secret");
+  await queue.enqueueTask(send.with({ requestId: "secret" }), "secret");
+  await queue.transaction((tx) => {
+    const run = (text: string) => (tx as never as { run(sql: string): void }).run(text);
+    const error = JSON.stringify({ name: "Error", message: "secret", stack: "secret" });
+    run(`update dbq_tasks set status = 'failed', finished_at = updated_at, error = '${error}' where id = 1`);
+    run("update dbq_tasks set status = 'running', worker_id = 'w', started_at = updated_at where id = 2");
+    run(`insert into dbq_workers (id, queue_names, concurrency, lease, host, pid, started_at, heartbeat_at)
+      values ('w', '["default"]', 1, 600000, 'h', 1, ${Date.now()}, ${Date.now()})`);
+  });
+  const overview = (await api("/api/overview")).body.failedTasks as Task[];
+  const workers = (await api("/api/workers")).body.workers as { running: Task[] }[];
+  const shown = [...overview, ...workers.flatMap(({ running }) => running)];
+  expect(shown.map(({ id, args, error, requestId }) => [id, args, error, requestId])).toEqual([
+    [1, ["***"], null, null],
+    [2, ["***"], null, null],
+  ]);
+});
+
 describe("addresses", () => {
   test.each([
     "/%2e%2e/ops",
@@ -228,6 +250,13 @@ describe("addresses", () => {
     ).toBe(404);
   });
 
+  test("an address of more than 8,192 characters is refused, and one of as many is read", async () => {
+    const { get } = await openDesk();
+    const of = (length: number) => `/tasks?q=${"x".repeat(length - `${origin}/tasks?q=`.length)}`;
+    expect((await get(of(8_193))).status).toBe(414);
+    expect((await get(of(8_192))).status).toBe(200);
+  });
+
   test("an id that JavaScript does not hold exactly shows no other task", async () => {
     const { get } = await openDesk();
     expect((await get("/tasks/9007199254740993")).status).toBe(400);
@@ -256,6 +285,69 @@ describe("the dashboard of `dbq dashboard`", () => {
   test.each(["", "x", "A".repeat(43)])("the guessed token %o is refused", async (guess) => {
     const { handle } = localDashboard(await temporaryQueue());
     expect((await handle(at(`/?token=${guess}`))).status).toBe(403);
+    await handle.close();
+  });
+
+  test("a program reads and writes with the token as Authorization: Bearer, without the cookie", async () => {
+    const queue = await temporaryQueue();
+    const id = await queue.enqueueTask(send, 1);
+    const { handle, token } = localDashboard(queue);
+    for (const authorization of [`Bearer ${token}`, `bearer  ${token}`]) {
+      expect((await handle(at("/api/tasks", { authorization }))).status).toBe(200);
+      expect((await handle(at("/metrics", { authorization }))).status).toBe(200);
+    }
+    const request = at(`/api/tasks/${id}/cancel`, { authorization: `Bearer ${token}` });
+    expect((await handle(new Request(request, { method: "POST" }))).status).toBe(200);
+    expect((await queue.getTask(id))?.status).toBe("cancelled");
+    await handle.close();
+  });
+
+  test("a wrong or empty Bearer token is refused, also beside the right cookie; another kind of Authorization is ignored", async () => {
+    const { handle, token } = localDashboard(await temporaryQueue());
+    const other = localDashboard(await temporaryQueue());
+    const cookieOf = async (from: typeof other) =>
+      (await from.handle(at(`/?token=${from.token}`))).headers.get("set-cookie")?.split(";")[0] ?? "";
+    const cookie = await cookieOf({ handle, token });
+    const wrong = [
+      "Bearer",
+      "Bearer ",
+      "Bearer x",
+      `Bearer ${token}x`,
+      `Bearer ${other.token}`,
+      "bearer undefined",
+    ];
+    for (const authorization of wrong)
+      for (const headers of [{ authorization }, { authorization, cookie }])
+        expect([authorization, (await handle(at("/api/tasks", headers))).status]).toEqual([
+          authorization,
+          403,
+        ]);
+    const othersCookie = await cookieOf(other);
+    const renamed = `${cookie.split("=")[0]}=${other.token}`;
+    for (const headers of [
+      { cookie: othersCookie },
+      { cookie: renamed },
+      { cookie: `${cookie.split("=")[0]}=` },
+      { authorization: token },
+      { authorization: `Basic ${btoa(`admin:${token}`)}` },
+    ] as Record<string, string>[])
+      expect([headers, (await handle(at("/api/tasks", headers))).status]).toEqual([headers, 403]);
+    expect((await handle(at("/api/tasks", { cookie, authorization: "Basic eDp5" }))).status).toBe(200);
+    await other.handle.close();
+    await handle.close();
+  });
+
+  test("a page of another site cannot write with the token, and under another name the token opens nothing", async () => {
+    const queue = await temporaryQueue();
+    const id = await queue.enqueueTask(send, 1);
+    const { handle, token } = localDashboard(queue);
+    const authorization = `Bearer ${token}`;
+    for (const headers of [{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }]) {
+      const request = at(`/api/tasks/${id}/cancel`, { authorization, ...headers } as Record<string, string>);
+      expect((await handle(new Request(request, { method: "POST" }))).status).toBe(403);
+    }
+    expect((await handle(at("/api/tasks", { authorization, host: "evil.example" }))).status).toBe(421);
+    expect((await queue.getTask(id))?.status).toBe("pending");
     await handle.close();
   });
 

@@ -1,6 +1,8 @@
 /** What people do in the dashboard, by forms and as JSON. */
+
 import { describe, expect, test } from "vitest";
 import { type Queue, remoteTask, type Task, task } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { openDesk } from "./requests.ts";
 
@@ -177,6 +179,33 @@ describe("many tasks", () => {
   });
 });
 
+test("what was done to queues, functions, limits, schedules and many tasks is kept, and what changed nothing is not", async () => {
+  const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor: "eva" }) });
+  await queue.enqueueTasks([
+    [send, 1],
+    [send, 2],
+    [send, 3],
+  ] as const);
+  await queue.schedule("nightly", { every: "1h" }, send);
+  await api("/api/queues/mail/pause", {});
+  await api("/api/functions/send/pause", { group: "acme" });
+  await api("/api/limits", { about: "name", name: "openai", concurrency: 2 });
+  await api("/api/schedules/nightly/pause", {});
+  await api("/api/tasks/bulk", { action: "cancel", ids: [1] });
+  await api("/api/tasks/bulk", { action: "cancel", filter: { func: "send" } });
+  await api("/api/tasks/bulk", { action: "delete", filter: { func: "unknown" } });
+  await api("/api/tasks/bulk", { action: "delete", filter: { func: "send" }, preview: true });
+  const kept = await internalsOf(queue).store.look.audits(undefined, 20);
+  expect(kept.map(({ actor, action, target, count }) => [actor, action, target, count])).toEqual([
+    ["eva", "cancel", expect.stringContaining("func=send"), 2],
+    ["eva", "cancel", "1 selected tasks", 1],
+    ["eva", "pause", "schedule nightly", 1],
+    ["eva", "limit", "limit openai", 1],
+    ["eva", "pause", "group acme of send", 1],
+    ["eva", "pause", "queue mail", 1],
+  ]);
+});
+
 test("what was done is deleted by a worker after 90 days", async () => {
   const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor: "eva" }) });
   const id = await queue.enqueueTask(send.with({ queueName: "elsewhere" }), 1);
@@ -293,7 +322,7 @@ describe("queues and limits", () => {
       "Queue mail is paused: none of its tasks starts, and those that run go on.",
     );
     expect((await api("/api/queues/mail/pause", {})).body.message).toBe("Queue mail was paused before.");
-    expect(await (await get("/queues")).text()).toContain("/api/queues/mail/resume");
+    expect(await (await get("/queues")).text()).toContain('action="/api/queues/resume?name=mail"');
     expect((await api("/api/queues/mail/resume", {})).body.message).toBe("Queue mail goes on.");
     expect((await api("/api/queues/mail/fly", {})).status).toBe(404);
   });
@@ -306,7 +335,7 @@ describe("queues and limits", () => {
       "Function send is paused: none of its tasks starts, and those that run go on.",
     );
     expect(await paused()).toEqual([{ func: "send" }]);
-    expect(await (await get("/queues")).text()).toContain("/api/functions/send/resume");
+    expect(await (await get("/queues")).text()).toContain('action="/api/functions/resume?name=send"');
     expect((await api("/api/functions/send/resume", {})).body.message).toBe("Function send goes on.");
     expect((await api("/api/functions/send/pause", { group: "acme" })).body.message).toContain(
       "Group acme of send is paused",
@@ -315,6 +344,66 @@ describe("queues and limits", () => {
     expect((await api("/api/functions/send/resume", { group: "acme" })).body.message).toContain("goes on");
     expect(await paused()).toEqual([]);
     expect((await api("/api/functions/send/fly", {})).status).toBe(404);
+  });
+
+  test.each([".", "..", "%2e", "a/b", "../tasks", " a ", "a+b", "a\nb", "?x=1&name=y", "a#b", "é 🎉"])(
+    "a queue, a function, a group and a schedule of the name %j are paused and go on by their page's buttons",
+    async (name) => {
+      const { queue, api, get } = await openDesk();
+      await queue.enqueueTask(remoteTask(name).with({ queueName: name, group: name }));
+      // A schedule's name has no white space at its ends.
+      const scheduleName = name.trim();
+      await queue.schedule(scheduleName, { every: "1h" }, send);
+      const paused = async () => {
+        const [schedule] = await queue.listSchedules();
+        const targets = (await queue.listLimits()).flatMap(({ target, pausedAt }) =>
+          pausedAt ? [target] : [],
+        );
+        return [...targets, ...(schedule?.pausedAt ? ["schedule"] : [])];
+      };
+      const press = async (page: string, button: RegExp) => {
+        const actions = [
+          ...(await (await get(page)).text()).matchAll(/<form method="post" action="([^"]+)"/g),
+        ];
+        const [path] = actions
+          .map(([, to]) => String(to).replaceAll("&amp;", "&"))
+          .filter((to) => button.test(to));
+        expect((await api(String(path), {})).body).toMatchObject({ ok: true });
+      };
+      await press("/queues", /queues\/pause/);
+      expect(await paused()).toEqual([{ queueName: name }]);
+      await press("/queues", /queues\/resume/);
+      const query = `?${new URLSearchParams({ name })}`;
+      expect((await api(`/api/functions/pause${query}`, {})).body.ok).toBe(true);
+      expect(await paused()).toEqual([{ func: name }]);
+      await press("/queues", /functions\/resume/);
+      expect((await api(`/api/functions/pause${query}`, { group: name })).body.ok).toBe(true);
+      expect(await paused()).toEqual([{ func: name, group: name }]);
+      await press("/queues", /functions\/resume/);
+      await press("/schedules", /schedules\/pause/);
+      expect(await paused()).toEqual(["schedule"]);
+      await press("/schedules", /schedules\/resume/);
+      expect(await paused()).toEqual([]);
+      await press("/schedules", /schedules\/run/);
+      expect(await queue.countTasks({ scheduleName })).toMatchObject({ pending: 1 });
+    },
+  );
+
+  test("an action that names no queue, function or schedule is refused, and pauses nothing", async () => {
+    const { queue, api } = await openDesk();
+    await queue.schedule("nightly", { every: "1h" }, send);
+    // A client makes `/api/queues/pause` and `/api/pause` of these.
+    for (const path of [
+      "/api/queues/./pause",
+      "/api/functions/%2e/pause",
+      "/api/schedules/pause",
+      "/api/schedules/run?name=",
+    ])
+      expect((await api(path, {})).status).toBe(400);
+    expect((await api("/api/queues/../pause", {})).status).toBe(404);
+    expect((await queue.listLimits()).length).toBe(0);
+    expect((await queue.listSchedules())[0]?.pausedAt).toBeNull();
+    expect(await queue.countTasks()).toMatchObject({ pending: 0 });
   });
 
   test("who may not pause sees no button for it, and is refused", async () => {

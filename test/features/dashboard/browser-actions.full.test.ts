@@ -204,6 +204,38 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
     expect(await site.queue.countTasks()).toMatchObject({ pending: 1 });
   });
 
+  test.each([true, false])(
+    "queues, functions, groups and schedules of the names . and .. are paused and go on, javaScriptEnabled: %s",
+    async (javaScriptEnabled) => {
+      for (const name of [".", ".."]) {
+        const site = await openSite();
+        const { queue } = site;
+        await queue.enqueueTask(remoteTask(name).with({ queueName: name, group: name }));
+        await queue.schedule(name, { every: "1h" }, send);
+        await queue.pause({ queueName: name });
+        await queue.pause({ func: name });
+        await queue.pause({ func: name, group: name });
+        await queue.pauseSchedule(name);
+        const tab = await openTab(browser, { javaScriptEnabled });
+        const resume = async (page: string, within: string) => {
+          await tab.goto(`${site.url}${page}`);
+          const button = tab.locator(within).getByRole("button", { name: "Resume" }).first();
+          await button.click();
+          const notice = tab.locator(javaScriptEnabled ? "#toasts .notice" : "main .notice");
+          await notice.waitFor();
+          return await notice.innerText();
+        };
+        expect(await resume("/queues", "#queues")).toBe(`Queue ${name} goes on.`);
+        const others = [await resume("/queues", "#limits"), await resume("/queues", "#limits")];
+        expect(others.sort()).toEqual([`Function ${name} goes on.`, `Group ${name} of ${name} goes on.`]);
+        expect(await resume("/schedules", "main")).toContain(`Schedule ${name} goes on`);
+        expect((await queue.listLimits()).filter(({ pausedAt }) => pausedAt !== null)).toEqual([]);
+        expect((await queue.listSchedules())[0]?.pausedAt).toBeNull();
+        expect(tab.wrongs).toEqual([]);
+      }
+    },
+  );
+
   test("a page shows changes as they happen, and waits while somebody types", async () => {
     const site = await openSite();
     const tab = await openTab(browser);

@@ -2,6 +2,7 @@
 import Database from "better-sqlite3";
 import { bucketOf } from "../../../src/base/values/histogram.ts";
 import { type Queue, remoteTask } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 
 type Row = Record<string, string | number | null>;
 
@@ -78,11 +79,7 @@ function addAttempt(rows: Rows, taskId: number, outcome: string, secondsAgo: num
 
 function addStats(
   rows: Rows,
-  {
-    at,
-    span,
-    ...row
-  }: { at: number; span: number; func: string; queue: string; count: number; failed: number },
+  { at, ...row }: { at: number; func: string; queue: string; count: number; failed: number },
   wait: number,
   run: number,
 ): void {
@@ -98,8 +95,8 @@ function addStats(
     if (count > 0)
       rows.add("dbq_stats", {
         minute: at,
-        span,
-        worker_id: span === 1 ? "web-1:4121:ab12cd34" : "",
+        span: 1,
+        worker_id: "web-1:4121:ab12cd34",
         queue_name: row.queue,
         func: row.func,
         outcome,
@@ -126,14 +123,14 @@ function busy(at: number): number {
 function addDays(rows: Rows): void {
   const lastMinute = Math.floor(rows.now / minute) * minute;
   const lastHour = Math.floor(rows.now / hour) * hour;
-  const add = (at: number, span: number) => {
+  const add = (at: number, minutes: number) => {
     for (const { func, queue, often, run, fails } of functions) {
-      const count = Math.max(0, Math.round(often * span * busy(at + run)));
+      const count = Math.max(0, Math.round(often * minutes * busy(at + run)));
       const failed = Math.min(count, Math.round(count * fails * (busy(at * 3) > 0.6 ? 5 : 1)));
       if (count > 0)
         addStats(
           rows,
-          { at, span, func, queue, count, failed },
+          { at, func, queue, count, failed },
           (9 + run * 0.02) * (0.5 + busy(at + 5)),
           run * (0.5 + busy(at + 9)),
         );
@@ -316,6 +313,8 @@ export async function ordinary(
       count: 1,
     });
   });
+  // As workers do, who make hours and days of minutes.
+  while (await internalsOf(queue).store.stats.fold());
   return ids;
 }
 
@@ -410,7 +409,6 @@ export async function hostile(queue: Queue, file: string): Promise<number> {
       rows,
       {
         at: Math.floor(rows.now / minute) * minute,
-        span: 1,
         func: name,
         queue: name,
         count: 123_456_789,
@@ -446,7 +444,6 @@ export async function tooMuch(queue: Queue, file: string): Promise<void> {
           {
             ...of,
             at: Math.floor(rows.now / minute) * minute - i * minute,
-            span: 1,
             count: 900 + ((n * i) % 700),
             failed: (n + i) % 5,
           },

@@ -84,6 +84,9 @@ describe.each(places)("of a %s", (runIn) => {
     const { error } = await run(tasks.eatsMemory[runIn]);
     expect(error).toMatchObject({ name: "ChildEndedError", code: "DBQ_CHILD_ENDED" });
     expect(runIn === "thread" ? error?.cause?.message : error?.message).toMatch(/memory/);
+    expect(error?.message).toContain(
+      "ran out of memory (its limit is 64 MiB) before the function had settled: ",
+    );
     expect((await run(tasks.echo[runIn], 1)).result).toEqual({ args: [1] });
   });
 
@@ -102,7 +105,7 @@ describe.each(places)("of a %s", (runIn) => {
     const fn = task(uniqueName(), () => 1, { runIn, module, maxRetries: 0, timeout: 300 });
     const { error } = await run(fn);
     expect(error?.name).toBe("TimeoutError");
-    expect(error?.cause?.message).toContain(`ended while it imported ${module}`);
+    expect(error?.cause?.message).toContain(`was ended by the worker while it imported ${module}`);
   });
 
   test("what a function sends by other channels is no answer", async () => {

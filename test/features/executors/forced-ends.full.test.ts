@@ -17,7 +17,9 @@ describe("of a process", () => {
     const pid = await pidIn(file);
     expect([isDead(pid), failed.status, failed.error?.name]).toEqual([true, "failed", "TimeoutError"]);
     expect(failed.error?.cause).toMatchObject({ name: "ChildEndedError", code: "DBQ_CHILD_ENDED" });
-    expect(failed.error?.cause?.message).toContain("ended before the function had settled: signal SIGTERM");
+    expect(failed.error?.cause?.message).toContain(
+      "was ended by the worker before the function had settled: signal SIGTERM",
+    );
     const error = tasks.failures.at(-1) as Error;
     expect(error.cause).toBeInstanceOf(ChildEndedError);
     for (const each of [error, error.cause])

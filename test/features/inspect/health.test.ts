@@ -12,7 +12,9 @@ const nothing = { pausedAt: null, limits: [], atLeast: [] };
 
 test("an empty queue has no queues, no workers and nothing unserved", async () => {
   const queue = await temporaryQueue();
-  expect(await queue.health()).toEqual({ queues: [], workers: [], deadWorkers: [], unservedFunctions: [] });
+  expect(await queue.health()).toEqual({
+    ...{ queues: [], workers: [], deadWorkers: [], unservedFunctions: [], pauses: [] },
+  });
 });
 
 test("health looks at 500 queues and at 500 functions of a queue, and says when there may be more", async () => {
@@ -105,11 +107,23 @@ test("a function whose tasks wait although a worker of its queue has a free slot
   const { unservedFunctions } = await queue.health();
   expect(unservedFunctions).toMatchObject(
     [
-      { func: "elsewhere", queueName: "default", tasks: 1, reason: /had a free slot/ },
+      { func: "elsewhere", queueName: "default", tasks: 1, reason: /had a free slot.* the function$/ },
       { func: "elsewhere", queueName: "mail", tasks: 1, reason: "no live worker serves its queue" },
     ].map((one) => ({ ...one, reason: expect.stringMatching(one.reason) })),
   );
   for (const { pendingFor } of unservedFunctions) expect(pendingFor).toBeGreaterThanOrEqual(60_000);
+});
+
+test("where an agent serves the queue, it may not be allowed to run the function", async () => {
+  const { queue, raw } = await queueOnFile();
+  await queue.enqueueTask(elsewhere);
+  raw.exec("update dbq_tasks set updated_at = updated_at - 60000");
+  const { store } = internalsOf(queue);
+  await store.register(newWorker("manager:1:a/gpu-7/session", { lease: 60_000 }));
+  const [unserved] = (await queue.health()).unservedFunctions;
+  expect(unserved?.reason).toMatch(
+    /registers the function, or no agent's --funcs names it \(see dbq agents\)$/,
+  );
 });
 
 test("counts end at a bound, and health says of which statuses there are more", async () => {
@@ -144,4 +158,23 @@ test("a queue that is paused or limited says so, and its tasks are not unserved"
   expect(unservedFunctions).toEqual([]);
   await queue.resume({ queueName: "mail" });
   expect((await queue.health()).queues[0]?.pausedAt).toBeNull();
+});
+
+test("tasks of a paused function or group are not unserved beside a free slot, and health lists the pauses, oldest first", async () => {
+  const { queue, raw } = await queueOnFile();
+  await startedWorker(queue);
+  const other = remoteTask("other");
+  await queue.enqueueTasks([[elsewhere.with({ group: "acme" })], [other]]);
+  raw.exec("update dbq_tasks set updated_at = updated_at - 60000");
+  expect((await queue.health()).unservedFunctions).toHaveLength(2);
+  await queue.pause({ func: "elsewhere", group: "acme" });
+  expect((await queue.health()).unservedFunctions).toMatchObject([{ func: "other" }]);
+  await queue.pause({ func: "other" });
+  raw.exec("update dbq_limits set paused_at = 7 where name = 'other'");
+  const { unservedFunctions, pauses } = await queue.health();
+  expect(unservedFunctions).toEqual([]);
+  expect(pauses).toEqual([
+    { target: { func: "other" }, pausedAt: new Date(7) },
+    { target: { func: "elsewhere", group: "acme" }, pausedAt: expect.any(Date) },
+  ]);
 });

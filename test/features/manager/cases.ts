@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { listAgents, revokeAgent } from "../../../src/features/manager/index.ts";
 import { CancelTask, currentTask, SnoozeTask, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
+import { internalsOf, type QueueInternals } from "../../../src/queue/internals.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
 import { ByHand, type Open, startedAgent, startedManager, tokenFor, urlOf, version } from "./setup.ts";
 
@@ -171,6 +171,50 @@ export function managerCases(name: string, place: () => Open | Promise<Open>): v
         expect(await other.awaitTaskResult(next, long)).toBe("kept");
         expect(calls).toBe(2);
       });
+    });
+
+    describe("a settlement that the server has answered and then lost", () => {
+      /** The store answers that it has settled the first completed task, and writes nothing of it. */
+      function losesOne({ store }: Pick<QueueInternals, "store">): readonly number[] {
+        const { settleAndClaim } = store;
+        const lost: number[] = [];
+        store.settleAndClaim = async (asked) => {
+          const at = lost.length === 0 ? asked.outcomes.findIndex(({ kind }) => kind === "completed") : -1;
+          if (at < 0) return await settleAndClaim(asked);
+          lost.push(asked.outcomes[at]?.id as number);
+          const result = await settleAndClaim({ ...asked, outcomes: asked.outcomes.toSpliced(at, 1) });
+          return { ...result, settled: result.settled.toSpliced(at, 0, true) };
+        };
+        return lost;
+      }
+
+      it.for(["waits", "runs another task"])(
+        "lets the task run again with no retry charged, while its agent %s",
+        async (state) => {
+          const queue = await (await place())();
+          const [begun, over] = [deferred(), deferred()];
+          const quick = task(uniqueName(), () => "again");
+          const hangs = task(uniqueName(), async () => {
+            begun.resolve();
+            await over.promise;
+          });
+          const lost = losesOne(internalsOf(queue));
+          const manager = await startedManager(queue, { lease: "1s" });
+          const rescued: unknown[] = [];
+          manager.on("rescued", (dead) => rescued.push(dead));
+          const token = await tokenFor(queue, [quick.taskName, hangs.taskName]);
+          await startedAgent([manager], { token, tasks: [quick, hangs] });
+          if (state === "runs another task") {
+            await queue.enqueueTask(hangs);
+            await begun.promise;
+          }
+          const id = await queue.enqueueTask(quick);
+          expect(await queue.awaitTaskResult(id, long)).toBe("again");
+          expect(lost).toEqual([id]);
+          expect([(await queue.getTask(id))?.retryCount, rescued]).toEqual([0, []]);
+          over.resolve();
+        },
+      );
     });
 
     describe("the wire", () => {

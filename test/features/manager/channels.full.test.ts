@@ -1,5 +1,7 @@
 /** What a Manager reports on diagnostics channels. */
+import { randomUUID } from "node:crypto";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { addAgent, revokeAgent } from "../../../src/features/manager/index.ts";
 import { task } from "../../../src/index.ts";
@@ -44,6 +46,42 @@ it("a session without connections is closed when it is silent, or with its Manag
   await last.beat();
   await manager.stop();
   expect(closed.slice(1)).toMatchObject([{ session: last.session, reason: "stopped" }]);
+});
+
+it("a session is closed when it is silent, although others use its connection", async () => {
+  const closed = published("dbq:session-closed");
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  const { hand, token } = await setUp();
+  const proxy = new HttpAgent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => proxy.destroy());
+  const beat = (session: string) =>
+    new Promise<void>((resolve, reject) => {
+      const headers = { authorization: `Bearer ${token}` };
+      const options = { method: "POST", headers, agent: proxy };
+      const request = httpRequest(new URL("/v1/beat", hand.url), options, (response) =>
+        response.resume().once("end", resolve),
+      );
+      request.on("error", reject);
+      request.end(JSON.stringify({ session, running: [] }));
+    });
+  // As many sessions as make Node warn of a leak of listeners.
+  const silent = Array.from({ length: 12 }, () => randomUUID());
+  for (const session of silent) await beat(session);
+  const alive = randomUUID();
+  await vi.waitFor(
+    async () => {
+      await beat(alive);
+      expect(closed).toHaveLength(silent.length);
+    },
+    { timeout: 10_000, interval: 200 },
+  );
+  expect(closed).toEqual(
+    expect.arrayContaining(silent.map((session) => expect.objectContaining({ session, reason: "silent" }))),
+  );
+  expect(warnings).toEqual([]);
 });
 
 it("a refused token is reported with its reason, and without the token", async () => {

@@ -1,8 +1,9 @@
 /** What an agent does with answers that come late. The Manager here is the test: it answers when the test says so. */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { Agent } from "../../../src/features/manager/agent/index.ts";
 import { currentTask, task } from "../../../src/index.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
@@ -11,8 +12,11 @@ interface Asked {
   // biome-ignore lint/suspicious/noExplicitAny: JSON, which each test looks into.
   body: any;
   answer(body: object): void;
+  answerAndClose(body: object): void;
   /** Ends the connection without an answer. */
   hangUp(): void;
+  /** Answers 401, and ends the connection, as a Manager does that knows no such token. */
+  refuse(): void;
 }
 
 /** A Manager whose every answer the test gives: `next(path)` resolves with the next request there that nobody has taken. */
@@ -24,7 +28,14 @@ async function manager() {
     for await (const chunk of request) text += String(chunk);
     const path = request.url as string;
     const answer = (body: object) => void response.end(JSON.stringify(body));
-    const one = { body: JSON.parse(text), answer, hangUp: () => void request.socket.destroy() };
+    const answerAndClose = (body: object) => {
+      response.setHeader("connection", "close");
+      answer(body);
+    };
+    const refuse = () =>
+      void response.writeHead(401, { connection: "close" }).end(JSON.stringify({ error: "unauthorized" }));
+    const hangUp = () => void request.socket.destroy();
+    const one = { body: JSON.parse(text), answer, answerAndClose, refuse, hangUp };
     if (isOver) return one.answer(anything);
     const taker = waiting.get(path)?.shift();
     if (taker) taker(one);
@@ -36,16 +47,21 @@ async function manager() {
     const one = asked.get(path)?.shift();
     return one ?? new Promise((resolve) => waiting.set(path, [...(waiting.get(path) ?? []), resolve]));
   };
-  /** Answers whatever the agent still asks, so that its stop need not wait. */
-  const end = async (agent: Agent) => {
+  /** From now on answers whatever agents ask. */
+  const answerAll = () => {
     isOver = true;
     for (const some of asked.values()) for (const one of some) one.answer(anything);
+  };
+  const end = async (agent: Agent) => {
+    // Its stop need not wait then.
+    answerAll();
     await agent.stop({ grace: 0 });
     server.close();
   };
+  onTestFinished(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const unanswered = (path: string) => asked.get(path)?.length ?? 0;
-  return { url, next, end, unanswered };
+  return { url, next, end, answerAll, unanswered };
 }
 
 /** An answer to any request: nothing to do. */
@@ -65,7 +81,7 @@ const claimed = (func: string, generation: number) => ({
 });
 
 /** An agent that has claimed generation 2 of task 7; its function ends when the test says so. */
-async function running() {
+async function running(otherManagers: readonly string[] = []) {
   const { url, next, end, unanswered } = await manager();
   const calls = [deferred(), deferred()];
   const signals: AbortSignal[] = [];
@@ -74,14 +90,34 @@ async function running() {
     await calls[generation / 2 - 1]?.promise;
     return generation;
   });
-  const agent = new Agent({ managers: url, token: "t", tasks: [fn] });
+  const agent = new Agent({ managers: [url, ...otherManagers], token: "t", tasks: [fn] });
   const started = agent.start();
   (await next("/v1/limits")).answer({});
   (await next("/v1/claim")).answer({ tasks: [claimed(fn.taskName, 2)] });
   await started;
   onTestFinished(() => end(agent));
-  return { fn, next, calls, signals, unanswered };
+  return { agent, fn, next, calls, signals, unanswered };
 }
+
+it("an agent warns of functions that cannot run in a thread or process of its own", async () => {
+  const { url, next, end } = await manager();
+  const warnings: string[] = [];
+  const listen = (message: unknown) => void warnings.push((message as { message: string }).message);
+  subscribe("dbq:warning", listen);
+  onTestFinished(() => void unsubscribe("dbq:warning", listen));
+  const [inThread, inMain] = [uniqueName(), uniqueName()];
+  const tasks = [
+    task(inThread, () => 1, { runIn: "thread", module: import.meta.url }),
+    task(inMain, () => 1),
+  ];
+  const agent = new Agent({ managers: url, token: "t", tasks });
+  const started = agent.start();
+  (await next("/v1/limits")).answer({});
+  (await next("/v1/claim")).answer({ tasks: [] });
+  await started;
+  expect(warnings).toEqual([expect.stringMatching(new RegExp(`runIn and memory.* runs ${inThread}$`))]);
+  await end(agent);
+});
 
 it("a connection that ends while a beat is under way makes no second beat", async () => {
   const { next, unanswered, calls } = await running();
@@ -124,4 +160,47 @@ it("of two attempts of one task an agent names the newer, and ends the older", a
   (await next("/v1/beat")).answer({ cancel: [], lost: [], quiet: false });
   const { body } = await next("/v1/beat");
   expect(body.running).toEqual([{ id: 7, generation: 4 }]);
+});
+
+it("an agent whose token is refused aborts what it runs, reports that once, and names the tasks no more", async () => {
+  const { agent, next, signals, unanswered, calls } = await running();
+  const errors: string[] = [];
+  agent.on("error", (error, where) => errors.push(`${where}: ${String(error)}`));
+  const lost = new Promise((resolve) => agent.on("lost", resolve));
+  (await next("/v1/beat")).refuse();
+  await vi.waitFor(() => expect(signals[0]?.aborted).toBe(true), 5_000);
+  await lost;
+  expect(unanswered("/v1/beat")).toBe(0);
+  expect(errors).toEqual([expect.stringMatching(/^telling a Manager what runs: .* refused the token/)]);
+  calls[0]?.resolve();
+});
+
+it("a Manager that refuses the token is left for one that accepts it", async () => {
+  const other = await manager();
+  const { next, signals, calls } = await running([other.url]);
+  const first = await next("/v1/beat");
+  first.refuse();
+  const second = await other.next("/v1/beat");
+  expect(second.body).toEqual(first.body);
+  second.answer({ cancel: [], lost: [], quiet: false });
+  expect(signals[0]?.aborted).toBe(false);
+  calls[0]?.resolve();
+  const settle = await other.next("/v1/settle");
+  expect(settle.body.tasks).toMatchObject([{ id: 7, status: "completed" }]);
+  settle.answer({ settled: [7], lost: [] });
+  other.answerAll();
+});
+
+it("an agent whose connections end with each answer beats at most every 100 ms", async () => {
+  const { next, calls } = await running();
+  const beats: number[] = [];
+  for (let n = 0; n < 5; n += 1) {
+    const beat = await next("/v1/beat");
+    beats.push(performance.now());
+    beat.answerAndClose({ cancel: [], lost: [], quiet: false });
+  }
+  const gaps = beats.slice(1).map((at, n) => at - (beats[n] as number));
+  // A timer may be a few milliseconds early.
+  for (const gap of gaps) expect(gap).toBeGreaterThan(80);
+  calls[0]?.resolve();
 });

@@ -1,6 +1,7 @@
 /** `queue.stats()` and `queue.functionStats()` after real workers. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { Histogram } from "../../../src/base/values/histogram.ts";
 import { CancelTask, Queue, SnoozeTask, task, Worker } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { temporaryQueue, uniqueName } from "../../support/queue.ts";
@@ -73,6 +74,35 @@ test("stats takes a time, a queue and a function", async () => {
   expect((await queue.functionStats({ queueName: "mail" })).map(({ func }) => func)).toEqual([
     quick.taskName,
   ]);
+});
+
+test("stats by hour tells the same of all queues as of the only one, wherever its time begins and ends", async () => {
+  const queue = await temporaryQueue();
+  const { stats } = internalsOf(queue).store;
+  const hour = 3_600_000;
+  const now = Math.floor(Date.now() / hour) * hour;
+  const histogram = (ms: number) => new Histogram().addEncoded(`[${ms},2]`).encode();
+  for (const [n, minutesAgo] of [3_000, 1_450, 1_440, 601, 600, 599, 59, 30, 1].entries()) {
+    const counted = { count: n + 1, waitBuckets: histogram(n), runBuckets: histogram(2 * n) };
+    const row = { queueName: "default", outcome: "completed", total: counted, fresh: counted };
+    await stats.write(`w${n}`, now - minutesAgo * 60_000, [
+      { ...row, func: "a" },
+      { ...row, func: "b", outcome: "failed" },
+    ]);
+  }
+  const counts: number[] = [];
+  const compare = async () => {
+    for (const from of [now - 51 * hour, now - 10 * hour, now - hour / 4])
+      for (const to of [now, now - hour / 2, now - 9.7 * hour, now + 1].filter((end) => end > from)) {
+        const points = await queue.stats({ by: "hour", from, to });
+        expect(points).toEqual(await queue.stats({ by: "hour", from, to, queueName: "default" }));
+        counts.push(points.reduce((sum, { count }) => sum + count, 0));
+      }
+  };
+  await compare();
+  expect(counts[0]).toBe(90);
+  while (await stats.fold()) await compare();
+  await compare();
 });
 
 test("stats of a queue whose tasks have not run is empty", async () => {

@@ -73,7 +73,7 @@ describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
       const other = await openedPostgres(schema.url);
       await other.register(newWorker("w2"));
       const listens = deferred();
-      onTestFinished(other.watch(listens.resolve));
+      onTestFinished(other.watch(() => listens.resolve()));
       await listens.promise;
       // The clock stands still: otherwise a claim would run a full scan after a quarter of a second.
       vi.useFakeTimers({ toFake: ["performance"] });

@@ -183,6 +183,42 @@ describe.skipIf(isMissing(server))("notifications on Postgres", () => {
     await notifies(() => store.settleAndClaim(both));
   });
 
+  it("of a settlement that has taken its places again say that no task can start", async () => {
+    // On a channel of its own: other test files notify, too.
+    const own = { schema: schema.name };
+    const [store, listening] = [await openedPostgres(schema.url, own), await openedPostgres(schema.url, own)];
+    await schema.client.query(emptied);
+    const heard: boolean[] = [];
+    listening.watch((mayStart) => heard.push(mayStart));
+    await vi.waitUntil(() => heard.length > 0, { timeout: 5_000, interval: 5 });
+    /** Each notification is awaited, so that the next one is about the next change. */
+    const notified = async <T>(act: () => Promise<T>) => {
+      heard.length = 0;
+      const result = await act();
+      await vi.waitUntil(() => heard.length > 0, { timeout: 5_000, interval: 5 });
+      return { result, mayStart: heard[0] };
+    };
+    const cycle = async (ended: TaskRecord) => {
+      const request = claimBy("w1", { limit: 1, freed: [ended] });
+      const settled = { outcomes: [outcomes.completed(ended)], claim: request };
+      const { result, mayStart } = await notified(() => store.settleAndClaim(settled));
+      return { task: result.claimed[0] as TaskRecord, mayStart };
+    };
+    await notified(() => store.register(newWorker()));
+    for (let i = 0; i < 5; i += 1) await notified(() => insertOne(store));
+    const [plain] = await claim(store, claimBy("w1", { limit: 1 }));
+    const next = await cycle(plain as TaskRecord);
+    expect(next.mayStart, "without limits").toBe(false);
+    const limit = { concurrency: 1, rate: null };
+    await notified(() => store.limits.set({ kind: "func", name: "resize", group: "" }, limit));
+    const first = await cycle(next.task);
+    expect(first.mayStart, "claimed before there was a limit").toBe(true);
+    const second = await cycle(first.task);
+    expect(second.mayStart, "taken again").toBe(false);
+    await schema.client.query("delete from dbq_tasks where status = 'pending'");
+    expect((await cycle(second.task)).mayStart, "left").toBe(true);
+  });
+
   it("arrive again after the listening session was terminated", async () => {
     const { url, name } = named();
     const [listening, writing] = [await openedPostgres(url), await openedPostgres(schema.url)];

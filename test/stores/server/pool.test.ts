@@ -15,6 +15,8 @@ class Made implements Connection {
   destroyed = 0;
   keepsAlive = true;
   alive = true;
+  /** "breaks": while it is asked whether it is a replica. */
+  role: "primary" | "replica" | "breaks" = "primary";
   /** For each ping, whether the connection kept the process alive meanwhile. */
   readonly signs: boolean[] = [];
 
@@ -27,6 +29,11 @@ class Made implements Connection {
   async answers(): Promise<boolean> {
     this.signs.push(this.keepsAlive);
     return this.alive;
+  }
+
+  async refusal(): Promise<Error | undefined> {
+    if (this.role === "breaks") throw new Error(`${this.host} breaks`);
+    return this.role === "replica" ? new Error(`${this.host} is a replica`) : undefined;
   }
 
   hold(on: boolean): void {
@@ -50,14 +57,16 @@ function poolOf(size: number, letters = "a", limits?: PoolLimits) {
   onTestFinished(() => random.mockRestore());
   const made: Made[] = [];
   const refusing = new Set<string>();
+  const roles = new Map<string, Made["role"]>();
   const hosts = new Hosts([...letters].map((host) => ({ host, port: 1 })));
   const connect = async (host: Host) => {
     if (refusing.has(host.host)) throw new Error(`${host.host} refuses`);
     const connection = new Made(host);
+    connection.role = roles.get(host.host) ?? "primary";
     made.push(connection);
     return connection;
   };
-  return { pool: new ServerPool(connect, hosts, size, limits), hosts, made, refusing };
+  return { pool: new ServerPool(connect, hosts, size, limits), hosts, made, refusing, roles };
 }
 
 const never = () => false;
@@ -236,5 +245,40 @@ describe("with several hosts", () => {
     const { pool, refusing } = poolOf(1, "ab");
     refusing.add("a").add("b");
     await expect(pool.dedicated()).rejects.toThrow("b refuses");
+  });
+
+  it("a replica is passed over, and its connection ended", async () => {
+    const { pool, hosts, made, roles } = poolOf(1, "ab");
+    roles.set("a", "replica");
+    await pool.use(nothing, never);
+    expect(made).toMatchObject([
+      { host: "a", ended: 1 },
+      { host: "b", ended: 0, destroyed: 0 },
+    ]);
+    expect(hosts.inOrder.map(({ host }) => host).join("")).toBe("ba");
+  });
+
+  it("a host that breaks while it says whether it is a replica is passed over", async () => {
+    const { pool, made, roles } = poolOf(1, "ab");
+    roles.set("a", "breaks");
+    await pool.use(nothing, never);
+    expect(made).toMatchObject([
+      { host: "a", destroyed: 1 },
+      { host: "b", destroyed: 0 },
+    ]);
+  });
+
+  it("the error is the replica's when no host is a primary, also when the last host refuses", async () => {
+    const { pool, refusing, roles } = poolOf(1, "ab");
+    roles.set("a", "replica");
+    refusing.add("b");
+    await expect(pool.dedicated()).rejects.toThrow("a is a replica");
+  });
+
+  it("a replica that is the only host is used", async () => {
+    const { pool, made, roles } = poolOf(1);
+    roles.set("a", "replica");
+    await pool.use(nothing, never);
+    expect(made).toMatchObject([{ host: "a", ended: 0 }]);
   });
 });

@@ -21,7 +21,9 @@ import {
   count,
   insertedId,
   type Program,
+  rewindCursors,
   rows,
+  startsNothing,
   transaction,
 } from "../../../src/stores/sql/program.ts";
 
@@ -236,6 +238,22 @@ describe("other processes are notified", () => {
     expect(notify).not.toHaveBeenCalled();
     await runner.run(() => transaction(change, true));
     expect(notify).toHaveBeenCalledOnce();
+    await runner.run(function* () {
+      yield* change();
+      yield* transaction(change, false);
+    });
+    expect(notify).toHaveBeenCalledTimes(2);
+  });
+
+  it("that no task can start because of a change, unless another change of the operation says otherwise", async () => {
+    const { runner, notify } = runnerOn(new Wire());
+    const quietly = function* (...more: (() => Program<unknown>)[]): Program<void> {
+      yield* change();
+      yield* startsNothing();
+      for (const each of more) yield* each();
+    };
+    for (const more of [[], [change], [rewindCursors]]) await runner.write(() => quietly(...more));
+    expect(notify.mock.calls).toEqual([["quiet"], ["work"], ["rewind"]]);
   });
 
   it("by an insert itself, unless a notification was just sent or it is part of a transaction", async () => {

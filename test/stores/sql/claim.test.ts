@@ -66,6 +66,46 @@ test("tasks of a queue and function that a policy closes are not read, and hide 
   expect(steps()).toEqual(["rows", "rows", "rows", "changes"]);
 });
 
+test("32 tasks or more are claimed by one UPDATE in the transaction that has read them", async () => {
+  const { insert, claim, claimBesideOutcome, steps } = await harness();
+  const writes = () => steps().filter((step) => step === "changes" || step === "count");
+  insert(...Array.from({ length: 64 }, () => ({})));
+  const [running] = claim({ limit: 1 });
+  steps();
+  const claimed = claimBesideOutcome(running, { limit: 32 });
+  expect(claimed).toHaveLength(32);
+  expect(writes()).toEqual(["changes", "count"]);
+  expect(claimBesideOutcome(claimed[0], { limit: 31 })).toHaveLength(31);
+  expect(writes()).toEqual(["changes", "changes"]);
+});
+
+test("a claim by one UPDATE passes over a row whose generation is not the one that was read", async () => {
+  const { run, insert, claim, claimBesideOutcome } = await harness();
+  const [running] = [insert({}), ...claim({ limit: 1 })].slice(1) as ReturnType<Harness["claim"]>;
+  const [unclaimable, ...others] = insert(...Array.from({ length: 40 }, () => ({})));
+  // The driver reads 2^53 + 1 as 2^53.
+  run(() => rowsOnce(sql`update dbq_tasks set generation_id = 9007199254740992 where status = 'pending'`));
+  run(() => rowsOnce(sql`update dbq_tasks set generation_id = 9007199254740993 where id = ${unclaimable}`));
+  const claimed = claimBesideOutcome(running, { limit: 40 });
+  expect(claimed.map(({ id }) => id)).toEqual(others);
+  const [count] = run(() => rowsOnce(sql`select count(*) from dbq_tasks where status = 'running'`));
+  expect(count).toEqual([39]);
+});
+
+test("where many tasks have options, the next 15 claims read each task once", async () => {
+  const { insert, claim, steps } = await harness();
+  insert({}, {}, ...Array.from({ length: 20 }, () => ({ requestId: "r" })));
+  steps();
+  claim({ limit: 2 });
+  expect(steps()).toEqual(["rows", "rows", "changes"]);
+  claim({ limit: 1 });
+  expect(steps()).toEqual(["rows", "rows", "rows", "changes"]);
+  for (let i = 0; i < 15; i += 1) claim({ limit: 1 });
+  expect(steps()).toEqual(Array.from({ length: 15 }, () => ["rows", "rows", "changes"]).flat());
+  claim({ limit: 1 });
+  expect(steps()).toEqual(["rows", "rows", "rows", "changes"]);
+});
+
 test("several policies admit what all of them admit, in the order of claims", async () => {
   const none = (func: string) => policy(() => ({ admits: (task) => task.func !== func }));
   const { insert, claim } = await harness([none("a"), none("b")]);

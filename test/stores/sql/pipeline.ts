@@ -12,7 +12,7 @@ import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
 import { openSqliteDatabase } from "../../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
-import { claimBy, newTask, newWorker } from "../../conformance/arrange.ts";
+import { claimBy, newTask, newWorker, outcomes } from "../../conformance/arrange.ts";
 
 const texts = textsOf(sqliteDialect);
 
@@ -23,6 +23,8 @@ export interface Harness {
   steps(): Step["want"][];
   insert(...tasks: Parameters<typeof newTask>[0][]): number[];
   claim(changes?: Partial<ClaimRequest>): TaskRecord[];
+  /** Claims in the transaction that completes this task. */
+  claimBesideOutcome(task: TaskRecord | undefined, changes?: Partial<ClaimRequest>): TaskRecord[];
 }
 
 /** With these policies in the place of dbq's own; undefined: with dbq's. */
@@ -65,5 +67,9 @@ export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Ha
     },
     insert: (...tasks) => run(() => ops.tasks.insert(tasks.map(newTask), "report")).map(({ id }) => id),
     claim,
+    claimBesideOutcome: (task, changes) => {
+      const ended = task ? [outcomes.completed(task)] : [];
+      return run(() => ops.cycle.run({ outcomes: ended, claim: claimBy("w1", changes) })).claimed;
+    },
   };
 }

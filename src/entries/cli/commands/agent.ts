@@ -2,14 +2,14 @@ import { type Command, Option } from "commander";
 import { type CommonOptions, logError, logReports, withExistingQueue } from "../database.ts";
 import { CommandError, UsageError } from "../failure.ts";
 import { loadModules, moduleFiles } from "../modules.ts";
-import { json, line, table } from "../output.ts";
+import { announce, json, line, note, table } from "../output.ts";
 import { duration, durationFrom, given, label, names, whole } from "../parse.ts";
 import { attemptEnds } from "../shutdown.ts";
 import { surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
 import { moment } from "../text.ts";
 import { signals } from "../watch.ts";
-import { announce, fileIn } from "./manage.ts";
+import { fileIn } from "./manage.ts";
 
 interface RunOptions extends CommonOptions {
   concurrency: number;
@@ -61,16 +61,34 @@ export function addAgentCommands(program: Command): void {
   agent
     .command("revoke")
     .summary("revoke an agent's token")
+    .description("Revoke an agent's token: Managers refuse it within a second.")
     .argument("<name>", "the agent")
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions })
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ dbq agent revoke gpu-7\n\nThe name is free then: dbq agent add gives it a new token.",
+    )
     .action(async (name: string, _: unknown, self: Command) => {
       await revoke(name, self.optsWithGlobals<CommonOptions>());
     });
 }
 
+/** Without the options of `dbq agent`, which are those of a running agent. */
+const visibleGlobalOptions = ({ parent }: Command): Option[] => [...(parent?.parent?.options ?? [])];
+
+const addExamples = `
+Examples:
+  $ dbq agent add gpu-7 --funcs pdf,ocr --expires 90d
+  $ dbq agent add gpu-7 --funcs pdf,ocr --queue media,mail
+  $ export DBQ_TOKEN=$(dbq agent add gpu-7 --funcs pdf,ocr)
+
+--funcs names each function: there is no wildcard.`;
+
 function addAdd(agent: Command): void {
   agent
     .command("add")
     .summary("add an agent, and print its token")
+    .description("Add an agent, and print its token. The database keeps only a hash of it.")
     .argument("<name>", "the agent: letters, digits and . _ -")
     .option("--funcs <names>", "the functions that it may run, separated by commas; may be repeated", names)
     .option("--queue <names>", 'the queues whose tasks it may run (default: "default")', names)
@@ -80,7 +98,8 @@ function addAdd(agent: Command): void {
         "how long its token is valid (default: until it is revoked)",
       ).argParser(durationFrom("1s", "10y")),
     )
-    .addHelpText("after", examples)
+    .configureHelp({ showGlobalOptions: true, visibleGlobalOptions })
+    .addHelpText("after", addExamples)
     .action(async (name: string, _: unknown, self: Command) => {
       await add(name, self.optsWithGlobals<AddOptions>());
     });
@@ -102,20 +121,23 @@ const managing = async () => await (await import("../../../index.ts")).loadManag
 async function add(name: string, { funcs, queue: queues, expires, ...options }: AddOptions): Promise<void> {
   if (funcs === undefined)
     throw new UsageError("dbq agent add: name the functions that it may run: --funcs pdf,ocr");
+  if (funcs.includes("*")) throw new UsageError('--funcs: name each function: "*" is no wildcard');
   const { addAgent } = await managing();
   await withExistingQueue(options, async (queue) => {
     const added = await addAgent(queue, label(name), { funcs, ...given({ queues, expires }) }).catch(refused);
     if (options.json) json(added);
     else {
       line(added.token);
-      line({ text: "This token is shown once. The agent reads it from DBQ_TOKEN.", color: "dim" });
+      // On stderr, so that a script can take the token from stdout.
+      note("This token is shown once. The agent reads it from DBQ_TOKEN.");
     }
   });
 }
 
 /** A wrong name, or one that is taken, is the user's to correct. */
 function refused(error: unknown): never {
-  throw error instanceof TypeError ? new UsageError(error.message) : error;
+  if (!(error instanceof TypeError)) throw error;
+  throw new UsageError(error.message.replace(/^(add|revoke)Agent: /, ""));
 }
 
 async function revoke(name: string, options: CommonOptions): Promise<void> {

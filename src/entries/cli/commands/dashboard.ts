@@ -3,9 +3,9 @@ import type { AddressInfo } from "node:net";
 import type { Command } from "commander";
 import { type CommonOptions, logError, shown, withExistingQueue } from "../database.ts";
 import { CommandError } from "../failure.ts";
+import { announce } from "../output.ts";
 import { whole } from "../parse.ts";
 import { signals } from "../watch.ts";
-import { announce } from "./manage.ts";
 
 interface DashboardCommandOptions extends CommonOptions {
   port: number;

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import type { Queue } from "../../../index.ts";
-import { type CommonOptions, logError, shown, withExistingQueue } from "../database.ts";
-import { json, line } from "../output.ts";
+import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } from "../database.ts";
+import { announce } from "../output.ts";
 import { duration, given, whole } from "../parse.ts";
-import { moment } from "../text.ts";
+import { span } from "../text.ts";
 import { signals } from "../watch.ts";
 
 interface DrainCommandOptions extends CommonOptions {
@@ -77,28 +77,27 @@ export function addDrain(program: Command): void {
 }
 
 async function carry(options: DrainCommandOptions): Promise<void> {
-  const { DatabaseMovedError, loadDrains } = await import("../../../index.ts");
-  const { drain, openDrainTarget } = await loadDrains();
-  const isMoved = (error: unknown) => error instanceof DatabaseMovedError;
-  const to = await openDrainTarget(options.to);
+  const library = await import("../../../index.ts");
+  const drains = await library.loadDrains();
+  const to = await drains.openDrainTarget(options.to, (error, where) => logError(error, where, options.json));
   try {
-    await withExistingQueue(options, (queue) => run(queue, drain, to, isMoved, options));
+    await withExistingQueue(options, (queue) => run(queue, to, { ...library, ...drains }, options));
   } finally {
     await to.close();
   }
 }
 
-type Drains = Awaited<ReturnType<typeof import("../../../index.ts")["loadDrains"]>>;
+type Dbq = typeof import("../../../index.ts");
+type Drains = Awaited<ReturnType<Dbq["loadDrains"]>>;
 
 async function run(
   queue: Queue,
-  drain: Drains["drain"],
   to: Parameters<Drains["drain"]>[1]["to"],
-  isMoved: (error: unknown) => boolean,
+  library: Dbq & Drains,
   options: DrainCommandOptions,
 ): Promise<void> {
   const { queue: queueName, batch, keep, ordered, onRefused, results, resultsWithin, lease } = options;
-  const carrier = drain(queue, {
+  const carrier = library.drain(queue, {
     queueName,
     to,
     ...given({ batch, keep, ordered, onRefused, results, resultsWithin, lease }),
@@ -112,10 +111,7 @@ async function run(
         stopping.then(resolve, reject);
       });
     // It can do nothing more: another drain on that file goes on.
-    carrier.on("error", (error) => {
-      const leave = () => reject(error);
-      if (isMoved(error)) void carrier.stop({ grace: 0 }).then(leave, leave);
-    });
+    stopWithFile(carrier, library, reject);
   });
   await carrier.start();
   announce("ready", { database: await shown(options.db), queue: queueName, target: to.name }, options);
@@ -140,22 +136,13 @@ function printEvents(carrier: ReturnType<Drains["drain"]>, options: DrainCommand
     messages += ids.length;
   });
   carrier.on("refused", ({ id, func }, error) => logError(error, `refused: task ${id} (${func})`, asJson));
-  carrier.on("paused", (_, delay) => announce("paused", { queue, delay }, options));
+  carrier.on("paused", (_, delay) =>
+    announce("paused", { queue, delay: asJson ? delay : span(delay) }, options),
+  );
   carrier.on("resumed", () => announce("resumed", { queue }, options));
   carrier.on("error", (error, where) => logError(error, where, asJson));
   return () => {
     clearInterval(timer);
     count();
   };
-}
-
-function announce(event: string, about: object, { quiet, json: asJson }: DrainCommandOptions): void {
-  const time = new Date();
-  if (quiet) return;
-  if (asJson) {
-    json({ time, event, ...about });
-    return;
-  }
-  const facts = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
-  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${facts.join(", ")}`);
 }

@@ -120,8 +120,11 @@ function addSwitch(
       const target = pauseTarget(options);
       await withExistingQueue(options, async (queue) => {
         const changed = await act(queue, target);
-        if (options.json) json({ changed });
+        const { unknownName } = await import("../../../index.ts");
+        const doubt = name === "pause" ? await unknownName(queue, target) : undefined;
+        if (options.json) json({ changed, ...(doubt !== undefined && { warning: doubt }) });
         else line(`${targetText(target)} ${changed ? "is now" : "was already"} ${name}d`);
+        if (!options.json && doubt !== undefined) line(doubt);
       });
     });
 }

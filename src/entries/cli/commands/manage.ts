@@ -1,10 +1,10 @@
+import { subscribe } from "node:diagnostics_channel";
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { type CommonOptions, logError, shown, withExistingQueue } from "../database.ts";
+import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } from "../database.ts";
 import { CommandError, UsageError } from "../failure.ts";
-import { json, line } from "../output.ts";
+import { announce } from "../output.ts";
 import { durationFrom, given, whole } from "../parse.ts";
-import { moment } from "../text.ts";
 import { signals } from "../watch.ts";
 
 interface ManagerCommandOptions extends CommonOptions {
@@ -16,6 +16,7 @@ interface ManagerCommandOptions extends CommonOptions {
   maxConnections?: number;
   maxSlots?: number;
   maxAnswer?: number;
+  quiet?: true;
 }
 
 const examples = `
@@ -26,6 +27,9 @@ Examples:
 
 Start two or more, on two machines, and name all of them to each agent. Without
 --tls-cert it listens only on this machine, or on a unix socket (unix:/path).
+
+It prints which agents come and go, and whose token it refuses: the same refusal
+at most once a minute.
 
 SIGTERM and SIGINT stop it. What agents run goes on: they settle it with another
 Manager, or with this one when it is back within the lease. Exit code 0.`;
@@ -47,6 +51,7 @@ export function addManager(program: Command): void {
     .option("--max-connections <number>", "connections at once (default: 1000)", whole(1, 1_000_000))
     .option("--max-slots <number>", "tasks that one claim may ask for (default: 1000)", whole(1, 100_000))
     .option("--max-answer <bytes>", "the tasks in one answer, in bytes (default: 8388608)", whole(1_024))
+    .option("--quiet", "print no line for each event")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await manage(self.optsWithGlobals<ManagerCommandOptions>()));
 }
@@ -54,8 +59,8 @@ export function addManager(program: Command): void {
 async function manage(options: ManagerCommandOptions): Promise<void> {
   const { listen, lease, maxBody, maxConnections, maxSlots, maxAnswer, json: asJson } = options;
   const tls = tlsOf(options);
-  const { DatabaseMovedError, loadManager } = await import("../../../index.ts");
-  const { Manager } = await loadManager();
+  const library = await import("../../../index.ts");
+  const { Manager } = await library.loadManager();
   await withExistingQueue(options, async (queue) => {
     const manager = new Manager(queue, {
       listen,
@@ -63,20 +68,56 @@ async function manage(options: ManagerCommandOptions): Promise<void> {
       ...given({ tls, maxBody, maxConnections, maxSlots, maxAnswer }),
     });
     manager.on("error", (error, where) => logError(error, where, asJson));
+    printSessions(options);
     manager.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));
     const stopped = new Promise<void>((resolve, reject) => {
       for (const signal of signals) process.on(signal, () => manager.stop().then(resolve, reject));
       // It can do nothing more: its agents go on to another Manager.
-      manager.on("error", (error) => {
-        const leave = () => reject(error);
-        if (error instanceof DatabaseMovedError) void manager.stop().then(leave, leave);
-      });
+      stopWithFile(manager, library, reject);
     });
     await manager.start();
     announce("ready", { database: await shown(options.db), url: manager.url }, options);
     await stopped;
     announce("stopped", {}, options);
   });
+}
+
+interface Reported {
+  agent?: string;
+  session: string;
+  reason: string;
+  address?: string;
+  tasks: readonly unknown[];
+}
+
+/** Prints which agents come, go, are refused and have lost tasks. */
+function printSessions(options: ManagerCommandOptions): void {
+  const print = (channel: string, event: string, facts: (message: Reported) => object | undefined) =>
+    subscribe(`dbq:${channel}`, (message) => {
+      const shown = facts(message as Reported);
+      if (shown) announce(event, shown, options);
+    });
+  print("session-opened", "opened", ({ agent, session }) => ({ agent, session }));
+  print("session-closed", "closed", ({ agent, session, reason }) => ({ agent, session, reason }));
+  print("agent-revoked", "revoked", ({ agent }) => ({ agent }));
+  print("task-lost", "lost", ({ agent, session, tasks }) => ({ agent, session, tasks: tasks.length }));
+  const isNew = oncePerMinute();
+  print("token-refused", "refused", ({ agent, reason, address }) => {
+    const facts = given({ agent, token: reason, address });
+    return isNew(Object.values(facts).join()) ? facts : undefined;
+  });
+}
+
+/** Whether a text has not come in the last minute: a client that goes on asking does not fill the log. */
+function oncePerMinute(): (text: string) => boolean {
+  const printedAt = new Map<string, number>();
+  return (text) => {
+    const now = performance.now();
+    if (now - (printedAt.get(text) ?? Number.NEGATIVE_INFINITY) < 60_000) return false;
+    if (printedAt.size >= 1_000) printedAt.clear();
+    printedAt.set(text, now);
+    return true;
+  };
 }
 
 function tlsOf({ tlsCert, tlsKey }: ManagerCommandOptions): { cert: Buffer; key: Buffer } | undefined {
@@ -95,14 +136,4 @@ export function fileIn(option: string, path: string): Buffer {
   } catch (error) {
     throw new CommandError("FILE", `${option} ${path}: ${(error as Error).message}`);
   }
-}
-
-export function announce(event: string, about: object, { json: asJson }: Pick<CommonOptions, "json">): void {
-  const time = new Date();
-  if (asJson) {
-    json({ time, event, ...about });
-    return;
-  }
-  const facts = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
-  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${facts.join(", ")}`);
 }

@@ -9,12 +9,11 @@ import {
   withQueue,
 } from "../database.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
-import { json, line } from "../output.ts";
+import { announce } from "../output.ts";
 import { duration, durationFrom, names, whole } from "../parse.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
-import { moment } from "../text.ts";
 import { isWatched, watch } from "../watch.ts";
 
 interface WorkerCommandOptions extends CommonOptions {
@@ -113,18 +112,6 @@ async function run(queue: Queue, library: Library, options: WorkerCommandOptions
   if (options.untilIdle) shutdown.untilIdle();
   await shutdown.finished;
   announce("stopped", { worker: id }, options);
-}
-
-function announce(event: string, about: object, { quiet, json: asJson }: WorkerCommandOptions): void {
-  const time = new Date();
-  if (quiet) return;
-  if (asJson) json({ time, event, ...about });
-  else printLine(time, event, about);
-}
-
-function printLine(time: Date, event: string, about: object): void {
-  const facts = Object.entries(about).map(([name, value]) => `${name} ${String(value)}`);
-  line({ text: moment(time), color: "dim" }, `${event.padEnd(11)} ${facts.join(", ")}`);
 }
 
 /** Prints the worker's events. */

@@ -21,7 +21,7 @@ class LivePage {
   #source: EventSource | undefined;
   #timer: number | undefined;
   #pause: number = retry.first;
-  /** What came while it could not be shown. */
+  /** The last update that came while the page was paused. */
   #held: string | undefined;
 
   constructor(address: string, changed: () => void, refresh: () => Promise<void>) {
@@ -44,7 +44,7 @@ class LivePage {
     source.addEventListener("open", () => {
       this.#pause = retry.first;
       show(this.#held === undefined ? "live" : "paused");
-      // What changed in the meantime may not be sent again.
+      // Changes of the meantime may not be sent again: the page is loaded anew.
       if (!this.#isFirst) void this.#refresh();
       this.#isFirst = false;
     });

@@ -23,7 +23,7 @@ function morphChildren(from: Element, to: Element): void {
   for (const { key } of wanted) left.set(key, (left.get(key) ?? 0) + 1);
   let at = from.firstChild;
   for (const { node, key } of wanted) {
-    // What is not wanted any more goes, so that what follows need not be moved.
+    // Nodes that are no longer wanted are removed, so that those after them need not be moved.
     while (at && !left.get(keyOf(at))) at = removed(at);
     const match = sibling(at, key);
     left.set(key, (left.get(key) ?? 1) - 1);
@@ -82,7 +82,7 @@ function morphNode(from: Node, to: Node): void {
   if (!from.classList.contains("plot")) morphChildren(from, to);
 }
 
-/** What a person has opened stays open, what they chose stays chosen. */
+/** The attributes that a person changes by opening or choosing an element: they stay as the person left them. */
 const persons = ["open", "checked", "selected"];
 
 function morphAttributes(from: Element, to: Element): void {

@@ -34,13 +34,13 @@ export interface FunctionsData {
   functions: (FunctionStats & { unserved: UnclaimedTasks | null; pausedAt: Date | null })[];
 }
 
-async function load({ look, reader, query }: PageContext): Promise<FunctionsData> {
+async function load({ reader, reads, query }: PageContext): Promise<FunctionsData> {
   const sort = sortOf(query.get("sort"));
   const to = new Date(Math.ceil(Date.now() / minute) * minute);
   const from = new Date(to.getTime() - day);
-  const [{ functions: stats }, { unservedFunctions }, limits] = await Promise.all([
-    look.statistics.read({ from: from.getTime(), to: to.getTime(), by: "hour" }),
-    reader.health(),
+  const [stats, { unservedFunctions }, limits] = await Promise.all([
+    reads.functionStats({ from, to }),
+    reads.health(),
     reader.listLimits(),
   ]);
   const functions = merged(stats, unservedFunctions, pausesOf(limits)).sort(
@@ -92,6 +92,7 @@ function merged(
 export const functions: Page<FunctionsData> = {
   path: "/functions",
   menu: "Functions",
+  accepts: ["sort"],
   title: () => "Functions",
   load,
   view: (data, context) => (
@@ -100,8 +101,8 @@ export const functions: Page<FunctionsData> = {
       <Panel title="Functions" id="functions" note="attempts that ended in the last 24 hours">
         {data.functions.length === 0 ? (
           <Empty>
-            No attempt has ended in the last 24 hours. Workers write what they did every 10 s; a function
-            appears with its first attempt.
+            There are no statistics of the last 24 hours. Workers write them every 10 s: a function appears up
+            to 10 s after its first attempt.
           </Empty>
         ) : (
           <Rows data={data} context={context} />

@@ -1,7 +1,9 @@
 /** The first page: how much there is, how it goes, what is stuck and what fails. */
 import type { Child, FC } from "hono/jsx";
-import type { Health } from "../../../queue/health.ts";
-import type { FunctionStats, StatsPoint } from "../../../queue/stats.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { Health, Pause } from "../../../queue/health.ts";
+import { type FunctionStats, isFailure, type StatsPoint } from "../../../queue/stats.ts";
+import type { FunctionCount } from "../../../store.ts";
 import type { Task } from "../../../task.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { head, percent, whyNotAlive, workerName } from "./parts.tsx";
@@ -26,32 +28,51 @@ const budget = 30;
 /** A task that waits for longer than this is worth a line in "What is stuck". Milliseconds. */
 const longWait = 60_000;
 
+/** The pauses of functions and groups of which "What is stuck" has a line. */
+const mostPauses = 100;
+
+/** How many attempts of a function ended, and how many of them failed. */
+type Failing = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
+
 export interface OverviewData extends Health {
   range: { name: RangeName; by: "minute" | "hour"; from: Date; to: Date };
   /** Minutes or hours without an attempt are left out. */
   points: StatsPoint[];
   /** The functions with the most failed attempts in this time. */
-  failing: FunctionStats[];
+  failing: Failing[];
   /** The failed tasks that were enqueued last. */
   failedTasks: Task[];
 }
 
-async function load({ look, reader, query, visible }: PageContext): Promise<OverviewData> {
+async function load({ look, reads, query, visible }: PageContext): Promise<OverviewData> {
   const range = rangeOf(query.get("range"));
   const { from, to, by } = range;
-  const [health, { points, functions }, failed] = await Promise.all([
-    reader.health(),
-    look.statistics.read({ from: from.getTime(), to: to.getTime(), by }),
+  const [health, points, outcomes, failed] = await Promise.all([
+    reads.health(),
+    reads.stats({ from, to, by }),
+    reads.outcomes(from),
     look.find({ status: "failed" }, { limit: shown, budget }),
   ]);
-  const failing = functions.filter((each) => each.failed > 0).sort((a, b) => b.failed - a.failed);
   return {
     range,
     ...health,
     points,
-    failing: failing.slice(0, shown),
+    failing: failingOf(outcomes).slice(0, shown),
     failedTasks: failed.tasks.map(visible),
   };
+}
+
+/** The functions of which an attempt failed, those with the most first. */
+function failingOf(outcomes: readonly FunctionCount[]): Failing[] {
+  const all = groupBy(outcomes, ({ queueName, func }) => JSON.stringify([queueName, func]));
+  const sum = (counts: readonly FunctionCount[]) => counts.reduce((total, { count }) => total + count, 0);
+  return [...all.values()]
+    .map((counts) => {
+      const { queueName, func } = counts[0] as FunctionCount;
+      return { queueName, func, count: sum(counts), failed: sum(counts.filter(isFailure)) };
+    })
+    .filter(({ failed }) => failed > 0)
+    .sort((a, b) => b.failed - a.failed);
 }
 
 /** The range begins and ends with a whole minute or hour. @throws BadQuery */
@@ -74,6 +95,7 @@ const stepOf = (by: "minute" | "hour") => (by === "minute" ? 60_000 : 3_600_000)
 export const overview: Page<OverviewData> = {
   path: "/",
   menu: "Overview",
+  accepts: ["range"],
   title: () => "Overview",
   load,
   view: (data, context) => (
@@ -82,7 +104,7 @@ export const overview: Page<OverviewData> = {
       <Tiles data={data} base={context.base} />
       <div class="columns">
         <Stuck data={data} base={context.base} />
-        <Failing data={data} base={context.base} />
+        <WhatFails data={data} base={context.base} />
       </div>
       <Charts data={data} base={context.base} />
       <FailedTasks tasks={data.failedTasks} base={context.base} />
@@ -152,8 +174,9 @@ const Tile: FC<{ name: string; value: Child; to: string; bad?: boolean }> = ({
 // ---- what is stuck ---------------------------------------------------------------------------
 
 const Stuck: Part = ({ data, base }) => {
-  const { queues, deadWorkers, unservedFunctions } = data;
+  const { queues, deadWorkers, unservedFunctions, pauses } = data;
   const paused = queues.filter(({ pausedAt }) => pausedAt !== null);
+  const functionPauses = pauses.filter(({ target }) => "func" in target);
   const slow = queues.filter(
     ({ pausedAt, oldestPendingAge }) => !pausedAt && (oldestPendingAge ?? 0) > longWait,
   );
@@ -182,6 +205,15 @@ const Stuck: Part = ({ data, base }) => {
         {`: ${counted(pending)} pending.`}
       </>
     )),
+    ...functionPauses.slice(0, mostPauses).map((pause) => <PausedFunction pause={pause} base={base} />),
+    ...(functionPauses.length > mostPauses
+      ? [
+          <>
+            {`${grouped(functionPauses.length - mostPauses)} more pauses: `}
+            <a href={href(base, "/queues")}>all pauses</a>
+          </>,
+        ]
+      : []),
     ...slow.map(({ name, oldestPendingAge }) => (
       <>
         {"Queue "}
@@ -194,6 +226,23 @@ const Stuck: Part = ({ data, base }) => {
     <Panel title="What is stuck" id="stuck">
       {lines.length > 0 ? <Lines lines={lines} /> : isNew ? <Start /> : <Empty>Nothing is stuck.</Empty>}
     </Panel>
+  );
+};
+
+/** Of a function, or of one of its groups. */
+const PausedFunction: FC<{ pause: Pause; base: string }> = ({ pause: { target, pausedAt }, base }) => {
+  if (!("func" in target)) return <></>;
+  const { func, group } = target;
+  return (
+    <>
+      {group === undefined ? "Function " : "Group "}
+      <a href={href(base, "/tasks", { func, group, status: "pending" })}>{group ?? func}</a>
+      {group === undefined ? "" : " of "}
+      {group === undefined ? "" : <bdi>{func}</bdi>}
+      {" was paused "}
+      <Time at={pausedAt} />
+      {": its tasks wait."}
+    </>
   );
 };
 
@@ -244,10 +293,14 @@ const Start: FC = () => (
 
 // ---- failures --------------------------------------------------------------------------------
 
-const Failing: Part = ({ data: { failing, range }, base }) => (
+const WhatFails: Part = ({ data: { failing, points, range }, base }) => (
   <Panel title="What fails most" note={`in the last ${ranges[range.name].name}`} id="failing">
     {failing.length === 0 ? (
-      <Empty>No attempt has failed in this time.</Empty>
+      <Empty>
+        {points.length === 0
+          ? "There are no statistics of this time. Workers write them every 10 s."
+          : "No attempt has failed in this time."}
+      </Empty>
     ) : (
       <Table
         label="What fails most"
@@ -304,7 +357,7 @@ const Charts: Part = ({ data: { range, points }, base }) => (
   <Panel title="How it goes" note={<Ranges now={range.name} base={base} />} id="charts">
     {points.length === 0 ? (
       <Empty>
-        {`No attempt has ended in the last ${ranges[range.name].name}. Workers write what they did every 10 s.`}
+        {`There are no statistics of the last ${ranges[range.name].name}. Workers write them every 10 s.`}
       </Empty>
     ) : (
       // The script puts in the minutes or hours without an attempt.

@@ -3,7 +3,7 @@ import type { FC } from "hono/jsx";
 import type { WorkerHealth } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
 import type { PageContext } from "../page.ts";
-import { ActionButton, span } from "./ui.tsx";
+import { ActionButton, grouped, href, span } from "./ui.tsx";
 
 /** The head of a column of numbers. */
 export const head = (name: string) => <span class="number">{name}</span>;
@@ -36,6 +36,9 @@ export function evenSpan(ms: number): string {
   return span(ms);
 }
 
+export const rateText = ({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string =>
+  `${grouped(limit)} per ${evenSpan(per)}${burst > 1 ? `, ${grouped(burst)} at once` : ""}`;
+
 /** How many of a number of slots are in use. */
 export const Slots: FC<{ used: number; of: number }> = ({ used, of }) => (
   <span class="slots">
@@ -67,19 +70,17 @@ export const PauseOrResume: FC<{
   const [kind, name] =
     "queueName" in target ? (["queue", target.queueName] as const) : (["function", target.func] as const);
   const group = "queueName" in target ? undefined : target.group;
-  const path = `/api/${kind}s/${encodeURIComponent(name)}`;
-  const fields = group === undefined ? {} : { group };
+  const to = (action: "pause" | "resume") => href("", `/api/${kind}s/${action}`, { name, group });
   const shown = group === undefined ? `the ${kind} ${name}` : `the group ${group} of ${name}`;
   return isPaused ? (
-    <ActionButton context={context} needs="resume" to={`${path}/resume`} fields={fields}>
+    <ActionButton context={context} needs="resume" to={to("resume")}>
       Resume
     </ActionButton>
   ) : (
     <ActionButton
       context={context}
       needs="pause"
-      to={`${path}/pause`}
-      fields={fields}
+      to={to("pause")}
       asks={`Pause ${shown}? Its tasks wait until it is resumed; those that run go on.`}
     >
       Pause

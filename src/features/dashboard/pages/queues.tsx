@@ -2,8 +2,9 @@
 import type { FC } from "hono/jsx";
 import type { Health, HealthOfQueue } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
+import { mostHealthNames, mostWaiting } from "../../../store.ts";
 import type { Page, PageContext } from "../page.ts";
-import { evenSpan, Field, head, PauseOrResume, Slots } from "./parts.tsx";
+import { Field, head, PauseOrResume, rateText, Slots } from "./parts.tsx";
 import {
   ActionButton,
   Count,
@@ -23,8 +24,8 @@ export interface QueuesData extends Pick<Health, "moreQueues"> {
   limits: LimitInfo[];
 }
 
-async function load({ reader }: PageContext): Promise<QueuesData> {
-  const [{ queues, moreQueues }, limits] = await Promise.all([reader.health(), reader.listLimits()]);
+async function load({ reader, reads }: PageContext): Promise<QueuesData> {
+  const [{ queues, moreQueues }, limits] = await Promise.all([reads.health(), reader.listLimits()]);
   return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits };
 }
 
@@ -96,7 +97,7 @@ const Queues: Part = ({ data, context }) => (
     )}
     {data.moreQueues ? (
       <p class="hint">
-        There may be more queues with pending tasks: only the first 500, by name, are looked at.
+        There may be more queues with pending tasks: only the first {mostHealthNames}, by name, are looked at.
       </p>
     ) : (
       ""
@@ -202,7 +203,7 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
         {concurrency === null ? grouped(running) : <Slots used={running} of={concurrency} />}
       </td>
       <td class="number">
-        <Count of={waiting} atLeast={waiting >= 10_000} />
+        <Count of={waiting} atLeast={waiting >= mostWaiting} />
       </td>
       <td class="nowrap">{rate === null ? <Nothing /> : rateText(rate)}</td>
       <td class="nowrap">{nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}</td>
@@ -279,9 +280,6 @@ const Target: FC<{ limit: LimitInfo; base: string }> = ({ limit: { target }, bas
     </>
   );
 };
-
-const rateText = ({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string =>
-  `${grouped(limit)} per ${evenSpan(per)}${burst > 1 ? `, ${grouped(burst)} at once` : ""}`;
 
 const SetLimit: FC<{ context: PageContext }> = ({ context: { base } }) => (
   <details id="set-limit" class="more">

@@ -130,13 +130,13 @@ const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
   schedule: { name, pausedAt },
   context,
 }) => {
-  const path = `/api/schedules/${encodeURIComponent(name)}`;
+  const to = (action: "run" | "pause" | "resume") => href("", `/api/schedules/${action}`, { name });
   return (
     <>
       <ActionButton
         context={context}
         needs="schedule"
-        to={`${path}/run`}
+        to={to("run")}
         asks={`Run ${name} now? It makes one more task; its times stay as they are.`}
       >
         Run now
@@ -145,13 +145,13 @@ const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
         <ActionButton
           context={context}
           needs="schedule"
-          to={`${path}/pause`}
+          to={to("pause")}
           asks={`Pause ${name}? It makes no tasks until it is resumed.`}
         >
           Pause
         </ActionButton>
       ) : (
-        <ActionButton context={context} needs="schedule" to={`${path}/resume`}>
+        <ActionButton context={context} needs="schedule" to={to("resume")}>
           Resume
         </ActionButton>
       )}

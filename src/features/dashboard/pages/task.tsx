@@ -2,9 +2,11 @@
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
 import type { Task, TaskError } from "../../../task.ts";
+import { type Hold, holdsOf } from "../holds.ts";
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { wholeOf } from "../query.ts";
+import { rateText } from "./parts.tsx";
 import { Progress } from "./tasks.tsx";
 import {
   ActionButton,
@@ -36,6 +38,8 @@ export interface TaskData {
   argsAreStored: boolean;
   attempts: Attempt[];
   logs: TaskLog[];
+  /** While it is pending or scheduled: the pauses, throttles and limits that it waits for, or may wait for. */
+  waitsFor: Hold[];
   /** The actions that people took on it, newest first. */
   notes: { at: number; actor: string | null; action: string; count: number }[];
 }
@@ -47,6 +51,7 @@ async function load({ look, reader, params, visible }: PageContext): Promise<Tas
   const task = visible(found.task);
   const attempts = await reader.listAttempts(id);
   const logs = await reader.listLogs(id);
+  const waitsFor = isWaiting(task) ? holdsOf(task, await look.limits()) : [];
   const notes = await look.notes(`task ${id}`, 20);
   // What `redact` has changed is shown as it gave it, without its errors and lines of before.
   const isRedacted = task !== found.task;
@@ -56,6 +61,7 @@ async function load({ look, reader, params, visible }: PageContext): Promise<Tas
     argsAreStored: !isRedacted || jsonOf(task).args === jsonOf(found.task).args,
     attempts: isRedacted ? attempts.map((attempt) => ({ ...attempt, error: null })) : attempts,
     logs: isRedacted ? [] : logs.slice(-shownLines),
+    waitsFor,
     notes,
   };
 }
@@ -202,7 +208,27 @@ const Ending: FC<{ task: Task; json: Json; all: string }> = ({ task: shown, json
   </>
 );
 
-const Thrown: FC<{ error: TaskError }> = ({ error }) => (
+/** A frame of dbq, of another package or of Node, as the line of a stack. */
+const isForeign = (line: string) => /^\s+at .*(?:[\\/]node_modules[\\/]|[ (]node:)/.test(line);
+
+/** The frames of the app come first. The others are part of the whole stack, which a person opens. */
+const Stack: FC<{ text: string; id: string }> = ({ text, id }) => {
+  const lines = text.split("\n");
+  const own = lines.filter((line) => !isForeign(line));
+  const folded = lines.length - own.length;
+  if (folded === 0 || !own.some((line) => /^\s+at /.test(line))) return <Pre kind="stack" text={text} />;
+  return (
+    <>
+      <Pre kind="stack" text={own.join("\n")} />
+      <details id={id} class="more">
+        <summary>{`The whole stack, with ${folded} ${folded === 1 ? "frame" : "frames"} of dbq, packages and Node`}</summary>
+        <Pre kind="stack" text={text} />
+      </details>
+    </>
+  );
+};
+
+const Thrown: FC<{ error: TaskError; depth?: number }> = ({ error, depth = 0 }) => (
   <>
     <p class="thrown" tabindex={focus(error.message)}>
       <strong>{error.name}</strong>
@@ -210,13 +236,13 @@ const Thrown: FC<{ error: TaskError }> = ({ error }) => (
       <bdi>{error.message}</bdi>
       {error.code === undefined ? "" : <code>{error.code}</code>}
     </p>
-    {error.stack === undefined ? "" : <Pre kind="stack" text={error.stack} />}
+    {error.stack === undefined ? "" : <Stack text={error.stack} id={`stack-${depth}`} />}
     {error.cause === undefined ? (
       ""
     ) : (
       <>
         <h3>Caused by</h3>
-        <Thrown error={error.cause} />
+        <Thrown error={error.cause} depth={depth + 1} />
       </>
     )}
   </>
@@ -255,7 +281,7 @@ const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context:
   );
 };
 
-const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts } }) => (
+const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waitsFor } }) => (
   <Panel title="Timeline">
     <ol class="timeline">
       <li>
@@ -293,8 +319,13 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts } }) =
               waits until <Time at={shown.waitUntil} />
             </>
           ) : (
-            "waits for a worker"
+            waitsText(waitsFor)
           )}
+          {waitsFor.map((hold) => (
+            <p>
+              <Held by={hold} />
+            </p>
+          ))}
         </li>
       ) : (
         ""
@@ -302,6 +333,33 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts } }) =
     </ol>
   </Panel>
 );
+
+/** What a pending task waits for: a pause is certain, a limit is not. */
+function waitsText(waitsFor: readonly Hold[]): string {
+  if (waitsFor.some(({ pausedAt }) => pausedAt !== null)) return "waits for the end of a pause";
+  if (waitsFor.some(({ throttledUntil }) => throttledUntil !== null))
+    return "waits for the end of a throttle";
+  return waitsFor.length === 0 ? "waits for a worker" : "waits for a worker, or for a limit";
+}
+
+const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, concurrency, rate } }) => {
+  const limits = [
+    ...(concurrency === null ? [] : [`${grouped(concurrency)} at once`]),
+    ...(rate === null ? [] : [rateText(rate)]),
+  ].join(", ");
+  return (
+    <>
+      {`Its ${about} `}
+      <bdi>{name}</bdi>
+      {pausedAt === null ? "" : " was paused "}
+      {pausedAt === null ? "" : <Time at={pausedAt} />}
+      {throttledUntil === null ? "" : `${pausedAt === null ? "" : ","} is throttled until `}
+      {throttledUntil === null ? "" : <Time at={throttledUntil} />}
+      {limits === "" ? "" : `${(pausedAt ?? throttledUntil) ? "," : ""} has a limit: ${limits}`}
+      {"."}
+    </>
+  );
+};
 
 const Logs: FC<{ logs: readonly TaskLog[] }> = ({ logs }) =>
   logs.length === 0 ? (

@@ -3,7 +3,7 @@ import type { FC } from "hono/jsx";
 import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { FoundTasks } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
-import { filterOf, limitOf, positionOf, type Query, queryOf } from "../query.ts";
+import { filterOf, limitOf, positionOf, type Query, queryNames, queryOf } from "../query.ts";
 import { Empty, grouped, href, Nothing, Status, span, Table, Time } from "./ui.tsx";
 
 /** Milliseconds that a search may take before it says how far it came. */
@@ -28,6 +28,7 @@ async function load({ look, query, visible }: PageContext): Promise<TasksData> {
 export const tasks: Page<TasksData> = {
   path: "/tasks",
   menu: "Tasks",
+  accepts: [...queryNames, "after", "limit"],
   title: () => "Tasks",
   load,
   view: (data, context) => (

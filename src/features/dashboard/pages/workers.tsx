@@ -20,9 +20,9 @@ export interface WorkersData {
   complete: boolean;
 }
 
-async function load({ reader, visible }: PageContext): Promise<WorkersData> {
+async function load({ reader, reads, visible }: PageContext): Promise<WorkersData> {
   const [{ workers }, running] = await Promise.all([
-    reader.health(),
+    reads.health(),
     reader.listTasks({ status: "running", limit: most.read }),
   ]);
   const byWorker = new Map(workers.map(({ id }) => [id, [] as Task[]]));

@@ -4,6 +4,7 @@ import { inRootContext } from "../../../base/runtime/root-context.ts";
 import {
   after,
   clearTimeout,
+  performance,
   setImmediate,
   setTimeout,
   sleep,
@@ -16,6 +17,7 @@ import {
   runnableNames,
 } from "../../../base/tasks/registry.ts";
 import { LostGenerationError, TaskCancelledError } from "../../../errors.ts";
+import { warn } from "../../../events.ts";
 import type { Outcome } from "../../../store.ts";
 import { type AttemptHost, RunningAttempt } from "../../../worker/attempt.ts";
 import { CodeLimits } from "../../../worker/code-limits.ts";
@@ -48,6 +50,8 @@ import {
 const claimWait = 25_000;
 /** Milliseconds between two beats while tasks run: a cancel reaches its function within them. */
 const beatEvery = 800;
+/** The least milliseconds between two beats, also where each answer ends its connection. */
+const leastBetweenBeats = 100;
 /** Milliseconds until an agent that was refused asks again: its token may have been replaced by then. */
 const refusedPause = 5_000;
 /** Outcomes in one request, and the characters of their results. */
@@ -75,6 +79,8 @@ interface Run {
   limits: CodeLimits;
   /** Whether a beat is under way: it asks until a Manager answers. */
   isBeating: boolean;
+  /** When the last beat was sent, on the clock of `performance.now()`. */
+  beatAt: number;
 }
 
 /** Attempts that are settled in one request. */
@@ -156,8 +162,9 @@ export class Agent<C = unknown> extends WorkerEmitter {
 
   async #begin(run: Run): Promise<void> {
     try {
-      if (runnableNames(this.#names).length === 0)
-        throw new TypeError("agent.start: no function is registered");
+      const names = runnableNames(this.#names);
+      if (names.length === 0) throw new TypeError("agent.start: no function is registered");
+      warnOfPlaces(names);
       // A wrong token, or a function that is not the agent's, is refused here and not in a log.
       await run.limits.declare();
       await this.#claim(run, { slots: this.#options.concurrency, ahead: 0, batch: [], wait: 0 });
@@ -213,11 +220,12 @@ export class Agent<C = unknown> extends WorkerEmitter {
       limits,
       settlesByClaims: false,
       isBeating: false,
+      beatAt: Number.NEGATIVE_INFINITY,
     };
     client.onTrouble = (error) => report(error, "asking the Managers, none of which answers");
     // The Manager frees the tasks of an agent without a connection: a request makes a new one.
     client.onDisconnect = () => {
-      if (this.#owned.size > 0 && !closed.signal.aborted) this.#beatSoon(run, 0);
+      if (this.#owned.size > 0 && !closed.signal.aborted) this.#beatNow(run);
     };
     return run;
   }
@@ -241,7 +249,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
     run.claiming.abort();
     this.#wakeClaim();
     this.#prefetched.handBack();
-    // What a claim under way finds is handed back, if its answer comes in time.
+    // A claim may be under way: its tasks are handed back, if the answer comes in time.
     const late = after(finalSettleMs, () => run.asking.abort());
     while ((this.#owned.size > 0 || run.settlesByClaims) && !run.closed.signal.aborted)
       await new Promise<void>((resolve) => {
@@ -287,9 +295,8 @@ export class Agent<C = unknown> extends WorkerEmitter {
       } catch (error) {
         if (signal.aborted) break;
         this.reportError(error, "claiming tasks");
-        await this.#settlingAlone(run, sleep(refusedPause, undefined, { signal, ref: false })).catch(
-          () => undefined,
-        );
+        // The pause keeps the process alive: while it is refused, nothing else may.
+        await this.#settlingAlone(run, sleep(refusedPause, undefined, { signal })).catch(() => undefined);
       }
     }
     run.settlesByClaims = false;
@@ -471,9 +478,17 @@ export class Agent<C = unknown> extends WorkerEmitter {
 
   // ---- beat ----------------------------------------------------------------------------------
 
-  #beatSoon(run: Run, delay = beatEvery): void {
-    if (run.isBeating || (delay > 0 && this.#beatTimer)) return;
+  #beatSoon(run: Run): void {
+    if (!run.isBeating && !this.#beatTimer) this.#beatIn(run, beatEvery);
+  }
+
+  #beatNow(run: Run): void {
+    if (run.isBeating) return;
     clearTimeout(this.#beatTimer);
+    this.#beatIn(run, Math.max(0, run.beatAt + leastBetweenBeats - performance.now()));
+  }
+
+  #beatIn(run: Run, delay: number): void {
     this.#beatTimer = setTimeout(() => void this.#beat(run), delay);
     this.#beatTimer.unref();
   }
@@ -481,6 +496,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
   async #beat(run: Run): Promise<void> {
     const running = this.#versions();
     run.isBeating = true;
+    run.beatAt = performance.now();
     try {
       if (running.length > 0) {
         const asked = { session: run.session, running };
@@ -495,17 +511,23 @@ export class Agent<C = unknown> extends WorkerEmitter {
       }
     } catch (error) {
       if (!run.closed.signal.aborted) this.reportError(error, "telling a Manager what runs");
+      // The Managers give the tasks of a refused agent to others.
+      if (error instanceof RefusedError && error.status === 401)
+        this.#lose(
+          running.map(({ id }) => id),
+          running,
+        );
     }
     run.isBeating = false;
     this.#beatTimer = undefined;
     if (this.#owned.size > 0 && !run.closed.signal.aborted) this.#beatSoon(run);
   }
 
-  /** The tasks that it runs. Of two attempts of one task the newer one: the other one has ended, and is being settled. */
+  /** The tasks that it runs and has not lost. Of two attempts of one task the newer one: the other one has ended, and is being settled. */
   #versions(): Version[] {
     const newest = new Map<number, number>();
-    for (const { record } of this.#owned)
-      newest.set(record.id, Math.max(record.generationId, newest.get(record.id) ?? 0));
+    for (const { record, isLost } of this.#owned)
+      if (!isLost) newest.set(record.id, Math.max(record.generationId, newest.get(record.id) ?? 0));
     return [...newest].map(([id, generation]) => ({ id, generation }));
   }
 
@@ -537,6 +559,15 @@ export class Agent<C = unknown> extends WorkerEmitter {
       attempt.lose(new TaskCancelledError(record.id), row);
     }
   }
+}
+
+/** An agent has no threads and processes: it ends no function by force, and limits no memory. */
+function warnOfPlaces(names: readonly string[]): void {
+  const elsewhere = names.filter((name) => definitionNamed(name)?.runIn !== "main");
+  if (elsewhere.length > 0)
+    warn(
+      `agent.start: runIn and memory hold in workers only: this agent's event loop runs ${elsewhere.join(", ")}`,
+    );
 }
 
 function noDatabase(): never {

@@ -38,6 +38,8 @@ export class Client {
   readonly #https: HttpsAgent;
   /** The Manager that answered last. */
   #at = 0;
+  /** Those that have answered: their URL and its certificate are right. */
+  readonly #known = new Set<Place>();
   /** Called when a connection to the Manager that answered last has ended. */
   onDisconnect: () => void = () => undefined;
   /** Called when none of the Managers has answered a request, with the reason of the last one. It is asked again. */
@@ -66,30 +68,42 @@ export class Client {
   }
 
   /**
-   * Asks until a Manager answers, each in turn.
+   * Asks until a Manager answers, each in turn. One that refuses the token may serve another database than the rest: the others
+   * are asked first.
    * @param wait milliseconds that the Manager may wait before it answers
    * @throws RefusedError when a Manager refuses the request; the reason of `signal` when that is aborted
    */
   async ask<T>(path: string, body: object, signal: AbortSignal, wait = 0): Promise<T> {
     const text = JSON.stringify(body);
+    let refused: RefusedError | undefined;
     for (let failures = 0; ; failures += 1) {
       const at = this.#at;
       const place = this.#places[at] as Place;
       signal.throwIfAborted();
       try {
         const { status, answer } = await this.#send(place, path, text, signal, answerMs + wait);
+        this.#known.add(place);
         if (status === 200) return JSON.parse(answer) as T;
         if (status < 500 && status !== 429 && status !== 408)
-          throw new RefusedError(status, messageOf(answer, status, place.url));
+          throw new RefusedError(status, messageOf(answer, status, place.url, body));
       } catch (error) {
-        if (error instanceof RefusedError || signal.aborted) throw error;
-        if (failures + 1 === this.#places.length)
-          this.onTrouble(new Error(`${place.url}: ${(error as Error).message}`, { cause: error }));
+        if (signal.aborted) throw error;
+        if (error instanceof RefusedError && error.status !== 401) throw error;
+        if (error instanceof RefusedError) refused = error;
+        else if (failures + 1 === this.#places.length)
+          this.onTrouble(
+            new Error(`${place.url}: ${this.#trouble(error as Error, place)}`, { cause: error }),
+          );
       }
       if (at === this.#at) this.next();
+      if (refused && (failures + 1) % this.#places.length === 0) throw refused;
       const rounds = Math.floor(failures / this.#places.length);
       await sleep(Math.min(pauseMs.first * 2 ** rounds, pauseMs.most), undefined, { signal });
     }
+  }
+
+  #trouble(error: Error, place: Place): string {
+    return this.#known.has(place) ? error.message : firstTrouble(error, place);
   }
 
   async #send(
@@ -135,14 +149,40 @@ export class Client {
 }
 
 /** Explains a refusal to a person: for 401 and 403 the Manager itself says nothing more than the status. */
-function messageOf(answer: string, status: number, url: string): string {
+function messageOf(answer: string, status: number, url: string, body: object): string {
   if (status === 401)
     return `${url} refused the token: it is wrong, expired or revoked (dbq agents lists the agents)`;
   if (status === 403)
-    return `${url} refused a function: the agent may run only those of its --funcs; pass the others in no module, or not in tasks`;
+    return (
+      `${url} refused a function: the agent asked for ${functionsIn(body).join(", ")}, and may run only those of its --funcs ` +
+      "(dbq agents lists them); pass the others in no module, or not in tasks"
+    );
   try {
     return `${url}: ${String((JSON.parse(answer) as { error: unknown }).error)}`;
   } catch {
     return `${url}: HTTP ${status}`;
   }
+}
+
+/** The functions that a claim, or a request with limits, names. */
+function functionsIn({ funcs = [], limits = {} }: { funcs?: readonly string[]; limits?: object }): string[] {
+  return [...funcs, ...Object.keys(limits)];
+}
+
+const untrusted = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
+/** Says why a Manager that has never answered does not, and what often mends it. */
+function firstTrouble(error: NodeJS.ErrnoException, { secure }: Place): string {
+  const { code = "", message } = error;
+  if (untrusted.has(code)) return `${message}: name the certificate that signed the Manager's with --ca (ca)`;
+  if (secure && (code === "EPROTO" || code.startsWith("ERR_SSL_")))
+    return "the TLS handshake failed: does the Manager listen with TLS, version 1.2 or newer?";
+  if (!secure && code === "ECONNRESET")
+    return `${message}: is it a Manager, and does it listen without TLS? If not, use https:`;
+  return message;
 }

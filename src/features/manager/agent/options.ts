@@ -1,4 +1,5 @@
 /** The options of an agent. */
+import { X509Certificate } from "node:crypto";
 import type { Duration } from "../../../base/options/durations.ts";
 import {
   anything,
@@ -76,6 +77,17 @@ const token: Reader<string> = (value, name) => {
   throw new TypeError(`${name}: expected the token that dbq agent add has printed`);
 };
 
+/** Node ignores a text without a certificate, and then trusts no Manager. */
+const certificates: Reader<string | Buffer> = (value, name) => {
+  if (typeof value !== "string" && !Buffer.isBuffer(value)) throw wrong(name, "PEM text or a Buffer", value);
+  try {
+    new X509Certificate(value);
+    return value;
+  } catch (error) {
+    throw new TypeError(`${name}: expected certificates in PEM format: ${(error as Error).message}`);
+  }
+};
+
 /** @throws TypeError */
 export function readAgentOptions(given: unknown): ReadAgentOptions {
   const read = readOptions<ReadAgentOptions>(given, "new Agent", {
@@ -87,10 +99,7 @@ export function readAgentOptions(given: unknown): ReadAgentOptions {
       throw wrong(name, "an array of registered functions", value);
     },
     context: anything,
-    ca: (value, name) => {
-      if (typeof value === "string" || Buffer.isBuffer(value)) return value;
-      throw wrong(name, "PEM text or a Buffer", value);
-    },
+    ca: certificates,
   });
   const { managers, token: theirs } = read;
   if (managers === undefined)

@@ -1,0 +1,63 @@
+/** What several pages read. A page that is loaded reads anew; open pages that are updated share one read. */
+import { performance } from "../../base/runtime/timers.ts";
+import type { Health } from "../../queue/health.ts";
+import type { FunctionStats, StatsPoint } from "../../queue/stats.ts";
+import type { FunctionCount } from "../../store.ts";
+import type { Look } from "./look.ts";
+
+/** Reads that do not depend on who looks. What they give is shared: nobody changes it. */
+export interface Reads {
+  health(): Promise<Health>;
+  stats(time: { from: Date; to: Date; by: "minute" | "hour" }): Promise<StatsPoint[]>;
+  functionStats(time: { from: Date; to: Date }): Promise<FunctionStats[]>;
+  /** How many attempts of each function ended since this time, by outcome. */
+  outcomes(since: Date): Promise<FunctionCount[]>;
+}
+
+/** How old, in milliseconds, what was read before may be. */
+export interface Ages {
+  health: number;
+  statistics: number;
+}
+
+/** Of a page that is loaded. */
+export const anew: Ages = { health: 0, statistics: 0 };
+
+/** Of open pages that are updated this often. Workers write statistics every 10 s. */
+export const ofOpenPages = (pollInterval: number): Ages => ({
+  health: Math.min(1_000, pollInterval / 2),
+  statistics: 10_000,
+});
+
+const longest = 10_000;
+
+export class SharedReads {
+  readonly #known = new Map<string, { at: number; read: Promise<unknown> }>();
+
+  /** @throws DatabaseError, of each read */
+  of({ reader, outcomes }: Pick<Look, "reader" | "outcomes">, { health, statistics }: Ages): Reads {
+    return {
+      health: () => this.#read("health", health, () => reader.health()),
+      stats: (time) => this.#read(keyOf("stats", time), statistics, () => reader.stats(time)),
+      functionStats: (time) =>
+        this.#read(keyOf("functions", time), statistics, () => reader.functionStats(time)),
+      outcomes: (since) => this.#read(keyOf("outcomes", { from: since }), statistics, () => outcomes(since)),
+    };
+  }
+
+  /** A page that is loaded leaves what it read to the open ones, which never go back behind it. */
+  #read<T>(key: string, age: number, load: () => Promise<T>): Promise<T> {
+    const now = performance.now();
+    for (const [old, { at }] of this.#known) if (now - at >= longest) this.#known.delete(old);
+    const known = this.#known.get(key);
+    if (known && now - known.at < age) return known.read as Promise<T>;
+    const entry = { at: now, read: load() };
+    this.#known.set(key, entry);
+    entry.read.catch(() => {
+      if (this.#known.get(key) === entry) this.#known.delete(key);
+    });
+    return entry.read;
+  }
+}
+
+const keyOf = (what: string, time: object): string => `${what} ${JSON.stringify(time)}`;

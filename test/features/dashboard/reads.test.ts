@@ -1,0 +1,61 @@
+/** What pages read: anew when they are loaded, together when they are open and updated. */
+import { expect, test, vi } from "vitest";
+import type { Look } from "../../../src/features/dashboard/look.ts";
+import { anew, ofOpenPages, SharedReads } from "../../../src/features/dashboard/reads.ts";
+
+const minute = 60_000;
+const time = (from: number) => ({ from: new Date(from), to: new Date(from + minute) });
+
+/** A look whose reads count. */
+function counting() {
+  let reads = 0;
+  const read = () => vi.fn(async () => ({ read: ++reads }));
+  const reader = { health: read(), stats: read(), functionStats: read() };
+  const outcomes = read();
+  return { look: { reader, outcomes } as unknown as Look, reader, outcomes };
+}
+
+test("open pages share one read of the health and of each time's statistics", async () => {
+  const { look, reader, outcomes } = counting();
+  const shared = new SharedReads();
+  for (let page = 0; page < 5; page += 1) {
+    const reads = shared.of(look, { health: minute, statistics: minute });
+    await Promise.all([
+      reads.health(),
+      reads.stats({ ...time(0), by: "minute" }),
+      reads.functionStats(time(0)),
+      reads.outcomes(new Date(0)),
+    ]);
+  }
+  for (const read of [reader.health, reader.stats, reader.functionStats, outcomes])
+    expect(read).toHaveBeenCalledTimes(1);
+  const reads = shared.of(look, { health: minute, statistics: minute });
+  await reads.stats({ ...time(0), by: "hour" });
+  await reads.stats({ ...time(minute), by: "minute" });
+  expect(reader.stats).toHaveBeenCalledTimes(3);
+});
+
+test("a page that is loaded reads anew, and an open page never goes back behind it", async () => {
+  const { look } = counting();
+  const shared = new SharedReads();
+  const open = shared.of(look, { health: minute, statistics: minute });
+  const loaded = shared.of(look, anew);
+  expect(await open.health()).toEqual({ read: 1 });
+  expect(await loaded.health()).toEqual({ read: 2 });
+  expect(await loaded.health()).toEqual({ read: 3 });
+  expect(await open.health()).toEqual({ read: 3 });
+});
+
+test("a read that failed is not kept", async () => {
+  const { look, reader } = counting();
+  reader.health.mockRejectedValueOnce(new Error("the database is gone"));
+  const open = new SharedReads().of(look, { health: minute, statistics: minute });
+  await expect(open.health()).rejects.toThrow("the database is gone");
+  expect(await open.health()).toEqual({ read: 1 });
+});
+
+test("open pages see a change of the health in the next round, and statistics as often as workers write them", () => {
+  expect(ofOpenPages(250).health).toBeLessThan(250);
+  expect(ofOpenPages(60_000).health).toBeLessThanOrEqual(1_000);
+  expect(ofOpenPages(250).statistics).toBeLessThanOrEqual(10_000);
+});
