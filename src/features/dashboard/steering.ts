@@ -54,7 +54,7 @@ async function pauseOrResume(
   // The name as it is: one that ends with a space is another one than that without.
   const ofGroup = textField(group ?? "", "group") ?? "";
   const [target, shown] = targetOf(kind === "queues" ? "queue" : "func", name, ofGroup);
-  const said = shown.charAt(0).toUpperCase() + shown.slice(1);
+  const said = capital(shown);
   const changed = await queue[action](target);
   const doubt = action === "pause" ? await unknownName(queue, target) : undefined;
   const message = {
@@ -63,8 +63,13 @@ async function pauseOrResume(
       : `${said} was paused before.`,
     resume: changed ? `${said} goes on.` : `${said} was not paused.`,
   }[action];
-  return { action, target: shown, message: doubt === undefined ? message : `${message} ${doubt}` };
+  return { action, target: shown, message: doubted(message, doubt) };
 }
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const doubted = (message: string, doubt: string | undefined) =>
+  doubt === undefined ? message : `${message} ${doubt}`;
 
 type Acts = Readonly<Record<string, (queue: Queue, name: string) => Promise<string>>>;
 
@@ -90,7 +95,7 @@ async function limit(queue: Queue, access: Access, fields: Fields): Promise<Take
   const [target, shown] = limitTargetOf(fields);
   if (fields.remove !== undefined) {
     await queue.setLimit(target, null);
-    return { action: "limit", target: shown, message: `${shown} is not limited any more.` };
+    return { action: "limit", target: shown, message: `${capital(shown)} is not limited any more.` };
   }
   const concurrency = numberOf(fields.concurrency, "concurrency");
   const rate = rateOf(fields.rate, numberOf(fields.burst, "burst"));
@@ -104,7 +109,9 @@ async function limit(queue: Queue, access: Access, fields: Fields): Promise<Take
     concurrency === undefined ? [] : [`${concurrency} at once`],
     rate === undefined ? [] : [`${rate.limit} in ${rate.per}`],
   ].flat();
-  return { action: "limit", target: shown, message: `${shown} is limited: ${parts.join(", ")}.` };
+  const doubt = typeof target === "string" ? undefined : await unknownName(queue, target);
+  const message = `${capital(shown)} is limited: ${parts.join(", ")}.`;
+  return { action: "limit", target: shown, message: doubted(message, doubt) };
 }
 
 /** What a limit is about, and its name for people. @throws BadQuery */

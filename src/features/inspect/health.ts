@@ -46,6 +46,8 @@ export interface QueueHealth {
   limits: LimitInfo[];
   /** Names in `uses` that no limit has, of the registered ones among the `functions`. */
   unsetLimits: { func: string; name: string }[];
+  /** The functions that have a limit or a pause, and are none of the `functions`: their names may be misspelt. */
+  unregisteredLimits: string[];
 }
 
 /**
@@ -72,6 +74,7 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
     drains,
     limits,
     unsetLimits: unsetAmong(functions ?? [], limits),
+    unregisteredLimits: functions === undefined ? [] : unregisteredAmong(functions, limits),
   };
 }
 
@@ -89,6 +92,13 @@ function unsetAmong(
   return sharingAmong(functions).flatMap(({ name: func, uses = [] }) =>
     uses.filter((name) => !set.has(name)).map((name) => ({ func, name })),
   );
+}
+
+function unregisteredAmong(functions: readonly string[], limits: readonly LimitInfo[]): string[] {
+  const limited = limits.flatMap(({ target }) =>
+    typeof target !== "string" && "func" in target ? [target.func] : [],
+  );
+  return [...new Set(limited)].filter((func) => !functions.includes(func));
 }
 
 function names(value: unknown, name: string): readonly string[] {

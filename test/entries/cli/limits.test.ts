@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type LimitInfo, moveQueue, openQueue, remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, dbqJson } from "./dbq.ts";
+import { dbq, dbqJson, tasks } from "./dbq.ts";
 
 const folderWithTask = async () => {
   const folder = temporaryFolder();
@@ -42,6 +42,17 @@ test("pause and resume say whether they changed something; stats and doctor show
   expect((await dbq(folder, ["doctor"])).out).toMatch(/function call .* paused since \d{4}-/);
   expect(await dbqJson(folder, ["resume", "--func", "call"])).toEqual({ changed: true });
   expect((await dbq(folder, ["resume", "--func", "call"])).out).toBe("function call was already resumed\n");
+});
+
+test("doctor with modules names the functions with a limit that no module registers", async () => {
+  const folder = temporaryFolder();
+  await (await openQueue(join(folder, "dbq.db"))).close();
+  await dbq(folder, ["limit", "--func", "cal", "--group", "acme", "--concurrency", "2"]);
+  await dbq(folder, ["pause", "--func", "cal"]);
+  const { code, out } = await dbq(folder, ["doctor", tasks, "--json"]);
+  const problem = "a limit or a pause is about the function cal, which none of the given modules registers";
+  expect({ code, problems: JSON.parse(out).problems }).toEqual({ code: 1, problems: [problem] });
+  expect(await dbqJson(folder, ["doctor"])).toMatchObject({ ok: true, problems: [] });
 });
 
 test("show names the group of a task", async () => {

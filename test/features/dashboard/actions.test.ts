@@ -418,7 +418,7 @@ describe("queues and limits", () => {
     const { queue, api } = await openDesk();
     const set = async (body: object) => (await api("/api/limits", body)).body.message;
     expect(await set({ about: "name", name: "openai", concurrency: "20", rate: "500/1m" })).toBe(
-      "limit openai is limited: 20 at once, 500 in 1m.",
+      "Limit openai is limited: 20 at once, 500 in 1m.",
     );
     expect(await queue.listLimits()).toMatchObject([
       { target: "openai", concurrency: 20, rate: { limit: 500, per: 60_000 } },
@@ -427,7 +427,7 @@ describe("queues and limits", () => {
       "group acme of call",
     );
     expect(await set({ about: "name", name: "openai", remove: "yes" })).toBe(
-      "limit openai is not limited any more.",
+      "Limit openai is not limited any more.",
     );
     expect(await set({ about: "queue", name: "mail", rate: "often" })).toBe(
       'rate: expected how many in how long, such as 100/1m, got "often"',

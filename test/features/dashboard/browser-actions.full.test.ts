@@ -120,13 +120,13 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
       await tab.getByLabel("Its name").fill("mail");
       await tab.getByLabel("Running at once").fill(concurrency);
       await tab.getByLabel("Starts, such as").fill("100/1m");
-      expect(await press(tab, "Set")).toBe(`queue mail is limited: ${concurrency} at once, 100 in 1m.`);
+      expect(await press(tab, "Set")).toBe(`Queue mail is limited: ${concurrency} at once, 100 in 1m.`);
       await tab.locator("#limits").getByText(text).waitFor();
     }
     await tab.getByLabel("Its name").fill("mail");
     await tab.getByLabel("Starts, such as").fill("often");
     expect(await press(tab, "Set")).toContain("rate: expected how many in how long");
-    expect(await press(tab, "Remove", { asks: true })).toBe("queue mail is not limited any more.");
+    expect(await press(tab, "Remove", { asks: true })).toBe("Queue mail is not limited any more.");
     expect(await site.queue.listLimits()).toEqual([]);
     expect(tab.wrongs).toEqual([]);
   });

@@ -1,4 +1,4 @@
-/** Pausing a name that nothing has: it is done, and the answer says that the name may be misspelt. */
+/** A pause or a limit of a name that nothing has: it is set, and the answer says that the name may be misspelt. */
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openQueue, remoteTask, task } from "../../../src/index.ts";
@@ -50,4 +50,19 @@ test("dbq pause says so too", async () => {
     warning: expect.stringContaining("No task has a function of this name"),
   });
   expect(await dbqJson(folder, ["pause", "--func", "send"])).toEqual({ changed: true });
+});
+
+test("a limit of a misspelt queue or function says so as well", async () => {
+  const { queue, api } = await openDesk();
+  await queue.enqueueTask(remoteTask("send"));
+  const limited = async (name: string) =>
+    (await api("/api/limits", { about: "func", name, concurrency: 2 })).body.message;
+  expect(await limited("sned")).toMatch(/^Function sned is limited: 2 at once\. No task has a function of/);
+  expect(await limited("send")).toBe("Function send is limited: 2 at once.");
+  const folder = temporaryFolder();
+  await (await openQueue(join(folder, "dbq.db"))).close();
+  expect((await dbq(folder, ["limit", "--queue", "mial", "--concurrency", "2"])).out).toMatch(
+    /^the limit of queue mial is set\nNo task is in a queue of this name/,
+  );
+  expect((await dbq(folder, ["limit", "--queue", "mial", "--remove"])).out).not.toContain("spelling");
 });

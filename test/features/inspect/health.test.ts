@@ -1,6 +1,6 @@
 /** `queue.health()`: one look at the queues, the workers and the functions that nobody serves. */
 import { expect, test } from "vitest";
-import { remoteTask, task } from "../../../src/index.ts";
+import { inspectQueue, remoteTask, task } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
@@ -177,4 +177,19 @@ test("tasks of a paused function or group are not unserved beside a free slot, a
     { target: { func: "other" }, pausedAt: new Date(7) },
     { target: { func: "elsewhere", group: "acme" }, pausedAt: expect.any(Date) },
   ]);
+});
+
+test("with the names of functions, inspectQueue finds shared limits that are not set, and limits of other functions", async () => {
+  const queue = await temporaryQueue();
+  const call = task(uniqueName("call"), async () => {}, { uses: ["inspected-api", "set-api"] });
+  await queue.setLimit("set-api", { concurrency: 1 });
+  await queue.setLimit({ func: call.taskName, group: "acme" }, { concurrency: 1 });
+  await queue.setLimit({ func: "misspelt", group: "acme" }, { concurrency: 1 });
+  await queue.pause({ func: "misspelt" });
+  await queue.pause({ queueName: "mail" });
+  expect(await inspectQueue(queue, { functions: [call.taskName] })).toMatchObject({
+    unsetLimits: [{ func: call.taskName, name: "inspected-api" }],
+    unregisteredLimits: ["misspelt"],
+  });
+  expect(await inspectQueue(queue)).toMatchObject({ unsetLimits: [], unregisteredLimits: [] });
 });

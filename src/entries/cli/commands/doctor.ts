@@ -48,7 +48,8 @@ function withKit(health: QueueHealth): QueueHealth {
   return kit === undefined ? health : { ...health, database: [...health.database, kit] };
 }
 
-function problemsOf({ database, workers, unclaimed, unsetLimits }: QueueHealth): string[] {
+function problemsOf(health: QueueHealth): string[] {
+  const { database, workers, unclaimed, unsetLimits, unregisteredLimits } = health;
   return [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
     ...workers.flatMap((worker) => workerProblem(worker) ?? []),
@@ -56,6 +57,10 @@ function problemsOf({ database, workers, unclaimed, unsetLimits }: QueueHealth):
     ...unsetLimits.map(
       ({ func, name }) =>
         `${shortened(func, 80)} uses ${JSON.stringify(shortened(name, 80))}, which no limit has: dbq limit sets one`,
+    ),
+    ...unregisteredLimits.map(
+      (func) =>
+        `a limit or a pause is about the function ${shortened(func, 80)}, which none of the given modules registers`,
     ),
   ];
 }

@@ -71,12 +71,20 @@ export function addLimit(program: Command): void {
       await withExistingQueue(options, async (queue) => {
         const hadNone = limit === null && !(await hasLimit(queue, target));
         await queue.setLimit(target, limit);
+        const doubt = limit === null || typeof target === "string" ? undefined : await doubtOf(queue, target);
         const limits = await queue.listLimits();
         if (options.json) json(limits);
         else if (hadNone) line(`${targetText(target)} had no limit`);
         else line(`the limit of ${targetText(target)} is ${limit === null ? "removed" : "set"}`);
+        if (!options.json && doubt !== undefined) line(doubt);
       });
     });
+}
+
+/** Whether the name may be misspelt. */
+async function doubtOf(queue: Queue, target: PauseTarget): Promise<string | undefined> {
+  const { unknownName } = await import("../../../index.ts");
+  return await unknownName(queue, target);
 }
 
 /** Whether `setLimit` has set one, as opposed to a pause, a throttle or the function's option `limit`. */
@@ -120,8 +128,7 @@ function addSwitch(
       const target = pauseTarget(options);
       await withExistingQueue(options, async (queue) => {
         const changed = await act(queue, target);
-        const { unknownName } = await import("../../../index.ts");
-        const doubt = name === "pause" ? await unknownName(queue, target) : undefined;
+        const doubt = name === "pause" ? await doubtOf(queue, target) : undefined;
         if (options.json) json({ changed, ...(doubt !== undefined && { warning: doubt }) });
         else line(`${targetText(target)} ${changed ? "is now" : "was already"} ${name}d`);
         if (!options.json && doubt !== undefined) line(doubt);
