@@ -424,7 +424,7 @@ describe("queues and limits", () => {
       { target: "openai", concurrency: 20, rate: { limit: 500, per: 60_000 } },
     ]);
     expect(await set({ about: "func", name: "call", group: "acme", concurrency: 2 })).toContain(
-      "group acme of call",
+      "Group acme of call is limited: 2 at once.",
     );
     expect(await set({ about: "name", name: "openai", remove: "yes" })).toBe(
       "Limit openai is not limited any more.",
