@@ -74,8 +74,8 @@ export interface Health {
   workers: WorkerHealth[];
   /** Those of them that show no sign of life. The next live worker frees their tasks. */
   deadWorkers: WorkerHealth[];
-  /** Functions whose tasks wait although they are due, since no live worker takes them. Those of what is paused are left out. */
+  /** Functions whose tasks wait although they are due, since no live worker takes them. Tasks of paused queues, functions and groups are left out. */
   unservedFunctions: UnclaimedTasks[];
-  /** What is paused, the oldest pause first. */
+  /** All pauses, the oldest first. */
   pauses: Pause[];
 }

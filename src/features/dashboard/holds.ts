@@ -17,7 +17,7 @@ export interface Hold {
   rate: RateValues | null;
 }
 
-/** Of the queue, the function and the group of this task: what is paused comes first. Limits by a shared name are not seen. */
+/** The pauses, throttles and limits of the task's queue, function and group; pauses come first. Limits by a shared name are not among them. */
 export function holdsOf(
   { queueName, func, groupKey }: Pick<Task, "queueName" | "func" | "groupKey">,
   records: readonly LimitRecord[],

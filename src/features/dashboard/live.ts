@@ -73,7 +73,7 @@ export class Live {
   /**
    * The events of a page, until the request is aborted.
    * @param key the same for all for whom `render` gives the same
-   * @param reader who looks: a reader who has more places than others loses one to them
+   * @param reader the person who looks: one who has more places than others loses one to them
    * @returns undefined when too many pages are open: this one gets no updates
    */
   open(
@@ -217,7 +217,7 @@ export class Live {
   }
 }
 
-/** What a reader has of what is limited: a page, or a stream. */
+/** A page or a stream of a reader. The number of both is limited. */
 interface Place {
   reader: string | null;
   since: number;
@@ -226,8 +226,8 @@ interface Place {
 }
 
 /**
- * Ends the oldest place of the reader who has the most of them: at once where the one who asks has fewer by two or more, else
- * when it was kept for a while. Of pages, one at which few look.
+ * Ends a place of the reader who has the most: at once if the asking reader has fewer by two or more, else only a place that
+ * was kept for a while. It ends the place with the fewest clients, and of several such the oldest.
  */
 function endOne(places: readonly Place[], asking: string | null): boolean {
   const counts = new Map<string | null, number>();

@@ -62,7 +62,7 @@ export class Look {
   readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
     await this.#reads.stats.counts(since.getTime());
 
-  /** Limits, pauses and throttles, without what they are about. @throws DatabaseError */
+  /** Limits, pauses and throttles, without the numbers of their tasks. @throws DatabaseError */
   async limits(): Promise<LimitRecord[]> {
     return await this.#reads.limits.records();
   }

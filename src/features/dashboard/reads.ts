@@ -1,11 +1,11 @@
-/** What several pages read. A page that is loaded reads anew; open pages that are updated share one read. */
+/** Shares reads among pages. A page that is loaded reads anew; open pages that are updated share one read. */
 import { performance } from "../../base/runtime/timers.ts";
 import type { Health } from "../../queue/health.ts";
 import type { FunctionStats, StatsPoint } from "../../queue/stats.ts";
 import type { FunctionCount } from "../../store.ts";
 import type { Look } from "./look.ts";
 
-/** Reads that do not depend on who looks. What they give is shared: nobody changes it. */
+/** Reads whose results are the same for all readers. Pages share these results, and do not change them. */
 export interface Reads {
   health(): Promise<Health>;
   stats(time: { from: Date; to: Date; by: "minute" | "hour" }): Promise<StatsPoint[]>;
@@ -14,16 +14,16 @@ export interface Reads {
   outcomes(since: Date): Promise<FunctionCount[]>;
 }
 
-/** How old, in milliseconds, what was read before may be. */
+/** The greatest age of a shared result, in milliseconds. */
 export interface Ages {
   health: number;
   statistics: number;
 }
 
-/** Of a page that is loaded. */
+/** For a page that is loaded. */
 export const anew: Ages = { health: 0, statistics: 0 };
 
-/** Of open pages that are updated this often. Workers write statistics every 10 s. */
+/** For open pages that are updated this often. Workers write statistics every 10 s. */
 export const ofOpenPages = (pollInterval: number): Ages => ({
   health: Math.min(1_000, pollInterval / 2),
   statistics: 10_000,
@@ -45,7 +45,7 @@ export class SharedReads {
     };
   }
 
-  /** A page that is loaded leaves what it read to the open ones, which never go back behind it. */
+  /** Open pages also get the results that a loaded page has read, so they never show older ones than that page. */
   #read<T>(key: string, age: number, load: () => Promise<T>): Promise<T> {
     const now = performance.now();
     for (const [old, { at }] of this.#known) if (now - at >= longest) this.#known.delete(old);

@@ -23,7 +23,7 @@ const checkEvery = 10_000;
 /** Milliseconds between notifications of a busy queue: each takes a lock for which all other commits with one wait. */
 const pause = 2;
 
-/** The end of a payload, by what it notifies of. A worker of an older version looks for work at each. */
+/** The end of a NOTIFY payload, for each kind of change. A worker of an older version looks for work at each of them. */
 const marks = { quiet: "-", work: "", rewind: "!" } as const satisfies Record<Change, string>;
 
 /** One notification of several changes has the last of their kinds in this order. */

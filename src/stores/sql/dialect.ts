@@ -51,7 +51,7 @@ export interface Dialect {
   probe: (query: SQL, limit: unknown) => SQL;
   /** Whether a claim locks its candidates, so that other claims pass over them. Otherwise the fastest UPDATE wins. */
   locks: boolean;
-  /** Whether one transaction writes at a time: what it has read stays as it is until it ends. */
+  /** Whether only one transaction writes at a time: the rows that it has read stay as they are until it ends. */
   oneWriter: boolean;
   /** Whether claims that lose candidates to faster workers choose at random among more of them. */
   spreads: boolean;

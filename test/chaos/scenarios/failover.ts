@@ -11,6 +11,7 @@ import { Listener } from "../listener.ts";
 import { Load } from "../load.ts";
 import { resumeFigures, untilResumed } from "../resume.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
+import { onOwnServer } from "../servers/own-server.ts";
 import { type Loss, noPatroni, Patroni } from "../servers/patroni.ts";
 import { plans } from "./terminated.ts";
 
@@ -28,15 +29,7 @@ export const failover: Scenario = {
   amounts: { test: 1, sample: 2, chaos: 5 },
   bringsServer: ["postgres"],
   unable: noPatroni,
-  async run(trial) {
-    await using cluster = await Patroni.start();
-    try {
-      return await onCluster(cluster, trial);
-    } catch (error) {
-      cluster.save(join(trial.harness.folder, "saved"));
-      throw error;
-    }
-  },
+  run: (trial) => onOwnServer(() => Patroni.start(), trial, onCluster),
 };
 
 async function onCluster(

@@ -13,6 +13,7 @@ import { Load } from "../load.ts";
 import { resumeFigures, untilResumed } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { type Data, Galera, noGalera } from "../servers/galera.ts";
+import { onOwnServer } from "../servers/own-server.ts";
 import { plans } from "./terminated.ts";
 
 /** Tasks for each killed node, at least. */
@@ -36,15 +37,7 @@ export const galera: Scenario = {
   amounts: { test: 1, sample: 2, chaos: 5 },
   bringsServer: ["mysql"],
   unable: noGalera,
-  async run(trial) {
-    await using cluster = await Galera.start();
-    try {
-      return await onCluster(cluster, trial);
-    } catch (error) {
-      cluster.save(join(trial.harness.folder, "saved"));
-      throw error;
-    }
-  },
+  run: (trial) => onOwnServer(() => Galera.start(), trial, onCluster),
 };
 
 async function onCluster(

@@ -13,6 +13,7 @@ import { resumeFigures, untilResumed } from "../resume.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { noPoolers, OwnPooler, type PoolerName, poolerKinds } from "../servers/own-pooler.ts";
 import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
+import { onOwnServer } from "../servers/own-server.ts";
 import { plans } from "./terminated.ts";
 
 /** Milliseconds between two kills, on average. */
@@ -25,16 +26,15 @@ export const behindPooler = (name: PoolerName): Scenario => ({
   amounts: { test: 3, sample: 10, chaos: 50 },
   bringsServer: ["postgres"],
   unable: () => noPoolers() ?? noPostgres(),
-  async run(trial) {
-    await using server = await OwnPostgres.start();
-    try {
-      await using pooler = await OwnPooler.start(name, server.url);
-      return await through(pooler, poolerKinds[name].sessions, server.url, trial);
-    } catch (error) {
-      server.save(join(trial.harness.folder, "saved"));
-      throw error;
-    }
-  },
+  run: (trial) =>
+    onOwnServer(
+      () => OwnPostgres.start(),
+      trial,
+      async (server) => {
+        await using pooler = await OwnPooler.start(name, server.url);
+        return await through(pooler, poolerKinds[name].sessions, server.url, trial);
+      },
+    ),
 });
 
 /** The test looks at the server itself; the processes reach it through the pooler. */

@@ -13,7 +13,7 @@ import { resumeFigures, untilResumed } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { noMariadb, OwnMariadb } from "../servers/own-mariadb.ts";
 import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
-import type { OwnServer } from "../servers/own-server.ts";
+import { type OwnServer, onOwnServer } from "../servers/own-server.ts";
 import { plans } from "./terminated.ts";
 
 /** Milliseconds that the server is down, at most. */
@@ -30,15 +30,12 @@ export const restarted: Scenario = {
   amounts: { test: 1, sample: 2, chaos: 3 },
   bringsServer: ["postgres", "mysql"],
   unable: (kind) => (kind === "mysql" ? noMariadb() : noPostgres()),
-  async run(trial) {
-    await using server = await (trial.kind === "mysql" ? OwnMariadb.start() : OwnPostgres.start());
-    try {
-      return await onServer(server, trial);
-    } catch (error) {
-      server.save(join(trial.harness.folder, "saved"));
-      throw error;
-    }
-  },
+  run: (trial) =>
+    onOwnServer<OwnServer>(
+      () => (trial.kind === "mysql" ? OwnMariadb.start() : OwnPostgres.start()),
+      trial,
+      onServer,
+    ),
 };
 
 async function onServer(

@@ -28,7 +28,7 @@ const budget = 30;
 /** A task that waits for longer than this is worth a line in "What is stuck". Milliseconds. */
 const longWait = 60_000;
 
-/** The pauses of functions and groups of which "What is stuck" has a line. */
+/** The most pauses of functions and groups that "What is stuck" lists. */
 const mostPauses = 100;
 
 /** How many attempts of a function ended, and how many of them failed. */
