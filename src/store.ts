@@ -608,8 +608,11 @@ export interface LimitStore {
   /** Writes how many tasks a worker runs at once. Only to look at: the worker itself minds it. */
   resizeWorker(workerId: string, concurrency: number): Promise<void>;
 
-  /** The limits, pauses and throttles that there are, with what they are about. Counts tasks: not for a hot path. */
-  list(): Promise<LimitState[]>;
+  /**
+   * The limits, pauses and throttles that there are, with what they are about. Counts tasks: not for a hot path.
+   * @param kind only those of this kind
+   */
+  list(kind?: LimitScope["kind"]): Promise<LimitState[]>;
 
   /** The same without what they are about. */
   records(): Promise<LimitRecord[]>;
@@ -929,8 +932,8 @@ export interface HealthStore {
   /** Counts tasks in this status by queue and function, up to `most` in all: of failed ones the last that ended. */
   sample(status: TaskStatus, most: number): Promise<TaskCount[]>;
 
-  /** The names of the queues that a drain carries now. */
-  carried(): Promise<string[]>;
+  /** The queues that a drain carries or has carried. `carried`: one does now. */
+  drained(): Promise<{ queueName: string; carried: boolean }[]>;
 }
 
 /** An agent: a machine without access to the database, for which Managers claim and settle. */

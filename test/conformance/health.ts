@@ -99,12 +99,12 @@ export const healthGroup: Group = {
     {
       name: "a queue is carried while the worker of its drain is registered",
       run: async ({ store }) => {
-        assert.deepEqual(await store.health.carried(), []);
+        assert.deepEqual(await store.health.drained(), []);
         await store.register(newWorker("drain@x"));
         assert.ok(await store.drains.take("default", "drain@x", "t"));
-        assert.deepEqual(await store.health.carried(), ["default"]);
+        assert.deepEqual(await store.health.drained(), [{ queueName: "default", carried: true }]);
         await store.unregister("drain@x");
-        assert.deepEqual(await store.health.carried(), []);
+        assert.deepEqual(await store.health.drained(), [{ queueName: "default", carried: false }]);
         assert.deepEqual(await claim(store, claimBy()), []);
       },
     },

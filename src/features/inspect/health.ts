@@ -12,7 +12,6 @@ import {
   type Backlog,
   type Diagnosis,
   type DrainLag,
-  type LimitRecord,
   mostHealthNames,
   type Store,
   type TaskCount,
@@ -65,23 +64,16 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
   const unclaimed = frozen === null ? findUnclaimed(await lookAtTasks(store), workers, functions) : [];
   const drains = lag.filter(({ active, unsent }) => active || unsent > 0);
   const limits = await queue.listLimits();
-  const held = unclaimed.filter((tasks) => !limits.some((limit) => isAbout(limit, tasks)));
   return {
     database,
     workers,
     frozen,
-    unclaimed: held,
+    unclaimed,
     drains,
     limits,
     unsetLimits: unsetAmong(functions ?? [], limits),
     unregisteredLimits: functions === undefined ? [] : unregisteredAmong(functions, limits),
   };
-}
-
-/** Whether tasks may wait for this limit or pause, so that no worker is to blame. */
-function isAbout({ target }: LimitInfo, { func, queueName, reason }: UnclaimedTasks): boolean {
-  if (!reason.includes("free slot") || typeof target === "string") return false;
-  return "queueName" in target ? target.queueName === queueName : target.func === func;
 }
 
 function unsetAmong(
@@ -116,18 +108,19 @@ const most = { ofFunction: 10_000, pending: 40_000, other: 5_000 };
 
 interface Tasks extends Waiting {
   failed: readonly TaskCount[];
-  limits: readonly LimitRecord[];
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
 async function lookAtTasks({ health, limits }: Pick<Store, "health" | "limits">): Promise<Tasks> {
+  const records = await limits.records();
   return {
     backlog: await health.backlog(most.ofFunction, most.pending),
     running: await health.sample("running", most.other),
     scheduled: await health.sample("scheduled", most.other),
     failed: await health.sample("failed", most.other),
-    carried: await health.carried(),
-    limits: await limits.records(),
+    drained: await health.drained(),
+    limits: records,
+    shared: records.some(({ kind }) => kind === "name") ? await limits.list("name") : [],
   };
 }
 

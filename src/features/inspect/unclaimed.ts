@@ -1,6 +1,7 @@
 /** Finds tasks that wait for something other than their turn: no worker serves their queue, or none knows their function. */
+import { systemClock } from "../../base/runtime/clock.ts";
 import type { UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
-import type { Backlog, LimitRecord, TaskCount } from "../../store.ts";
+import type { Backlog, LimitRecord, LimitState, TaskCount } from "../../store.ts";
 
 /** Milliseconds. A worker with a free slot takes a task within its poll interval, by default 1 s. */
 const longestUsualWait = 2_000;
@@ -10,10 +11,12 @@ export interface Waiting {
   backlog: readonly Backlog[];
   scheduled: readonly TaskCount[];
   running: readonly TaskCount[];
-  /** The names of the queues whose tasks wait for a drain, which takes those of all functions. */
-  carried: readonly string[];
-  /** The tasks of a paused queue, function or group wait for its resume. */
-  limits: readonly Pick<LimitRecord, "kind" | "name" | "pausedAt">[];
+  /** The queues whose tasks wait for a drain, which takes those of all functions. `carried`: one runs now. */
+  drained: readonly { queueName: string; carried: boolean }[];
+  /** The tasks of a queue, a function or a group may wait for its pause, throttle or limit. */
+  limits: readonly LimitRecord[];
+  /** The limits by a shared name. The database does not know which functions use them until their tasks run. */
+  shared: readonly LimitState[];
 }
 
 /**
@@ -22,7 +25,7 @@ export interface Waiting {
  * pending although no live worker serves its queue, or although one does and has a free slot.
  */
 export function findUnclaimed(
-  { backlog, scheduled, running, carried, limits }: Waiting,
+  { backlog, scheduled, running, drained, limits, shared }: Waiting,
   workers: readonly WorkerHealth[],
   functions: readonly string[] | undefined,
 ): UnclaimedTasks[] {
@@ -39,23 +42,58 @@ export function findUnclaimed(
   for (const { func, queueName, count } of scheduled)
     if (isUnknown(func))
       found.push({ func, queueName, tasks: count, pendingFor: null, reason: unknownReason });
-  const paused = limits.filter(({ pausedAt }) => pausedAt !== null);
-  const queues = new Set([
-    ...carried,
-    ...paused.filter(({ kind }) => kind === "queue").map(({ name }) => name),
-  ]);
-  // Of a function with a paused group too: the tasks of that group may be the ones that wait.
-  const funcs = new Set(paused.filter(({ kind }) => kind !== "queue").map(({ name }) => name));
+  const held = new Held(limits, shared);
+  const isBlamed = ({ queueName, func, reason }: UnclaimedTasks) =>
+    reason === unknownReason || reason === unservedReason || !held.mayHold(queueName, func);
+  const carriedIs = (carried: boolean, name: string) =>
+    drained.some((queue) => queue.queueName === name && queue.carried === carried);
+  const waitsForDrain = (name: string) => carriedIs(false, name) && servingOf(name, alive).length === 0;
   return found
-    .filter(({ queueName, func, reason }) => {
-      const mayBePaused = funcs.has(func) && reason !== unknownReason && reason !== unservedReason;
-      return !queues.has(queueName) && !mayBePaused;
-    })
+    .filter(({ queueName }) => !carriedIs(true, queueName) && !held.isPaused(queueName))
+    .filter(isBlamed)
+    .map((tasks) => (waitsForDrain(tasks.queueName) ? { ...tasks, reason: noDrainReason } : tasks))
     .sort(byName);
+}
+
+/** The tasks that may wait although a worker with a free slot runs their function. */
+class Held {
+  readonly #effective: readonly LimitRecord[];
+  readonly #isSharedUsedUp: boolean;
+
+  constructor(limits: readonly LimitRecord[], shared: readonly LimitState[], now = systemClock.now()) {
+    this.#effective = limits.filter(
+      ({ concurrency, rate, pausedAt, throttledUntil }) =>
+        concurrency !== null || rate !== null || pausedAt !== null || (throttledUntil ?? 0) > now,
+    );
+    this.#isSharedUsedUp = shared.some(
+      ({ concurrency, running, nextFreeAt }) =>
+        nextFreeAt !== null || (concurrency !== null && running >= concurrency),
+    );
+  }
+
+  isPaused(queueName: string): boolean {
+    return this.#effective.some(
+      ({ kind, name, pausedAt }) => kind === "queue" && name === queueName && pausedAt !== null,
+    );
+  }
+
+  /** A limit of one group counts for its function: the tasks of that group may be the ones that wait. */
+  mayHold(queueName: string, func: string): boolean {
+    return (
+      this.#isSharedUsedUp ||
+      this.#effective.some(
+        ({ kind, name }) => kind !== "name" && name === (kind === "queue" ? queueName : func),
+      )
+    );
+  }
 }
 
 const unknownReason = "none of the given modules registers it";
 const unservedReason = "no live worker serves its queue";
+const noDrainReason = "no drain carries its queue, as one did before: start dbq drain";
+
+const servingOf = (queueName: string, alive: readonly WorkerHealth[]) =>
+  alive.filter(({ queueNames }) => queueNames.includes(queueName));
 
 const byName = (a: UnclaimedTasks, b: UnclaimedTasks) =>
   compare(a.queueName, b.queueName) || compare(a.func, b.func);
@@ -69,7 +107,7 @@ function reasonFor(
   running: readonly TaskCount[],
 ): string | undefined {
   if (pendingFor < longestUsualWait) return undefined;
-  const serving = alive.filter(({ queueNames }) => queueNames.includes(queueName));
+  const serving = servingOf(queueName, alive);
   if (serving.length === 0) return unservedReason;
   if (freeSlots(serving, running) <= 0) return undefined;
   const who = serving.length === 1 ? "the live worker" : `the ${serving.length} live workers`;

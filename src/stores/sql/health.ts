@@ -168,11 +168,13 @@ export class HealthOperations {
     return sql.raw(`limit ${Math.trunc(most)}`);
   }
 
-  *carried(): Program<string[]> {
+  *drained(): Program<{ queueName: string; carried: boolean }[]> {
     const found = yield* rowsOnce(sql`
-      select queue_name from dbq_drains
-      where exists (select 1 from dbq_workers where dbq_workers.id = dbq_drains.worker_id)`);
-    return found.map(([queueName]) => String(queueName));
+      select queue_name, (select count(*) from dbq_workers where dbq_workers.id = dbq_drains.worker_id) from dbq_drains`);
+    return found.map(([queueName, workers]) => ({
+      queueName: String(queueName),
+      carried: Number(workers) > 0,
+    }));
   }
 
   *sample(status: TaskStatus, most: number): Program<TaskCount[]> {

@@ -201,10 +201,11 @@ export class LimitOperations {
     return (yield* rows(this.#s.limits)).map(toLimitRow);
   }
 
-  *list(): Program<LimitState[]> {
+  *list(kind?: LimitScope["kind"]): Program<LimitState[]> {
     const states: LimitState[] = [];
     const now = Number((yield* rows(this.#s.now))[0]?.[0]);
     for (const { tat: _, ...row } of yield* this.records()) {
+      if (kind !== undefined && row.kind !== kind) continue;
       const tat = yield* this.#stateOf(row);
       const { running, waiting } = yield* this.#countsOf(row);
       const free = row.rate && tat !== null ? nextStart(row.rate, tat) / 1_000 : 0;

@@ -163,7 +163,7 @@ function limitMethods({ run, write }: Runner, ops: Operations["limits"]): LimitS
     resume: (scope) => write(() => ops.resume(scope)),
     throttle: (scope, delay) => write(() => ops.throttle(scope, delay)),
     resizeWorker: (workerId, concurrency) => write(() => ops.resizeWorker(workerId, concurrency)),
-    list: () => run(() => ops.list()),
+    list: (kind) => run(() => ops.list(kind)),
     records: () => run(() => ops.records()),
     adopt: (records) => write(() => ops.adopt(records)),
     prune: async (age, limit) => {
@@ -249,6 +249,6 @@ function healthMethods({ run }: Runner, ops: Operations["health"]): HealthStore 
   return {
     backlog: (most, inAll) => run(() => ops.backlog(most, inAll)),
     sample: (status, most) => run(() => ops.sample(status, most)),
-    carried: () => run(() => ops.carried()),
+    drained: () => run(() => ops.drained()),
   };
 }

@@ -368,7 +368,8 @@ export function drainCases(database: string, newTarget: NewTarget): void {
       await carrier.stop();
       const after = await inspectQueue(queue, { functions: [] });
       expect(after.drains).toMatchObject([{ unsent: 3, active: false }]);
-      expect(after.unclaimed).toMatchObject([{ func: "send", tasks: 3 }]);
+      const reason = "no drain carries its queue, as one did before: start dbq drain";
+      expect(after.unclaimed).toMatchObject([{ func: "send", tasks: 3, reason }]);
     });
 
     // ---- order -------------------------------------------------------------------------------

@@ -179,6 +179,32 @@ test("tasks of a paused function or group are not unserved beside a free slot, a
   ]);
 });
 
+test("tasks that may wait for a limit are not unserved beside a free slot", async () => {
+  const { queue, raw } = await queueOnFile();
+  await startedWorker(queue, { concurrency: 8 });
+  const held = deferred();
+  const holder = task(uniqueName("holder"), () => held.promise, { uses: ["api"] });
+  await queue.setLimit("api", { concurrency: 1 });
+  await queue.enqueueTask(holder);
+  await expect.poll(async () => (await queue.countTasks()).running).toBe(1);
+  const names = ["of-function", "of-group", "shared"];
+  await queue.enqueueTasks(names.map((name) => [remoteTask(name)] as const));
+  await queue.enqueueTask(remoteTask("of-queue").with({ queueName: "mail" }));
+  await startedWorker(queue, { queueName: "mail" });
+  raw.exec("update dbq_tasks set updated_at = updated_at - 60000");
+  const unserved = async () => (await queue.health()).unservedFunctions.map(({ func }) => func);
+  const untaken = async () => (await inspectQueue(queue)).unclaimed.map(({ func }) => func);
+  // Any of them may use the shared limit, whose only place is taken.
+  expect([await unserved(), await untaken()]).toEqual([[], []]);
+  await queue.setLimit("api", { concurrency: 2 });
+  expect(await unserved()).toEqual(["of-function", "of-group", "shared", "of-queue"]);
+  await queue.setLimit({ func: "of-function" }, { concurrency: 1 });
+  await queue.setLimit({ func: "of-group", group: "acme" }, { rate: { limit: 1, per: "1h" } });
+  await queue.setLimit({ queueName: "mail" }, { concurrency: 1 });
+  expect([await unserved(), await untaken()]).toEqual([["shared"], ["shared"]]);
+  held.resolve();
+});
+
 test("with the names of functions, inspectQueue finds shared limits that are not set, and limits of other functions", async () => {
   const queue = await temporaryQueue();
   const call = task(uniqueName("call"), async () => {}, { uses: ["inspected-api", "set-api"] });
