@@ -1,4 +1,4 @@
-/** Faults of the statistics: counts that are lost or doubled. */
+/** Faults of the statistics and of health: counts that are lost or doubled, and workers that are blamed. */
 import type { Mutant } from "./mutant.ts";
 
 const midFold = (statement: string) => ({
@@ -11,7 +11,28 @@ const hoursAndCounts = {
   test: "'SQLite, a file' > statistics > the hours of all functions and the counts since a time tell of what reading every row tells, folded or not",
 };
 
+const heldByLimits = {
+  file: "test/features/inspect/health.test.ts",
+  test: "tasks that may wait for a limit are not unserved beside a free slot",
+};
+
 export const statsFaults: readonly Mutant[] = [
+  {
+    name: "a-shared-limit-blames-the-worker",
+    why: "Tasks that wait for a shared limit are reported as tasks that no worker takes.",
+    in: "Held.mayHold",
+    find: "this.#isSharedUsedUp ||",
+    replace: "false ||",
+    caughtBy: heldByLimits,
+  },
+  {
+    name: "a-limit-blames-the-worker",
+    why: "Tasks that wait for the limit of their function are reported as tasks that no worker takes.",
+    in: "Held",
+    find: "concurrency !== null || rate !== null || pausedAt !== null",
+    replace: "pausedAt !== null",
+    caughtBy: heldByLimits,
+  },
   {
     name: "a-fold-in-several-transactions",
     why: "A worker that is killed while it folds loses the attempts of a minute.",
