@@ -21,8 +21,8 @@ export const statsFaults: readonly Mutant[] = [
     name: "a-shared-limit-blames-the-worker",
     why: "Tasks that wait for a shared limit are reported as tasks that no worker takes.",
     in: "Held.mayHold",
-    find: "this.#isSharedUsedUp ||",
-    replace: "false ||",
+    find: "this.#isSharedUsedUp",
+    replace: "false",
     caughtBy: heldByLimits,
   },
   {
