@@ -34,7 +34,7 @@ const figures: ReadonlySet<string> = new Set(
 export function screen(look: TopLook, database: string, { columns, rows }: Size, problem?: string): string[] {
   const width = columns ?? Number.POSITIVE_INFINITY;
   const head = [
-    titleOf(look, database),
+    titleOf(look, database, rows !== null),
     ...totalsOf(look),
     ...(problem === undefined ? [] : [[{ text: `not read: ${problem}`, color: "red" } as const]]),
     ...unservedOf(look, rows),
@@ -49,11 +49,12 @@ export function screen(look: TopLook, database: string, { columns, rows }: Size,
 
 // ---- what it shows ---------------------------------------------------------------------------
 
-function titleOf({ at }: TopLook, database: string): Cell[] {
+function titleOf({ at }: TopLook, database: string, isLive: boolean): Cell[] {
   return [
     { text: "dbq top", color: "bold" },
     database,
-    { text: at.toISOString().slice(0, 19), color: "dim" },
+    { text: `${at.toISOString().slice(0, 19)}Z`, color: "dim" },
+    ...(isLive ? [{ text: "q quits", color: "dim" } as const] : []),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
-import { remoteTask, type Task } from "../../../src/index.ts";
-import { temporaryFolder } from "../../support/queue.ts";
+import { remoteTask, type Task, task } from "../../../src/index.ts";
+import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
 import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker, tasks } from "./dbq.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
@@ -111,6 +111,17 @@ test("cancel and retry act on each id, and exit with 1 when one has failed", asy
   const wrong = await dbq(folder, ["cancel", String(first), "x"]);
   expect(wrong).toMatchObject({ code: 2, out: "" });
   expect((await queue.getTask(first))?.status).toBe("pending");
+});
+
+test("cancel says of a task that has ended that nothing was changed", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const done = task(uniqueName("done"), async () => 1);
+  await startedWorker(queue);
+  const id = await queue.enqueueTask(done);
+  await queue.awaitTaskResult(id);
+  expect((await dbq(folder, ["cancel", String(id)])).out).toBe(
+    `task ${id} (${done.taskName}) had ended before: it is completed\n`,
+  );
 });
 
 test("a running task can be cancelled, but not retried", async () => {

@@ -86,6 +86,7 @@ test("wrong usage exits with 2, and one line on stderr names the value", async (
     [["move", "--to", ""], "--to"],
     [["pause"], "expected either --queue, or --func"],
     [["pause", "--queue", "a", "--func", "b"], "expected either --queue, or --func"],
+    [["limit", "--concurrency", "1"], "expected the name of a shared limit, --queue or --func"],
     [["limit", "api"], "expected --concurrency, --rate or both; or --remove alone"],
     [["limit", "api", "--rate", "100"], "--rate"],
     [["limit", "api", "--queue", "a", "--concurrency", "1"], 'got "api" and one of these'],

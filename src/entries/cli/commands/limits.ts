@@ -104,19 +104,26 @@ Examples:
 export function addPause(program: Command): void {
   const about = "Running tasks go on. Tasks of what is paused stay pending until it is resumed.";
   const paused = (queue: Queue, target: PauseTarget) => queue.pause(target);
-  addSwitch(program, "pause", ["let nothing of a queue, function or group start", about], paused);
+  addSwitch(
+    program,
+    "pause",
+    ["let nothing of a queue, function or group start", about, "was already paused"],
+    paused,
+  );
 }
 
 export function addResume(program: Command): void {
   const about =
     "End a pause: the tasks that stayed pending start again. A group that was paused by itself stays paused when its function is resumed.";
-  addSwitch(program, "resume", ["end a pause", about], (queue, target) => queue.resume(target));
+  addSwitch(program, "resume", ["end a pause", about, "was not paused"], (queue, target) =>
+    queue.resume(target),
+  );
 }
 
 function addSwitch(
   program: Command,
   name: "pause" | "resume",
-  [summary, description]: readonly [string, string],
+  [summary, description, unchanged]: readonly [string, string, string],
   act: (queue: Queue, target: PauseTarget) => Promise<boolean>,
 ): void {
   withTarget(program.command(name))
@@ -130,7 +137,7 @@ function addSwitch(
         const changed = await act(queue, target);
         const doubt = name === "pause" ? await doubtOf(queue, target) : undefined;
         if (options.json) json({ changed, ...(doubt !== undefined && { warning: doubt }) });
-        else line(`${targetText(target)} ${changed ? "is now" : "was already"} ${name}d`);
+        else line(`${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`);
         if (!options.json && doubt !== undefined) line(doubt);
       });
     });
@@ -151,6 +158,8 @@ function pauseTarget({ queue, func, group }: TargetOptions): PauseTarget {
 }
 
 function limitTarget(name: string | undefined, options: TargetOptions): LimitTarget {
+  if (name === undefined && options.queue === undefined && options.func === undefined)
+    throw new UsageError("expected the name of a shared limit, --queue or --func");
   if (name === undefined) return pauseTarget(options);
   if (options.queue !== undefined || options.func !== undefined || options.group !== undefined)
     throw new UsageError(

@@ -42,7 +42,10 @@ export function addCancel(program: Command): void {
     .addHelpText("after", cancelExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
       const { reason = "cancelled by dbq cancel", ...options } = self.optsWithGlobals<CancelCommandOptions>();
-      await operate(ids, options, (queue, id) => queue.cancelTask(id, { reason }));
+      const act = (queue: Queue, id: number) => queue.cancelTask(id, { reason });
+      await operate(ids, options, act, ({ status }) =>
+        status === "cancelled" ? "is cancelled" : `had ended before: it is ${status}`,
+      );
     });
 }
 
@@ -51,6 +54,7 @@ async function operate(
   given: readonly string[],
   options: CommonOptions,
   act: (queue: Queue, id: number) => Promise<Task>,
+  outcomeOf = ({ status }: Task): string => `is ${status}`,
 ): Promise<void> {
   const ids = given.map(taskId);
   await withExistingQueue(options, async (queue) => {
@@ -59,7 +63,7 @@ async function operate(
       try {
         const task = await act(queue, id);
         tasks.push(task);
-        if (!options.json) line(`task ${id} (${task.func}) is ${task.status}`);
+        if (!options.json) line(`task ${id} (${task.func}) ${outcomeOf(task)}`);
       } catch (error) {
         reportFailure(error, options.json);
         process.exitCode = exitCodeOf(error);
