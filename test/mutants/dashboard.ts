@@ -43,8 +43,8 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "anyone-pauses-a-function",
     why: "A person who may only read stops a function in all processes.",
-    in: "pauseOrResume",
-    find: "must(access, action);",
+    in: "steer",
+    find: "must(access, found.needs);",
     replace: "",
     caughtBy: ofActions("queues and limits > who may not pause sees no button for it, and is refused"),
   },
@@ -52,7 +52,7 @@ export const dashboardFaults: readonly Mutant[] = [
     name: "a-group-is-paused-as-its-function",
     why: "A pause of one tenant stops all of them.",
     in: "targetOf",
-    find: 'if (ofGroup === "") return [{ func: named }, `function ${named}`];',
+    find: "if (group === undefined) return [{ func: named }, `function ${named}`];",
     replace: "return [{ func: named }, `function ${named}`];",
     caughtBy: ofActions(
       "queues and limits > a function and a group of it are paused and go on, and their pages say so",
@@ -165,9 +165,9 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "names-only-in-paths",
     why: "A queue of the name `..` cannot be paused: browsers make another address of its path.",
-    in: "Desk.#steer",
-    find: 'c.req.param("name") ?? c.req.query("name")',
-    replace: 'c.req.param("name")',
+    in: "fieldsOf",
+    find: "[formOf(new URL(request.url).searchParams), ofBody]",
+    replace: "[ofBody]",
     caughtBy: ofActions(
       'queues and limits > a queue, a function, a group and a schedule of the name ".." are paused and go on by their page\'s buttons',
     ),
@@ -175,9 +175,9 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "a-pause-of-a-trimmed-name",
     why: "The button of the queue ` a ` pauses the queue `a`.",
-    in: "pauseOrResume",
-    find: 'targetOf(kind === "queues" ? "queue" : "func", name, ofGroup)',
-    replace: 'targetOf(kind === "queues" ? "queue" : "func", name.trim(), ofGroup)',
+    in: "pausing",
+    find: "targetOf(about, nameOf(fields), groupOf(fields))",
+    replace: "targetOf(about, nameOf(fields).trim(), groupOf(fields))",
     caughtBy: ofActions(
       'queues and limits > a queue, a function, a group and a schedule of the name " a " are paused and go on by their page\'s buttons',
     ),
@@ -251,6 +251,27 @@ export const dashboardFaults: readonly Mutant[] = [
     caughtBy: ofAttacks(
       'an action on many tasks > with {"filter":{"queueName":"mail"}} is refused, and not taken for one on all tasks',
     ),
+  },
+  {
+    name: "an-unknown-field-is-ignored",
+    why: "A program that wants a preview writes `previw`, and deletes the tasks.",
+    in: "mustKnow",
+    find: "if (!names.includes(name)) throw new BadQuery($$$any);",
+    replace: "",
+    caughtBy: ofAttacks(
+      'an action on many tasks > with {"filter":{},"previw":true} is refused, and not taken for one on all tasks',
+    ),
+  },
+  {
+    name: "an-empty-group-is-the-whole-function",
+    why: "A program pauses the group of a tenant whose name it does not know yet, and pauses all tenants.",
+    in: "groupOf",
+    find: 'if (text !== "") return text;',
+    replace: 'return text === "" ? undefined : text;',
+    caughtBy: {
+      file: "test/features/dashboard/query-names.test.ts",
+      test: "a POST with what is not known is refused, and changes nothing: > /api/functions/pause?name=send with { group: '' }",
+    },
   },
   {
     name: "an-empty-filter-is-none",

@@ -6,12 +6,21 @@ import { present } from "../../base/values/present.ts";
 import { DbqError, DuplicateTaskError, ScheduleNotFoundError, TaskNotFoundError } from "../../errors.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 import type { Access, Action } from "./access.ts";
-import { arrayField, type Fields, filterField, textField, timeField, wholeField } from "./fields.ts";
+import {
+  arrayField,
+  type Fields,
+  filterField,
+  flagField,
+  isOfFilter,
+  textField,
+  timeField,
+  wholeField,
+} from "./fields.ts";
 import { indented, inexactIn } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { actsOn } from "./pages/tasks.tsx";
-import { filterOf, wholeOf } from "./query.ts";
+import { filterOf, mustKnow, type Query, taskIdOf } from "./query.ts";
 
 /** The most tasks that one action on many changes. */
 export const cap = 1_000;
@@ -39,11 +48,18 @@ export function must(access: Access, action: Action): void {
 
 // ---- one task --------------------------------------------------------------------------------
 
-const taskActions: Readonly<
-  Record<string, { needs: Action; act: (look: Look, task: Task, fields: Fields) => Promise<string> }>
-> = {
+interface TaskAction {
+  needs: Action;
+  /** The names of its fields; another one is refused. */
+  accepts: readonly string[];
+  /** Says what it did. */
+  act: (look: Look, task: Task, fields: Fields) => Promise<string>;
+}
+
+const taskActions: Readonly<Record<string, TaskAction>> = {
   retry: {
     needs: "retry",
+    accepts: [],
     act: async ({ queue }, { id }) => {
       const { status } = await queue.retryTask(id);
       return `Task ${id} is ${status}: it runs again from its first attempt.`;
@@ -51,6 +67,7 @@ const taskActions: Readonly<
   },
   run: {
     needs: "run",
+    accepts: [],
     act: async ({ queue }, { id }) => {
       await queue.updateTask(id, { waitUntil: null });
       return `Task ${id} runs as soon as a worker is free.`;
@@ -58,14 +75,17 @@ const taskActions: Readonly<
   },
   cancel: {
     needs: "cancel",
-    act: async ({ queue }, { id, status: before }) => {
-      const { status } = await queue.cancelTask(id, { reason: "cancelled in the dashboard" });
+    accepts: ["reason"],
+    act: async ({ queue }, { id, status: before }, fields) => {
+      const reason = textField(fields.reason, "reason") ?? "cancelled in the dashboard";
+      const { status } = await queue.cancelTask(id, { reason });
       if (status !== "cancelled") return `Task ${id} had ended before: it is ${status}.`;
       return `Task ${id} is cancelled${before === "running" ? ": its function is told within a second" : ""}.`;
     },
   },
   delete: {
     needs: "delete",
+    accepts: [],
     act: async (look, { id }) => {
       const { changed } = await look.act("delete", [id]);
       if (changed === 0) throw new BadQuery(`task ${id} runs: cancel it first`);
@@ -74,6 +94,7 @@ const taskActions: Readonly<
   },
   edit: {
     needs: "edit",
+    accepts: ["args", "priority", "queueName", "waitUntil", "generationId"],
     act: async (look, { id }, fields) => {
       const changes = changesOf(await withoutSameArgs(look, id, fields));
       const { status, waitUntil } = await look.queue.updateTask(id, changes);
@@ -83,6 +104,7 @@ const taskActions: Readonly<
   },
   enqueue: {
     needs: "enqueue",
+    accepts: [],
     act: async (look, { id: before, func, args, kwargs, meta, priority, queueName, ...more }) => {
       await mustBeExact(look, before);
       const { maxRetries, timeout, groupKey } = more;
@@ -108,7 +130,8 @@ export async function actOnTask(
   const known = Object.hasOwn(taskActions, action ?? "") ? taskActions[action ?? ""] : undefined;
   if (!known) throw new Missing(`there is no action ${action}`);
   must(access, known.needs);
-  const whole = wholeOf(id ?? "", "id", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  mustKnow("field", Object.keys(fields), known.accepts);
+  const whole = taskIdOf(id);
   const task = whole === undefined ? undefined : await look.queue.getTask(whole);
   if (!task) throw new Missing(`there is no task ${id}`);
   const message = await known.act(look, task, fields).catch(explained);
@@ -172,45 +195,55 @@ export interface Bulk {
   after: number | undefined;
 }
 
+/** Beside those of the filter. The form of the page of tasks has `id`, `scope` and `confirmed`. */
+const bulkFields = ["action", "ids", "filter", "preview", "step", "after", "id", "scope", "confirmed"];
+
 /** @throws BadQuery, Forbidden */
 export function bulkOf(fields: Fields, access: Access): Bulk {
   const action = textField(fields.action, "action") ?? "";
   if (!isBulk(action))
     throw new BadQuery(`action: expected ${Object.keys(actsOn).join(", ")}, got ${show(action)}`);
   must(access, action);
-  const ids = idsOf(fields);
-  const query = filterField(fields) ?? {};
+  const given = filterField(fields);
+  const others = Object.keys(fields).filter((name) => !isOfFilter(name));
+  mustKnow("field", others, bulkFields);
+  const ids = idsOf(fields, given);
+  const query = given ?? {};
   if (query.q !== undefined && fields.scope !== "ids")
     throw new BadQuery(
       "a search in texts cannot be acted on as a whole: select tasks, or leave the text out",
     );
   const filter = filterOf(query) as { status?: readonly TaskStatus[] };
+  const preview = flagField(fields.preview, "preview");
   const statuses = actsOn[action].filter((status) => !filter.status || filter.status.includes(status));
   return {
     action,
     ids,
     filter: { ...filter, status: statuses },
-    isConfirmed: fields.confirmed !== undefined || fields.preview === false,
-    isPreview: fields.preview === true || fields.preview === "true",
-    step: fields.step !== undefined,
-    after: fields.after === undefined ? undefined : wholeField(fields.after, "after"),
+    isConfirmed: flagField(fields.confirmed, "confirmed") === true || preview === false,
+    isPreview: preview === true,
+    step: flagField(fields.step, "step") === true,
+    after: fields.after === undefined ? undefined : wholeField(fields.after, "after", 0),
   };
 }
 
 const isBulk = (action: string): action is BulkAction => Object.hasOwn(actsOn, action);
 
-/** Undefined: all tasks that match the filter are meant. @throws BadQuery when neither is given */
-function idsOf(fields: Fields): number[] | undefined {
-  const { scope, id, ids } = fields;
-  const given = ids ?? id;
+/** Undefined: all tasks that match the filter are meant. @throws BadQuery when neither is given, or both */
+function idsOf({ scope, ids, id }: Fields, filter: Query | undefined): number[] | undefined {
+  const given = [ids, id].filter((each) => each !== undefined);
+  // The form has the filter of its page and the selected tasks, and says which of both is meant.
   if (scope === "filter") return undefined;
-  if (scope === undefined && given === undefined) {
-    if (filterField(fields)) return undefined;
+  if (scope !== undefined && scope !== "ids")
+    throw new BadQuery(`scope: expected ids or filter, got ${show(scope)}`);
+  if (scope === undefined && given.length === 0) {
+    if (filter) return undefined;
     throw new BadQuery("expected the ids of tasks, or a filter; {} is all tasks");
   }
-  const all = given === undefined ? [] : [given].flat();
+  if (scope === undefined && filter) throw new BadQuery("expected either ids or a filter, got both");
+  const all = given.flat();
   if (all.length > cap) throw new BadQuery(`ids: ${all.length} are given, and ${cap} are changed at a go`);
-  return all.map((each) => wholeField(each, "id"));
+  return [...new Set(all.map((each) => wholeField(each, "id", 1)))];
 }
 
 /** How many tasks an action would change. @throws DatabaseError */

@@ -1,4 +1,5 @@
-/** The fields of a POST: of a form, or of a JSON object. */
+/** The fields of a POST: of its address, and of its body, a form or a JSON object. */
+import type { Fields } from "./fields.ts";
 import { BadQuery } from "./page.ts";
 
 /** Bytes of a body. */
@@ -7,15 +8,35 @@ const mostBytes = 1_048_576;
 /** A body that has more bytes than are read. */
 export class TooLarge extends Error {}
 
-/** Several values of one name are an array. @throws BadQuery for another content type; TooLarge */
-export async function fieldsOf(request: Request): Promise<Record<string, unknown>> {
+/**
+ * A field may stand in the path, in the query or in the body.
+ * @throws BadQuery for a field that stands in two of them, or another content type; TooLarge
+ */
+export async function fieldsOf(request: Request, ofPath: Fields = {}): Promise<Fields> {
+  const ofBody = await bodyOf(request);
+  const fields = new Map(Object.entries(ofPath));
+  for (const source of [formOf(new URL(request.url).searchParams), ofBody])
+    for (const [name, value] of Object.entries(source)) {
+      if (fields.has(name)) throw new BadQuery(`${name}: expected one value, got several`);
+      fields.set(name, value);
+    }
+  return Object.fromEntries(fields);
+}
+
+async function bodyOf(request: Request): Promise<Fields> {
   const text = await textOf(request);
   const type = request.headers.get("content-type") ?? "";
   if (/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) return objectOf(text);
   if (text !== "" && !/^application\/x-www-form-urlencoded\b/i.test(type))
     throw new BadQuery(`the body is neither a form nor JSON: its content-type is ${JSON.stringify(type)}`);
-  const fields = new Map<string, string | string[]>();
-  for (const [name, value] of new URLSearchParams(text)) {
+  return formOf(new URLSearchParams(text));
+}
+
+/** Several values of one name are an array. A value that was left empty is `null`. */
+function formOf(form: URLSearchParams): Fields {
+  const fields = new Map<string, unknown>();
+  for (const [name, text] of form) {
+    const value = text === "" ? null : text;
     const before = fields.get(name);
     if (Array.isArray(before)) before.push(value);
     else fields.set(name, before === undefined ? value : [before, value]);
@@ -41,11 +62,10 @@ async function textOf(request: Request): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function objectOf(text: string): Record<string, unknown> {
+function objectOf(text: string): Fields {
   try {
     const read: unknown = text === "" ? {} : JSON.parse(text);
-    if (typeof read === "object" && read !== null && !Array.isArray(read))
-      return read as Record<string, unknown>;
+    if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Fields;
   } catch (error) {
     throw new BadQuery(`the body is not JSON: ${(error as Error).message}`);
   }

@@ -10,6 +10,7 @@ import { Access, isSameOrigin } from "./access.ts";
 import { actOnMany, actOnTask, bulkOf, cap, countBulk, type Done, Forbidden, Missing } from "./actions.ts";
 import { fieldsOf, TooLarge } from "./body.ts";
 import { script, style } from "./client/embedded.ts";
+import type { Fields } from "./fields.ts";
 import { Live } from "./live.ts";
 import { Look, Unavailable } from "./look.ts";
 import { type DashboardOptions, type ReadOptions, readDashboardOptions } from "./options.ts";
@@ -17,7 +18,7 @@ import { type AnyPage, BadQuery, type PageContext } from "./page.ts";
 import { answerPage, bulkPage, framed, problem, problemPage } from "./pages/answers.tsx";
 import type { Frame } from "./pages/layout.tsx";
 import { pages } from "./pages/pages.ts";
-import { mustKnow } from "./query.ts";
+import { mustBeSingle, mustKnow } from "./query.ts";
 import { anew, ofOpenPages, SharedReads } from "./reads.ts";
 import { steer } from "./steering.ts";
 
@@ -159,10 +160,10 @@ class Desk {
           await actOnTask(look, access, c.req.param("id"), c.req.param("action"), fields),
       ),
     );
-    for (const kind of ["queues", "functions", "schedules"])
+    for (const kind of ["queues", "functions", "schedules"] as const)
       for (const path of [`/api/${kind}/:name/:action`, `/api/${kind}/:action`])
-        app.post(path, (c) => this.#steer(c, kind));
-    app.post("/api/limits", (c) => this.#steer(c, "limits"));
+        app.post(path, (c) => this.#steer(c, kind, c.req.param("action") ?? ""));
+    app.post("/api/limits", (c) => this.#steer(c, "limits", "limit"));
     app.notFound((c) => this.#problem(c, 404, "there is nothing under this address"));
     app.onError((error, c) => this.#failed(c, error));
     return app as unknown as Hono<Env>;
@@ -219,7 +220,8 @@ class Desk {
 
   async #json(c: Context<Env>, page: AnyPage): Promise<Response> {
     const query = new URL(c.req.url).searchParams;
-    mustKnow(query, page.accepts ?? []);
+    mustKnow("parameter", query.keys(), page.accepts ?? []);
+    mustBeSingle(query);
     const data = await page.load(await this.#contextOf(c, query));
     return data === undefined ? c.json({ ok: false, message: "there is no such task" }, 404) : c.json(data);
   }
@@ -282,19 +284,14 @@ class Desk {
 
   async #act(
     c: Context<Env>,
-    act: (look: Look, access: Access, fields: Readonly<Record<string, unknown>>) => Promise<Done>,
+    act: (look: Look, access: Access, fields: Fields) => Promise<Done>,
   ): Promise<Response> {
-    const fields = await fieldsOf(c.req.raw);
+    const fields = await fieldsOf(c.req.raw, present({ name: c.req.param("name") }));
     return await this.#answer(c, await act(await this.#open(), c.get("access"), fields));
   }
 
-  /** The address names the target by its path, or by its query: `.` and `..` cannot stand in a path. */
-  #steer(c: Context<Env>, kind: string): Promise<Response> {
-    const name = c.req.param("name") ?? c.req.query("name");
-    const [action, group] = [c.req.param("action"), c.req.query("group")];
-    return this.#act(c, (look, access, fields) =>
-      steer(look, access, { kind, ...present({ name, action }) }, { ...present({ group }), ...fields }),
-    );
+  #steer(c: Context<Env>, kind: Parameters<typeof steer>[2], action: string): Promise<Response> {
+    return this.#act(c, (look, access, fields) => steer(look, access, kind, action, fields));
   }
 
   async #bulk(c: Context<Env>): Promise<Response> {

@@ -7,18 +7,29 @@ import { type Query, queryNames, timeOf, wholeOf } from "./query.ts";
 /** The fields of a form or of a JSON object. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined: the field is not there. @throws BadQuery for what has no text, such as an object */
-export function textField(value: unknown, name: string): string | undefined {
+/**
+ * Undefined: the field is not there.
+ * @param wanted what the message says that was expected @throws BadQuery for what has no text, such as an object
+ */
+export function textField(value: unknown, name: string, wanted = "a text or a number"): string | undefined {
   if (value === undefined || typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "boolean") return String(value);
-  throw new BadQuery(`${name}: expected a text or a number, got ${show(value)}`);
+  throw new BadQuery(`${name}: expected ${wanted}, got ${value === null ? "nothing" : show(value)}`);
+}
+
+/** Undefined: the field is not there. `yes` is the value of forms. @throws BadQuery */
+export function flagField(value: unknown, name: string): boolean | undefined {
+  if (value === undefined) return undefined;
+  if (value === true || value === "true" || value === "yes") return true;
+  if (value === false || value === "false") return false;
+  throw new BadQuery(`${name}: expected true or false, got ${show(value)}`);
 }
 
 /** @throws BadQuery */
 export function arrayField(value: unknown): unknown[] {
   if (Array.isArray(value)) return value;
   try {
-    const text = textField(value, "args") ?? "";
+    const text = textField(value, "args", "a JSON array") ?? "";
     const read: unknown = JSON.parse(text);
     const inexact = inexactIn(text);
     if (inexact !== undefined)
@@ -32,9 +43,9 @@ export function arrayField(value: unknown): unknown[] {
 }
 
 /** @throws BadQuery */
-export function wholeField(value: unknown, name: string): number {
+export function wholeField(value: unknown, name: string, least = Number.MIN_SAFE_INTEGER): number {
   const text = (textField(value, name) ?? "").trim();
-  const whole = wholeOf(text, name, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  const whole = wholeOf(text, name, least, Number.MAX_SAFE_INTEGER);
   if (whole === undefined) throw new BadQuery(`${name}: expected a whole number, got nothing`);
   return whole;
 }
@@ -51,7 +62,7 @@ export function timeField(value: unknown, name: string): Date | null {
  * @returns undefined where there is none @throws BadQuery
  */
 export function filterField({ filter, ...rest }: Fields): Query | undefined {
-  const flat = Object.entries(rest).filter(([name]) => name.startsWith("filter."));
+  const flat = Object.entries(rest).filter(([name]) => isOfFilter(name));
   if (filter === undefined && flat.length === 0) return undefined;
   if (filter !== undefined && (typeof filter !== "object" || filter === null || Array.isArray(filter)))
     throw new BadQuery(`filter: expected an object, got ${show(filter)}`);
@@ -64,6 +75,9 @@ export function filterField({ filter, ...rest }: Fields): Query | undefined {
   }
   return query;
 }
+
+/** Whether it is the name of a field of a form that is part of the filter. */
+export const isOfFilter = (name: string): boolean => name.startsWith("filter.");
 
 /** @throws BadQuery */
 function filled(value: unknown, name: string): string {

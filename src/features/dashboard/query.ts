@@ -32,15 +32,25 @@ export function queryOf(given: URLSearchParams): Query {
   return query;
 }
 
-/** @throws BadQuery for a name that does not exist, or that is there twice: its other values would be lost */
-export function mustKnow(given: URLSearchParams, names: readonly string[]): void {
-  for (const name of given.keys()) {
-    if (!names.includes(name))
-      throw new BadQuery(
-        `there is no parameter ${show(name)} here; ${names.length === 0 ? "there is none" : `there are ${names.join(", ")}`}`,
-      );
+/** @throws BadQuery for a name that does not exist: without it, the request would mean something else */
+export function mustKnow(
+  kind: "parameter" | "field",
+  given: Iterable<string>,
+  names: readonly string[],
+): void {
+  for (const name of given)
+    if (!names.includes(name)) throw new BadQuery(`there is no ${kind} ${show(name)} here; ${listed(names)}`);
+}
+
+function listed(names: readonly string[]): string {
+  if (names.length === 0) return "there are none";
+  return names.length === 1 ? `there is only ${names[0]}` : `there are ${names.join(", ")}`;
+}
+
+/** @throws BadQuery for a parameter that is there twice: its other values would be lost */
+export function mustBeSingle(given: URLSearchParams): void {
+  for (const name of given.keys())
     if (given.getAll(name).length > 1) throw new BadQuery(`${name}: expected one value, got several`);
-  }
 }
 
 /** A filter of `countTasks`. @throws BadQuery that names the value */
@@ -113,6 +123,11 @@ export function limitOf(query: URLSearchParams): number {
 /** The `after` of a page. @throws BadQuery */
 export function positionOf(query: URLSearchParams): number | undefined {
   return wholeOf(query.get("after"), "after", 0, Number.MAX_SAFE_INTEGER);
+}
+
+/** The id of a task, as the path has it. @throws BadQuery */
+export function taskIdOf(text: string | undefined): number | undefined {
+  return wholeOf(text ?? "", "id", 1, Number.MAX_SAFE_INTEGER);
 }
 
 /** A whole number that JavaScript holds exactly; undefined where there is none. @throws BadQuery */

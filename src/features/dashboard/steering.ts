@@ -1,155 +1,211 @@
 /** What a person asks for of queues, limits and schedules. */
+import { isDeepStrictEqual } from "node:util";
 import { show } from "../../base/options/durations.ts";
+import { present } from "../../base/values/present.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { unknownName } from "../../queue/unknown-name.ts";
-import type { Access } from "./access.ts";
+import type { Access, Action } from "./access.ts";
 import { type Done, explained, Missing, must } from "./actions.ts";
-import { type Fields, textField } from "./fields.ts";
+import { type Fields, flagField, textField, wholeField } from "./fields.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
-import { wholeOf } from "./query.ts";
+import { mustKnow } from "./query.ts";
 
-/** What is meant: `kind` is `queues`, `functions`, `limits` or `schedules`. */
-interface Target {
-  kind: string;
-  name?: string;
-  action?: string;
+/** An action on queues, functions, schedules or limits. */
+interface Steering {
+  needs: Action;
+  /** The names of its fields; another one is refused. */
+  accepts: readonly string[];
+  act: (queue: Queue, fields: Fields) => Promise<Taken>;
 }
 
-/** An action that was taken: a sentence, and its target. */
+/** What was done: a sentence, and its target. */
 interface Taken {
-  action: string;
   target: string;
   message: string;
 }
 
 /** @throws Forbidden, Missing, BadQuery, DatabaseError */
-export async function steer(look: Look, access: Access, target: Target, fields: Fields): Promise<Done> {
-  const { queue } = look;
-  const taken = await act(queue, access, target, fields).catch(explained);
-  const { message, ...note } = taken;
-  await look.note({ ...note, actor: access.actor, count: 1 });
+export async function steer(
+  look: Look,
+  access: Access,
+  kind: keyof typeof steerings,
+  action: string,
+  fields: Fields,
+): Promise<Done> {
+  const known: Readonly<Record<string, Steering>> = steerings[kind];
+  const found = Object.hasOwn(known, action) ? known[action] : undefined;
+  if (!found) throw new Missing(`there is no action ${action} on ${kind}`);
+  must(access, found.needs);
+  mustKnow("field", Object.keys(fields), found.accepts);
+  const { target, message } = await found.act(look.queue, fields).catch(explained);
+  await look.note({ action, target, actor: access.actor, count: 1 });
   return { ok: true, message };
 }
 
-async function act(queue: Queue, access: Access, target: Target, fields: Fields): Promise<Taken> {
-  const { kind, name = "", action = "" } = target;
-  if (kind === "limits") return await limit(queue, access, fields);
-  if (kind !== "schedules") return await pauseOrResume(queue, access, target, fields);
-  const found = Object.hasOwn(scheduleActions, action) ? scheduleActions[action] : undefined;
-  if (!found) throw new Missing(`there is no action ${action} on ${kind}`);
-  must(access, "schedule");
-  return { action, target: `schedule ${name}`, message: await found(queue, name) };
-}
+// ---- pauses ----------------------------------------------------------------------------------
 
 /** Of a queue, a function, or the group of a function that the field `group` names. */
-async function pauseOrResume(
-  queue: Queue,
-  access: Access,
-  { kind, name = "", action = "" }: Target,
-  { group }: Fields,
-): Promise<Taken> {
-  if (action !== "pause" && action !== "resume") throw new Missing(`there is no action ${action} on ${kind}`);
-  must(access, action);
-  // The name as it is: one that ends with a space is another one than that without.
-  const ofGroup = textField(group ?? "", "group") ?? "";
-  const [target, shown] = targetOf(kind === "queues" ? "queue" : "func", name, ofGroup);
-  const said = capital(shown);
-  const changed = await queue[action](target);
-  const doubt = action === "pause" ? await unknownName(queue, target) : undefined;
-  const message = {
-    pause: changed
-      ? `${said} is paused: none of its tasks starts, and those that run go on.`
-      : `${said} was paused before.`,
-    resume: changed ? `${said} goes on.` : `${said} was not paused.`,
-  }[action];
-  return { action, target: shown, message: doubted(message, doubt) };
-}
+const pausing = (about: "queue" | "func", action: "pause" | "resume"): Steering => ({
+  needs: action,
+  accepts: about === "queue" ? ["name"] : ["name", "group"],
+  act: async (queue, fields) => {
+    const [target, shown] = targetOf(about, nameOf(fields), groupOf(fields));
+    const said = capital(shown);
+    const changed = await queue[action](target);
+    const doubt = action === "pause" ? await unknownName(queue, target) : undefined;
+    const message = {
+      pause: changed
+        ? `${said} is paused: none of its tasks starts, and those that run go on.`
+        : `${said} was paused before.`,
+      resume: changed ? `${said} goes on.` : `${said} was not paused.`,
+    }[action];
+    return { target: shown, message: doubted(message, doubt) };
+  },
+});
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const doubted = (message: string, doubt: string | undefined) =>
   doubt === undefined ? message : `${message} ${doubt}`;
 
-type Acts = Readonly<Record<string, (queue: Queue, name: string) => Promise<string>>>;
+/** As it is: a name that ends with a space is another one than that without. @throws BadQuery */
+function nameOf({ name }: Fields): string {
+  const text = name === null ? "" : (textField(name, "name") ?? "");
+  if (text !== "") return text;
+  throw new BadQuery("name: expected the name of a queue, function, schedule or limit, got nothing");
+}
 
-const scheduleActions: Acts = {
-  pause: async (queue, name) => {
+/** Undefined: the field is not there. An empty one is refused: the action would be one on all groups. @throws BadQuery */
+function groupOf({ group }: Fields): string | undefined {
+  const text = group === null ? "" : textField(group, "group");
+  if (text !== "") return text;
+  throw new BadQuery("group: expected the name of a group, got nothing: leave it out for the whole function");
+}
+
+// ---- schedules -------------------------------------------------------------------------------
+
+const ofSchedule = (act: (queue: Queue, name: string) => Promise<string>): Steering => ({
+  needs: "schedule",
+  accepts: ["name"],
+  act: async (queue, fields) => {
+    const name = nameOf(fields);
+    return { target: `schedule ${name}`, message: await act(queue, name) };
+  },
+});
+
+async function isPaused(queue: Queue, name: string): Promise<boolean> {
+  return (await queue.listSchedules()).some((each) => each.name === name && each.pausedAt !== null);
+}
+
+const scheduleActions = {
+  pause: ofSchedule(async (queue, name) => {
+    const was = await isPaused(queue, name);
     await queue.pauseSchedule(name);
+    if (was) return `Schedule ${name} was paused before.`;
     return `Schedule ${name} is paused: its times are skipped, and not made up for.`;
-  },
-  resume: async (queue, name) => {
+  }),
+  resume: ofSchedule(async (queue, name) => {
+    const was = await isPaused(queue, name);
     const { nextAt } = await queue.resumeSchedule(name);
-    return `Schedule ${name} goes on${nextAt ? `: its next task is made at ${nextAt.toISOString()}` : ""}.`;
-  },
-  run: async (queue, name) => {
+    const next = nextAt ? `: its next task is made at ${nextAt.toISOString()}` : "";
+    return `Schedule ${name} ${was ? "goes on" : "was not paused"}${next}.`;
+  }),
+  run: ofSchedule(async (queue, name) => {
     const id = await queue.triggerSchedule(name);
     return `Task ${id} is enqueued, beside the times of ${name}.`;
-  },
+  }),
 };
 
 // ---- limits ----------------------------------------------------------------------------------
 
-async function limit(queue: Queue, access: Access, fields: Fields): Promise<Taken> {
-  must(access, "limit");
+type Target = Parameters<Queue["setLimit"]>[0];
+
+async function limit(queue: Queue, fields: Fields): Promise<Taken> {
   const [target, shown] = limitTargetOf(fields);
-  if (fields.remove !== undefined) {
-    await queue.setLimit(target, null);
-    return { action: "limit", target: shown, message: `${capital(shown)} is not limited any more.` };
-  }
+  const said = capital(shown);
+  const rate = rateOf(fields);
   const concurrency = numberOf(fields.concurrency, "concurrency");
-  const rate = rateOf(fields.rate, numberOf(fields.burst, "burst"));
-  if (concurrency === undefined && rate === undefined)
+  const isEmpty = concurrency === undefined && rate === undefined;
+  if (flagField(fields.remove, "remove")) {
+    if (!isEmpty) throw new BadQuery("remove: expected it without concurrency and rate");
+    const message = (await hasLimit(queue, target)) ? "is not limited any more" : "had no limit to remove";
+    await queue.setLimit(target, null);
+    return { target: shown, message: `${said} ${message}.` };
+  }
+  if (isEmpty)
     throw new BadQuery("a limit is how many run at once, or how often they start: give one of both");
-  await queue.setLimit(target, {
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(rate === undefined ? {} : { rate }),
-  });
+  await queue.setLimit(target, present({ concurrency, rate }));
   const parts = [
     concurrency === undefined ? [] : [`${concurrency} at once`],
     rate === undefined ? [] : [`${rate.limit} in ${rate.per}`],
+    rate?.burst === undefined ? [] : [`in bursts of up to ${rate.burst}`],
   ].flat();
   const doubt = typeof target === "string" ? undefined : await unknownName(queue, target);
-  const message = `${capital(shown)} is limited: ${parts.join(", ")}.`;
-  return { action: "limit", target: shown, message: doubted(message, doubt) };
+  return { target: shown, message: doubted(`${said} is limited: ${parts.join(", ")}.`, doubt) };
 }
 
-/** What a limit is about, and its name for people. @throws BadQuery */
-function limitTargetOf(fields: Fields): [target: Parameters<Queue["setLimit"]>[0], shown: string] {
-  const named = trimmed(fields.name, "name");
-  if (fields.about === "name" && named !== "") return [named, `limit ${named}`];
-  return targetOf(fields.about, named, trimmed(fields.group, "group"));
+/** Whether there is one that can be removed: not one of the code, and not a pause alone. */
+async function hasLimit(queue: Queue, target: Target): Promise<boolean> {
+  return (await queue.listLimits()).some(
+    ({ target: other, fromCode, concurrency, rate }) =>
+      !fromCode && isDeepStrictEqual(other, target) && (concurrency !== null || rate !== null),
+  );
+}
+
+/** What a limit is about, and its name for people. A `null` is as left out: the form sends all of its fields. @throws BadQuery */
+function limitTargetOf(fields: Fields): [target: Target, shown: string] {
+  const named = nameOf(fields).trim();
+  const group = fields.group === null ? undefined : groupOf(fields)?.trim();
+  if (fields.about === "name" && group === undefined) return [named, `limit ${named}`];
+  return targetOf(fields.about, named, group);
 }
 
 /** What a pause is about. @throws BadQuery */
 function targetOf(
   about: unknown,
   named: string,
-  ofGroup: string,
+  group: string | undefined,
 ): [target: Parameters<Queue["pause"]>[0], shown: string] {
-  if (named === "")
-    throw new BadQuery("name: expected the name of a queue, a function or a limit, got nothing");
-  if (about === "queue") return [{ queueName: named }, `queue ${named}`];
-  if (about !== "func") throw new BadQuery(`about: expected queue, func or name, got ${show(about)}`);
-  if (ofGroup === "") return [{ func: named }, `function ${named}`];
-  return [{ func: named, group: ofGroup }, `group ${ofGroup} of ${named}`];
+  if (about === "func") {
+    if (group === undefined) return [{ func: named }, `function ${named}`];
+    return [{ func: named, group }, `group ${group} of ${named}`];
+  }
+  if (about !== "queue" && about !== "name")
+    throw new BadQuery(`about: expected queue, func or name, got ${show(about)}`);
+  if (group !== undefined) throw new BadQuery(`group: only a function has groups, got ${show(group)}`);
+  return [{ queueName: named }, `queue ${named}`];
 }
-
-/** A field that may be left out or be null. @throws BadQuery */
-const trimmed = (value: unknown, name: string): string => textField(value ?? "", name)?.trim() ?? "";
 
 const numberOf = (value: unknown, name: string): number | undefined =>
-  wholeOf(trimmed(value, name), name, 1, Number.MAX_SAFE_INTEGER);
+  value === undefined || value === null ? undefined : wholeField(value, name, 1);
 
-/** `100/1m`, as the command line takes it. */
-function rateOf(
-  value: unknown,
-  burst: number | undefined,
-): { limit: number; per: string; burst?: number } | undefined {
-  const text = trimmed(value, "rate");
-  if (text === "") return undefined;
-  const [, limit, per] = /^(\d+)\s*\/\s*(\w+)$/.exec(text) ?? [];
+/** `100/1m`, as the command line takes it. @throws BadQuery */
+function rateOf(fields: Fields): { limit: number; per: string; burst?: number } | undefined {
+  const burst = numberOf(fields.burst, "burst");
+  const wanted = "how many in how long, such as 100/1m";
+  const text = textField(fields.rate ?? undefined, "rate", wanted);
+  if (text === undefined) {
+    if (burst !== undefined) throw new BadQuery(`burst: expected a rate beside it, got ${burst} alone`);
+    return undefined;
+  }
+  const [, limit, per] = /^(\d+)\s*\/\s*(\w+)$/.exec(text.trim()) ?? [];
   if (limit === undefined || per === undefined)
-    throw new BadQuery(`rate: expected how many in how long, such as 100/1m, got ${show(text)}`);
-  return { limit: Number(limit), per, ...(burst === undefined ? {} : { burst }) };
+    throw new BadQuery(`rate: expected ${wanted}, got ${show(text)}`);
+  return { limit: Number(limit), per, ...present({ burst }) };
 }
+
+// ----------------------------------------------------------------------------------------------
+
+const steerings = {
+  queues: { pause: pausing("queue", "pause"), resume: pausing("queue", "resume") },
+  functions: { pause: pausing("func", "pause"), resume: pausing("func", "resume") },
+  schedules: scheduleActions,
+  limits: {
+    limit: {
+      needs: "limit",
+      accepts: ["about", "name", "group", "concurrency", "rate", "burst", "remove"],
+      act: limit,
+    },
+  },
+} as const satisfies Record<string, Readonly<Record<string, Steering>>>;

@@ -138,7 +138,7 @@ describe("many tasks", () => {
         await api("/api/tasks/bulk", {
           action: "delete",
           filter: { status: "pending" },
-          step: 100,
+          step: true,
           ...(after ? { after } : {}),
         })
       ).body;

@@ -1,9 +1,6 @@
 /** Sends the forms of actions without leaving the page, and those of many tasks in steps. */
 import { ask, notice, toast } from "./notices.ts";
 
-/** How many tasks one request of an action on many changes. */
-const step = 100;
-
 interface Answer {
   ok: boolean;
   message: string;
@@ -56,7 +53,7 @@ const sendInSteps: Act = async (form, submitter) => {
   if (progress) progress.hidden = false;
   if (submitter) submitter.disabled = true;
   const fields = fieldsOf(form, submitter);
-  fields.set("step", String(step));
+  fields.set("step", "true");
   let [changed, skipped] = [0, 0];
   for (;;) {
     const answer = await post(form, fields);

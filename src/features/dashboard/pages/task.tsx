@@ -5,7 +5,7 @@ import type { Task, TaskError } from "../../../task.ts";
 import { type Hold, holdsOf } from "../holds.ts";
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
-import { wholeOf } from "../query.ts";
+import { taskIdOf } from "../query.ts";
 import { rateText } from "./parts.tsx";
 import { Progress } from "./tasks.tsx";
 import {
@@ -45,7 +45,7 @@ export interface TaskData {
 }
 
 async function load({ look, reader, params, visible }: PageContext): Promise<TaskData | undefined> {
-  const id = wholeOf(params.id ?? "", "id", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  const id = taskIdOf(params.id);
   const found = id === undefined ? undefined : await look.get(id);
   if (id === undefined || !found) return undefined;
   const task = visible(found.task);
