@@ -20,6 +20,7 @@ import { indented, inexactIn } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { actsOn } from "./pages/tasks.tsx";
+import { grouped, tasksText } from "./pages/ui.tsx";
 import { filterOf, mustKnow, type Query, taskIdOf } from "./query.ts";
 
 /** The most tasks that one action on many changes. */
@@ -251,7 +252,7 @@ export async function countBulk(
   look: Look,
   { filter, ids }: Bulk,
 ): Promise<{ count: number; complete: boolean }> {
-  if (ids) return { count: ids.length, complete: true };
+  if (ids) return { count: (await look.existing(ids)).length, complete: true };
   if (filter.status.length === 0) return { count: 0, complete: true };
   return await look.count(filter, 10_000, countBudget);
 }
@@ -259,28 +260,58 @@ export async function countBulk(
 /** Acts on the selected tasks, or on those that match, newest first, `cap` at most. @throws DatabaseError */
 export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise<Done> {
   const { action, filter, ids } = bulk;
-  const done = ids ? { ...(await look.act(action, ids)), next: null } : await actOnMatching(look, bulk);
-  const { changed, skipped } = done;
+  const done = ids ? await actOnSelected(look, action, ids) : await actOnMatching(look, bulk);
+  const { changed } = done;
   const target = ids ? `${ids.length} selected tasks` : describe(filter);
   if (changed > 0) await look.note({ actor: access.actor, action, target, count: changed });
-  return { ok: true, message: said(action, changed, skipped), ...done };
+  return { ok: true, message: said(action, done), ...done };
 }
 
-async function actOnMatching(look: Look, { action, filter, step, after }: Bulk) {
+/** What an action on many did. `missing`: the selected ids of which there is no task. */
+interface DoneToMany {
+  changed: number;
+  skipped: number;
+  missing: number[];
+  next: number | null;
+}
+
+async function actOnSelected(look: Look, action: BulkAction, ids: readonly number[]): Promise<DoneToMany> {
+  const existing = new Set(await look.existing(ids));
+  const missing = ids.filter((id) => !existing.has(id));
+  return { ...(await look.act(action, [...existing])), missing, next: null };
+}
+
+async function actOnMatching(look: Look, { action, filter, step, after }: Bulk): Promise<DoneToMany> {
   // No status is left that the action is for; a filter without statuses would be one of all tasks.
-  if (filter.status.length === 0) return { changed: 0, skipped: 0, next: null };
-  return await look.actOnAll(action, filter, { limit: cap, after, isOneStep: step });
+  if (filter.status.length === 0) return { changed: 0, skipped: 0, missing: [], next: null };
+  return { ...(await look.actOnAll(action, filter, { limit: cap, after, isOneStep: step })), missing: [] };
 }
 
-function said(action: BulkAction, changed: number, skipped: number): string {
+function said(action: BulkAction, { changed, skipped, missing }: DoneToMany): string {
   const done = { retry: "retried", cancel: "cancelled", delete: "deleted" }[action];
-  const why = action === "retry" ? ": they run, wait already, or another task holds their key" : "";
-  const left =
-    skipped === 0 ? "" : ` ${count(skipped)} stayed as ${skipped === 1 ? "it was" : "they were"}${why}.`;
-  return `${count(changed)} ${changed === 1 ? "is" : "are"} ${done}.${left}`;
+  const stayed =
+    skipped === 1
+      ? { as: "it was", why: ": it runs, waits already, or another task holds its key" }
+      : { as: "they were", why: ": they run, wait already, or another task holds their key" };
+  return [
+    `${tasksText(changed)} ${changed === 1 ? "is" : "are"} ${done}.`,
+    skipped === 0
+      ? []
+      : `${tasksText(skipped)} stayed as ${stayed.as}${action === "retry" ? stayed.why : ""}.`,
+    missing.length === 0 ? [] : missingText(missing),
+  ]
+    .flat()
+    .join(" ");
 }
 
-const count = (tasks: number) => `${tasks.toLocaleString("en-US")} ${tasks === 1 ? "task" : "tasks"}`;
+/** The most ids that a sentence lists. */
+const mostListed = 10;
+
+function missingText(ids: readonly number[]): string {
+  const more = ids.length > mostListed ? ` and ${grouped(ids.length - mostListed)} more` : "";
+  const listed = `${ids.slice(0, mostListed).join(", ")}${more}`;
+  return ids.length === 1 ? `There is no task ${listed}.` : `There are no tasks ${listed}.`;
+}
 
 const describe = (filter: object): string =>
   `tasks with ${Object.entries(filter)

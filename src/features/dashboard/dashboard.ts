@@ -18,6 +18,7 @@ import { type AnyPage, BadQuery, type PageContext } from "./page.ts";
 import { answerPage, bulkPage, framed, problem, problemPage } from "./pages/answers.tsx";
 import type { Frame } from "./pages/layout.tsx";
 import { pages } from "./pages/pages.ts";
+import { tasksText } from "./pages/ui.tsx";
 import { mustBeSingle, mustKnow } from "./query.ts";
 import { anew, ofOpenPages, SharedReads } from "./reads.ts";
 import { steer } from "./steering.ts";
@@ -301,7 +302,8 @@ class Desk {
     const look = await this.#open();
     if (bulk.isPreview || (!bulk.isConfirmed && !wantsJson(c))) {
       const counted = await countBulk(look, bulk);
-      if (wantsJson(c)) return c.json({ ok: true, message: `${counted.count} tasks`, ...counted, cap });
+      const message = `${counted.complete ? "" : "More than "}${tasksText(counted.count)}`;
+      if (wantsJson(c)) return c.json({ ok: true, message, ...counted, cap });
       const context = await this.#contextOf(c, new URLSearchParams());
       return c.html(
         bulkPage(this.#frame(c, "Many tasks", "/tasks"), context, { ...bulk, ...counted, cap, fields }),

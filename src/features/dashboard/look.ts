@@ -72,6 +72,12 @@ export class Look {
     return await countTo(this.#reads, readCountFilter(filter), { cap, budget });
   }
 
+  /** Those of these ids of which there is a task. @throws DatabaseError */
+  async existing(ids: readonly number[]): Promise<number[]> {
+    const found = new Set((await this.#reads.taskStates(ids)).map(({ id }) => id));
+    return ids.filter((id) => found.has(id));
+  }
+
   /** Acts on these tasks in one transaction. @throws DatabaseError */
   async act(kind: BulkKind, ids: readonly number[]): Promise<BulkResult> {
     const changed = await this.#action(kind)(ids);

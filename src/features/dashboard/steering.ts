@@ -129,9 +129,7 @@ async function limit(queue: Queue, fields: Fields): Promise<Taken> {
   const isEmpty = concurrency === undefined && rate === undefined;
   if (flagField(fields.remove, "remove")) {
     if (!isEmpty) throw new BadQuery("remove: expected it without concurrency and rate");
-    const message = (await hasLimit(queue, target)) ? "is not limited any more" : "had no limit to remove";
-    await queue.setLimit(target, null);
-    return { target: shown, message: `${said} ${message}.` };
+    return { target: shown, message: `${said} ${await removed(queue, target)}.` };
   }
   if (isEmpty)
     throw new BadQuery("a limit is how many run at once, or how often they start: give one of both");
@@ -145,12 +143,15 @@ async function limit(queue: Queue, fields: Fields): Promise<Taken> {
   return { target: shown, message: doubted(`${said} is limited: ${parts.join(", ")}.`, doubt) };
 }
 
-/** Whether there is one that can be removed: not one of the code, and not a pause alone. */
-async function hasLimit(queue: Queue, target: Target): Promise<boolean> {
-  return (await queue.listLimits()).some(
-    ({ target: other, fromCode, concurrency, rate }) =>
-      !fromCode && isDeepStrictEqual(other, target) && (concurrency !== null || rate !== null),
+/** Removes a limit, and says what is so now. The limit of the code stays. */
+async function removed(queue: Queue, target: Target): Promise<string> {
+  const limits = (await queue.listLimits()).filter(
+    (each) => isDeepStrictEqual(each.target, target) && (each.concurrency !== null || each.rate !== null),
   );
+  await queue.setLimit(target, null);
+  const was = limits.some(({ fromCode }) => !fromCode);
+  const isByCode = limits.some(({ fromCode }) => fromCode);
+  return `${was ? "is not limited any more" : "was not limited"}${isByCode ? ", except by its code" : ""}`;
 }
 
 /** What a limit is about, and its name for people. A `null` is as left out: the form sends all of its fields. @throws BadQuery */

@@ -168,6 +168,47 @@ describe("many tasks", () => {
     expect((await queue.getTask(c))?.status).toBe("pending");
   });
 
+  test("the answer tells the tasks that stayed as they were from those that do not exist", async () => {
+    const { queue, api } = await openDesk();
+    const [pending, ended] = await queue.enqueueTasks([
+      [send, 1],
+      [send, 2],
+    ]);
+    await queue.cancelTask(ended);
+    const act = async (action: string, ids: number[], more = {}) =>
+      (await api("/api/tasks/bulk", { action, ids, ...more })).body;
+    expect(await act("retry", [ended, pending, 9999, ended], { preview: true })).toMatchObject({
+      message: "2 tasks",
+      count: 2,
+    });
+    expect(await act("retry", [ended], { preview: true })).toMatchObject({ message: "1 task" });
+    expect(await act("retry", [ended, pending, 9999, ended])).toEqual({
+      ok: true,
+      message:
+        "1 task is retried. 1 task stayed as it was: it runs, waits already, or another task holds its key. There is no task 9999.",
+      ...{ changed: 1, skipped: 1, missing: [9999], next: null },
+    });
+    expect(await act("retry", [ended, pending])).toMatchObject({
+      message:
+        "0 tasks are retried. 2 tasks stayed as they were: they run, wait already, or another task holds their key.",
+    });
+    const unknown = Array.from({ length: 1_000 }, (_, i) => 10_000 + i);
+    expect(await act("delete", unknown)).toMatchObject({
+      message: `0 tasks are deleted. There are no tasks ${unknown.slice(0, 10).join(", ")} and 990 more.`,
+      missing: unknown,
+    });
+    expect(await act("delete", [pending, 9999])).toMatchObject({
+      message: "1 task is deleted. There is no task 9999.",
+    });
+  });
+
+  test("the page that asks whether one task is meant speaks of one task", async () => {
+    const { queue, post } = await openDesk();
+    const id = await queue.enqueueTask(send, 1);
+    const asked = await post("/tasks/bulk", { action: "cancel", scope: "ids", id: String(id) });
+    expect(await asked.text()).toMatch(/This will cancel 1 task\.[\s\S]*>cancel 1 task<\/button>/);
+  });
+
   test("a search in texts, an unknown action and too many ids are refused", async () => {
     const { api } = await openDesk();
     const refused = async (body: object) => (await api("/api/tasks/bulk", body)).body.message;
@@ -324,7 +365,19 @@ describe("queues and limits", () => {
     expect((await api("/api/queues/mail/pause", {})).body.message).toBe("Queue mail was paused before.");
     expect(await (await get("/queues")).text()).toContain('action="/api/queues/resume?name=mail"');
     expect((await api("/api/queues/mail/resume", {})).body.message).toBe("Queue mail goes on.");
+    expect((await api("/api/queues/mail/resume", {})).body.message).toBe("Queue mail was not paused.");
+    expect((await api("/api/queues/never/resume", {})).body.message).toBe("Queue never was not paused.");
     expect((await api("/api/queues/mail/fly", {})).status).toBe(404);
+  });
+
+  test("of a schedule, too, an answer says when it was paused or went on before", async () => {
+    const { queue, api } = await openDesk();
+    await queue.schedule("nightly", { every: "1h" }, send);
+    const act = async (action: string) => (await api(`/api/schedules/nightly/${action}`, {})).body.message;
+    expect(await act("resume")).toMatch(/^Schedule nightly was not paused: its next task is made at 2/);
+    expect(await act("pause")).toMatch(/^Schedule nightly is paused: /);
+    expect(await act("pause")).toBe("Schedule nightly was paused before.");
+    expect(await act("resume")).toMatch(/^Schedule nightly goes on: its next task is made at 2/);
   });
 
   test("a function and a group of it are paused and go on, and their pages say so", async () => {
@@ -414,6 +467,22 @@ describe("queues and limits", () => {
     expect((await api("/api/functions/send/resume", {})).body.ok).toBe(true);
   });
 
+  test("the limit that the code of a function sets stays, and the answer says so", async () => {
+    const { queue, api } = await openDesk();
+    const limited = task(uniqueName("limited"), async () => {}, { limit: { concurrency: 3 } });
+    await startedWorker(queue);
+    const name = limited.taskName;
+    const set = async (body: object) => (await api("/api/limits", { about: "func", name, ...body })).body;
+    expect(await set({ remove: true })).toMatchObject({
+      message: `Function ${name} was not limited, except by its code.`,
+    });
+    await set({ concurrency: 1 });
+    expect(await set({ remove: true })).toMatchObject({
+      message: `Function ${name} is not limited any more, except by its code.`,
+    });
+    expect(await queue.listLimits()).toMatchObject([{ fromCode: true, concurrency: 3 }]);
+  });
+
   test("a limit is set, shown and removed; a wrong one is refused by its name", async () => {
     const { queue, api } = await openDesk();
     const set = async (body: object) => (await api("/api/limits", body)).body.message;
@@ -423,6 +492,13 @@ describe("queues and limits", () => {
     expect(await queue.listLimits()).toMatchObject([
       { target: "openai", concurrency: 20, rate: { limit: 500, per: 60_000 } },
     ]);
+    expect(await set({ about: "name", name: "mail", rate: "500/1m", burst: 10 })).toBe(
+      "Limit mail is limited: 500 in 1m, in bursts of up to 10.",
+    );
+    expect(await set({ about: "name", name: "mail", remove: true })).toBe(
+      "Limit mail is not limited any more.",
+    );
+    expect(await set({ about: "name", name: "mail", remove: true })).toBe("Limit mail was not limited.");
     expect(await set({ about: "func", name: "call", group: "acme", concurrency: 2 })).toContain(
       "Group acme of call is limited: 2 at once.",
     );

@@ -64,7 +64,8 @@ const sendInSteps: Act = async (form, submitter) => {
     if (isDone || (progress && changed + skipped >= progress.max)) {
       // The last answer tells of its own step only.
       const isFirst = changed === (answer.changed ?? 0) && skipped === (answer.skipped ?? 0);
-      const total = `${changed} tasks were changed${skipped === 0 ? "" : `, ${skipped} stayed as they were`}.`;
+      const stayed = skipped === 1 ? "1 stayed as it was" : `${skipped} stayed as they were`;
+      const total = `${changed} ${changed === 1 ? "task was" : "tasks were"} changed${skipped === 0 ? "" : `, ${stayed}`}.`;
       const message = isFirst
         ? answer.message
         : answer.ok

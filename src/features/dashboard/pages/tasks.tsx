@@ -4,7 +4,7 @@ import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { FoundTasks } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filterOf, limitOf, positionOf, type Query, queryNames, queryOf } from "../query.ts";
-import { Empty, grouped, href, Nothing, Status, span, Table, Time } from "./ui.tsx";
+import { Empty, grouped, href, Nothing, Status, span, Table, Time, tasksText } from "./ui.tsx";
 
 /** Milliseconds that a search may take before it says how far it came. */
 const budget = { filter: 40, text: 50 };
@@ -257,7 +257,7 @@ export const actsOn: Readonly<Record<"retry" | "cancel" | "delete", readonly Tas
 
 function whatItDoes(action: string, count: number, complete: boolean, cap: number): string {
   if (count === 0) return `No task is left that this would ${action}.`;
-  if (count <= cap) return `This will ${action} ${grouped(count)} ${count === 1 ? "task" : "tasks"}.`;
+  if (count <= cap) return `This will ${action} ${tasksText(count)}.`;
   const all = `${complete ? "" : "More than "}${grouped(count)} tasks match`;
   return `${all}. This will ${action} the newest ${grouped(cap)} of them: so many are changed at a go.`;
 }
@@ -282,7 +282,7 @@ export const Confirm: FC<{
       {count === 0 ? (
         ""
       ) : (
-        <button type="submit" class="danger">{`${action} ${grouped(Math.min(count, cap))} tasks`}</button>
+        <button type="submit" class="danger">{`${action} ${tasksText(Math.min(count, cap))}`}</button>
       )}
       <a href={href(base, "/tasks")}>Back to the tasks</a>
       <progress hidden max={Math.min(count, cap)} value={0} aria-label="Progress" />

@@ -29,6 +29,9 @@ export const Span: FC<{ ms: number | null | undefined }> = ({ ms }) =>
 
 export const grouped = (count: number): string => count.toLocaleString("en-US");
 
+/** Such as `1 task` and `1,005 tasks`. */
+export const tasksText = (count: number): string => `${grouped(count)} ${count === 1 ? "task" : "tasks"}`;
+
 /** A number that may be a lower bound. */
 export const Count: FC<{ of: number; atLeast?: boolean }> = ({ of, atLeast = false }) => (
   <>{`${grouped(of)}${atLeast ? "+" : ""}`}</>
