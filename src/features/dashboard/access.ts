@@ -58,6 +58,12 @@ export class Access {
   }
 }
 
+/** Refuses a sender of whom nothing is known: as JSON for the API, else as a line of text. `path` is below the base path. */
+export function refusal(path: string, status: 403 | 421, message: string): Response {
+  if (path.startsWith("/api/")) return Response.json({ ok: false, message }, { status });
+  return new Response(`${status}: ${message}`, { status });
+}
+
 /**
  * Whether a write comes from a page of the dashboard, and not from another site that the person's browser has open. Browsers
  * say so by `Sec-Fetch-Site`, older ones by `Origin`; a program says neither, and has to send an `Authorization`.

@@ -6,7 +6,7 @@ import { present } from "../../base/values/present.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
-import { Access, isSameOrigin } from "./access.ts";
+import { Access, isSameOrigin, refusal } from "./access.ts";
 import { actOnMany, actOnTask, bulkOf, cap, countBulk, type Done, Forbidden, Missing } from "./actions.ts";
 import { fieldsOf, TooLarge } from "./body.ts";
 import { script, style } from "./client/embedded.ts";
@@ -131,9 +131,10 @@ class Desk {
     const app = new Hono<Env>({ strict: false }).basePath(basePath === "" ? "/" : basePath);
     app.use(async (c, next) => {
       const access = await this.#accessOf(c);
-      if (!access) return c.text("403: you may not see this dashboard", 403);
+      const path = below(c.req.path, basePath);
+      if (!access) return refusal(path, 403, "you may not see this dashboard");
       if (c.req.method === "POST" && !isSameOrigin(c.req.raw))
-        return c.text("403: this did not come from a page of the dashboard", 403);
+        return refusal(path, 403, "this did not come from a page of the dashboard");
       c.set("access", access);
       if (c.req.url.length > longestAddress)
         return await this.#problem(c, 414, `the address has more than ${longestAddress} characters`);

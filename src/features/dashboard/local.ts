@@ -1,6 +1,7 @@
 /** The dashboard of `dbq dashboard`: on this machine alone, for whoever has the address that it prints. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Queue } from "../../queue/queue.ts";
+import { refusal } from "./access.ts";
 import { type Dashboard, dashboard } from "./dashboard.ts";
 import type { DashboardOptions } from "./options.ts";
 
@@ -33,13 +34,12 @@ export function localDashboard(
     },
   });
   const answer = async (request: Request): Promise<Response> => {
-    if (!loopback.test(request.headers.get("host") ?? ""))
-      return new Response("421: this dashboard is for this machine alone", { status: 421 });
     const url = new URL(request.url);
+    if (!loopback.test(request.headers.get("host") ?? ""))
+      return refusal(url.pathname, 421, "this dashboard is for this machine alone");
     const given = url.searchParams.get("token");
     if (given === null || request.method !== "GET") return await ui(request);
-    if (!isSame(given, token))
-      return new Response("403: this is not the token of this dashboard", { status: 403 });
+    if (!isSame(given, token)) return refusal(url.pathname, 403, "this is not the token of this dashboard");
     url.searchParams.delete("token");
     return new Response(null, {
       status: 303,

@@ -65,7 +65,9 @@ export function filterOf({
   meta,
   from,
   to,
+  q = "",
 }: Query) {
+  mustBeText(q, "q");
   const filter = present({
     status: status === undefined ? undefined : statusesOf(status),
     func,
@@ -99,12 +101,24 @@ function statusesOf(text: string): TaskStatus[] {
 function metaOf(text: string): Record<string, unknown> {
   const at = text.indexOf("=");
   if (at < 1) throw new BadQuery(`meta: expected a key and a value, such as user=7, got ${show(text)}`);
-  const [key, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+  const [key, value] = [text.slice(0, at).trim(), jsonOrText(text.slice(at + 1).trim())];
+  mustBeText(key, "meta");
+  if (typeof value === "string") mustBeText(value, "meta");
+  return { [key]: value };
+}
+
+function jsonOrText(text: string): unknown {
   try {
-    return { [key]: JSON.parse(value) };
+    return JSON.parse(text);
   } catch {
-    return { [key]: value };
+    return text;
   }
+}
+
+/** @throws BadQuery for what no text in a database can hold */
+function mustBeText(text: string, name: string): void {
+  if (text.includes("\0") || !text.isWellFormed())
+    throw new BadQuery(`${name}: expected a well-formed text without NUL, got ${show(text)}`);
 }
 
 /** Without a zone it is UTC, as all times that the dashboard shows without a script. */

@@ -34,6 +34,29 @@ describe("closed by default", () => {
     await ui.close();
   });
 
+  test("who is refused by the API gets JSON, and who is refused by a page a line of text", async () => {
+    const { ui, queue } = await openDesk({
+      basePath: "/ops",
+      authorize: ({ headers }) => (headers.has("authorization") ? "all" : "none"),
+    });
+    const id = await queue.enqueueTask(send, 1);
+    const headers = { authorization: "Bearer x", origin: "https://evil.example" };
+    const unknown = { ok: false, message: "you may not see this dashboard" };
+    const foreign = { ok: false, message: "this did not come from a page of the dashboard" };
+    for (const [path, init, expected] of [
+      ["/api/tasks", {}, unknown],
+      [`/api/tasks/${id}/cancel`, { method: "POST" }, unknown],
+      [`/api/tasks/${id}/cancel`, { method: "POST", headers }, foreign],
+    ] as const) {
+      const answer = await ui(new Request(`${origin}/ops${path}`, init));
+      expect([answer.status, await answer.json()]).toEqual([403, expected]);
+      expect(answer.headers.get("cache-control")).toBe("no-store");
+    }
+    expect(await (await ui(new Request(`${origin}/ops/tasks`))).text()).toBe(
+      "403: you may not see this dashboard",
+    );
+  });
+
   test.each([
     ["none", 403],
     ["read", 200],
@@ -348,6 +371,26 @@ describe("the dashboard of `dbq dashboard`", () => {
     }
     expect((await handle(at("/api/tasks", { authorization, host: "evil.example" }))).status).toBe(421);
     expect((await queue.getTask(id))?.status).toBe("pending");
+    await handle.close();
+  });
+
+  test("its API refuses with JSON", async () => {
+    const { handle, token } = localDashboard(await temporaryQueue());
+    for (const [request, status, message] of [
+      [at("/api/tasks"), 403, "you may not see this dashboard"],
+      [at("/api/tasks?token=guess"), 403, "this is not the token of this dashboard"],
+      [
+        at(`/api/tasks?token=${token}`, { host: "evil.example" }),
+        421,
+        "this dashboard is for this machine alone",
+      ],
+    ] as const) {
+      const answer = await handle(request);
+      expect([answer.status, await answer.json()]).toEqual([status, { ok: false, message }]);
+    }
+    expect(await (await handle(at("/tasks?token=guess"))).text()).toBe(
+      "403: this is not the token of this dashboard",
+    );
     await handle.close();
   });
 
