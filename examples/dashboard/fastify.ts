@@ -1,11 +1,13 @@
+import { parse } from "node:querystring";
 import { toNodeHandler } from "dbq-ts/dashboard";
 import fastify from "fastify";
 import { port, ui } from "./queue.ts";
 
 const app = fastify();
 const handler = toNodeHandler(ui);
+// Several selected tasks are several values of one name: `parse` keeps them as an array. `maxKeys: 0` lets it keep all of them.
 app.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_, body, done) =>
-  done(null, Object.fromEntries(new URLSearchParams(String(body)))),
+  done(null, parse(String(body), "&", "=", { maxKeys: 0 })),
 );
 app.all("/ops/dbq/*", (request, reply) => {
   reply.hijack();

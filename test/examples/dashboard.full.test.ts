@@ -29,6 +29,24 @@ test.each(["hono", "express", "fastify"])(
       headers: { authorization },
     });
     expect(await cancelled.json()).toEqual({ ok: true, message: "Task 1 is cancelled." });
+    const again = await fetch(`${url}/ops/dbq/api/tasks/1/enqueue`, {
+      method: "POST",
+      headers: { authorization },
+    });
+    expect(await again.json()).toMatchObject({ ok: true });
+    const selected = [
+      ["action", "delete"],
+      ["scope", "ids"],
+      ["confirmed", "yes"],
+      ["id", "1"],
+      ["id", "2"],
+    ];
+    const deleted = await fetch(`${url}/ops/dbq/tasks/bulk`, {
+      method: "POST",
+      body: new URLSearchParams(selected),
+      headers: { authorization },
+    });
+    expect(await deleted.json()).toMatchObject({ ok: true, changed: 2, message: "2 tasks are deleted." });
   },
 );
 

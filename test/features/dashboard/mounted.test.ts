@@ -1,6 +1,7 @@
 /** The dashboard behind real servers: Node's own, Express, Fastify and Hono, with live updates. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { parse } from "node:querystring";
 import { serve } from "@hono/node-server";
 import express from "express";
 import fastify from "fastify";
@@ -41,7 +42,7 @@ const servers: Readonly<Record<string, (ui: Dashboard) => Promise<number>>> = {
       void handler(raw, reply.raw);
     });
     app.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_, body, done) =>
-      done(null, Object.fromEntries(new URLSearchParams(String(body)))),
+      done(null, parse(String(body), "&", "=", { maxKeys: 0 })),
     );
     onTestFinished(() => app.close());
     await app.listen({ port: 0, host: "127.0.0.1" });
@@ -81,6 +82,14 @@ describe.each(Object.keys(servers))("%s", (name) => {
       ok: true,
     });
     expect([(await queue.getTask(first))?.priority, (await queue.getTask(second))?.priority]).toEqual([7, 8]);
+    const selected = [first, second].map((id) => ["id", String(id)]);
+    const fields = [["action", "cancel"], ["scope", "ids"], ["confirmed", "yes"], ...selected];
+    const answer = await fetch(`${url}/tasks/bulk`, {
+      method: "POST",
+      headers: { "sec-fetch-site": "same-origin", accept: "application/json" },
+      body: new URLSearchParams(fields as [string, string][]),
+    });
+    expect(await answer.json()).toMatchObject({ ok: true, changed: 2 });
   });
 
   test("sends a page again when it has changed, and stops when the browser leaves", async () => {
