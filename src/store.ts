@@ -583,6 +583,8 @@ export interface LimitState extends LimitRecord {
   running: number;
   /** Pending tasks, counted up to 10,000. */
   waiting: number;
+  /** Of a function: whether a pending or running task of it has a group. */
+  hasGroups: boolean;
   /** When the rate, or a throttle, lets the next task start; null: it does now. */
   nextFreeAt: number | null;
 }

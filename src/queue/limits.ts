@@ -29,6 +29,11 @@ export interface LimitInfo {
    * Tasks that a rate has put off are `scheduled`, and are not counted.
    */
   waiting: number;
+  /**
+   * Whether pending or running tasks of the function have a group: its values then hold for each group by itself, and for the
+   * tasks without one. False for all that is no function.
+   */
+  hasGroups: boolean;
   /** When the rate or a throttle lets the next task start; `null`: they let one start now. Of a function: without its groups. */
   nextFreeAt: Date | null;
   /** Since when it is paused; `null`: it is not. */
@@ -43,10 +48,10 @@ const targetOf = ({ kind, name, group }: LimitScope): LimitTarget => {
 
 const dateOf = (time: number | null) => (time === null ? null : new Date(time));
 
-const infoOf = ({ concurrency, rate, running, waiting, ...state }: LimitState): LimitInfo => ({
+const infoOf = ({ concurrency, rate, running, waiting, hasGroups, ...state }: LimitState): LimitInfo => ({
   target: targetOf(state),
   fromCode: state.kind === "code",
-  ...{ concurrency, rate, running, waiting },
+  ...{ concurrency, rate, running, waiting, hasGroups },
   nextFreeAt: dateOf(state.nextFreeAt),
   pausedAt: dateOf(state.pausedAt),
 });

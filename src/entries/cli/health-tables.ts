@@ -64,18 +64,23 @@ export function limitRow({
   rate,
   running,
   waiting,
+  hasGroups,
   nextFreeAt,
   pausedAt,
 }: LimitInfo): Cell[] {
+  const each = hasGroups ? " each group" : "";
   const burst = rate === null || rate.burst === 1 ? "" : ` (burst ${rate.burst})`;
-  const speed = rate === null ? "" : `${rate.limit}/${span(rate.per)}${burst}`;
+  const speed = rate === null ? "" : `${rate.limit}/${span(rate.per)}${burst}${each}`;
+  const atOnce = concurrency === null ? "" : `${concurrency}${each}`;
+  // Of a shared name, the tasks that wait are not counted.
+  const waits = typeof target === "string" ? "" : waiting;
   const state: Cell =
     pausedAt !== null
       ? { text: `paused since ${pausedAt.toISOString()}`, color: "yellow" }
       : nextFreeAt === null
         ? ""
         : `next start ${nextFreeAt.toISOString()}`;
-  return [targetText(target), concurrency ?? "", speed, running, waiting, state];
+  return [targetText(target), atOnce, speed, running, waits, state];
 }
 
 /** What a limit or a pause is about. */

@@ -15,6 +15,8 @@ export interface Hold {
   /** Its limits: whether they are reached is not known. */
   concurrency: number | null;
   rate: RateValues | null;
+  /** Whether its limits are those of each group of the function by itself. */
+  isOfEach: boolean;
 }
 
 /** The pauses, throttles and limits of the task's queue, function and group; pauses come first. Limits by a shared name are not among them. */
@@ -23,23 +25,38 @@ export function holdsOf(
   records: readonly LimitRecord[],
   now = systemClock.now(),
 ): Hold[] {
-  const holds = records.flatMap((record): Hold[] => {
-    const { kind, name, group, concurrency, rate } = record;
-    const isFunction = name === func && (kind === "func" || kind === "code");
-    const about =
-      kind === "queue" && name === queueName
-        ? "queue"
-        : isFunction
-          ? "function"
-          : kind === "group" && name === func && group === (groupKey ?? "")
-            ? "group"
-            : undefined;
-    if (about === undefined) return [];
+  const isAbout = ({ kind, name, group }: LimitRecord) => {
+    if (kind === "queue") return name === queueName;
+    if (name !== func) return false;
+    return kind === "group" ? group === (groupKey ?? "") : kind === "func" || kind === "code";
+  };
+  const found = records.filter(isAbout);
+  const holds = found.flatMap((record): Hold[] => {
+    const about = record.kind === "queue" || record.kind === "group" ? record.kind : "function";
     const throttledUntil =
       (record.throttledUntil ?? 0) > now ? new Date(Number(record.throttledUntil)) : null;
     const pausedAt = record.pausedAt === null ? null : new Date(record.pausedAt);
-    if (!pausedAt && !throttledUntil && concurrency === null && rate === null) return [];
-    return [{ about, name: about === "group" ? group : name, pausedAt, throttledUntil, concurrency, rate }];
+    const limits = {
+      concurrency: isReplaced(record, found, "concurrency") ? null : record.concurrency,
+      rate: isReplaced(record, found, "rate") ? null : record.rate,
+    };
+    if (!pausedAt && !throttledUntil && limits.concurrency === null && limits.rate === null) return [];
+    const isOfEach = about === "function" && groupKey !== null;
+    const name = about === "group" ? record.group : record.name;
+    return [{ about, name, pausedAt, throttledUntil, ...limits, isOfEach }];
   });
   return holds.sort((a, b) => Number(a.pausedAt === null) - Number(b.pausedAt === null));
 }
+
+/** The values of a group go before those that were set for its function, and these before those of its code. */
+const order: readonly LimitRecord["kind"][] = ["group", "func", "code"];
+
+const isReplaced = (
+  { kind }: LimitRecord,
+  found: readonly LimitRecord[],
+  value: "concurrency" | "rate",
+): boolean =>
+  found.some(
+    (other) =>
+      order.indexOf(kind) > order.indexOf(other.kind) && order.includes(other.kind) && other[value] !== null,
+  );

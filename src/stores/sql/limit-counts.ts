@@ -10,9 +10,9 @@ const mostQueues = 500;
 export function limitCounts(d: Dialect) {
   const running = (where: (p: Params) => SQL) => (p: Params) =>
     sql`
-    select count(*) from dbq_tasks where status = 'running' and ${where(p)}`;
-  const bounded = (tasks: SQL) =>
-    sql`select count(*) from (${tasks} limit ${sql.raw(String(mostWaiting))}) as found`;
+    select count(*), count(group_key) from dbq_tasks where status = 'running' and ${where(p)}`;
+  const bounded = (tasks: SQL, most = mostWaiting) =>
+    sql`select count(*) from (${tasks} limit ${sql.raw(String(most))}) as found`;
   const next = (where: string) =>
     sql.raw(
       `(select queue_name from dbq_tasks where status = 'pending' ${where} order by queue_name limit 1)`,
@@ -22,15 +22,18 @@ export function limitCounts(d: Dialect) {
   const ofGroup = (p: Params) =>
     sql`${ofFunc(p)} and group_key is not null and ${d.same("group_key", p.group)}`;
   /** One step through an index of pending tasks for each queue. */
-  const waitingInAll = (where: (p: Params) => SQL) => (p: Params) =>
+  const waitingInAll = (where: (p: Params) => SQL, most?: number) => (p: Params) =>
     sql`
     with recursive queues (name, n) as (
       select ${next("")}, 1 union all
       select ${next("and queue_name > queues.name")}, n + 1 from queues
       where queues.name is not null and n < ${sql.raw(String(mostQueues))}
     )
-    ${bounded(sql`select 1 as one from queues ${d.joinEach} dbq_tasks
-      where ${d.same("queue_name", sql.raw("queues.name"))} and status = 'pending' and ${where(p)}`)}`;
+    ${bounded(
+      sql`select 1 as one from queues ${d.joinEach} dbq_tasks
+      where ${d.same("queue_name", sql.raw("queues.name"))} and status = 'pending' and ${where(p)}`,
+      most,
+    )}`;
   return {
     queue: {
       running: running(inQueue),
@@ -38,7 +41,12 @@ export function limitCounts(d: Dialect) {
         bounded(sql`select 1 as one from dbq_tasks where ${inQueue(p)} and status = 'pending'
         order by queue_name, func`),
     },
-    func: { running: running(ofFunc), waiting: waitingInAll(ofFunc) },
+    func: {
+      running: running(ofFunc),
+      waiting: waitingInAll(ofFunc),
+      /** 1: a pending task of the function has a group. */
+      grouped: waitingInAll((p) => sql`${ofFunc(p)} and group_key is not null`, 1),
+    },
     group: { running: running(ofGroup), waiting: waitingInAll(ofGroup) },
-  } satisfies Record<string, { running: Statement; waiting: Statement }>;
+  } satisfies Record<string, { running: Statement; waiting: Statement; grouped?: Statement }>;
 }

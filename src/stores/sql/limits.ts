@@ -11,6 +11,8 @@ import type { Texts } from "./texts.ts";
 /** Rows of tasks that one transaction changes: other transactions wait that long at most. */
 const batch = 500;
 
+type LimitCounts = Pick<LimitState, "running" | "waiting" | "hasGroups">;
+
 const none: LimitValues = { concurrency: null, rate: null };
 
 const textOfValues = ({ concurrency, rate }: LimitValues): string =>
@@ -207,10 +209,10 @@ export class LimitOperations {
     for (const { tat: _, ...row } of yield* this.records()) {
       if (kind !== undefined && row.kind !== kind) continue;
       const tat = yield* this.#stateOf(row);
-      const { running, waiting } = yield* this.#countsOf(row);
+      const counts = yield* this.#countsOf(row);
       const free = row.rate && tat !== null ? nextStart(row.rate, tat) / 1_000 : 0;
       const next = Math.ceil(Math.max(free, row.throttledUntil ?? 0));
-      states.push({ ...row, running, waiting, nextFreeAt: next > now ? next : null });
+      states.push({ ...row, ...counts, nextFreeAt: next > now ? next : null });
     }
     return states;
   }
@@ -223,16 +225,21 @@ export class LimitOperations {
     );
   }
 
-  *#countsOf({ kind, name, group }: LimitScope): Program<{ running: number; waiting: number }> {
-    const sum = { running: 0, waiting: 0 };
+  *#countsOf({ kind, name, group }: LimitScope): Program<LimitCounts> {
+    const sum = { running: 0, waiting: 0, hasGroups: false };
     if (kind === "name") {
       for (const [, uses, tasks] of yield* rows(this.#s.inUse))
         if (String(textOf(uses)).includes(JSON.stringify(name))) sum.running += Number(tasks);
       return sum;
     }
-    const counts = this.#counts[kind === "code" ? "func" : kind];
-    sum.running = Number((yield* rows(counts.running, { name, group }))[0]?.[0]);
+    const isFunc = kind === "func" || kind === "code";
+    const counts = this.#counts[isFunc ? "func" : kind];
+    const [running] = yield* rows(counts.running, { name, group });
+    sum.running = Number(running?.[0]);
     sum.waiting = Number((yield* rows(counts.waiting, { name, group }))[0]?.[0]);
+    if (isFunc)
+      sum.hasGroups =
+        Number(running?.[1]) > 0 || Number((yield* rows(this.#counts.func.grouped, { name }))[0]?.[0]) > 0;
     return sum;
   }
 

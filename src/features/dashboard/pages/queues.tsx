@@ -26,8 +26,27 @@ export interface QueuesData extends Pick<Health, "moreQueues"> {
 
 async function load({ reader, reads }: PageContext): Promise<QueuesData> {
   const [{ queues, moreQueues }, limits] = await Promise.all([reads.health(), reader.listLimits()]);
-  return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits };
+  return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits: inOrder(limits) };
 }
+
+const byName = new Intl.Collator("en", { numeric: true }).compare;
+
+/** Those that hold tasks back come first: what is paused, then what is full. */
+function inOrder(limits: readonly LimitInfo[]): LimitInfo[] {
+  const urgency = (limit: LimitInfo) => (limit.pausedAt !== null ? 0 : isFull(limit) ? 1 : 2);
+  const named = ({ target }: LimitInfo) => {
+    const { name, group = "" } = partsOf(target);
+    return [name, group] as const;
+  };
+  return [...limits].sort((a, b) => {
+    const [[name, group], [other, ofOther]] = [named(a), named(b)];
+    return urgency(a) - urgency(b) || byName(name, other) || byName(group, ofOther);
+  });
+}
+
+/** Whether no more of its tasks may start now. Of a function with groups, one of them may be full: that is not known. */
+const isFull = ({ concurrency, running, hasGroups, nextFreeAt }: LimitInfo): boolean =>
+  nextFreeAt !== null || (concurrency !== null && !hasGroups && running >= concurrency);
 
 /** A queue that is paused is shown although it has neither tasks nor workers. */
 function withPaused(queues: HealthOfQueue[], limits: LimitInfo[]): HealthOfQueue[] {
@@ -190,7 +209,7 @@ const mayAct = ({ access }: PageContext) =>
   access.may("limit") || access.may("pause") || access.may("resume");
 
 const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, context }) => {
-  const { fromCode, concurrency, rate, running, waiting, nextFreeAt, pausedAt } = limit;
+  const { fromCode, concurrency, rate, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
   const { about, name, group } = partsOf(limit.target);
   const isLimit = concurrency !== null || rate !== null;
   return (
@@ -200,12 +219,15 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
         {fromCode ? <small>set by the code</small> : ""}
       </th>
       <td class="number">
-        {concurrency === null ? grouped(running) : <Slots used={running} of={concurrency} />}
+        <InUse limit={limit} />
       </td>
       <td class="number">
-        <Count of={waiting} atLeast={waiting >= mostWaiting} />
+        {about === "name" ? <Nothing /> : <Count of={waiting} atLeast={waiting >= mostWaiting} />}
       </td>
-      <td class="nowrap">{rate === null ? <Nothing /> : rateText(rate)}</td>
+      <td class="nowrap">
+        {rate === null ? <Nothing /> : rateText(rate)}
+        {rate !== null && hasGroups ? <small>for each group</small> : ""}
+      </td>
       <td class="nowrap">{nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}</td>
       <td class="nowrap">
         {pausedAt === null ? (
@@ -242,6 +264,18 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
         ""
       )}
     </tr>
+  );
+};
+
+/** How many tasks run, of how many that may. A function's limit is one of each of its groups: their sum has none. */
+const InUse: FC<{ limit: LimitInfo }> = ({ limit: { concurrency, running, hasGroups } }) => {
+  if (concurrency === null) return <>{grouped(running)}</>;
+  if (!hasGroups) return <Slots used={running} of={concurrency} />;
+  return (
+    <>
+      {grouped(running)}
+      <small>{`${grouped(concurrency)} for each group`}</small>
+    </>
   );
 };
 

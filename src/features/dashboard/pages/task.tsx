@@ -1,6 +1,7 @@
 /** The page of one task. */
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
+import type { Health } from "../../../queue/health.ts";
 import type { Task, TaskError } from "../../../task.ts";
 import { type Hold, holdsOf } from "../holds.ts";
 import { indented } from "../json-text.ts";
@@ -40,11 +41,13 @@ export interface TaskData {
   logs: TaskLog[];
   /** While it is pending or scheduled: the pauses, throttles and limits that it waits for, or may wait for. */
   waitsFor: Hold[];
+  /** While it is pending: why no worker takes it; `null`: nothing is known that keeps workers from it. */
+  unserved: string | null;
   /** The actions that people took on it, newest first. */
   notes: { at: number; actor: string | null; action: string; count: number }[];
 }
 
-async function load({ look, reader, params, visible }: PageContext): Promise<TaskData | undefined> {
+async function load({ look, reader, reads, params, visible }: PageContext): Promise<TaskData | undefined> {
   const id = taskIdOf(params.id);
   const found = id === undefined ? undefined : await look.get(id);
   if (id === undefined || !found) return undefined;
@@ -52,6 +55,7 @@ async function load({ look, reader, params, visible }: PageContext): Promise<Tas
   const attempts = await reader.listAttempts(id);
   const logs = await reader.listLogs(id);
   const waitsFor = isWaiting(task) ? holdsOf(task, await look.limits()) : [];
+  const unserved = task.status === "pending" ? unservedAmong(await reads.health(), task) : null;
   const notes = await look.notes(`task ${id}`, 20);
   // What `redact` has changed is shown as it gave it, without its errors and lines of before.
   const isRedacted = task !== found.task;
@@ -62,9 +66,13 @@ async function load({ look, reader, params, visible }: PageContext): Promise<Tas
     attempts: isRedacted ? attempts.map((attempt) => ({ ...attempt, error: null })) : attempts,
     logs: isRedacted ? [] : logs.slice(-shownLines),
     waitsFor,
+    unserved,
     notes,
   };
 }
+
+const unservedAmong = ({ unservedFunctions }: Health, { func, queueName }: Task): string | null =>
+  unservedFunctions.find((each) => each.func === func && each.queueName === queueName)?.reason ?? null;
 
 function jsonOf({ args, kwargs, result, meta }: Task): Json {
   const text = (value: unknown) => JSON.stringify(value) ?? null;
@@ -257,6 +265,7 @@ const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context:
         facts={[
           ["Function", found("func", shown.func)],
           ["Queue", found("queue", shown.queueName)],
+          ...(shown.groupKey === null ? [] : [["Group", found("group", shown.groupKey)] as const]),
           ["Priority", String(shown.priority)],
           ["Enqueued", <Time at={shown.createdAt} />],
           ["Not before", <Time at={shown.waitUntil} />],
@@ -281,7 +290,7 @@ const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context:
   );
 };
 
-const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waitsFor } }) => (
+const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waitsFor, unserved } }) => (
   <Panel title="Timeline">
     <ol class="timeline">
       <li>
@@ -319,7 +328,7 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits
               waits until <Time at={shown.waitUntil} />
             </>
           ) : (
-            waitsText(waitsFor)
+            waitsText(waitsFor, unserved)
           )}
           {waitsFor.map((hold) => (
             <p>
@@ -335,28 +344,50 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits
 );
 
 /** What a pending task waits for: a pause is certain, a limit is not. */
-function waitsText(waitsFor: readonly Hold[]): string {
+function waitsText(waitsFor: readonly Hold[], unserved: string | null): string {
   if (waitsFor.some(({ pausedAt }) => pausedAt !== null)) return "waits for the end of a pause";
   if (waitsFor.some(({ throttledUntil }) => throttledUntil !== null))
     return "waits for the end of a throttle";
+  if (unserved !== null) return `waits for a worker: ${unserved}`;
   return waitsFor.length === 0 ? "waits for a worker" : "waits for a worker, or for a limit";
 }
 
-const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, concurrency, rate } }) => {
+const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, isOfEach, ...limit } }) => {
   const limits = [
-    ...(concurrency === null ? [] : [`${grouped(concurrency)} at once`]),
-    ...(rate === null ? [] : [rateText(rate)]),
+    ...(limit.concurrency === null ? [] : [`${grouped(limit.concurrency)} at once`]),
+    ...(limit.rate === null ? [] : [rateText(limit.rate)]),
   ].join(", ");
+  const its = (
+    <>
+      {`${about} `}
+      <bdi>{name}</bdi>
+    </>
+  );
   return (
     <>
-      {`Its ${about} `}
-      <bdi>{name}</bdi>
-      {pausedAt === null ? "" : " was paused "}
-      {pausedAt === null ? "" : <Time at={pausedAt} />}
-      {throttledUntil === null ? "" : `${pausedAt === null ? "" : ","} is throttled until `}
-      {throttledUntil === null ? "" : <Time at={throttledUntil} />}
-      {limits === "" ? "" : `${(pausedAt ?? throttledUntil) ? "," : ""} has a limit: ${limits}`}
-      {"."}
+      {pausedAt === null ? (
+        ""
+      ) : (
+        <>
+          Its {its} was paused <Time at={pausedAt} />.{" "}
+        </>
+      )}
+      {throttledUntil === null ? (
+        ""
+      ) : (
+        <>
+          Its {its} is throttled until <Time at={throttledUntil} />.{" "}
+        </>
+      )}
+      {limits === "" ? (
+        ""
+      ) : (
+        <>
+          {isOfEach ? "Each group of its " : "Its "}
+          {its}
+          {` has a limit: ${limits}.`}
+        </>
+      )}
     </>
   );
 };

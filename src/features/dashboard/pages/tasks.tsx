@@ -166,40 +166,46 @@ const Rows: FC<{ tasks: readonly Task[]; context: PageContext; selects: boolean 
   tasks: rows,
   context,
   selects,
-}) => (
-  <Table
-    label="Tasks"
-    heads={[
-      ...(selects
-        ? [
-            <input
-              type="checkbox"
-              id="select-all"
-              aria-label="Select all on this page"
-              class="needs-script"
-            />,
-          ]
-        : []),
-      "Id",
-      "Status",
-      "Function",
-      "Arguments",
-      "Queue",
-      "Enqueued",
-      "Ran for",
-      "Retries",
-    ]}
-  >
-    {rows.map((task) => (
-      <Row task={task} context={context} selects={selects} />
-    ))}
-  </Table>
-);
+}) => {
+  const hasError = rows.some(failedBy);
+  const hasDue = rows.some(({ status }) => status === "scheduled");
+  return (
+    <Table
+      label="Tasks"
+      heads={[
+        ...(selects
+          ? [
+              <input
+                type="checkbox"
+                id="select-all"
+                aria-label="Select all on this page"
+                class="needs-script"
+              />,
+            ]
+          : []),
+        "Id",
+        "Status",
+        "Function",
+        hasError ? "Arguments and error" : "Arguments",
+        "Queue",
+        "Enqueued",
+        ...(hasDue ? ["Due"] : []),
+        "Ran for",
+        "Retries",
+      ]}
+    >
+      {rows.map((task) => (
+        <Row task={task} context={context} selects={selects} hasDue={hasDue} />
+      ))}
+    </Table>
+  );
+};
 
-const Row: FC<{ task: Task; context: PageContext; selects: boolean }> = ({
+const Row: FC<{ task: Task; context: PageContext; selects: boolean; hasDue: boolean }> = ({
   task,
   context: { base },
   selects,
+  hasDue,
 }) => (
   <tr>
     {selects ? (
@@ -218,12 +224,21 @@ const Row: FC<{ task: Task; context: PageContext; selects: boolean }> = ({
     </td>
     <td class="name">
       <a href={href(base, "/tasks", { func: task.func })}>{task.func}</a>
+      {task.groupKey === null ? "" : <small>{`group ${task.groupKey}`}</small>}
     </td>
-    <td class="text">{summary(task)}</td>
+    <td class="text">
+      {cut(argsText(task))}
+      {failedBy(task) ? (
+        <small class="bad">{cut(`${failedBy(task)?.name}: ${failedBy(task)?.message}`)}</small>
+      ) : (
+        ""
+      )}
+    </td>
     <td class="name">{task.queueName}</td>
     <td>
       <Time at={task.createdAt} />
     </td>
+    {hasDue ? <td>{task.status === "scheduled" ? <Time at={task.waitUntil} /> : <Nothing />}</td> : ""}
     <td class="number">{ranFor(task)}</td>
     <td class="number">{task.retryCount === 0 ? <Nothing /> : `${task.retryCount} of ${task.maxRetries}`}</td>
   </tr>
@@ -233,16 +248,14 @@ export const Progress: FC<{ task: Task }> = ({ task: { progress, progressNote } 
   <progress max={1} value={progress ?? 0} aria-label={`Progress ${progressNote ?? ""}`} />
 );
 
-/** What fits in a row: the arguments, or what went wrong. */
-function summary(task: Task): string {
-  const text =
-    task.status === "failed" && task.error
-      ? `${task.error.name}: ${task.error.message}`
-      : Array.isArray(task.args)
-        ? task.args.map((arg) => JSON.stringify(arg)).join(", ")
-        : String(task.args);
-  return text.length > 160 ? `${text.slice(0, 159)}…` : text;
-}
+const argsText = ({ args }: Task): string =>
+  Array.isArray(args) ? args.map((arg) => JSON.stringify(arg)).join(", ") : String(args);
+
+/** The error of a task that has failed for good: of another one, it is that of an earlier attempt. */
+const failedBy = ({ status, error }: Task) => (status === "failed" ? error : null);
+
+/** What fits in a row. */
+const cut = (text: string): string => (text.length > 160 ? `${text.slice(0, 159)}…` : text);
 
 function ranFor({ startedAt, finishedAt }: Task) {
   return startedAt && finishedAt ? span(finishedAt.getTime() - startedAt.getTime()) : <Nothing />;
