@@ -1,15 +1,16 @@
 /** Pages that no address has: what an action did, what has to be confirmed, and what went wrong. */
-import type { Bulk, Done } from "../actions.ts";
-import type { Fields } from "../fields.ts";
+import type { Done } from "../actions.ts";
 import type { Html, PageContext } from "../page.ts";
+import { visible } from "../visible.ts";
+import { Confirm, type Counted } from "./confirm.tsx";
 import { type Frame, Layout } from "./layout.tsx";
-import { Confirm } from "./tasks.tsx";
 
 const document = (frame: Frame, content: Html): Html =>
   (<Layout frame={frame}>{content}</Layout>) as unknown as Html;
 
 /** The whole document of a page. */
-export const framed = (frame: Frame, content: Html): string => `<!doctype html>${document(frame, content)}`;
+export const framed = (frame: Frame, content: Html): string =>
+  `<!doctype html>${visible(String(document(frame, content)))}`;
 
 export const answerPage = (frame: Frame, { ok, message }: Done, back: string): string =>
   framed(
@@ -36,22 +37,6 @@ export const problem = (message: string, back: string): Html =>
     </div>
   ) as unknown as Html;
 
-interface Counted extends Bulk {
-  count: number;
-  complete: boolean;
-  cap: number;
-  fields: Fields;
-}
-
 /** Asks whether many tasks are meant. */
-export function bulkPage(
-  frame: Frame,
-  context: PageContext,
-  { action, count, complete, cap, fields }: Counted,
-): string {
-  const pairs = Object.entries(fields).flatMap(([name, value]) =>
-    [value].flat().map((each) => [name, String(each)] as const),
-  );
-  const confirm = <Confirm {...{ context, action, count, complete, cap, fields: pairs }} />;
-  return framed(frame, confirm as unknown as Html);
-}
+export const bulkPage = (frame: Frame, context: PageContext, of: Counted): string =>
+  framed(frame, (<Confirm context={context} of={of} />) as unknown as Html);

@@ -1,5 +1,7 @@
 /** All pages, in the order of the menu. */
+import { raw } from "hono/html";
 import type { AnyPage } from "../page.ts";
+import { visible } from "../visible.ts";
 import { functions } from "./functions.tsx";
 import { overview } from "./overview.tsx";
 import { queues } from "./queues.tsx";
@@ -8,4 +10,12 @@ import { task } from "./task.tsx";
 import { tasks } from "./tasks.tsx";
 import { workers } from "./workers.tsx";
 
-export const pages: readonly AnyPage[] = [overview, tasks, task, queues, schedules, workers, functions];
+/** The page as it is shown: no text of a stranger turns or hides what stands around it. */
+const shown = (page: AnyPage): AnyPage => ({
+  ...page,
+  view: async (data, context) => raw(visible(String(await page.view(data, context)))),
+});
+
+export const pages: readonly AnyPage[] = [overview, tasks, task, queues, schedules, workers, functions].map(
+  shown,
+);

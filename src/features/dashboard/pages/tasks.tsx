@@ -4,7 +4,7 @@ import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { FoundTasks } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filterOf, limitOf, positionOf, type Query, queryNames, queryOf } from "../query.ts";
-import { Empty, grouped, href, Nothing, Status, span, Table, Time, tasksText } from "./ui.tsx";
+import { Empty, grouped, href, Name, Nothing, Status, span, Table, Time } from "./ui.tsx";
 
 /** Milliseconds that a search may take before it says how far it came. */
 const budget = { filter: 40, text: 50 };
@@ -106,6 +106,7 @@ const Found: FC<{ data: TasksData; context: PageContext }> = ({ data, context })
   const acts = (["retry", "cancel", "delete"] as const).filter((action) => access.may(action));
   const on = href(base, "/tasks", { ...query, after: next === null ? undefined : String(next) });
   const isForm = acts.length > 0 && found.length > 0;
+  const hasFooter = isForm || next !== null || (looked !== null && query.q !== undefined);
   const content = (
     <>
       {Object.entries(isForm ? query : {}).map(([name, value]) =>
@@ -116,35 +117,39 @@ const Found: FC<{ data: TasksData; context: PageContext }> = ({ data, context })
       ) : (
         <Rows tasks={found} context={context} selects={acts.length > 0} />
       )}
-      <footer class="under">
-        <p>
-          {looked === null || query.q === undefined ? "" : `Looked at ${grouped(looked)} tasks. `}
-          {next === null ? "" : <a href={on}>{found.length === 0 ? "Look further" : "Older tasks"}</a>}
-        </p>
-        {!isForm ? (
-          ""
-        ) : (
-          <fieldset class="bulk">
-            <legend>With those</legend>
-            <label>
-              <input type="radio" name="scope" value="ids" checked /> <span>selected</span>
-            </label>
-            <label>
-              <input type="radio" name="scope" value="filter" /> <span>that match the filter</span>
-            </label>
-            {acts.map((action) => (
-              <button
-                type="submit"
-                name="action"
-                value={action}
-                class={action === "retry" ? "plain" : "danger"}
-              >
-                {`${action}…`}
-              </button>
-            ))}
-          </fieldset>
-        )}
-      </footer>
+      {hasFooter ? (
+        <footer class={isForm ? "under sticks" : "under"}>
+          <p>
+            {looked === null || query.q === undefined ? "" : `Looked at ${grouped(looked)} tasks. `}
+            {next === null ? "" : <a href={on}>{found.length === 0 ? "Look further" : "Older tasks"}</a>}
+          </p>
+          {!isForm ? (
+            ""
+          ) : (
+            <fieldset class="bulk">
+              <legend>With those</legend>
+              <label>
+                <input type="radio" name="scope" value="ids" checked /> <span>selected</span>
+              </label>
+              <label>
+                <input type="radio" name="scope" value="filter" /> <span>that match the filter</span>
+              </label>
+              {acts.map((action) => (
+                <button
+                  type="submit"
+                  name="action"
+                  value={action}
+                  class={action === "retry" ? "plain" : "danger"}
+                >
+                  {`${action[0]?.toUpperCase()}${action.slice(1)}…`}
+                </button>
+              ))}
+            </fieldset>
+          )}
+        </footer>
+      ) : (
+        ""
+      )}
     </>
   );
   return isForm ? (
@@ -223,8 +228,14 @@ const Row: FC<{ task: Task; context: PageContext; selects: boolean; hasDue: bool
       {task.status === "running" && task.progress !== null ? <Progress task={task} /> : ""}
     </td>
     <td class="name">
-      <a href={href(base, "/tasks", { func: task.func })}>{task.func}</a>
-      {task.groupKey === null ? "" : <small>{`group ${task.groupKey}`}</small>}
+      <Name of={task.func} to={href(base, "/tasks", { func: task.func })} />
+      {task.groupKey === null ? (
+        ""
+      ) : (
+        <small>
+          <Name of={`group ${task.groupKey}`} />
+        </small>
+      )}
     </td>
     <td class="text">
       {cut(argsText(task))}
@@ -234,7 +245,9 @@ const Row: FC<{ task: Task; context: PageContext; selects: boolean; hasDue: bool
         ""
       )}
     </td>
-    <td class="name">{task.queueName}</td>
+    <td class="name">
+      <Name of={task.queueName} />
+    </td>
     <td>
       <Time at={task.createdAt} />
     </td>
@@ -267,38 +280,3 @@ export const actsOn: Readonly<Record<"retry" | "cancel" | "delete", readonly Tas
   cancel: ["pending", "scheduled", "running", "waiting"],
   delete: ["pending", "scheduled", "waiting", "completed", "failed", "cancelled"],
 };
-
-function whatItDoes(action: string, count: number, complete: boolean, cap: number): string {
-  if (count === 0) return `No task is left that this would ${action}.`;
-  if (count <= cap) return `This will ${action} ${tasksText(count)}.`;
-  const all = `${complete ? "" : "More than "}${grouped(count)} tasks match`;
-  return `${all}. This will ${action} the newest ${grouped(cap)} of them: so many are changed at a go.`;
-}
-
-/** Shown before an action on many is taken. */
-export const Confirm: FC<{
-  context: PageContext;
-  action: string;
-  count: number;
-  complete: boolean;
-  cap: number;
-  fields: readonly (readonly [name: string, value: string])[];
-}> = ({ context: { base }, action, count, complete, cap, fields }) => (
-  <>
-    <h1>{`${action[0]?.toUpperCase()}${action.slice(1)} many tasks`}</h1>
-    <p>{whatItDoes(action, count, complete, cap)}</p>
-    <form method="post" action={href(base, "/tasks/bulk")} id="confirm">
-      {fields.map(([name, value]) => (
-        <input type="hidden" name={name} value={value} />
-      ))}
-      <input type="hidden" name="confirmed" value="yes" />
-      {count === 0 ? (
-        ""
-      ) : (
-        <button type="submit" class="danger">{`${action} ${tasksText(Math.min(count, cap))}`}</button>
-      )}
-      <a href={href(base, "/tasks")}>Back to the tasks</a>
-      <progress hidden max={Math.min(count, cap)} value={0} aria-label="Progress" />
-    </form>
-  </>
-);

@@ -1,5 +1,6 @@
 /** The parts that pages are made of. */
 import type { Child, FC, PropsWithChildren } from "hono/jsx";
+import { printable } from "../../../base/values/printable.ts";
 import type { TaskStatus } from "../../../task.ts";
 import type { Action } from "../access.ts";
 import type { PageContext } from "../page.ts";
@@ -70,14 +71,32 @@ export const Facts: FC<{ facts: readonly (readonly [name: string, value: Child])
   </dl>
 );
 
-/** A table that scrolls by itself where it is wider than the page. */
-export const Table: FC<PropsWithChildren<{ heads: readonly Child[]; label: string }>> = ({
+/** A name that a person has given: a long one is cut after some lines, and is its own title. */
+export const Name: FC<{ of: string; to?: string }> = ({ of, to }) => {
+  const title = of.length > 40 ? printable(of) : undefined;
+  return to === undefined ? (
+    <bdi class="clamp" title={title}>
+      {of}
+    </bdi>
+  ) : (
+    <a class="clamp" href={to} title={title}>
+      {of}
+    </a>
+  );
+};
+
+/**
+ * A table that scrolls by itself where it is wider than the page. `isCards`: on a narrow screen each row is a card, where the
+ * `data-label` of a cell names it.
+ */
+export const Table: FC<PropsWithChildren<{ heads: readonly Child[]; label: string; isCards?: boolean }>> = ({
   heads,
   label,
+  isCards = false,
   children,
 }) => (
   <section class="scrolls" aria-label={label} tabindex={0}>
-    <table>
+    <table class={isCards ? "cards" : undefined}>
       <thead>
         <tr>
           {heads.map((head) => (

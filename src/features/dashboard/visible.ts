@@ -1,0 +1,15 @@
+/** Shows control and format characters of a page's texts as escapes, as the command line does. */
+import { printable } from "../../base/values/printable.ts";
+
+/** Tags, whose values the browser sends back, and texts that a person edits: both stay as they are. */
+const kept = "<textarea[^]*?</textarea>|<[^>]*>";
+
+/** Those that reorder, hide or confuse text; without the line breaks and tabs of arguments and stacks. */
+const hidden = "[^\\P{Cc}\\n\\r\\t]|[\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]";
+
+const any = new RegExp(hidden, "u");
+const each = new RegExp(`(${kept})|${hidden}`, "gu");
+
+/** @param html of the dashboard, which has escaped all data in it: a `<` begins a tag */
+export const visible = (html: string): string =>
+  any.test(html) ? html.replace(each, (found, tag?: string) => tag ?? printable(found)) : html;
