@@ -1,12 +1,13 @@
 /** The first page: how much there is, how it goes, what is stuck and what fails. */
 import type { Child, FC } from "hono/jsx";
 import { groupBy } from "../../../base/values/group-by.ts";
-import type { Health, Pause } from "../../../queue/health.ts";
+import type { Health } from "../../../queue/health.ts";
 import { type FunctionStats, isFailure, type StatsPoint } from "../../../queue/stats.ts";
 import type { FunctionCount } from "../../../store.ts";
 import type { Task } from "../../../task.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
-import { head, percent, whyNotAlive, workerName } from "./parts.tsx";
+import { head, percent } from "./parts.tsx";
+import { Stuck } from "./stuck.tsx";
 import { Chart, Count, Empty, grouped, href, Nothing, Panel, span, Table, Time } from "./ui.tsx";
 
 /** What the charts show. Statistics older than two hours are kept by the hour. */
@@ -24,12 +25,6 @@ const shown = 8;
 
 /** Milliseconds in which the failed tasks are looked for. */
 const budget = 30;
-
-/** A task that waits for longer than this is worth a line in "What is stuck". Milliseconds. */
-const longWait = 60_000;
-
-/** The most pauses of functions and groups that "What is stuck" lists. */
-const mostPauses = 100;
 
 /** How many attempts of a function ended, and how many of them failed. */
 type Failing = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
@@ -103,7 +98,7 @@ export const overview: Page<OverviewData> = {
       <h1>Overview</h1>
       <Tiles data={data} base={context.base} />
       <div class="columns">
-        <Stuck data={data} base={context.base} />
+        <Stuck health={data} isNew={isNew(data)} base={context.base} />
         <WhatFails data={data} base={context.base} />
       </div>
       <Charts data={data} base={context.base} />
@@ -113,6 +108,9 @@ export const overview: Page<OverviewData> = {
 };
 
 type Part = FC<{ data: OverviewData; base: string }>;
+
+const isNew = ({ queues, workers, points }: OverviewData): boolean =>
+  queues.length === 0 && workers.length === 0 && points.length === 0;
 
 // ---- tiles -----------------------------------------------------------------------------------
 
@@ -169,126 +167,6 @@ const Tile: FC<{ name: string; value: Child; to: string; bad?: boolean }> = ({
       <strong>{value}</strong>
     </a>
   </li>
-);
-
-// ---- what is stuck ---------------------------------------------------------------------------
-
-const Stuck: Part = ({ data, base }) => {
-  const { queues, deadWorkers, unservedFunctions, pauses } = data;
-  const paused = queues.filter(({ pausedAt }) => pausedAt !== null);
-  const functionPauses = pauses.filter(({ target }) => "func" in target);
-  const slow = queues.filter(
-    ({ pausedAt, oldestPendingAge }) => !pausedAt && (oldestPendingAge ?? 0) > longWait,
-  );
-  const isNew = queues.length === 0 && data.workers.length === 0 && data.points.length === 0;
-  const lines: Child[] = [
-    ...unservedFunctions.map(({ func, queueName, tasks, pendingFor, reason }) => (
-      <>
-        <a href={href(base, "/tasks", { func, queue: queueName, status: "pending" })}>{func}</a>
-        {" in "}
-        <bdi>{queueName}</bdi>
-        {`: ${counted(tasks)} not taken${pendingFor === null ? "" : ` for ${span(pendingFor)}`}, since ${reason}.`}
-      </>
-    )),
-    ...deadWorkers.map((worker) => (
-      <>
-        <a href={href(base, "/workers")}>{workerName(worker)}</a>
-        {` is ${worker.liveness}: ${whyNotAlive(worker)}. ${fate[worker.liveness]}`}
-      </>
-    )),
-    ...paused.map(({ name, pausedAt, pending }) => (
-      <>
-        {"Queue "}
-        <a href={href(base, "/queues")}>{name}</a>
-        {" was paused "}
-        <Time at={pausedAt} />
-        {`: ${counted(pending)} pending.`}
-      </>
-    )),
-    ...functionPauses.slice(0, mostPauses).map((pause) => <PausedFunction pause={pause} base={base} />),
-    ...(functionPauses.length > mostPauses
-      ? [
-          <>
-            {`${grouped(functionPauses.length - mostPauses)} more pauses: `}
-            <a href={href(base, "/queues")}>all pauses</a>
-          </>,
-        ]
-      : []),
-    ...slow.map(({ name, oldestPendingAge }) => (
-      <>
-        {"Queue "}
-        <a href={href(base, "/tasks", { queue: name, status: "pending" })}>{name}</a>
-        {`: the oldest task has been pending for ${span(oldestPendingAge ?? 0)}.`}
-      </>
-    )),
-  ];
-  return (
-    <Panel title="What is stuck" id="stuck">
-      {lines.length > 0 ? <Lines lines={lines} /> : isNew ? <Start /> : <Empty>Nothing is stuck.</Empty>}
-    </Panel>
-  );
-};
-
-/** Of a function, or of one of its groups. */
-const PausedFunction: FC<{ pause: Pause; base: string }> = ({ pause: { target, pausedAt }, base }) => {
-  if (!("func" in target)) return <></>;
-  const { func, group } = target;
-  return (
-    <>
-      {group === undefined ? "Function " : "Group "}
-      <a href={href(base, "/tasks", { func, group, status: "pending" })}>{group ?? func}</a>
-      {group === undefined ? "" : " of "}
-      {group === undefined ? "" : <bdi>{func}</bdi>}
-      {" was paused "}
-      <Time at={pausedAt} />
-      {": its tasks wait."}
-    </>
-  );
-};
-
-/** What happens to the tasks of a worker that is not alive. */
-const fate = {
-  alive: "",
-  silent: "Its tasks are freed when it has certainly ended.",
-  dead: "The next live worker frees its tasks.",
-} as const;
-
-/** How many lines a list shows before the rest has to be opened. */
-const openLines = 6;
-
-const Lines: FC<{ lines: readonly Child[] }> = ({ lines }) => {
-  const list = (some: readonly Child[]) => (
-    <ul class="lines">
-      {some.map((line) => (
-        <li>{line}</li>
-      ))}
-    </ul>
-  );
-  const rest = lines.slice(openLines);
-  return (
-    <>
-      {list(lines.slice(0, openLines))}
-      {rest.length === 0 ? (
-        ""
-      ) : (
-        <details id="stuck-more">
-          <summary>{`${grouped(rest.length)} more`}</summary>
-          {list(rest)}
-        </details>
-      )}
-    </>
-  );
-};
-
-/** At most 10,000 are counted. */
-const counted = (tasks: number) =>
-  `${grouped(tasks)}${tasks >= 10_000 ? "+" : ""} ${tasks === 1 ? "task" : "tasks"}`;
-
-const Start: FC = () => (
-  <Empty>
-    There are no tasks and no workers yet. Enqueue a task with <code>queue.enqueueTask(fn, …)</code> and start
-    a worker with <code>dbq worker</code>: both appear here.
-  </Empty>
 );
 
 // ---- failures --------------------------------------------------------------------------------

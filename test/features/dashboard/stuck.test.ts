@@ -1,0 +1,74 @@
+/** "What is stuck" of the overview: one line for each cause. */
+import { expect, test } from "vitest";
+import { Stuck } from "../../../src/features/dashboard/pages/stuck.tsx";
+import type { Health, HealthOfQueue, WorkerHealth } from "../../../src/queue/health.ts";
+
+const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQueue => ({
+  ...{ name, pending: 0, scheduled: 0, running: 0, failed: 0, atLeast: [], workers: 1 },
+  ...{ oldestPendingAge: null, pausedAt: null, limits: [] },
+  ...values,
+});
+
+/** The lines that a person reads. */
+function linesOf(health: Partial<Health>): string[] {
+  const all: Health = {
+    ...{ queues: [], workers: [], deadWorkers: [], unservedFunctions: [], pauses: [] },
+    ...health,
+  };
+  const html = String(Stuck({ health: all, isNew: false, base: "" }));
+  return [...html.matchAll(/<li>(.*?)<\/li>/gs)].map(([, line = ""]) => line.replaceAll(/<[^>]+>/g, ""));
+}
+
+const unserved = (
+  func: string,
+  queueName: string,
+  tasks: number,
+  reason = "no live worker serves its queue",
+) => ({
+  ...{ func, queueName, tasks, reason },
+  pendingFor: 101_000,
+});
+
+test("the functions of a queue that no worker serves share a line, and the queue is not listed as slow too", () => {
+  const lines = linesOf({
+    queues: [queueOf("batch", { pending: 90, workers: 0, oldestPendingAge: 101_000 })],
+    unservedFunctions: [unserved("a", "batch", 45), unserved("b", "batch", 45)],
+  });
+  expect(lines).toEqual([
+    "Queue batch: 90 tasks of 2 functions not taken for 1 min 41 s, since no live worker serves it.",
+  ]);
+});
+
+test("the cause that holds most tasks back comes first", () => {
+  const pausedAt = new Date();
+  const lines = linesOf({
+    queues: [
+      queueOf("batch", { pending: 45, workers: 0 }),
+      queueOf("mail", { pending: 540, pausedAt, oldestPendingAge: 900_000 }),
+      queueOf("slow", { pending: 100, oldestPendingAge: 120_000 }),
+    ],
+    unservedFunctions: [unserved("a", "batch", 45), unserved("c", "other", 7, "nobody registers it")],
+    pauses: [{ target: { func: "send" }, pausedAt }],
+  });
+  expect(lines.map((line) => line.split(/[:,] | was /)[0])).toEqual([
+    "Queue mail",
+    "Queue slow",
+    "Queue batch",
+    "c in other",
+    "Function send",
+  ]);
+  expect(lines[1]).toBe("Queue slow: 100 tasks pending, the oldest for 2 min 0 s.");
+  expect(lines[2]).toBe(
+    "Queue batch: 45 tasks of a not taken for 1 min 41 s, since no live worker serves it.",
+  );
+  expect(lines[3]).toBe("c in other: 7 tasks not taken for 1 min 41 s, since nobody registers it.");
+});
+
+test("two workers that are not alive have a line each, and more share one", () => {
+  const dead = (host: string): WorkerHealth =>
+    ({ host, pid: 7, liveness: "dead", reason: "process-ended" }) as WorkerHealth;
+  expect(linesOf({ deadWorkers: [dead("web-1"), dead("web-2")] })).toHaveLength(2);
+  expect(linesOf({ deadWorkers: ["web-1", "web-2", "web-3"].map(dead) })).toEqual([
+    "3 workers are silent or dead: web-1, process 7; web-2, process 7; and 1 more.",
+  ]);
+});
