@@ -4,7 +4,7 @@ import type { Schedule } from "../../index.ts";
 
 const nicknames: Readonly<Record<string, string>> = {
   "@hourly": "every hour",
-  "@daily": "daily at 00:00",
+  "@daily": "every day at 00:00",
   "@weekly": "every Sunday at 00:00",
   "@monthly": "on day 1 of each month at 00:00",
   "@yearly": "every January 1 at 00:00",
@@ -31,7 +31,7 @@ function fieldsInWords(cron: string): string | undefined {
   const [atHour, atMinute] = [whole(hour, 23), whole(minute, 59)];
   if (atHour === undefined || atMinute === undefined) return undefined;
   const at = clock(atHour, atMinute);
-  if (anyDay) return `daily at ${at}`;
+  if (anyDay) return `every day at ${at}`;
   if (day === "*") return onWeekday(weekday, at);
   const dayOfMonth = whole(day ?? "", 31);
   return weekday === "*" && dayOfMonth !== undefined

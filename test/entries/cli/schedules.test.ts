@@ -49,7 +49,7 @@ test("add writes a schedule with every option, and changes the one of this name"
   ]);
   expect(changed).toMatchObject({
     code: 0,
-    out: expect.stringMatching(/^a runs report daily at 02:30: next at /),
+    out: expect.stringMatching(/^a runs report every day at 02:30: next at /),
   });
   expect(await dbqJson<Schedule[]>(folder, ["schedules"])).toMatchObject([
     { cron: "30 2 * * *", args: [], every: null },
@@ -66,7 +66,7 @@ test("run, pause, resume and remove act on a schedule; list shows its tasks", as
   ]);
   expect((await dbq(folder, ["show", "1"])).out).toMatch(/schedule\s+a\n/);
   expect((await dbq(folder, ["schedules"])).out).toMatch(
-    /^a +report +daily at 00:00 +UTC +\S.* +1 +pending/m,
+    /^a +report +every day at 00:00 +UTC +\S.* +1 +pending/m,
   );
   expect(await dbq(folder, ["schedule", "pause", "a"])).toMatchObject({ code: 0, out: "paused a\n" });
   expect((await dbq(folder, ["schedules"])).out).toContain("paused");
@@ -117,7 +117,7 @@ test.each([
   [{ cron: "*/7 * * * *", every: null }, "*/7 * * * *"],
   [{ cron: "15 * * * *", every: null }, "every hour at minute 15"],
   [{ cron: "@weekly", every: null }, "every Sunday at 00:00"],
-  [{ cron: "30 2 * * *", every: null }, "daily at 02:30"],
+  [{ cron: "30 2 * * *", every: null }, "every day at 02:30"],
   [{ cron: "0 9 * * 1-5", every: null }, "Monday to Friday at 09:00"],
   [{ cron: "0 9 * * MON", every: null }, "every Monday at 09:00"],
   [{ cron: "0 9 * * 7", every: null }, "every Sunday at 09:00"],

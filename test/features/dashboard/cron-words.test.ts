@@ -12,7 +12,8 @@ const said = {
   "0 3 * * *": "every day at 03:00",
   "30 8,20 * * *": "every day at 08:30 and 20:30",
   "0 3 * * 1-5": "from Monday to Friday at 03:00",
-  "0 3 * * 0,3,6": "on Sunday, Wednesday and Saturday at 03:00",
+  "0 3 * * 0,3,6": "every Sunday, Wednesday and Saturday at 03:00",
+  "@weekly": "every Sunday at 00:00",
   "@monthly": "on day 1 of each month at 00:00",
 };
 

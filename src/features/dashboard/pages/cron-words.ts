@@ -53,7 +53,7 @@ function daysOf(date: string, month: string, day: string): string | undefined {
   const range = /^(\d)-(\d)$/.exec(day);
   if (range) return dayRange(Number(range[1]), Number(range[2]));
   if (!/^[0-7](?:,[0-7])*$/.test(day)) return undefined;
-  return `on ${list(day.split(",").map((each) => nameOf(Number(each))))}`;
+  return `every ${list(day.split(",").map((each) => nameOf(Number(each))))}`;
 }
 
 const nameOf = (day: number): string => days[day % 7] ?? "";
