@@ -62,6 +62,11 @@ export class Look {
   readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
     await this.#reads.stats.counts(since.getTime());
 
+  /** The functions and queues that have pending tasks, by their names. @throws DatabaseError */
+  async pendingFunctions(): Promise<{ queueName: string; func: string }[]> {
+    return await this.#reads.health.backlog(1, 1);
+  }
+
   /** Limits, pauses and throttles, without the numbers of their tasks. @throws DatabaseError */
   async limits(): Promise<LimitRecord[]> {
     return await this.#reads.limits.records();

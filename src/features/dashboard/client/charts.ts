@@ -11,6 +11,7 @@ interface Drawn {
   plot: uPlot;
   /** What was drawn last. */
   data: string;
+  hasBars: boolean;
 }
 
 const drawn = new Map<HTMLElement, Drawn>();
@@ -48,18 +49,27 @@ function draw(figure: HTMLElement, element: HTMLElement): void {
   const { times = "[]", series = "[]", unit = "count" } = figure.dataset;
   const range = figure.closest<HTMLElement>("[data-step]")?.dataset ?? {};
   const data = [times, series, range.from, range.to].join();
-  const before = drawn.get(element);
+  let before = drawn.get(element);
   if (before?.data === data) return;
   const all = JSON.parse(series) as Series[];
   const values = filled(JSON.parse(times) as number[], all, unit === "count" ? 0 : null, range);
+  const hasBars = unit === "count" || !hasLine(values);
+  if (before && before.hasBars !== hasBars) {
+    forget(element);
+    before = undefined;
+  }
   if (before) {
     // The pointer stays where it is.
     before.plot.setData(values);
     before.data = data;
     return;
   }
-  const plot = new uPlot(optionsOf(element, all, unit, Number(range.step ?? 0)), values, element);
-  drawn.set(element, { plot, data });
+  const plot = new uPlot(
+    optionsOf(element, all, { unit, hasBars, step: Number(range.step ?? 0) }),
+    values,
+    element,
+  );
+  drawn.set(element, { plot, data, hasBars });
   resized.observe(element);
 }
 
@@ -77,13 +87,16 @@ function filled(
   return [all, ...series.map(({ values }) => all.map((time) => values[at.get(time) ?? -1] ?? nothing))];
 }
 
+/** Whether two values stand side by side, so that there is a line to draw. */
+const hasLine = ([, ...series]: uPlot.AlignedData): boolean =>
+  series.some((values) => [...values].some((value, i) => value != null && values[i + 1] != null));
+
 const widthOf = (element: Element): number => Math.max(element.clientWidth, 120);
 
 function optionsOf(
   element: HTMLElement,
   series: readonly Series[],
-  unit: string,
-  step: number,
+  { unit, hasBars, step }: { unit: string; hasBars: boolean; step: number },
 ): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -123,7 +136,7 @@ function optionsOf(
         label: each.name,
         stroke: color(`chart-${each.color}`),
         width: 1.5,
-        ...(unit === "count" ? bars(color(`chart-${each.color}`)) : dots(color(`chart-${each.color}`))),
+        ...(hasBars ? bars(color(`chart-${each.color}`)) : dots(color(`chart-${each.color}`))),
       })),
     ],
     hooks: { setCursor: [tipOf(element, series, show)] },

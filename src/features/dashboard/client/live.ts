@@ -5,12 +5,12 @@ import { hasSelection } from "./selection.ts";
 /** Milliseconds before a connection that was refused is tried again; doubled each time. */
 const retry = { first: 2_000, most: 60_000 };
 
-/** The states that `#live` shows, and why. */
+/** The states of `#live`: the word that it shows, and why. */
 const states = {
-  live: "This page shows changes as they happen",
-  reconnecting: "The connection is lost; it is tried again",
-  failing: "The server cannot read this page now; it is tried again",
-  paused: "Changes are shown when you have finished what you do here",
+  live: ["live", "This page shows changes as they happen"],
+  reconnecting: ["reconnecting", "The connection is lost; it is tried again"],
+  failing: ["failing", "The server cannot read this page now; it is tried again"],
+  paused: ["updates paused", "This page shows changes again when you have finished what you do here"],
 } as const;
 
 class LivePage {
@@ -118,6 +118,5 @@ function show(state: keyof typeof states): void {
   const element = document.querySelector<HTMLElement>("#live");
   if (!element || element.className === state) return;
   element.className = state;
-  element.textContent = state;
-  element.title = states[state];
+  [element.textContent, element.title] = states[state];
 }

@@ -1,10 +1,16 @@
 /** Times as people say them: "12 s ago", with the local time as the title. */
 
-const steps = [
-  [60_000, 1_000, "s"],
-  [3_600_000, 60_000, "min"],
-  [86_400_000, 3_600_000, "h"],
-  [30 * 86_400_000, 86_400_000, "d"],
+/** A time that is further away is a date. */
+const furthest = 30 * 86_400_000;
+
+/** A second unit stands behind fewer of the first than this. */
+const few = 10;
+
+const units = [
+  ["d", 86_400_000, few],
+  ["h", 3_600_000, 24],
+  ["min", 60_000, few],
+  ["s", 1_000, 0],
 ] as const;
 
 const asDate = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
@@ -24,13 +30,19 @@ export function showTimes(): void {
   }
 }
 
-function relative(at: Date, now: number): string {
+/** "now", "in 1 h 57 min", "12 s ago" or a date. */
+export function relative(at: Date, now: number): string {
   const distance = Math.abs(now - at.getTime());
   if (distance < 1_000) return "now";
-  for (const [below, unit, name] of steps)
-    if (distance < below) {
-      const count = `${Math.floor(distance / unit)} ${name}`;
-      return at.getTime() > now ? `in ${count}` : `${count} ago`;
-    }
-  return asDate.format(at);
+  if (distance >= furthest) return asDate.format(at);
+  return at.getTime() > now ? `in ${spanOf(distance)}` : `${spanOf(distance)} ago`;
+}
+
+function spanOf(distance: number): string {
+  const i = units.findIndex(([, length]) => distance >= length);
+  const [name, length, mostOfTwo] = units[i] ?? units[3];
+  const count = Math.floor(distance / length);
+  const [smaller, part] = units[i + 1] ?? [];
+  const rest = part === undefined ? 0 : Math.floor((distance % length) / part);
+  return `${count} ${name}${count < mostOfTwo && rest > 0 ? ` ${rest} ${smaller}` : ""}`;
 }

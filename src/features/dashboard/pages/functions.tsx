@@ -1,11 +1,10 @@
 /** Functions: how often each ran in the last day, how long its tasks waited and ran, and which ones nobody serves. */
 import type { FC } from "hono/jsx";
-import type { UnclaimedTasks } from "../../../queue/health.ts";
-import type { LimitInfo } from "../../../queue/limits.ts";
+import type { Pause, UnclaimedTasks } from "../../../queue/health.ts";
 import type { FunctionStats } from "../../../queue/stats.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
-import { head, PauseOrResume, percent } from "./parts.tsx";
-import { Empty, grouped, href, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";
+import { byName, head, PauseOrResume, percent } from "./parts.tsx";
+import { Empty, grouped, href, Name, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";
 
 const day = 86_400_000;
 const minute = 60_000;
@@ -14,44 +13,46 @@ const minute = 60_000;
 const shown = 500;
 
 const sorts = {
+  /** What needs a person comes first. */
+  state: ({ unserved, pausedAt }: Row) => (unserved === null ? (pausedAt === null ? 0 : 1) : 2),
   name: () => 0,
-  count: ({ count }: FunctionStats) => count,
-  failed: ({ failed }: FunctionStats) => failed,
-  wait: ({ wait }: FunctionStats) => wait.p95 ?? -1,
-  run: ({ run }: FunctionStats) => run.p95 ?? -1,
+  count: ({ count }: Row) => count,
+  failed: ({ failed }: Row) => failed,
+  wait: ({ wait }: Row) => wait.p95 ?? -1,
+  run: ({ run }: Row) => run.p95 ?? -1,
 } as const;
 
 type Sort = keyof typeof sorts;
+
+interface Row extends Omit<FunctionStats, "queueName"> {
+  /** `null`: it is paused, and neither its attempts of the last day nor pending tasks tell of a queue. */
+  queueName: string | null;
+  /** Why no worker takes its tasks, and how many wait; `null`: nothing is wrong. */
+  unserved: UnclaimedTasks | null;
+  /** Since when the function is paused in all queues; `null`: it is not. */
+  pausedAt: Date | null;
+}
 
 export interface FunctionsData {
   from: Date;
   to: Date;
   sort: Sort;
-  /**
-   * `unserved`: why no worker takes its tasks, and how many wait; `null`: nothing is wrong. `pausedAt`: since when the function
-   * is paused in all queues; `null`: it is not.
-   */
-  functions: (FunctionStats & { unserved: UnclaimedTasks | null; pausedAt: Date | null })[];
+  functions: Row[];
 }
 
-async function load({ reader, reads, query }: PageContext): Promise<FunctionsData> {
+async function load({ look, reads, query }: PageContext): Promise<FunctionsData> {
   const sort = sortOf(query.get("sort"));
   const to = new Date(Math.ceil(Date.now() / minute) * minute);
   const from = new Date(to.getTime() - day);
-  const [stats, { unservedFunctions }, limits] = await Promise.all([
-    reads.functionStats({ from, to }),
-    reads.health(),
-    reader.listLimits(),
-  ]);
-  const functions = merged(stats, unservedFunctions, pausesOf(limits)).sort(
-    (a, b) => sorts[sort](b) - sorts[sort](a),
-  );
-  return { from, to, sort, functions };
+  const stats = await reads.functionStats({ from, to });
+  const { unservedFunctions, pauses } = await reads.health();
+  const functions = merged(stats, await look.pendingFunctions(), unservedFunctions, pausesOf(pauses));
+  return { from, to, sort, functions: functions.sort((a, b) => sorts[sort](b) - sorts[sort](a)) };
 }
 
 /** @throws BadQuery */
 function sortOf(asked: string | null): Sort {
-  const sort = asked || "name";
+  const sort = asked || "state";
   if (isSort(sort)) return sort;
   throw new BadQuery(`sort: expected one of ${Object.keys(sorts).join(", ")}, got ${JSON.stringify(asked)}`);
 }
@@ -59,34 +60,40 @@ function sortOf(asked: string | null): Sort {
 const isSort = (name: string): name is Sort => Object.hasOwn(sorts, name);
 
 /** Since when functions are paused, with all of their groups. */
-function pausesOf(limits: readonly LimitInfo[]): Map<string, Date> {
-  const pauses = new Map<string, Date>();
-  for (const { target, pausedAt } of limits)
-    if (pausedAt !== null && typeof target !== "string" && "func" in target && target.group === undefined)
-      pauses.set(target.func, pausedAt);
-  return pauses;
+function pausesOf(pauses: readonly Pause[]): Map<string, Date> {
+  const ofFunctions = new Map<string, Date>();
+  for (const { target, pausedAt } of pauses)
+    if ("func" in target && target.group === undefined) ofFunctions.set(target.func, pausedAt);
+  return ofFunctions;
 }
 
-/** A function that nobody serves is in the list although no attempt of it has ended; those come first. */
+type Named = Pick<Row, "queueName" | "func">;
+
+const keyOf = ({ queueName, func }: Named) => JSON.stringify([queueName, func]);
+
+/** In order of their names. A function that is paused or has pending tasks is there although no attempt of it has ended. */
 function merged(
   stats: readonly FunctionStats[],
+  pending: readonly Named[],
   unserved: readonly UnclaimedTasks[],
   pauses: ReadonlyMap<string, Date>,
-): FunctionsData["functions"] {
-  const keyOf = ({ queueName, func }: { queueName: string; func: string }) =>
-    JSON.stringify([queueName, func]);
+): Row[] {
   const waiting = new Map(unserved.map((each) => [keyOf(each), each]));
-  const known = new Set(stats.map(keyOf));
   const none = { p50: null, p95: null, p99: null };
-  const unknown = unserved
-    .filter((each) => !known.has(keyOf(each)))
-    .map(({ queueName, func }) => ({ queueName, func, count: 0, failed: 0, wait: none, run: none }));
-  const all = [...unknown, ...stats].map((each) => ({
-    ...each,
-    unserved: waiting.get(keyOf(each)) ?? null,
-    pausedAt: pauses.get(each.func) ?? null,
-  }));
-  return all.sort((a, b) => Number(a.unserved === null) - Number(b.unserved === null));
+  const rows = new Map<string, Named>();
+  for (const { queueName, func } of [...pending, ...unserved])
+    rows.set(keyOf({ queueName, func }), { queueName, func });
+  for (const each of stats) rows.set(keyOf(each), each);
+  const found = new Set([...rows.values()].map(({ func }) => func));
+  for (const func of pauses.keys()) if (!found.has(func)) rows.set(func, { queueName: null, func });
+  return [...rows.values()]
+    .map((each) => ({
+      ...{ count: 0, failed: 0, wait: none, run: none },
+      ...each,
+      unserved: waiting.get(keyOf(each)) ?? null,
+      pausedAt: pauses.get(each.func) ?? null,
+    }))
+    .sort((a, b) => byName(a.func, b.func) || byName(a.queueName ?? "", b.queueName ?? ""));
 }
 
 export const functions: Page<FunctionsData> = {
@@ -122,7 +129,7 @@ const mayAct = ({ access }: PageContext) => access.may("pause") || access.may("r
 const Rows: FC<{ data: FunctionsData; context: PageContext }> = ({ data, context }) => {
   const { base } = context;
   const sorted = (name: string, by: Sort) => (
-    <span class={by === "name" ? "" : "number"}>
+    <span class={by === "name" ? "sorts" : "sorts number"}>
       <a href={href(base, "/functions", { sort: by })} aria-current={data.sort === by ? "true" : undefined}>
         {name}
       </a>
@@ -131,6 +138,7 @@ const Rows: FC<{ data: FunctionsData; context: PageContext }> = ({ data, context
   return (
     <Table
       label="Functions"
+      isCards
       heads={[
         sorted("Function", "name"),
         "Queue",
@@ -145,20 +153,27 @@ const Rows: FC<{ data: FunctionsData; context: PageContext }> = ({ data, context
       ]}
     >
       {data.functions.slice(0, shown).map((each) => (
-        <Row of={each} context={context} />
+        <FunctionRow of={each} context={context} />
       ))}
     </Table>
   );
 };
 
-const Row: FC<{ of: FunctionsData["functions"][number]; context: PageContext }> = ({ of, context }) => {
+const FunctionRow: FC<{ of: Row; context: PageContext }> = ({ of, context }) => {
   const { base } = context;
   const { func, queueName, count, failed, wait, run, unserved, pausedAt } = of;
-  const times = [wait.p50, wait.p95, run.p50, run.p95, run.p99];
+  const queue = queueName ?? undefined;
+  const times = [
+    ["Wait p50", wait.p50],
+    ["Wait p95", wait.p95],
+    ["Run p50", run.p50],
+    ["Run p95", run.p95],
+    ["Run p99", run.p99],
+  ] as const;
   return (
     <tr>
       <th scope="row" class="name">
-        <a href={href(base, "/tasks", { func, queue: queueName })}>{func}</a>
+        <Name of={func} to={href(base, "/tasks", { func, queue })} />
         {unserved === null ? "" : <small class="warn">{unservedText(unserved)}</small>}
         {pausedAt === null ? (
           ""
@@ -168,19 +183,23 @@ const Row: FC<{ of: FunctionsData["functions"][number]; context: PageContext }> 
           </small>
         )}
       </th>
-      <td class="name">{queueName}</td>
-      <td class="number">{grouped(count)}</td>
-      <td class="number">
+      <td class="name" data-label="Queue">
+        {queueName === null ? <Nothing /> : <Name of={queueName} />}
+      </td>
+      <td class="number" data-label="Attempts">
+        {grouped(count)}
+      </td>
+      <td class="number" data-label="Failed">
         {failed === 0 ? (
           <Nothing />
         ) : (
-          <a class="bad" href={href(base, "/tasks", { func, queue: queueName, status: "failed" })}>
+          <a class="bad" href={href(base, "/tasks", { func, queue, status: "failed" })}>
             {`${grouped(failed)} (${percent(failed, count)})`}
           </a>
         )}
       </td>
-      {times.map((ms) => (
-        <td class="number">
+      {times.map(([label, ms]) => (
+        <td class="number" data-label={label}>
           <Span ms={ms} />
         </td>
       ))}

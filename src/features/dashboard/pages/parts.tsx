@@ -5,6 +5,9 @@ import type { LimitInfo } from "../../../queue/limits.ts";
 import type { PageContext } from "../page.ts";
 import { ActionButton, grouped, href, span } from "./ui.tsx";
 
+/** The order in which people count: provider-2 before provider-10. */
+export const byName = new Intl.Collator("en", { numeric: true }).compare;
+
 /** The head of a column of numbers. */
 export const head = (name: string) => <span class="number">{name}</span>;
 

@@ -4,13 +4,14 @@ import type { Health, HealthOfQueue } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
 import { mostHealthNames, mostWaiting } from "../../../store.ts";
 import type { Page, PageContext } from "../page.ts";
-import { Field, head, PauseOrResume, rateText, Slots } from "./parts.tsx";
+import { byName, Field, head, PauseOrResume, rateText, Slots } from "./parts.tsx";
 import {
   ActionButton,
   Count,
   Empty,
   grouped,
   href,
+  Name,
   Nothing,
   Panel,
   Span,
@@ -28,8 +29,6 @@ async function load({ reader, reads }: PageContext): Promise<QueuesData> {
   const [{ queues, moreQueues }, limits] = await Promise.all([reads.health(), reader.listLimits()]);
   return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits: inOrder(limits) };
 }
-
-const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 /** Those that hold tasks back come first: what is paused, then what is full. */
 function inOrder(limits: readonly LimitInfo[]): LimitInfo[] {
@@ -97,6 +96,7 @@ const Queues: Part = ({ data, context }) => (
     ) : (
       <Table
         label="Queues"
+        isCards
         heads={[
           "Queue",
           head("Pending"),
@@ -126,8 +126,8 @@ const Queues: Part = ({ data, context }) => (
 
 const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, context }) => {
   const { name, atLeast, pausedAt, workers } = queue;
-  const count = (status: "pending" | "scheduled" | "running" | "failed") => (
-    <td class="number">
+  const count = (status: "pending" | "scheduled" | "running" | "failed", label: string) => (
+    <td class="number" data-label={label}>
       {queue[status] === 0 ? (
         "0"
       ) : (
@@ -140,17 +140,19 @@ const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, c
   return (
     <tr>
       <th scope="row" class="name">
-        <a href={href(context.base, "/tasks", { queue: name })}>{name}</a>
+        <Name of={name} to={href(context.base, "/tasks", { queue: name })} />
       </th>
-      {count("pending")}
-      {count("scheduled")}
-      {count("running")}
-      {count("failed")}
-      <td class="number">
+      {count("pending", "Pending")}
+      {count("scheduled", "Scheduled")}
+      {count("running", "Running")}
+      {count("failed", "Failed")}
+      <td class="number" data-label="Oldest pending">
         <Span ms={queue.oldestPendingAge} />
       </td>
-      <td class="number">{grouped(workers)}</td>
-      <td class="nowrap">
+      <td class="number" data-label="Workers">
+        {grouped(workers)}
+      </td>
+      <td class="nowrap" data-label="State">
         {pausedAt === null ? (
           queue.pending > 0 && workers === 0 ? (
             <span class="warn">nobody serves it</span>
@@ -186,6 +188,7 @@ const Limits: Part = ({ data: { limits }, context }) => (
     ) : (
       <Table
         label="Limits"
+        isCards
         heads={[
           "Limit of",
           head("Running"),
@@ -218,18 +221,20 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
         <Target limit={limit} base={context.base} />
         {fromCode ? <small>set by the code</small> : ""}
       </th>
-      <td class="number">
+      <td class="number" data-label="Running">
         <InUse limit={limit} />
       </td>
-      <td class="number">
+      <td class="number" data-label="Waiting">
         {about === "name" ? <Nothing /> : <Count of={waiting} atLeast={waiting >= mostWaiting} />}
       </td>
-      <td class="nowrap">
+      <td class="nowrap" data-label="Rate">
         {rate === null ? <Nothing /> : rateText(rate)}
         {rate !== null && hasGroups ? <small>for each group</small> : ""}
       </td>
-      <td class="nowrap">{nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}</td>
-      <td class="nowrap">
+      <td class="nowrap" data-label="Next start">
+        {nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}
+      </td>
+      <td class="nowrap" data-label="State">
         {pausedAt === null ? (
           <Nothing />
         ) : (
@@ -302,14 +307,13 @@ const Target: FC<{ limit: LimitInfo; base: string }> = ({ limit: { target }, bas
   if (about === "name")
     return (
       <>
-        {`${name} `}
-        <small>shared name</small>
+        <Name of={name} /> <small>shared name</small>
       </>
     );
   const query = about === "queue" ? { queue: name } : { func: name, group };
   return (
     <>
-      <a href={href(base, "/tasks", query)}>{group ?? name}</a>{" "}
+      <Name of={group ?? name} to={href(base, "/tasks", query)} />{" "}
       <small>{about === "queue" ? "queue" : group === undefined ? "function" : `group of ${name}`}</small>
     </>
   );

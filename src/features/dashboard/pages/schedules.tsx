@@ -3,7 +3,7 @@ import type { FC } from "hono/jsx";
 import type { Schedule } from "../../../base/tasks/schedule.ts";
 import type { Page, PageContext } from "../page.ts";
 import { inWords } from "./cron-words.ts";
-import { ActionButton, Empty, grouped, href, Nothing, Panel, Status, Table, Time } from "./ui.tsx";
+import { ActionButton, Empty, grouped, href, Name, Nothing, Panel, Status, Table, Time } from "./ui.tsx";
 
 export interface SchedulesData {
   schedules: Schedule[];
@@ -26,6 +26,7 @@ export const schedules: Page<SchedulesData> = {
         ) : (
           <Table
             label="Schedules"
+            isCards
             heads={[
               "Schedule",
               "When",
@@ -55,27 +56,32 @@ const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, conte
   return (
     <tr>
       <th scope="row" class="name">
-        <a href={href(context.base, "/tasks", { schedule: name })}>{name}</a>
+        <Name of={name} to={href(context.base, "/tasks", { schedule: name })} />
       </th>
-      <td>
+      <td data-label="When">
         {words ?? <code>{cron}</code>}
-        <small>{cron === null ? "" : `${words === undefined ? "" : `${cron}, `}${timeZone}`}</small>
+        <small>{`${cron === null || words === undefined ? "" : `${cron}, `}${timeZone}`}</small>
       </td>
-      <td class="name">{func}</td>
-      <td>
+      <td class="name" data-label="Function">
+        <Name of={func} />
+      </td>
+      <td data-label="Next">
         {upcoming.length === 0 ? (
           <Nothing />
         ) : (
           <ol class="times">
             {upcoming.map((at) => (
               <li>
-                <Time at={at} />
+                {clockOf(at, timeZone)}{" "}
+                <small>
+                  <Time at={at} />
+                </small>
               </li>
             ))}
           </ol>
         )}
       </td>
-      <td>
+      <td data-label="Last">
         <Time at={lastSlot} />
         {lastTaskId === null ? (
           ""
@@ -85,7 +91,7 @@ const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, conte
           </small>
         )}
       </td>
-      <td>
+      <td data-label="State">
         <State schedule={schedule} />
       </td>
       {acts(context) ? (
@@ -98,6 +104,18 @@ const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, conte
     </tr>
   );
 };
+
+/** Day and time in the time zone of the schedule. */
+function clockOf(at: Date, timeZone: string | null): string {
+  const parts = {
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+  } as const;
+  return new Intl.DateTimeFormat("en-GB", { ...parts, timeZone: timeZone ?? "UTC" }).format(at);
+}
 
 const State: FC<{ schedule: Schedule }> = ({ schedule: { problem, pausedAt, upcoming, endAt, skipped } }) => {
   const isOver = upcoming.length === 0 && problem === null && pausedAt === null;
