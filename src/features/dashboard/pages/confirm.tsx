@@ -4,7 +4,7 @@ import type { Bulk } from "../actions.ts";
 import { type Fields, filterField } from "../fields.ts";
 import type { PageContext } from "../page.ts";
 import type { Query } from "../query.ts";
-import { grouped, href } from "./ui.tsx";
+import { grouped, href, tasksText } from "./ui.tsx";
 
 /** An action on many tasks, and how many it would change. */
 export interface Counted extends Bulk {
@@ -41,7 +41,7 @@ export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { 
             ""
           ) : (
             <button type="submit" class={action === "retry" ? "plain" : "danger"}>
-              {`${title} ${grouped(most)} ${most === 1 ? "task" : "tasks"}`}
+              {`${title} ${tasksText(most)}`}
             </button>
           )}
           <a class="button" href={href(base, "/tasks", { ...query })}>
@@ -56,7 +56,7 @@ export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { 
 
 function whatItDoes(action: string, count: number, complete: boolean, cap: number): string {
   if (count === 0) return `No task is left that this would ${action}.`;
-  if (count <= cap) return `This will ${action} ${grouped(count)} ${count === 1 ? "task" : "tasks"}.`;
+  if (count <= cap) return `This will ${action} ${tasksText(count)}.`;
   const all = `${complete ? "" : "More than "}${grouped(count)} tasks match`;
   return `${all}. This will ${action} the newest ${grouped(cap)} of them: so many are changed at a go.`;
 }
