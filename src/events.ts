@@ -18,7 +18,7 @@
  * | `tracing:dbq:child-call:*` | `{ traceContext }` around the call in that thread or process; `traceContext`: JSON text or null |
  * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome. A task that `cancelTask` ended during the attempt: `cancelled`, refused |
  * | `dbq:rescued` | `{ workerId, tasks }` after a dead worker's tasks were released |
- * | `dbq:session-opened`, `dbq:session-closed` | `{ agent, session, manager, reason }` of a Manager, when it first hears of a session of an agent, and when it forgets it; `reason` of the end: `disconnected`, `silent`, `stopped` (the Manager), `failed` (to find it in the database) |
+ * | `dbq:session-opened`, `dbq:session-closed` | `{ agent, session, manager, reason }` of a Manager, when it first hears of a session of an agent, and when it forgets it; `reason` of the end: `disconnected`, `refused` (its token), `silent`, `stopped` (the Manager), `failed` (to find it in the database) |
  * | `dbq:token-refused` | `{ agent, reason, address }` before a Manager answers 401; `reason`: `missing`, `unknown`, `expired` or `revoked`; `agent` is undefined for the first two |
  * | `dbq:agent-revoked` | `{ agent }` when a Manager notices that an agent was revoked |
  * | `dbq:task-lost` | `{ agent, session, tasks }` when a Manager tells an agent that it has lost these tasks; they have `id` and `generation` |

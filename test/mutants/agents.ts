@@ -69,6 +69,16 @@ export const agentFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "refused-session-is-kept",
+    why: "The tasks of an agent whose token was revoked wait for the whole lease, although the agent has asked and was refused.",
+    in: "Desk.release",
+    find: "session.agent.tokenHash === tokenHash",
+    replace: "session.agent.tokenHash === tokenHash && !session.isConnected",
+    caughtBy: gone(
+      "the tasks of an agent are freed when its token is refused, although its connections stay open and a claim waits",
+    ),
+  },
+  {
     name: "agent-settles-for-others",
     why: "An agent that is taken over ends the tasks of other agents with results of its own.",
     in: "Session.owns",

@@ -114,7 +114,7 @@ export class Desk {
   }
 
   /** The next request of the session makes a new one. */
-  #forget(session: Session, reason: "disconnected" | "silent" | "stopped" | "failed"): void {
+  #forget(session: Session, reason: "disconnected" | "refused" | "silent" | "stopped" | "failed"): void {
     session.end();
     if (!this.#sessions.delete(keyOfSession(session.agent, session.id))) return;
     if (sessionClosedChannel.hasSubscribers)
@@ -414,7 +414,21 @@ export class Desk {
   /** All connections of the session have closed. A Manager that stops closes them itself. */
   #onGone(session: Session): void {
     if (this.#isQuiet || this.#sessions.get(keyOfSession(session.agent, session.id)) !== session) return;
-    this.#forget(session, "disconnected");
+    this.#free(session, "disconnected");
+  }
+
+  /**
+   * A request with this token was refused. Its agent aborts what it runs, and can settle nothing: others get its tasks now. Not by
+   * the end of its connections, which stay open: one may hold a claim that waits.
+   */
+  release(tokenHash: string): void {
+    if (this.#isQuiet) return;
+    for (const session of [...this.#sessions.values()])
+      if (session.agent.tokenHash === tokenHash) this.#free(session, "refused");
+  }
+
+  #free(session: Session, reason: "disconnected" | "refused"): void {
+    this.#forget(session, reason);
     this.#gone.add(session);
   }
 }

@@ -1,4 +1,4 @@
-/** Frees the tasks of agents whose connections to this Manager have all closed. */
+/** Frees the tasks of agents whose connections to this Manager have all closed, or whose token it has refused. */
 import type { QueueInternals } from "../../queue/internals.ts";
 import type { WorkerRecord } from "../../store.ts";
 import { type Job, longestSleep, PeriodicJob } from "../../worker/periodic-job.ts";

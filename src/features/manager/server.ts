@@ -182,7 +182,8 @@ export class Manager extends EventEmitter<ManagerEvents> {
     const identity = { workerId: desk.name, lease: limits.lease };
     const meter = openMeter(this.#queue, { workerId: desk.name, report });
     const maintenance = maintenanceOf(this.#queue, { ...identity, onRescued, report });
-    const http = new Http({ ...limits, tls }, new Tokens(store.agents), desk, report);
+    const tokens = new Tokens(store.agents, (tokenHash) => desk.release(tokenHash));
+    const http = new Http({ ...limits, tls }, tokens, desk, report);
     const stop = () => this.stop();
     const forget = () => {
       this.#http = undefined;

@@ -111,13 +111,16 @@ const seenEvery = 60_000;
 /** Knows which agent a token belongs to. */
 export class Tokens {
   readonly #store: AgentStore;
+  readonly #onRefused: (tokenHash: string) => void;
   #agents: { agent: AgentRecord; hash: Buffer }[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
   readonly #seen = new Map<string, number>();
 
-  constructor(store: AgentStore) {
+  /** `onRefused` is called with the hash of each token that is not valid, also of one that no agent has. */
+  constructor(store: AgentStore, onRefused: (tokenHash: string) => void) {
     this.#store = store;
+    this.#onRefused = onRefused;
   }
 
   /**
@@ -131,6 +134,7 @@ export class Tokens {
     const token = /^Bearer (\S{1,200})$/.exec(authorization ?? "")?.[1];
     const found = token === undefined ? undefined : await this.#agentWith(token);
     if (found && isValid(found, performance.now() - this.#readAt)) return found;
+    if (token !== undefined) this.#onRefused(hashOf(token).toString("hex"));
     if (tokenRefusedChannel.hasSubscribers) {
       const unknown = token === undefined ? "missing" : "unknown";
       const reason = found ? (found.revokedAt === null ? "expired" : "revoked") : unknown;

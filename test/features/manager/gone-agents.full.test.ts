@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { listAgents, revokeAgent } from "../../../src/features/manager/index.ts";
 import { task } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
@@ -18,21 +19,24 @@ async function setUp(lease = "1m") {
   const token = await tokenFor(queue, [func]);
   const connections = new HttpAgent({ keepAlive: true });
   onTestFinished(() => connections.destroy());
-  const asked = { session: randomUUID(), requestId: randomUUID(), slots: 1, funcs: [func], wait: 0 };
-  const claim = () =>
-    new Promise<string>((resolve, reject) => {
+  const ask = (path: string, body: object) =>
+    new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}` };
       const options = { method: "POST", headers, agent: connections };
-      const request = httpRequest(new URL("/v1/claim", url), options, async (response) => {
+      const request = httpRequest(new URL(path, url), options, async (response) => {
         let text = "";
         for await (const chunk of response) text += String(chunk);
-        resolve(text);
+        resolve({ status: response.statusCode, text });
       });
       request.on("error", reject);
-      request.end(JSON.stringify(asked));
+      request.end(JSON.stringify(body));
     });
+  const session = randomUUID();
+  const asked = { session, requestId: randomUUID(), slots: 1, funcs: [func], wait: 0 };
+  const claim = async (more: object = {}) => (await ask("/v1/claim", { ...asked, ...more })).text;
+  const beat = async () => (await ask("/v1/beat", { session, running: [] })).status;
   const { store } = internalsOf(queue);
-  return { queue, fn, store, claim, die: () => connections.destroy() };
+  return { queue, fn, store, claim, beat, die: () => connections.destroy() };
 }
 
 it("the tasks of an agent that is gone are freed, although another transaction holds its row at first", async () => {
@@ -115,4 +119,27 @@ it("a claim that its agent did not live to see claims nothing once the agent is 
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(await store.workers()).toEqual([]);
   expect(await queue.getTask(id)).toMatchObject({ status: "pending", generationId: 1 });
+});
+
+it("the tasks of an agent are freed when its token is refused, although its connections stay open and a claim waits", async () => {
+  const { queue, fn, store, claim, beat } = await setUp();
+  const id = await queue.enqueueTask(fn);
+  expect(await claim()).toContain(`"id":${id}`);
+  const waiting = claim({ requestId: randomUUID(), wait: "1m" });
+  // A Manager that has read all of a request before it refuses it keeps the connection open.
+  const { list } = store.agents;
+  store.agents.list = async () => {
+    const agents = await list();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return agents;
+  };
+  const [{ name } = { name: "" }] = await listAgents(queue);
+  await revokeAgent(queue, name);
+  await vi.waitFor(async () => expect(await beat()).toBe(401), { timeout: 5_000, interval: 600 });
+  await vi.waitFor(
+    async () => expect(await queue.getTask(id)).toMatchObject({ status: "pending", retryCount: 1 }),
+    1_000,
+  );
+  expect(JSON.parse(await waiting)).toEqual({ tasks: [] });
+  expect(await store.workers()).toEqual([]);
 });
