@@ -55,6 +55,8 @@ export interface ExecutorSettings {
   maxTasksPerChild: number;
   /** Limit in bytes of a result. */
   maxPayload: number;
+  /** Reports an error that belongs to no call. */
+  report(error: unknown, where: string): void;
 }
 
 /** The executors of one worker, from its start to its stop. */

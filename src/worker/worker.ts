@@ -164,6 +164,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       },
       maxTasksPerChild: options.maxTasksPerChild,
       maxPayload: this.#internals.options.maxPayload,
+      report: (error, where) => this.reportError(error, where),
     });
   }
 

@@ -54,8 +54,8 @@ export const executingFaults: readonly Mutant[] = [
     name: "next-task-pays-for-an-exception",
     why: "An exception that one task has left fails the next one, which was never called.",
     in: "Child.#onEnd",
-    find: "!call.began && call.number > 1",
-    replace: "call.number < 0",
+    find: "!this.#current.began && this.#current.number > 1",
+    replace: "this.#current.number < 0",
     caughtBy: ending("an exception between two tasks is charged to none of them"),
   },
   {

@@ -4,6 +4,8 @@ import { CancelTask, SnoozeTask, ThrottleTask } from "../../base/tasks/control-e
 import { decode } from "../../base/values/codec.ts";
 import { describeThrown, thrownAgain } from "../../base/values/thrown.ts";
 import { ChildEndedError } from "../../errors.ts";
+import { warn } from "../../events.ts";
+import type { TaskError } from "../../task.ts";
 import { type Execution, UnstorableResult } from "../../worker/executor.ts";
 import { type Answer, type FromChild, mostDropped, type Run } from "./messages.ts";
 import { startProcess } from "./process.ts";
@@ -33,19 +35,30 @@ export function verdictOn(error: unknown): boolean | undefined {
   return typeof error === "object" && error !== null ? verdicts.get(error) : undefined;
 }
 
+export interface ChildHost {
+  /** It has ended, for whatever reason. */
+  onEnd(): void;
+  /** Reports an error that belongs to no call. */
+  report(error: unknown, where: string): void;
+}
+
 export class Child {
   readonly #settings: ChildSettings;
+  readonly #host: ChildHost;
   readonly #transport: Transport;
   readonly #ended: Promise<void>;
   #current: Call | undefined;
+  /** The task of the last call that has settled. */
+  #last: Execution["record"] | undefined;
   #calls = 0;
   /** `ending`: it answers no more. */
   #state: "running" | "ending" | "ended" = "running";
   #force: NodeJS.Timeout | undefined;
 
-  /** Starts it. `onEnd` is called when it has ended, for whatever reason. */
-  constructor(settings: ChildSettings, onEnd: () => void) {
+  /** Starts it. */
+  constructor(settings: ChildSettings, host: ChildHost) {
     this.#settings = settings;
+    this.#host = host;
     let resolve!: () => void;
     this.#ended = new Promise((done) => {
       resolve = done;
@@ -55,7 +68,7 @@ export class Child {
       onMessage: (message) => this.#onMessage(message),
       onEnd: (end) => {
         this.#onEnd(end);
-        onEnd();
+        host.onEnd();
         resolve();
       },
     });
@@ -116,6 +129,7 @@ export class Child {
     const call = this.#current;
     if (call === undefined) return;
     this.#current = undefined;
+    this.#last = call.execution.record;
     clearTimeout(this.#force);
     this.#force = undefined;
     settle(call);
@@ -124,7 +138,9 @@ export class Child {
   #onMessage(message: unknown): void {
     const call = this.#current;
     // The function, or an earlier one, may write to the channel itself: messages that do not fit the call are ignored.
-    if (call === undefined || this.#state !== "running" || !isMessage(message)) return;
+    if (this.#state !== "running" || !isMessage(message)) return;
+    if (message.kind === "rejected") return this.#warnOfRejection(message.error);
+    if (call === undefined) return;
     if (message.call !== call.number) return;
     const { current } = call.execution;
     switch (message.kind) {
@@ -145,6 +161,18 @@ export class Child {
     }
   }
 
+  /** It may belong to an earlier task, so no attempt fails of it. */
+  #warnOfRejection(error: TaskError): void {
+    const { runIn, module } = this.#settings;
+    const task = this.#current?.execution.record ?? this.#last;
+    const what = `${error.name}: ${error.message}`;
+    warn(`no code has handled a rejection in the ${runIn} of ${module}, ${duringOf(task)}: ${what}`, {
+      module,
+      ...(task && { func: task.func, taskId: task.id }),
+      error,
+    });
+  }
+
   #onAnswer(answer: Answer): void {
     this.#settle((call) => {
       if (answer.kind !== "returned") return call.reject(errorOf(answer));
@@ -161,11 +189,21 @@ export class Child {
     const byWorker = this.#state === "ending";
     this.#state = "ended";
     clearTimeout(this.#force);
+    // Its module was imported for an earlier call, so that this end has nothing to do with one that it has not begun.
+    const isBetween = this.#current === undefined || (!this.#current.began && this.#current.number > 1);
+    if (isBetween && !byWorker) this.#reportEnd(end);
     this.#settle((call) => {
-      // Its module was imported for an earlier call, so that this end has nothing to do with this one.
-      if (!call.began && call.number > 1) call.reject(new NotCalled());
+      if (isBetween) call.reject(new NotCalled());
       else call.reject(this.#endedError(call, end, byWorker));
     });
+  }
+
+  /** Something that an earlier task has left behind has ended it: no attempt fails of that. */
+  #reportEnd(end: ChildEnd): void {
+    const { runIn, module } = this.#settings;
+    const what = `the ${runIn} of ${module} ended between two tasks, ${duringOf(this.#last)}`;
+    const cause = end.error === undefined ? {} : { cause: end.error };
+    this.#host.report(new ChildEndedError(what, end, cause), `waiting for tasks in a ${runIn}`);
   }
 
   #endedError({ execution: { record }, began }: Call, end: ChildEnd, byWorker: boolean): ChildEndedError {
@@ -182,6 +220,9 @@ export class Child {
     );
   }
 }
+
+const duringOf = (task: Execution["record"] | undefined): string =>
+  task === undefined ? "before its first task" : `whose last task was "${task.func}" (${task.id})`;
 
 /** Node ends a thread with an error of its own, and aborts a process after it has said why on stderr. */
 function isOutOfMemory({ error, signal, stderr }: ChildEnd): boolean {
@@ -219,6 +260,7 @@ const kinds: Record<FromChild["kind"], (message: Record<string, unknown>) => boo
   refused: isError,
   threw: isError,
   broken: isError,
+  rejected: isError,
   cancel: ({ why }) => typeof why === "string",
   snooze: ({ delay }) => typeof delay === "number" && delay >= 0,
   throttle: ({ delay }) => typeof delay === "number" && delay >= 0,

@@ -90,7 +90,10 @@ export class Children {
     // Those of other modules make room.
     while (this.#busy + this.#idle.length >= this.#settings.concurrency && this.#idle.length > 0)
       void this.#idle.shift()?.end();
-    const child = new Child(settings, () => this.#forget(child));
+    const child = new Child(settings, {
+      onEnd: () => this.#forget(child),
+      report: (error, where) => this.#settings.report(error, where),
+    });
     this.#all.add(child);
     return child;
   }

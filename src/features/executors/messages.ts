@@ -56,6 +56,8 @@ export type FromChild =
   | { kind: "began"; call: number }
   | { kind: "progress"; call: number; progress: number; note: string | null }
   | { kind: "log"; call: number; message: string }
+  /** A rejection that no code has handled, of this call or an earlier one. */
+  | { kind: "rejected"; error: TaskError }
   /** Lines above the limit, which are only counted. */
   | { kind: "dropped"; call: number; lines: number };
 

@@ -11,7 +11,7 @@ import { callArguments, definitionNamed, type TaskDefinition } from "../../base/
 import { checkSize, decodeArgs, decodeObject, encode } from "../../base/values/codec.ts";
 import { describeThrown, isA } from "../../base/values/thrown.ts";
 import { LostGenerationError, TaskCancelledError, toError, WorkerStoppedError } from "../../errors.ts";
-import { report, tracedSync, traces } from "../../events.ts";
+import { tracedSync, traces } from "../../events.ts";
 import type { TaskError } from "../../task.ts";
 import { longestLine, mostLines } from "../../worker/logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "../../worker/task-context.ts";
@@ -33,10 +33,10 @@ const progressEveryMs = 50;
 export function serve(worker: Port<FromChild>): { receive(message: ToChild): void } {
   // `openQueue` looks at it.
   processGlobal("child", () => true);
-  process.on("unhandledRejection", (reason) => {
-    // The rejection may belong to an earlier task, so it must not end the current one.
-    report(reason, "a rejection that no code has handled");
-  });
+  // The rejection may belong to an earlier task, so it must not end the current one.
+  process.on("unhandledRejection", (reason) =>
+    worker.send({ kind: "rejected", error: describeThrown(reason) }),
+  );
   let start: Start | undefined;
   let imported: Promise<void> | undefined;
   let current: Call | undefined;

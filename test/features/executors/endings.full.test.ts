@@ -1,5 +1,7 @@
 /** More ends of threads and processes: cancels, crashes, and functions that write to the channel to their worker. */
 
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openQueue, task } from "../../../src/index.ts";
@@ -11,6 +13,14 @@ import { allEnded, ended, next, read } from "../../worker/setup.ts";
 import { isDead, newFile, pidIn, started, workerProcess } from "./setup.ts";
 import * as tasks from "./tasks.ts";
 import { moduleNamed, places } from "./tasks.ts";
+
+/** The next message of a channel. */
+function published(name: string): Promise<unknown> {
+  return new Promise((resolve) => {
+    subscribe(name, resolve);
+    onTestFinished(() => void unsubscribe(name, resolve));
+  });
+}
 
 describe("of a process", () => {
   test("a function that obeys its signal keeps its process", async () => {
@@ -97,6 +107,36 @@ describe.each(places)("of a %s", (runIn) => {
     const waiting = run(tasks.waitsFor[runIn], file);
     setTimeout(() => writeFileSync(file, ""), 50);
     expect((await waiting).result).toBe("seen");
+  });
+
+  test("a rejection that no code has handled is a warning that names the module and the last task", async () => {
+    const { run } = await started({ concurrency: 1 });
+    const warned = published("dbq:warning");
+    const { id } = await run(tasks.leavesARejection[runIn]);
+    const [module, func] = [moduleNamed("tasks"), tasks.leavesARejection[runIn].taskName];
+    const about = `in the ${runIn} of ${module}, whose last task was "${func}" (${id})`;
+    expect(await warned).toEqual({
+      message: `no code has handled a rejection ${about}: Error: nobody has waited for this`,
+      ...{ module, func, taskId: id },
+      error: expect.objectContaining({ name: "Error", stack: expect.any(String) }),
+    });
+  });
+
+  test("an exception after the end of a task is an error of the worker that names the module and the task", async () => {
+    const { run, worker } = await started({ concurrency: 1 });
+    const reported = once(worker, "error");
+    const { id, status } = await run(tasks.leavesAnException[runIn]);
+    expect(status).toBe("completed");
+    const [error, where] = await reported;
+    const about = `whose last task was "${tasks.leavesAnException[runIn].taskName}" (${id})`;
+    expect(error).toMatchObject({ code: "DBQ_CHILD_ENDED", exitCode: 1 });
+    expect(error.message).toContain(
+      `the ${runIn} of ${moduleNamed("tasks")} ended between two tasks, ${about}: exit code 1`,
+    );
+    // A thread ends with the error itself, and Node prints that of a process.
+    expect(runIn === "thread" ? error.cause.message : error.stderr).toContain("nobody has waited for this");
+    expect(where).toBe(`waiting for tasks in a ${runIn}`);
+    await worker.stop();
   });
 
   test("a module whose import hangs is ended by the timeout", async () => {
