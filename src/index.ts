@@ -16,6 +16,8 @@ export type {
 } from "./base/options/options.ts";
 /** @internal The command line shows targets as errors do. */
 export { withoutPassword } from "./base/options/passwords.ts";
+/** @internal How `dbq-ts/otel` reads its options. */
+export { type Reader, readOptions, wrong } from "./base/options/validators.ts";
 export { defaultBackoff } from "./base/tasks/backoff.ts";
 export { CancelTask, SnoozeTask, ThrottleTask } from "./base/tasks/control-errors.ts";
 export type { Enqueueable } from "./base/tasks/enqueueable.ts";

@@ -36,14 +36,13 @@ function addAll(counter: Counter, tasks: Tasks): void {
   for (const [attributes, count] of counts) counter.add(count, attributes);
 }
 
-/** Counts and times of all queues of the process. @returns what ends the gauges of `queue` */
-export function listenForMetrics(subscriptions: Subscriptions, meter: Meter, queue?: Queue): () => void {
+/** Counts and times of all queues of the process. */
+export function listenForMetrics(subscriptions: Subscriptions, meter: Meter): void {
   // No provider is registered.
-  if (meter === createNoopMeter()) return () => undefined;
+  if (meter === createNoopMeter()) return;
   countSent(subscriptions, meter);
   countConsumed(subscriptions, meter);
   timeProcessing(subscriptions, meter);
-  return queue ? observe(meter, queue) : () => undefined;
 }
 
 function countSent(subscriptions: Subscriptions, meter: Meter): void {
@@ -97,8 +96,8 @@ function waitOf({ createdAt, waitUntil, startedAt }: ObservedRow): number {
 
 const statuses = ["pending", "scheduled", "running", "failed"] as const;
 
-/** The gauges of the rows of one queue: both by one look at its health for each export. */
-function observe(meter: Meter, queue: Queue): () => void {
+/** The gauges of the rows of one queue: both by one look at its health for each export. @returns what ends them */
+export function observe(meter: Meter, queue: Queue): () => void {
   const tasks = meter.createObservableGauge("dbq.tasks", {
     unit: "{task}",
     description: "Pending, scheduled, running and failed tasks by queue and status, up to a bound.",

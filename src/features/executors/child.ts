@@ -139,8 +139,8 @@ export class Child {
     const call = this.#current;
     // The function, or an earlier one, may write to the channel itself: messages that do not fit the call are ignored.
     if (this.#state !== "running" || !isMessage(message)) return;
-    if (message.kind === "rejected") return this.#warnOfRejection(message.error);
-    if (call === undefined) return;
+    if (message.kind === "rejected") this.#warnOfRejection(message.error);
+    if (message.kind === "rejected" || call === undefined) return;
     if (message.call !== call.number) return;
     const { current } = call.execution;
     switch (message.kind) {

@@ -437,3 +437,65 @@ test("metrics count what was sent and consumed, time the waiting and the process
     "dbq.oldest_pending.age": [{ value: 0 }],
   });
 });
+
+test.each([
+  [
+    { traceProvider: {} },
+    'instrument: there is no option "traceProvider"; there are tracerProvider, meterProvider, queue',
+  ],
+  [
+    { tracerProvider: {} },
+    "instrument: tracerProvider: expected a TracerProvider of OpenTelemetry, got an object (Object)",
+  ],
+  [{ meterProvider: 7 }, "instrument: meterProvider: expected a MeterProvider of OpenTelemetry, got 7"],
+  [{ queue: "default" }, 'instrument: queue: expected a queue of openQueue, got "default"'],
+  ["all", 'instrument: expected an object of options, got "all"'],
+])("instrument refuses the options %o, and names what is wrong", (options, message) => {
+  expect(() => instrument(options as object)).toThrow(new TypeError(message));
+});
+
+test("instrument refuses a queue for which it would make no gauges", async () => {
+  const queue = await temporaryQueue();
+  const tracerProvider = new BasicTracerProvider();
+  expect(() => instrument({ tracerProvider, queue })).toThrow(
+    new TypeError("instrument: queue is for metrics: pass the meterProvider that they go to"),
+  );
+});
+
+test("a call for spans and a call for metrics share nothing, and a second call with the same provider makes nothing twice", async () => {
+  const global = new InMemorySpanExporter();
+  trace.setGlobalTracerProvider(
+    new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(global)] }),
+  );
+  onTestFinished(() => trace.disable());
+  const { provider, named, one, undo, tracer } = spans();
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  onTestFinished(() => meterProvider.shutdown());
+  const queue = await temporaryQueue();
+  const repeats = [
+    instrument({ meterProvider }),
+    instrument({ meterProvider, queue }),
+    instrument({ tracerProvider: provider }),
+  ];
+  const fn = task("otel-twice", async () => tracer.startSpan("own work").end());
+  await worked(queue);
+  await queue.awaitTaskResult(await queue.enqueueTask(fn));
+  for (const name of ["enqueue_task", "execute_function"]) one(name);
+  expect(one("own work").parentSpanContext?.spanId).toBe(one("execute_function").spanContext().spanId);
+  expect(global.getFinishedSpans()).toEqual([]);
+  await reader.forceFlush();
+  const [resource] = exporter.getMetrics().slice(-1);
+  const sent = resource?.scopeMetrics.flatMap(({ metrics }) => metrics)[0];
+  expect(sent).toMatchObject({
+    descriptor: { name: "messaging.client.sent.messages" },
+    dataPoints: [{ value: 1 }],
+  });
+  for (const each of [...repeats, ...repeats]) each();
+  await queue.enqueueTask(fn);
+  expect(named("enqueue_task")).toHaveLength(2);
+  undo();
+  await queue.enqueueTask(fn);
+  expect(named("enqueue_task")).toHaveLength(2);
+});
