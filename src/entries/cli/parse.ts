@@ -50,6 +50,13 @@ export function label(text: string): string {
   throw new InvalidArgumentError("Expected a text of 1 to 255 characters.");
 }
 
+/** One name, where a list is probably a mistake. @throws InvalidArgumentError */
+export function oneName(text: string): string {
+  if (text.includes(","))
+    throw new InvalidArgumentError("Expected one name without a comma: run the command once for each queue.");
+  return label(text);
+}
+
 /** Names separated by commas; the option may be repeated. @throws InvalidArgumentError */
 export function names(text: string, before: readonly string[] = []): readonly string[] {
   const given = text.split(",").map((name) => name.trim());

@@ -11,7 +11,7 @@ import { BrokerUnavailableError, type DrainTarget } from "./target.ts";
 export { drain } from "./drain.ts";
 
 /** A client of ioredis, as this file uses it. */
-type Client = RedisClient & EventEmitter & { disconnect(): void };
+type Client = RedisClient & EventEmitter & { disconnect(): void; ping(): Promise<unknown> };
 
 /** An answer of Redis that is an error names its command. */
 type RedisError = Error & { command?: { name?: string } };
@@ -22,6 +22,12 @@ interface Ioredis {
 
 interface Bullmq {
   Queue: new (name: string, options: object) => BullmqQueue & { close(): Promise<void>; on: Client["on"] };
+}
+
+/** A target that was opened by its URL. */
+export interface OpenedTarget extends DrainTarget {
+  /** Whether Redis answers, has accepted the password, and has the database of the URL. Never throws. */
+  isUsable(): Promise<boolean>;
 }
 
 const form = "bullmq:redis://host:port/queue or stream:redis://host:port/key";
@@ -35,7 +41,7 @@ const form = "bullmq:redis://host:port/queue or stream:redis://host:port/key";
 export async function openDrainTarget(
   target: string,
   report: (error: unknown, where: string) => void,
-): Promise<DrainTarget> {
+): Promise<OpenedTarget> {
   const [, kind, rest = ""] = /^(bullmq|stream):(rediss?:\/\/.+)$/.exec(target) ?? [];
   const url = URL.canParse(rest) ? new URL(rest) : undefined;
   const name = decodeURIComponent(url?.pathname.slice(1) ?? "");
@@ -57,7 +63,18 @@ export async function openDrainTarget(
     check();
     return await opened.send(...sent);
   };
-  return { ...opened, send };
+  const isUsable = async () => {
+    try {
+      check();
+      // Redis answers in order: by then it has refused the database, if it does.
+      await limited(firstTryMs, () => client.ping());
+      check();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return { ...opened, send, isUsable };
 }
 
 /** Milliseconds to wait for the first try to connect. */

@@ -37,6 +37,14 @@ test.each([
   expect([code, err]).toEqual([2, `error: ${message}\n`]);
 });
 
+test("a list of queues is refused: one drain carries one queue", async () => {
+  const { folder } = await folderWithQueue();
+  const args = ["drain", "--queue", "mail,sms", "--to", "stream:redis://127.0.0.1/mail"];
+  const { code, err } = await dbq(folder, args);
+  expect(code).toBe(2);
+  expect(err).toContain("'mail,sms' is invalid. Expected one name without a comma");
+});
+
 describe.skipIf(isMissing(restartableRedis()))("dbq drain", () => {
   async function setUp() {
     const redis = await newRedis();
@@ -128,6 +136,39 @@ describe.skipIf(isMissing(restartableRedis()))("dbq drain", () => {
     carrier.child.kill("SIGTERM");
     const { out, err } = await carrier.ended;
     expect(`${out}${err}`).not.toContain("wrong@");
+  });
+
+  test.each([
+    ["is unreachable", (url: string) => url],
+    ["refuses the password", (url: string) => url.replace("//", "//:wrong@")],
+    ["does not have the database", (url: string) => `${url}?db=999`],
+  ])("it waits, and is not ready, while Redis %s", async (why, urlOf) => {
+    const { redis, connection, folder } = await setUp();
+    await connection.config("SET", "requirepass", "secret");
+    if (why === "is unreachable") await redis.kill();
+    const [server, query = ""] = urlOf(redis.url).split("?");
+    const url = why === "does not have the database" ? server?.replace("//", "//:secret@") : server;
+    const to = `stream:${url}/letters?${query}`;
+    const carrier = startDbq(folder, ["drain", "--queue", "mail", "--to", to, "--json"]);
+    expect(JSON.parse(await carrier.out(isEvent("waiting")))).toMatchObject({
+      queue: "mail",
+      target: "redis:letters",
+    });
+    if (why === "is unreachable") {
+      await redis.start();
+      await carrier.out(isEvent("ready"));
+    }
+    if (why === "refuses the password") {
+      await connection.config("SET", "requirepass", "wrong");
+      await carrier.out(isEvent("ready"));
+    }
+    carrier.child.kill("SIGTERM");
+    const { code, out } = await carrier.ended;
+    expect(code).toBe(0);
+    const events = out.split("\n").flatMap((line) => (line === "" ? [] : (JSON.parse(line).event as string)));
+    const shown = events.filter((event) => event !== "paused" && event !== "resumed");
+    const ready = why === "does not have the database" ? [] : ["active", "ready"];
+    expect(shown).toEqual(["waiting", ...ready, "stopped"]);
   });
 
   test("it says that Redis is away, once for each outage, and stops at once", async () => {

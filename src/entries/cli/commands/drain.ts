@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import type { Queue } from "../../../index.ts";
 import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } from "../database.ts";
 import { announce } from "../output.ts";
-import { duration, given, whole } from "../parse.ts";
+import { duration, given, oneName, whole } from "../parse.ts";
 import { span } from "../text.ts";
 import { signals } from "../watch.ts";
 
@@ -35,6 +36,9 @@ Install ioredis, and for bullmq: bullmq too.`;
 /** Milliseconds between two lines that tell how many messages were sent. */
 const countEvery = 1_000;
 
+/** Milliseconds between two looks whether the target can be used. */
+const lookEvery = 200;
+
 export function addDrain(program: Command): void {
   const time = (flags: string, description: string) => new Option(flags, description).argParser(duration);
   program
@@ -43,7 +47,7 @@ export function addDrain(program: Command): void {
     .description(
       "Carry the tasks of a queue into BullMQ or a stream of Redis until a signal stops it. A task is completed when its message has arrived.",
     )
-    .requiredOption("--queue <name>", "the queue whose tasks are sent, of all functions")
+    .requiredOption("--queue <name>", "the queue whose tasks are sent, of all functions", oneName)
     .requiredOption(
       "--to <target>",
       "bullmq:redis://host:port/queue or stream:redis://host:port/key; ?db=<number>, ?prefix=<text>",
@@ -89,10 +93,12 @@ async function carry(options: DrainCommandOptions): Promise<void> {
 
 type Dbq = typeof import("../../../index.ts");
 type Drains = Awaited<ReturnType<Dbq["loadDrains"]>>;
+type Target = Awaited<ReturnType<Drains["openDrainTarget"]>>;
+type Carrier = ReturnType<Drains["drain"]>;
 
 async function run(
   queue: Queue,
-  to: Parameters<Drains["drain"]>[1]["to"],
+  to: Target,
   library: Dbq & Drains,
   options: DrainCommandOptions,
 ): Promise<void> {
@@ -114,15 +120,36 @@ async function run(
     stopWithFile(carrier, library, reject);
   });
   await carrier.start();
-  announce("ready", { database: await shown(options.db), queue: queueName, target: to.name }, options);
-  if (!carrier.active) announce("standby", { queue: queueName }, options);
-  await stopped;
+  const over = new AbortController();
+  const ended = stopped.finally(() => over.abort());
+  await Promise.all([printReady(carrier, to, options, over.signal), ended]);
   printCounts();
   announce("stopped", { queue: queueName }, options);
 }
 
+/** Prints `ready`, and whether this drain carries the queue, once the target can be used. Until then it says that it waits. */
+async function printReady(
+  carrier: Carrier,
+  to: Target,
+  options: DrainCommandOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { queue } = options;
+  for (let looks = 0; !(await to.isUsable()); looks += 1) {
+    if (looks === 0) announce("waiting", { queue, target: to.name }, options);
+    await sleep(lookEvery, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+  }
+  const printTurn = (active: boolean) => announce(active ? "active" : "standby", { queue }, options);
+  if (carrier.active) printTurn(true);
+  announce("ready", { database: await shown(options.db), queue, target: to.name }, options);
+  if (!carrier.active) printTurn(false);
+  carrier.on("active", () => printTurn(true));
+  carrier.on("standby", () => printTurn(false));
+}
+
 /** @returns a function that prints how many messages were sent since the last line, and ends the lines */
-function printEvents(carrier: ReturnType<Drains["drain"]>, options: DrainCommandOptions): () => void {
+function printEvents(carrier: Carrier, options: DrainCommandOptions): () => void {
   const { queue, json: asJson } = options;
   let messages = 0;
   const count = () => {
@@ -130,8 +157,6 @@ function printEvents(carrier: ReturnType<Drains["drain"]>, options: DrainCommand
     messages = 0;
   };
   const timer = setInterval(count, countEvery);
-  carrier.on("active", () => announce("active", { queue }, options));
-  carrier.on("standby", () => announce("standby", { queue }, options));
   carrier.on("sent", (ids) => {
     messages += ids.length;
   });
