@@ -495,8 +495,9 @@ export interface WorkerStore {
    * retry left. Does nothing when the worker has sent a heartbeat since `beat` was read. Tasks that another transaction
    * has locked are left for the next call, and the worker's row with them. Returns the number of tasks freed; "busy" when
    * another transaction has locked the worker's row, most likely to rescue it.
+   * @param how what happened to the worker, for the error of its tasks; by default "died, or lost its lease"
    */
-  rescue(workerId: string, beat: number): Promise<number | "busy">;
+  rescue(workerId: string, beat: number, how?: string): Promise<number | "busy">;
 
   /** Frees, as `rescue` does, the tasks that have run for more than `age` milliseconds under a worker that has no row. */
   rescueOrphans(age: number): Promise<number>;

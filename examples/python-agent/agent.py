@@ -97,16 +97,13 @@ class Agent:
             with self.changed:
                 self.changed.wait_for(lambda: len(self.running) < self.concurrency, timeout=1)
                 slots = self.concurrency - len(self.running)
-            if slots == 0:
-                continue
+            if slots == 0: continue
             claim = {"session": self.session, "requestId": str(uuid.uuid4()), "slots": slots, "wait": "2s"}
             for claimed in self.client.ask("/v1/claim", {**claim, "funcs": list(functions), "sharing": sharing}, 2)["tasks"]:
                 key = (claimed["id"], claimed["generation"])
-                with self.changed:
-                    self.running[key] = threading.Event()
+                with self.changed: self.running[key] = threading.Event()
                 threading.Thread(target=self.attempt, args=(key, claimed)).start()
-        with self.changed:
-            self.changed.wait_for(lambda: not self.running)
+        with self.changed: self.changed.wait_for(lambda: not self.running)
 
     def attempt(self, key, claimed):
         current.cancelled = self.running[key]
@@ -117,8 +114,8 @@ class Agent:
         except Throttle as throttle:
             outcome = {"status": "throttled", "delay": str(throttle)}
         except Exception as error:
-            stack = traceback.format_exc()
-            outcome = {"status": "failed", "error": {"name": type(error).__name__, "message": str(error), "stack": stack}}
+            described = {"name": type(error).__name__, "message": str(error), "stack": traceback.format_exc()}
+            outcome = {"status": "failed", "error": described}
         self.client.ask("/v1/settle", {"session": self.session, "tasks": [{"id": key[0], "generation": key[1], **outcome}]})
         with self.changed:
             del self.running[key]
@@ -128,10 +125,8 @@ class Agent:
         """Says once a second what runs: so the tasks stay this agent's, and it hears of cancels."""
         while True:
             time.sleep(1)
-            with self.changed:
-                running = dict(self.running)
-            if not running:
-                continue
+            with self.changed: running = dict(self.running)
+            if not running: continue
             newest = dict(sorted(running))  # a task may have come again before the answer to its settle
             versions = [{"id": id, "generation": generation} for id, generation in newest.items()]
             answer = self.client.ask("/v1/beat", {"session": self.session, "running": versions})
@@ -140,9 +135,12 @@ class Agent:
 
 
 def main():
-    agent = Agent(Client(sys.argv[1].split(","), os.environ["DBQ_TOKEN"]))
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: agent.stopping.set())
+    urls, token = "".join(sys.argv[1:2]).split(","), os.environ.get("DBQ_TOKEN")
+    wrong = [url for url in urls if not url.startswith(("http://", "https://"))]
+    if wrong or not token:
+        sys.exit(f"expected URLs with http: or https:, got {wrong[0]!r}" if wrong else "DBQ_TOKEN is not set: dbq agent add prints a token")
+    agent = Agent(Client(urls, token))
+    for each in (signal.SIGTERM, signal.SIGINT): signal.signal(each, lambda *_: agent.stopping.set())
     print("ready", flush=True)
     agent.run()
 

@@ -32,6 +32,16 @@ async function startedPython(urls: string, token: string, program = file): Promi
   return child;
 }
 
+test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL).each([
+  [["unix:/run/dbq.sock"], "dbq_x", "expected URLs with http: or https:, got 'unix:/run/dbq.sock'\n"],
+  [[], "dbq_x", "expected URLs with http: or https:, got ''\n"],
+  [["http://127.0.0.1:7420"], undefined, "DBQ_TOKEN is not set: dbq agent add prints a token\n"],
+])("the agent in Python refuses the URLs %j with the token %s in one line", (urls, token, says) => {
+  const env = { ...process.env, DBQ_TOKEN: token };
+  const { status: code, stderr } = spawnSync("python3", [file, ...urls], { env, encoding: "utf8" });
+  expect([code, stderr]).toEqual([1, says]);
+});
+
 test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
   "an agent in Python runs tasks, hears of a cancel, goes on with the next Manager, and stops on SIGTERM",
   async () => {

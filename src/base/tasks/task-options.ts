@@ -186,7 +186,7 @@ export interface TaskOptions<R = unknown, A extends unknown[] = any[]> extends O
    */
   module?: string | URL;
   /**
-   * Limit of the JavaScript heap of the thread or process: `"512MB"`, `"2GB"` or bytes, from 16 MiB. Buffers do not count.
+   * Limit of the JavaScript heap of the thread or process: `"512MB"`, `"2GiB"` or bytes, from 16 MiB. Buffers do not count.
    * @default Node's own limit
    */
   memory?: MemorySize;

@@ -429,7 +429,7 @@ export class Desk {
 
   #free(session: Session, reason: "disconnected" | "refused"): void {
     this.#forget(session, reason);
-    this.#gone.add(session);
+    this.#gone.add(session, reason === "refused" ? "had its token revoked, or its token expired" : undefined);
   }
 }
 

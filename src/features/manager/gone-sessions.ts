@@ -20,7 +20,8 @@ export class GoneSessions implements Job {
   readonly name = "freeing the tasks of agents that have gone";
   readonly #internals: QueueInternals;
   readonly #host: GoneSessionsHost;
-  readonly #sessions = new Set<Session>();
+  /** Each with what happened to its agent, where that is known. */
+  readonly #sessions = new Map<Session, string | undefined>();
   readonly #job: PeriodicJob;
   #pause = retryMs.first;
 
@@ -31,15 +32,16 @@ export class GoneSessions implements Job {
     this.#job.start();
   }
 
-  add(session: Session): void {
-    this.#sessions.add(session);
+  /** `how`: what happened to its agent, for the error of its tasks. */
+  add(session: Session, how: string | undefined): void {
+    this.#sessions.set(session, how);
     this.#pause = retryMs.first;
     this.#job.now();
   }
 
   /** The agent has come back: its tasks stay with it. */
   remove(agent: string, id: string): void {
-    for (const session of this.#sessions)
+    for (const session of this.#sessions.keys())
       if (session.agent.name === agent && session.id === id) this.#sessions.delete(session);
   }
 
@@ -51,7 +53,7 @@ export class GoneSessions implements Job {
   async run(): Promise<number> {
     if (this.#sessions.size === 0) return longestSleep;
     const workers = await this.#internals.store.workers();
-    for (const session of [...this.#sessions]) {
+    for (const session of [...this.#sessions.keys()]) {
       // Its row names another Manager once the agent has reached that one.
       const own = workers.filter(({ id, host }) => session.owns(id) && host === session.place);
       if (own.length === 0) this.#sessions.delete(session);
@@ -65,7 +67,7 @@ export class GoneSessions implements Job {
   async #free(session: Session, { id, beat }: WorkerRecord): Promise<void> {
     if (!this.#sessions.has(session)) return;
     const { store, wakeups } = this.#internals;
-    const freed = await store.rescue(id, beat);
+    const freed = await store.rescue(id, beat, this.#sessions.get(session));
     if (freed === "busy" || freed === 0) return;
     wakeups.taskEnded();
     wakeups.workAdded();

@@ -179,7 +179,11 @@ export class Http {
     try {
       return decode(Buffer.concat(chunks).toString("utf8"), "body");
     } catch (error) {
-      throw new Refusal(400, (error as Error).message);
+      // It says in which column; here it is the body.
+      throw new Refusal(
+        400,
+        (error as Error).message.replace(/^column body: /, "the body is not the JSON of a request: "),
+      );
     }
   }
 

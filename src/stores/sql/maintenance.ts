@@ -8,9 +8,9 @@ import type { Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups, type Transitions } from "./transitions.ts";
 
-const crashOf = (workerId: string | null): { error: string; attempt: AttemptRecord } => {
+const crashOf = (workerId: string | null, how: string): { error: string; attempt: AttemptRecord } => {
   const name = "WorkerCrashed";
-  const message = `worker ${workerId ?? "unknown"} died, or lost its lease, while it ran this`;
+  const message = `worker ${workerId ?? "unknown"} ${how}, while it ran this`;
   return {
     error: JSON.stringify({ name, message }),
     attempt: {
@@ -22,6 +22,8 @@ const crashOf = (workerId: string | null): { error: string; attempt: AttemptReco
     },
   };
 };
+
+const diedSomehow = "died, or lost its lease";
 
 /** A crash's retry is charged and due now. */
 const chargedNow = { status: "pending", charge: 1, delay: null } as const;
@@ -83,11 +85,11 @@ export class MaintenanceOperations {
    * A crash is a failed attempt, so a task that kills its workers ends as `failed`; its retry has no backoff. But a drain
    * runs no task, so none can have killed it: its tasks are handed back.
    */
-  *#chargeCrashes(found: readonly Row[]): Program<number> {
+  *#chargeCrashes(found: readonly Row[], how = diedSomehow): Program<number> {
     const tasks = found.map(toTaskRecord);
     const crashes = tasks
       .filter(({ workerId }) => !isOfDrain(workerId))
-      .map((task) => ({ ...task, ...crashOf(task.workerId) }));
+      .map((task) => ({ ...task, ...crashOf(task.workerId, how) }));
     const hasRetry = ({ retryCount, maxRetries }: (typeof crashes)[number]) => retryCount < maxRetries;
     const charged = yield* inGroups(crashes, hasRetry, (some, retried) =>
       retried
@@ -105,11 +107,11 @@ export class MaintenanceOperations {
    * rescuers would wait in line. Tasks that another transaction has locked are left out too. The worker's row then stays,
    * so that the next sweep finds it dead again.
    */
-  *rescue(workerId: string, beat: number): Program<number | "busy"> {
+  *rescue(workerId: string, beat: number, how?: string): Program<number | "busy"> {
     if ((yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length === 0)
       return (yield* rows(this.#s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0;
     const free = yield* rows(this.#s.lockHeldBy, { workerId });
-    const freed = yield* this.#chargeCrashes(free);
+    const freed = yield* this.#chargeCrashes(free, how);
     if (!(yield* this.#holdsOthers(workerId, free))) yield* count(this.#s.removeWorker, { workerId });
     return freed;
   }

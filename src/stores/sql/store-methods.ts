@@ -101,7 +101,7 @@ function maintenanceMethods(
     workers: () => run(() => ops.workers()),
     heartbeat: (workerId) => write(() => ops.beat(workerId)),
     heldBy: (workerId) => run(() => ops.heldBy(workerId)),
-    rescue: (workerId, beat) => write(() => ops.rescue(workerId, beat)),
+    rescue: (workerId, beat, how) => write(() => ops.rescue(workerId, beat, how)),
     rescueOrphans: (age) => write(() => ops.rescueOrphans(age)),
     promote: async (limit) => {
       const next = await run(() => ops.nextDue());

@@ -4,6 +4,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
+import { ByHand } from "../../features/manager/setup.ts";
 import { deferred } from "../../support/queue.ts";
 import { dbq, dbqJson, folderWithQueue, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
 
@@ -175,6 +176,10 @@ test("an agent says what is wrong with its token and its functions", async () =>
     code: 2,
     err: expect.stringMatching(/^error: dbq agent revoke takes .*see dbq agent revoke --help/),
   });
+  expect(await dbq(folder, ["agent", "list"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("dbq agents lists the agents"),
+  });
   const plain = await dbq(folder, ["agent", "http://10.0.0.1:7420", tasks], { DBQ_TOKEN: token });
   expect(plain).toMatchObject({ code: 2, err: expect.stringContaining("use https:") });
   expect(await queue.listWorkers()).toEqual([]);
@@ -226,4 +231,19 @@ test("a Manager and an agent name the address or the file that they cannot use",
   });
   const plain = startAgent(folder, secure, token);
   await plain.err((line) => line.includes("does the Manager listen with TLS"));
+});
+
+test("a Manager prints once that an agent has lost a task, although a beat and a settle hear of it", async () => {
+  const { folder, queue, token } = await setUp();
+  const manager = startManager(folder);
+  const hand = new ByHand(await urlOf(manager), token);
+  const id = await queue.enqueueTask(add, 1, 2);
+  const [claimed] = (await hand.claim(["add"])).body.tasks;
+  const stale = { id, generation: claimed.generation - 1 };
+  await hand.beat(stale);
+  await hand.settle({ ...stale, status: "completed" });
+  await hand.beat({ id, generation: claimed.generation + 1 });
+  manager.child.kill("SIGTERM");
+  const { out } = await manager.ended;
+  expect(out.trim().split("\n").filter(isEvent("lost"))).toHaveLength(2);
 });

@@ -1,6 +1,7 @@
 /** Tasks in threads and processes: what crosses, what comes back, and how long a child lives. */
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { definitionNamed } from "../../../src/base/tasks/registry.ts";
 import { registerTasks, type TaskFunction, type TaskOptions, task } from "../../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { allEnded, ended, read } from "../../worker/setup.ts";
@@ -166,6 +167,12 @@ describe("at registration", () => {
       { runIn: "thread", module: "file:///no/such/file.js" },
       "expected a file that is there",
     ],
+    [
+      "a module by a URL that names no file",
+      { runIn: "thread", module: new URL("./no-such-file.js", import.meta.url) },
+      `got ${fileURLToPath(new URL("./no-such-file.js", import.meta.url))}`,
+    ],
+    ["a folder as module", { runIn: "thread", module: "/tmp" }, "got /tmp, which is no file"],
     ["a memory limit in the event loop", { memory: "64MB" }, "memory limits a thread or a process"],
     ["too little memory", { runIn: "thread", module: import.meta.url, memory: "1MB" }, 'got "1MB"'],
     ["memory in no unit", { runIn: "thread", module: import.meta.url, memory: "64" as never }, 'got "64"'],
@@ -181,6 +188,14 @@ describe("at registration", () => {
       expect(() =>
         task(uniqueName(), () => 1, { runIn: "process", module, memory: 67_108_864 }),
       ).not.toThrow();
+    },
+  );
+
+  test.each(["64MB", "64MiB", "0.0625GB", "0.0625GiB"] as const)(
+    "a memory limit of %s is 64 MiB",
+    (memory) => {
+      const fn = task(uniqueName(), () => 1, { runIn: "thread", module: import.meta.url, memory });
+      expect(definitionNamed(fn.taskName)?.memory).toBe(67_108_864);
     },
   );
 

@@ -140,6 +140,7 @@ it("the tasks of an agent are freed when its token is refused, although its conn
     async () => expect(await queue.getTask(id)).toMatchObject({ status: "pending", retryCount: 1 }),
     1_000,
   );
+  expect((await queue.getTask(id))?.error?.message).toContain("had its token revoked, or its token expired");
   expect(JSON.parse(await waiting)).toEqual({ tasks: [] });
   expect(await store.workers()).toEqual([]);
 });

@@ -47,7 +47,7 @@ describe("a Manager answers", () => {
     const claim = { session, requestId: "r", slots: 1, funcs: ["remote"], wait: 0 };
     const wrong: [path: string, body: object | string, says: RegExp][] = [
       ["/v1/claim", "", /body/],
-      ["/v1/claim", "{", /body/],
+      ["/v1/claim", "{", /^the body is not the JSON of a request: .*JSON/],
       ["/v1/claim", "[]", /the body.*an object/],
       ["/v1/claim", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, /body|an object/],
       ["/v1/claim", { ...claim, session: "1" }, /session.*UUID.*"1"/],

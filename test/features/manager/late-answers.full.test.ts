@@ -204,3 +204,15 @@ it("an agent whose connections end with each answer beats at most every 100 ms",
   for (const gap of gaps) expect(gap).toBeGreaterThan(80);
   calls[0]?.resolve();
 });
+
+it("an agent that reaches no Manager names each of them, with the reason", async () => {
+  const fn = task(uniqueName(), () => 1);
+  const managers = ["http://127.0.0.1:1", "http://127.0.0.1:2"];
+  const agent = new Agent({ managers, token: "t", tasks: [fn] });
+  const reported = once(agent, "error");
+  const started = agent.start().catch(() => undefined);
+  const [error] = await reported;
+  for (const url of managers) expect((error as Error).message).toMatch(new RegExp(`${url}: .*ECONNREFUSED`));
+  await agent.stop({ grace: 0 });
+  await started;
+});

@@ -58,6 +58,9 @@ export function addAgentCommands(program: Command): void {
       await run(managers, modules, self.optsWithGlobals<RunOptions>());
     });
   addAdd(agent);
+  agent.command("list", { hidden: true }).action(() => {
+    throw new UsageError("dbq agents lists the agents");
+  });
   agent
     .command("revoke")
     .summary("revoke an agent's token")

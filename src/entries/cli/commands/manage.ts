@@ -87,7 +87,7 @@ interface Reported {
   session: string;
   reason: string;
   address?: string;
-  tasks: readonly unknown[];
+  tasks: readonly { id: number; generation: number }[];
 }
 
 /** Prints which agents come, go, are refused and have lost tasks. */
@@ -100,8 +100,12 @@ function printSessions(options: ManagerCommandOptions): void {
   print("session-opened", "opened", ({ agent, session }) => ({ agent, session }));
   print("session-closed", "closed", ({ agent, session, reason }) => ({ agent, session, reason }));
   print("agent-revoked", "revoked", ({ agent }) => ({ agent }));
-  print("task-lost", "lost", ({ agent, session, tasks }) => ({ agent, session, tasks: tasks.length }));
   const isNew = oncePerMinute();
+  print("task-lost", "lost", ({ agent, session, tasks }) => {
+    // A beat and a settle may both say so of one task.
+    const lost = tasks.filter(({ id, generation }) => isNew(`${session} ${id}:${generation}`));
+    return lost.length === 0 ? undefined : { agent, session, tasks: lost.length };
+  });
   print("token-refused", "refused", ({ agent, reason, address }) => {
     const facts = given({ agent, token: reason, address });
     return isNew(Object.values(facts).join()) ? facts : undefined;

@@ -42,7 +42,7 @@ export class Client {
   readonly #known = new Set<Place>();
   /** Called when a connection to the Manager that answered last has ended. */
   onDisconnect: () => void = () => undefined;
-  /** Called when none of the Managers has answered a request, with the reason of the last one. It is asked again. */
+  /** Called when none of the Managers has answered a request, with the reason of each. It is asked again. */
   onTrouble: (error: Error) => void = () => undefined;
 
   constructor(places: readonly Place[], token: string, ca: string | Buffer | undefined) {
@@ -76,6 +76,7 @@ export class Client {
   async ask<T>(path: string, body: object, signal: AbortSignal, wait = 0): Promise<T> {
     const text = JSON.stringify(body);
     let refused: RefusedError | undefined;
+    const troubles: string[] = [];
     for (let failures = 0; ; failures += 1) {
       const at = this.#at;
       const place = this.#places[at] as Place;
@@ -90,10 +91,11 @@ export class Client {
         if (signal.aborted) throw error;
         if (error instanceof RefusedError && error.status !== 401) throw error;
         if (error instanceof RefusedError) refused = error;
-        else if (failures + 1 === this.#places.length)
-          this.onTrouble(
-            new Error(`${place.url}: ${this.#trouble(error as Error, place)}`, { cause: error }),
-          );
+        else if (failures < this.#places.length) {
+          troubles.push(`${place.url}: ${this.#trouble(error as Error, place)}`);
+          if (failures + 1 === this.#places.length)
+            this.onTrouble(new Error(troubles.join("; "), { cause: error }));
+        }
       }
       if (at === this.#at) this.next();
       if (refused && (failures + 1) % this.#places.length === 0) throw refused;
