@@ -1,6 +1,7 @@
 /** Claims and settles whose answer was lost: what they may have done, and how the worker finds out. */
 
 import { performance } from "../base/runtime/timers.ts";
+import { toTask } from "../base/values/records.ts";
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
 import type { Outcome, OutcomeKind, TaskState, TaskVersion, WorkerStore } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";
@@ -36,11 +37,20 @@ export function isLost(attempt: RunningAttempt, state: TaskState | undefined): b
   return !statusesAfter[possible.kind].includes(state.status);
 }
 
-/** The reason of a lost task's abort signal. */
-export function lossReason({ id, generationId }: TaskRecord, state: TaskState | undefined): Error {
+/** The reason of a lost task's abort signal. `cancelled`: the row, which has the reason of the cancel. */
+export function lossReason(
+  { id, generationId }: TaskRecord,
+  state: TaskState | undefined,
+  cancelled: TaskRecord | undefined,
+): Error {
   return state === undefined || state.status === "cancelled"
-    ? new TaskCancelledError(id)
+    ? new TaskCancelledError(id, cancelReason(cancelled))
     : new LostGenerationError(id, generationId);
+}
+
+/** Why a task was cancelled, as `cancelTask` was told; undefined if its row is gone. */
+export function cancelReason(cancelled: TaskRecord | undefined): string | undefined {
+  return (cancelled && toTask(cancelled))?.error?.message;
 }
 
 /** Milliseconds for which a claim without an answer may still be committed. */

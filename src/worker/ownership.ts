@@ -50,7 +50,7 @@ export class OwnershipCheck {
     const attempts = [...this.#owned].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.lostAmong(attempts);
     for (const [attempt, { state, cancelled }] of lost)
-      attempt.lose(lossReason(attempt.record, state), cancelled);
+      attempt.lose(lossReason(attempt.record, state, cancelled), cancelled);
   }
 
   /**

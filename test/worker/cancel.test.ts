@@ -35,12 +35,13 @@ test.each<Ways>([
     await started;
     const reported = next(worker, "cancelled", id);
     const before = performance.now();
-    const cancelled = await canceller.cancelTask(id);
+    const cancelled = await canceller.cancelTask(id, { reason: "enough" });
     expect(cancelled).toMatchObject({ status: "cancelled", generationId: 3 });
     const { reason, at } = await heard;
     console.log(`the signal came ${Math.round(at - before)} ms after the cancel`);
     expect(at - before).toBeLessThan(1_000);
-    expect(reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
+    const message = `task ${id} was cancelled: enough`;
+    expect(reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id, message });
     expect(await reported).toEqual(cancelled);
     expect(await read(queue, id)).toEqual(cancelled);
     expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "cancelled", generationId: 2 }]);

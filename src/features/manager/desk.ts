@@ -6,6 +6,7 @@ import { sessionClosedChannel, sessionOpenedChannel, taskLostChannel } from "../
 import type { QueueInternals } from "../../queue/internals.ts";
 import type { AgentRecord, Outcome } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+import { cancelReason } from "../../worker/ambiguous-results.ts";
 import { keptLines } from "../../worker/logs.ts";
 import type { Meter } from "../../worker/meter.ts";
 import { throttleGroup } from "../../worker/throttle.ts";
@@ -295,8 +296,19 @@ export class Desk {
           answer.lost.push(one.id);
       }
     }
+    if (answer.cancel.length > 0) answer.reasons = await this.#cancelReasons(answer.cancel);
     this.#reportLost(session, answer.lost, running);
     return answer;
+  }
+
+  async #cancelReasons(ids: readonly number[]): Promise<Record<string, string>> {
+    const rows = await this.#rows(ids);
+    return Object.fromEntries(
+      [...rows].flatMap(([id, row]) => {
+        const why = row.status === "cancelled" ? cancelReason(row) : undefined;
+        return why === undefined ? [] : [[String(id), why]];
+      }),
+    );
   }
 
   #workersOf(session: Session, named: readonly { task: Held }[]): string[] {

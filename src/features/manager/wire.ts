@@ -133,6 +133,8 @@ export interface SettleAnswer {
 
 export interface BeatAnswer {
   cancel: number[];
+  /** Why the tasks in `cancel` were cancelled, by their ids. Managers of earlier versions leave it out. */
+  reasons?: Record<string, string>;
   lost: number[];
   quiet: boolean;
 }

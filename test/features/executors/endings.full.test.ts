@@ -10,7 +10,7 @@ import { newSchemaAlone, postgresServer } from "../../support/postgres.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { allEnded, ended, next, read } from "../../worker/setup.ts";
-import { isDead, newFile, pidIn, started, workerProcess } from "./setup.ts";
+import { isDead, newFile, pidIn, started, textIn, workerProcess } from "./setup.ts";
 import * as tasks from "./tasks.ts";
 import { moduleNamed, places } from "./tasks.ts";
 
@@ -151,6 +151,15 @@ describe.each(places)("of a %s", (runIn) => {
   test("what a function sends by other channels is no answer", async () => {
     const { run } = await started();
     expect((await run(tasks.talksToItsParent[runIn])).result).toBe("answered");
+  });
+
+  test("the reason of a cancel crosses", async () => {
+    const { queue, enqueue } = await started();
+    const [begun, why] = [newFile(), newFile()];
+    const id = await enqueue(tasks.writesItsReason[runIn], begun, why);
+    await textIn(begun);
+    await queue.cancelTask(id, { reason: "enough" });
+    expect(await textIn(why)).toBe(`task ${id} was cancelled: enough`);
   });
 
   test("what does not cross back in time is fenced off: a cancel while a child starts", async () => {

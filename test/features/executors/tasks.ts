@@ -164,6 +164,14 @@ export const obeys = inBoth("obeys", async (file: string) => {
   throw signal.reason;
 });
 
+/** Writes to the first file that it runs, and to the second one why it was aborted. */
+export const writesItsReason = inBoth("reason", async (begun: string, why: string) => {
+  const { signal } = currentTask();
+  writeFileSync(begun, "begun");
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  writeFileSync(why, (signal.reason as Error).message);
+});
+
 /** Writes the pid of a process that it has started, and ignores its signal. */
 export const startsOthers = inBoth("starts", (file: string) => {
   writeFileSync(file, String(startAnother()));

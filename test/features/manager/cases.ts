@@ -99,8 +99,11 @@ export function managerCases(name: string, place: () => Open | Promise<Open>): v
         const id = await queue.enqueueTask(waits);
         await begun.promise;
         const before = performance.now();
-        await queue.cancelTask(id);
-        expect(await aborted.promise).toMatchObject({ code: "DBQ_TASK_CANCELLED" });
+        await queue.cancelTask(id, { reason: "enough" });
+        expect(await aborted.promise).toMatchObject({
+          code: "DBQ_TASK_CANCELLED",
+          message: `task ${id} was cancelled: enough`,
+        });
         expect(performance.now() - before).toBeLessThan(2_000);
         expect(await queue.getTask(id)).toMatchObject({ status: "cancelled", result: undefined });
       });
@@ -431,6 +434,7 @@ export function managerCases(name: string, place: () => Open | Promise<Open>): v
         const stale = { ...version(tasks[1]), generation: tasks[1].generation + 1 };
         expect((await hand.beat(version(tasks[0]), stale, version(tasks[2]))).body).toEqual({
           cancel: [tasks[0].id],
+          reasons: { [tasks[0].id]: "cancelled by queue.cancelTask" },
           lost: [tasks[1].id],
           quiet: false,
         });

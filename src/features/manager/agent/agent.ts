@@ -500,13 +500,13 @@ export class Agent<C = unknown> extends WorkerEmitter {
     try {
       if (running.length > 0) {
         const asked = { session: run.session, running };
-        const { cancel, lost, quiet } = await run.client.ask<BeatAnswer>(
+        const { cancel, reasons, lost, quiet } = await run.client.ask<BeatAnswer>(
           "/v1/beat",
           asked,
           run.closed.signal,
         );
         this.#lose(lost, running);
-        this.#cancel(cancel, running);
+        this.#cancel(cancel, running, reasons);
         if (quiet) run.client.next();
       }
     } catch (error) {
@@ -552,11 +552,11 @@ export class Agent<C = unknown> extends WorkerEmitter {
     }
   }
 
-  #cancel(ids: readonly number[], named: readonly Version[]): void {
+  #cancel(ids: readonly number[], named: readonly Version[], reasons: BeatAnswer["reasons"]): void {
     for (const attempt of this.#named(ids, named)) {
       const { record } = attempt;
       const row = { ...record, status: "cancelled" as const, generationId: record.generationId + 1 };
-      attempt.lose(new TaskCancelledError(record.id), row);
+      attempt.lose(new TaskCancelledError(record.id, reasons?.[record.id]), row);
     }
   }
 }
