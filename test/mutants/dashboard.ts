@@ -52,8 +52,8 @@ export const dashboardFaults: readonly Mutant[] = [
     name: "a-group-is-paused-as-its-function",
     why: "A pause of one tenant stops all of them.",
     in: "targetOf",
-    find: "if (group === undefined) return [{ func: named }, `function ${named}`];",
-    replace: "return [{ func: named }, `function ${named}`];",
+    find: "[{ func: named, group }, `group ${group} of ${named}`]",
+    replace: "[{ func: named }, `group ${group} of ${named}`]",
     caughtBy: ofActions(
       "queues and limits > a function and a group of it are paused and go on, and their pages say so",
     ),

@@ -120,7 +120,10 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
       await tab.getByLabel("Its name").fill("mail");
       await tab.getByLabel("Running at once").fill(concurrency);
       await tab.getByLabel("Starts, such as").fill("100/1m");
-      expect(await press(tab, "Set")).toBe(`Queue mail is limited: ${concurrency} at once, 100 in 1m.`);
+      expect(await press(tab, "Set")).toBe(
+        `Queue mail is limited: ${concurrency} at once, 100 in 1m. ` +
+          "No task is in a queue of this name, and no worker serves it: check the spelling.",
+      );
       await tab.locator("#limits").getByText(text).waitFor();
     }
     await tab.getByLabel("Its name").fill("mail");
