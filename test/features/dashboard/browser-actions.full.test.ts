@@ -85,6 +85,9 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
     await tab.getByLabel("Select task 1200").check();
     await tab.getByLabel("Select task 1199").check();
     await tab.getByText("selected (2)").waitFor();
+    const { y = Number.POSITIVE_INFINITY } =
+      (await tab.getByRole("button", { name: "cancel…" }).boundingBox()) ?? {};
+    expect(y).toBeLessThan(tab.viewportSize()?.height ?? 0);
     await tab.getByRole("button", { name: "cancel…" }).click();
     expect(await tab.locator("main").innerText()).toContain("This will cancel 2 tasks.");
     await tab.getByRole("button", { name: "cancel 2 tasks" }).click();
@@ -96,10 +99,14 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
     expect(await tab.locator("main").innerText()).toContain(
       "1,198 tasks match. This will delete the newest 1,000",
     );
+    expect(await tab.locator("main").innerText()).toContain("They are all tasks that are pending.");
     const steps: number[] = [];
     tab.on("request", (request) => request.method() === "POST" && steps.push(1));
     await tab.getByRole("button", { name: "delete 1,000 tasks" }).click();
     expect(await tab.locator("main .notice").innerText()).toBe("1000 tasks were changed.");
+    expect(await tab.getByRole("link", { name: "Back" }).getAttribute("href")).toMatch(
+      /\/tasks\?status=pending$/,
+    );
     expect(steps).toHaveLength(10);
     expect(await site.queue.countTasks()).toMatchObject({ cancelled: 2, pending: 198 });
   });
@@ -250,6 +257,7 @@ describe.skipIf(isMissing(chromiumHere()))("actions", () => {
     await tab.keyboard.type("unfinished");
     await site.queue.enqueueTask(send, "comes later");
     await tab.locator("#live.paused").waitFor();
+    expect(await tab.locator("#live").innerText()).toBe("updates paused");
     expect(await tab.getByLabel("Function").inputValue()).toBe("unfinished");
     expect(await tab.getByText("comes later").count()).toBe(0);
     await tab.getByLabel("Function").fill("");

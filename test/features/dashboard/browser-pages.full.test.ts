@@ -73,6 +73,18 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
     expect(tab.wrongs).toEqual([]);
   });
 
+  test("at 360 px the state and the buttons of queues, functions, limits and schedules are in sight", async () => {
+    const site = await openSite();
+    await ordinary(site.queue, site.file);
+    const tab = await openTab(browser, { viewport: { width: 360, height: 740 } });
+    for (const path of ["/queues", "/functions", "/schedules"]) {
+      await tab.goto(`${site.url}${path}`);
+      const shown = tab.locator("main .acts button, main tbody .status");
+      const edges = await shown.evaluateAll((all) => all.map((each) => each.getBoundingClientRect().right));
+      expect([path, edges.length > 3, Math.max(...edges) < 360]).toEqual([path, true, true]);
+    }
+  });
+
   test("each page has its heading, its entry in the menu, and charts where there are numbers", async () => {
     const site = await openSite();
     await ordinary(site.queue, site.file);

@@ -8,7 +8,7 @@ import type { Task } from "../../../task.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { head, percent } from "./parts.tsx";
 import { Stuck } from "./stuck.tsx";
-import { Chart, Count, Empty, grouped, href, Nothing, Panel, span, Table, Time } from "./ui.tsx";
+import { Chart, Count, Empty, grouped, href, Name, Nothing, Panel, span, Table, Time } from "./ui.tsx";
 
 /** What the charts show. Statistics older than two hours are kept by the hour. */
 const ranges = {
@@ -187,9 +187,11 @@ const WhatFails: Part = ({ data: { failing, points, range }, base }) => (
         {failing.map(({ func, queueName, failed, count }) => (
           <tr>
             <td class="name">
-              <a href={href(base, "/tasks", { func, queue: queueName, status: "failed" })}>{func}</a>
+              <Name of={func} to={href(base, "/tasks", { func, queue: queueName, status: "failed" })} />
             </td>
-            <td class="name">{queueName}</td>
+            <td class="name">
+              <Name of={queueName} />
+            </td>
             <td class="number">{grouped(failed)}</td>
             <td class="number">{grouped(count)}</td>
             <td class="number">{percent(failed, count)}</td>
@@ -212,8 +214,12 @@ const FailedTasks: FC<{ tasks: readonly Task[]; base: string }> = ({ tasks, base
               <td class="number">
                 <a href={href(base, `/tasks/${id}`)}>{String(id)}</a>
               </td>
-              <td class="name">{func}</td>
-              <td class="name">{queueName}</td>
+              <td class="name">
+                <Name of={func} />
+              </td>
+              <td class="name">
+                <Name of={queueName} />
+              </td>
               <td>
                 <Time at={finishedAt} />
               </td>

@@ -314,7 +314,9 @@ const Target: FC<{ limit: LimitInfo; base: string }> = ({ limit: { target }, bas
   return (
     <>
       <Name of={group ?? name} to={href(base, "/tasks", query)} />{" "}
-      <small>{about === "queue" ? "queue" : group === undefined ? "function" : `group of ${name}`}</small>
+      <small>
+        {about === "queue" ? "queue" : group === undefined ? "function" : <Name of={`group of ${name}`} />}
+      </small>
     </>
   );
 };

@@ -4,7 +4,7 @@ import type { WorkerHealth } from "../../../queue/health.ts";
 import type { Task } from "../../../task.ts";
 import type { Page, PageContext } from "../page.ts";
 import { head, Slots, whyNotAlive } from "./parts.tsx";
-import { Empty, grouped, href, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
+import { Empty, grouped, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
 
 /** The most running tasks that are read, and those that a row shows. */
 const most = { read: 1_000, shown: 5 };
@@ -74,16 +74,20 @@ export const workers: Page<WorkersData> = {
 const Row: FC<{ worker: ShownWorker; context: PageContext }> = ({ worker, context: { base } }) => (
   <tr>
     <th scope="row" class="name">
-      {worker.host}
+      <Name of={worker.host} />
       <small>{`process ${worker.pid}`}</small>
-      <small class="id">{worker.id}</small>
+      <small class="id">
+        <Name of={worker.id} />
+      </small>
     </th>
     <td>
       <Status is={worker.liveness} />
       {worker.reason === null ? "" : <small>{whyNotAlive(worker)}</small>}
     </td>
     <td class="number">{`${span(worker.heartbeatAge)} ago`}</td>
-    <td class="name">{worker.queueNames.join(", ")}</td>
+    <td class="name">
+      <Name of={worker.queueNames.join(", ")} />
+    </td>
     <td class="number">
       <Slots used={worker.running.length} of={worker.concurrency} />
     </td>
