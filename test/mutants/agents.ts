@@ -254,7 +254,7 @@ export const agentFaults: readonly Mutant[] = [
     name: "cancel-does-not-reach-an-agent",
     why: "A cancelled task runs to its end on its agent.",
     in: "Agent.#cancel",
-    find: "attempt.lose(new TaskCancelledError(record.id), row);",
+    find: "attempt.lose(new TaskCancelledError(record.id, reasons?.[record.id]), row);",
     replace: "",
     caughtBy: agent("hears of a cancel within a second, and its late result is not accepted"),
     hangs: true,

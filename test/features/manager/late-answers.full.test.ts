@@ -216,3 +216,17 @@ it("an agent that reaches no Manager names each of them, with the reason", async
   await agent.stop({ grace: 0 });
   await started;
 });
+
+it("an agent whose event loop was blocked for longer than a third of the default lease warns of it", async () => {
+  const { next, calls } = await running();
+  const warned = new Promise<{ message: string }>((resolve) => {
+    const listen = (message: unknown) => resolve(message as { message: string });
+    subscribe("dbq:warning", listen);
+    onTestFinished(() => void unsubscribe("dbq:warning", listen));
+  });
+  const end = performance.now() + 6_500;
+  while (performance.now() < end);
+  expect((await warned).message).toMatch(/^this agent's event loop was blocked for [56] s: /);
+  (await next("/v1/beat")).answer(anything);
+  calls[0]?.resolve();
+}, 20_000);

@@ -50,6 +50,8 @@ import {
 const claimWait = 25_000;
 /** Milliseconds between two beats while tasks run: a cancel reaches its function within them. */
 const beatEvery = 800;
+/** Milliseconds by which a beat may be late: a third of a Manager's default lease. */
+const blockedMs = 5_000;
 /** The least milliseconds between two beats, also where each answer ends its connection. */
 const leastBetweenBeats = 100;
 /** Milliseconds until an agent that was refused asks again: its token may have been replaced by then. */
@@ -489,7 +491,12 @@ export class Agent<C = unknown> extends WorkerEmitter {
   }
 
   #beatIn(run: Run, delay: number): void {
-    this.#beatTimer = setTimeout(() => void this.#beat(run), delay);
+    const due = performance.now() + delay;
+    const beat = () => {
+      warnOfBlocking(performance.now() - due);
+      void this.#beat(run);
+    };
+    this.#beatTimer = setTimeout(beat, delay);
     this.#beatTimer.unref();
   }
 
@@ -567,6 +574,15 @@ function warnOfPlaces(names: readonly string[]): void {
   if (elsewhere.length > 0)
     warn(
       `agent.start: runIn and memory hold in workers only: this agent's event loop runs ${elsewhere.join(", ")}`,
+    );
+}
+
+/** `late`: milliseconds by which a timer fired too late. */
+function warnOfBlocking(late: number): void {
+  if (late > blockedMs)
+    warn(
+      `this agent's event loop was blocked for ${Math.round(late / 1_000)} s: after a lease (15 s by default) its tasks run elsewhere, too: ` +
+        "let a thread run what blocks",
     );
 }
 
