@@ -1,5 +1,5 @@
 /** Messages that pass, and questions. */
-import { printable } from "../../../base/values/printable.ts";
+import { withEscapes } from "../escaped.ts";
 
 /** Milliseconds that a message stays; one that tells of a problem stays longer. */
 const stays = { good: 5_000, bad: 12_000 };
@@ -7,7 +7,7 @@ const stays = { good: 5_000, bad: 12_000 };
 export function notice(message: string, isGood: boolean): HTMLElement {
   const element = document.createElement("p");
   element.className = `notice ${isGood ? "good" : "bad"}`;
-  element.textContent = printable(message);
+  element.textContent = withEscapes(message);
   return element;
 }
 
@@ -24,7 +24,7 @@ export async function ask(question: string, yes: string, isDanger: boolean): Pro
   const form = document.createElement("form");
   form.method = "dialog";
   const text = document.createElement("p");
-  text.textContent = printable(question);
+  text.textContent = withEscapes(question);
   text.id = "question";
   dialog.setAttribute("aria-labelledby", text.id);
   const buttons = document.createElement("div");
