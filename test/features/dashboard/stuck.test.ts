@@ -35,7 +35,7 @@ test("the functions of a queue that no worker serves share a line, and the queue
     unservedFunctions: [unserved("a", "batch", 45), unserved("b", "batch", 45)],
   });
   expect(lines).toEqual([
-    "Queue batch: 90 tasks of 2 functions not taken for 1 min 41 s, since no live worker serves it.",
+    "Queue batch: 90 tasks of 2 functions not taken for 1 min 41 s, since no live worker serves its queue.",
   ]);
 });
 
@@ -59,7 +59,7 @@ test("the cause that holds most tasks back comes first", () => {
   ]);
   expect(lines[1]).toBe("Queue slow: 100 tasks pending, the oldest for 2 min 0 s.");
   expect(lines[2]).toBe(
-    "Queue batch: 45 tasks of a not taken for 1 min 41 s, since no live worker serves it.",
+    "Queue batch: 45 tasks of a not taken for 1 min 41 s, since no live worker serves its queue.",
   );
   expect(lines[3]).toBe("c in other: 7 tasks not taken for 1 min 41 s, since nobody registers it.");
 });

@@ -3,7 +3,7 @@ import type { Child, FC } from "hono/jsx";
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Health, HealthOfQueue, Pause, UnclaimedTasks, WorkerHealth } from "../../../queue/health.ts";
 import { whyNotAlive, workerName } from "./parts.tsx";
-import { Empty, grouped, href, Panel, span, Time } from "./ui.tsx";
+import { Empty, grouped, href, Panel, span, Time, tasksText } from "./ui.tsx";
 
 /** A task that waits for longer than this is worth a line. Milliseconds. */
 const longWait = 60_000;
@@ -71,7 +71,7 @@ function unservedCauses(
 }
 
 const UnservedQueue: FC<{ functions: readonly UnclaimedTasks[]; base: string }> = ({ functions, base }) => {
-  const [{ queueName, func } = { queueName: "", func: "" }] = functions;
+  const [{ queueName, func, reason } = { queueName: "", func: "", reason: "" }] = functions;
   const tasks = functions.reduce((sum, each) => sum + each.tasks, 0);
   const longest = Math.max(...functions.map(({ pendingFor }) => pendingFor ?? 0));
   return (
@@ -80,7 +80,7 @@ const UnservedQueue: FC<{ functions: readonly UnclaimedTasks[]; base: string }> 
       <a href={href(base, "/tasks", { queue: queueName, status: "pending" })}>{queueName}</a>
       {`: ${counted(tasks)} of `}
       {functions.length === 1 ? <bdi>{func}</bdi> : `${grouped(functions.length)} functions`}
-      {` not taken for ${span(longest)}, since no live worker serves it.`}
+      {` not taken for ${span(longest)}, since ${reason}.`}
     </>
   );
 };
@@ -205,8 +205,7 @@ const Lines: FC<{ lines: readonly Child[] }> = ({ lines }) => {
 };
 
 /** At most 10,000 are counted. */
-const counted = (tasks: number) =>
-  `${grouped(tasks)}${tasks >= 10_000 ? "+" : ""} ${tasks === 1 ? "task" : "tasks"}`;
+const counted = (tasks: number) => (tasks >= 10_000 ? `${grouped(tasks)}+ tasks` : tasksText(tasks));
 
 const Start: FC = () => (
   <Empty>
