@@ -206,7 +206,7 @@ describe("many tasks", () => {
     const { queue, post } = await openDesk();
     const id = await queue.enqueueTask(send, 1);
     const asked = await post("/tasks/bulk", { action: "cancel", scope: "ids", id: String(id) });
-    expect(await asked.text()).toMatch(/This will cancel 1 task\.[\s\S]*>cancel 1 task<\/button>/);
+    expect(await asked.text()).toMatch(/This will cancel 1 task\.[\s\S]*>Cancel 1 task<\/button>/);
   });
 
   test("a search in texts, an unknown action and too many ids are refused", async () => {
