@@ -262,7 +262,7 @@ export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise
   const { action, filter, ids } = bulk;
   const done = ids ? await actOnSelected(look, action, ids) : await actOnMatching(look, bulk);
   const { changed } = done;
-  const target = ids ? `${ids.length} selected tasks` : describe(filter);
+  const target = ids ? `${ids.length} selected ${ids.length === 1 ? "task" : "tasks"}` : describe(filter);
   if (changed > 0) await look.note({ actor: access.actor, action, target, count: changed });
   return { ok: true, message: said(action, done), ...done };
 }

@@ -239,7 +239,7 @@ test("what was done to queues, functions, limits, schedules and many tasks is ke
   const kept = await internalsOf(queue).store.look.audits(undefined, 20);
   expect(kept.map(({ actor, action, target, count }) => [actor, action, target, count])).toEqual([
     ["eva", "cancel", expect.stringContaining("func=send"), 2],
-    ["eva", "cancel", "1 selected tasks", 1],
+    ["eva", "cancel", "1 selected task", 1],
     ["eva", "pause", "schedule nightly", 1],
     ["eva", "limit", "limit openai", 1],
     ["eva", "pause", "group acme of send", 1],
