@@ -14,7 +14,7 @@ import type { Dialect, Params, Row } from "../sql/dialect.ts";
 import { notifyChange, type Program, rows, startsNothing, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, toCandidate, toClaimed } from "../sql/rows.ts";
-import { type CycleResult, SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
+import { type CycleResult, type FurtherClaim, SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
 import { itemColumns, itemOf, keyAtClaim, type Statement } from "../sql/statements.ts";
 import type { Texts } from "../sql/texts.ts";
 import type { Transitions } from "../sql/transitions.ts";
@@ -268,11 +268,14 @@ export class OneStatementCycles extends SettleAndClaimOperations {
 
   /**
    * The statement has found no row of this worker that names the known version of the limits: the pipeline finds out whether
-   * the worker is not registered, or has to learn of other limits.
+   * the worker is not registered, or has to learn of other limits. By itself if the cycle has settled something: that is
+   * committed by now.
    */
   *#checked(result: CycleResult, claim: ClaimRequest): Program<CycleResult> {
     if (result.registered) return result;
-    return { ...(yield* super.run({ outcomes: [], claim })), settled: result.settled };
+    const claimAnew = () => super.run({ outcomes: [], claim });
+    if (result.settled.length === 0) return yield* claimAnew();
+    return { ...result, more: false, registered: true, further: claimAnew };
   }
 
   *#settleThenClaim(
@@ -332,11 +335,11 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     return () => this.#claimBehind({ ...claim, limit: room }, pairs);
   }
 
-  *#claimBehind(claim: ClaimRequest, pairs: Pairs): Program<TaskRecord[]> {
+  *#claimBehind(claim: ClaimRequest, pairs: Pairs): Program<FurtherClaim> {
     const start = performance.now();
     const { claimed } = yield* this.#ask("behind", [], claim, pairs, () => startOfClaims);
     if (claimed.length === 0) this.#depth.inVain(start);
-    return claimed;
+    return { claimed, more: claimed.length > 0 };
   }
 
   *#ask(

@@ -10,7 +10,7 @@ const mostQueues = 500;
 export function limitCounts(d: Dialect) {
   const running = (where: (p: Params) => SQL) => (p: Params) =>
     sql`
-    select count(*), count(group_key) from dbq_tasks where status = 'running' and ${where(p)}`;
+    select count(*) as tasks, count(group_key) as grouped from dbq_tasks where status = 'running' and ${where(p)}`;
   const bounded = (tasks: SQL, most = mostWaiting) =>
     sql`select count(*) from (${tasks} limit ${sql.raw(String(most))}) as found`;
   const next = (where: string) =>

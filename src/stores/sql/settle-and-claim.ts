@@ -6,7 +6,6 @@ import type {
   SettleAndClaim,
   SettleAndClaimResult,
 } from "../../store.ts";
-import type { TaskRecord } from "../../task.ts";
 import type { AdmissionPolicy } from "./admission.ts";
 import { ClaimPipeline } from "./claim.ts";
 import { byClaimOrder, type Read } from "./claim-steps.ts";
@@ -54,8 +53,11 @@ const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
   ...releases[outcome.kind],
 });
 
-/** What a cycle did. `further`: a claim that goes on behind tasks that a policy refused, to be run by itself afterwards. */
-export type CycleResult = SettleAndClaimResult & { further?: (() => Program<TaskRecord[]>) | undefined };
+/** What a claim by itself did. */
+export type FurtherClaim = Pick<SettleAndClaimResult, "claimed" | "more"> & Partial<SettleAndClaimResult>;
+
+/** What a cycle did. `further`: a claim that is to be run by itself afterwards. */
+export type CycleResult = SettleAndClaimResult & { further?: (() => Program<FurtherClaim>) | undefined };
 
 export class SettleAndClaimOperations {
   /**
@@ -172,9 +174,14 @@ const isInVain = ({ claimed, more, registered, failure }: SettleAndClaimResult):
 async function claimFurther(run: Run, { further, ...result }: CycleResult): Promise<SettleAndClaimResult> {
   if (!further) return result;
   try {
-    const tasks = await run(further);
-    const claimed = [...result.claimed, ...tasks].sort(byClaimOrder);
-    return { ...result, claimed, more: result.more || tasks.length > 0 };
+    const { claimed, more, ...did } = await run(further);
+    return {
+      ...result,
+      ...did,
+      settled: result.settled,
+      claimed: [...result.claimed, ...claimed].sort(byClaimOrder),
+      more: result.more || more,
+    };
   } catch (failure) {
     return { ...result, failure };
   }

@@ -65,7 +65,7 @@ test("a claim behind refused tasks adds to what the cycle did, and its failure t
   const first = { id: 3, priority: 5 } as TaskRecord;
   const second = { id: 7, priority: 9 } as TaskRecord;
   const cycle = { ...nothingClaimed, more: false, settled: [true], claimed: [first], further };
-  expect(await resultOf([cycle, [second] as never], [completed])).toEqual({
+  expect(await resultOf([cycle, { claimed: [second], more: true } as never], [completed])).toEqual({
     ...nothingClaimed,
     ...{ settled: [true], claimed: [second, first], more: true },
   });
