@@ -275,6 +275,8 @@ export const agentFaults: readonly Mutant[] = [
     find: "generations.get(record.id) === record.generationId",
     replace: "true",
     caughtBy: late("a late answer about a task's earlier attempt does not end its next attempt"),
+    // An agent that runs nothing sends no further beat.
+    hangs: true,
   },
   {
     name: "agent-runs-a-task-twice",
