@@ -467,7 +467,6 @@ export interface WorkerStore {
    * @throws OutcomeUnknownError when the connection broke during the commit: the caller reads `heldBy` and settles again
    */
   settleAndClaim(cycle: SettleAndClaim): Promise<SettleAndClaimResult>;
-
   /** The running tasks whose rows name this worker, in no order. */
   heldBy(workerId: string): Promise<TaskVersion[]>;
 
@@ -526,6 +525,9 @@ export interface WorkerStore {
 export interface TransactionalStore {
   /** True: transactions block the event loop from begin to end, so their callbacks must be synchronous. */
   readonly synchronous: boolean;
+
+  /** Whether a worker gains by a second cycle beside the one under way: on Postgres, while a connection is idle. */
+  cyclesMayOverlap(): boolean;
 
   /**
    * Binds to a Drizzle transaction or database of the caller's. What is written becomes visible when that transaction

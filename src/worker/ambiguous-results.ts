@@ -68,8 +68,8 @@ export class UnknownClaims {
   readonly #store: Pick<WorkerStore, "heldBy" | "settleAndClaim">;
   readonly #workerId: string;
   readonly #owned: Iterable<{ readonly record: TaskVersion }>;
-  /** Also after a claim that was never answered, until the next check. */
-  #claimUnderWay = false;
+  /** A cycle has failed since the last check: it may have claimed tasks without an answer. */
+  #unanswered = false;
   #doubtUntil = Number.NEGATIVE_INFINITY;
   #nextCheck = performance.now() + checkEveryMs.otherwise;
 
@@ -84,31 +84,22 @@ export class UnknownClaims {
     this.#owned = owned;
   }
 
-  /** A claim begins. */
-  begin(): void {
-    this.#claimUnderWay = true;
-  }
-
-  /** A cycle failed: perhaps the server was down, and has lost what it had answered. */
+  /** A cycle failed: it may have claimed tasks, or the server was down, and has lost what it had answered. */
   failed(): void {
+    this.#unanswered = true;
     this.#nextCheck = 0;
   }
 
-  /** The claim was answered. */
-  answered(): void {
-    this.#claimUnderWay = false;
-  }
-
-  /** Whether `handBack` looks: a claim has no answer, or the next check is due. */
+  /** Whether `handBack` looks: a cycle has failed, or the next check is due. */
   get isDue(): boolean {
-    return this.#claimUnderWay || performance.now() >= this.#nextCheck;
+    return performance.now() >= this.#nextCheck;
   }
 
-  /** Hands back the tasks that the worker claimed without an answer. Call it only between claims. */
+  /** Hands back the tasks that the worker claimed without an answer. Call it only while no claim is under way. */
   async handBack(): Promise<void> {
-    const now = performance.now();
-    if (this.#claimUnderWay) this.#doubtUntil = now + doubtMs;
     if (!this.isDue) return;
+    const now = performance.now();
+    if (this.#unanswered) this.#doubtUntil = now + doubtMs;
     const known = new Set(Array.from(this.#owned, ({ record }) => `${record.id}:${record.generationId}`));
     const held = await this.#store.heldBy(this.#workerId);
     const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
@@ -116,7 +107,7 @@ export class UnknownClaims {
       (task): Outcome => ({ ...task, workerId: this.#workerId, startedAt: null, kind: "interrupted" }),
     );
     if (outcomes.length > 0) await this.#store.settleAndClaim({ outcomes, claim: undefined });
-    this.#claimUnderWay = false;
+    this.#unanswered = false;
     this.#nextCheck = now + checkEveryMs[now < this.#doubtUntil ? "inDoubt" : "otherwise"];
   }
 }

@@ -1,4 +1,7 @@
-/** Runs the dispatcher's cycles one after another: requests that come before a cycle begins share it. */
+/**
+ * Runs the cycles of a dispatcher or a drain: requests that come before a cycle begins share it. One cycle follows the other,
+ * unless its host lets the next one begin beside those under way.
+ */
 import { EventEmitter } from "node:events";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, setImmediate, setTimeout } from "../base/runtime/timers.ts";
@@ -6,16 +9,20 @@ import { clearTimeout, setImmediate, setTimeout } from "../base/runtime/timers.t
 export interface CycleLoopHost {
   /** One cycle. Never rejects. */
   run(): Promise<void>;
+  /** Whether a cycle may begin beside those under way. @default never */
+  mayOverlap?(running: number): boolean;
   /** Whether another cycle follows at once; `requested`: somebody asked for one during this cycle. */
   isAnotherDue(requested: boolean): boolean;
-  /** A cycle has ended, and the next one is requested if it is due. */
+  /** A cycle has ended, and the next one is requested if it is due; or a requested one waits for the end of another. */
   onEnd(): void;
 }
 
 export class CycleLoop {
   readonly #host: CycleLoopHost;
   readonly #events = new EventEmitter<{ end: [] }>().setMaxListeners(0);
-  #state: "idle" | "requested" | "running" | "stopped" = "idle";
+  #running = 0;
+  #aboutToBegin = false;
+  #stopped = false;
   #requested = false;
 
   constructor(host: CycleLoopHost) {
@@ -24,27 +31,32 @@ export class CycleLoop {
 
   /** A cycle was requested and has not begun. */
   get isAboutToBegin(): boolean {
-    return this.#state === "requested";
+    return this.#aboutToBegin;
   }
 
   /** No cycle is running or requested. */
   get isIdle(): boolean {
-    return this.#state === "idle";
+    return this.#running === 0 && !this.#aboutToBegin;
   }
 
   /**
-   * The next cycle begins in the next phase of the event loop, so that it settles all attempts that end in this tick.
+   * The next cycle begins in the next phase of the event loop, so that it settles all attempts that end in this tick; or
+   * at the end of one that is under way.
    */
   request(): void {
     this.#requested = true;
-    if (this.#state !== "idle") return;
-    this.#state = "requested";
-    inRootContext(() => setImmediate(() => this.#runOnce()));
+    if (this.#stopped || this.#aboutToBegin || !this.#mayBegin()) return;
+    this.#aboutToBegin = true;
+    inRootContext(() => setImmediate(() => this.#begin()));
+  }
+
+  #mayBegin(): boolean {
+    return this.#running === 0 || this.#host.mayOverlap?.(this.#running) === true;
   }
 
   /** No cycle begins from now on. Ends all waits for the end of a cycle. */
   stop(): void {
-    this.#state = "stopped";
+    this.#stopped = true;
     this.notify();
   }
 
@@ -66,19 +78,23 @@ export class CycleLoop {
     });
   }
 
-  async #runOnce(): Promise<void> {
-    if (this.#isStopped()) return;
+  async #begin(): Promise<void> {
+    this.#aboutToBegin = false;
+    if (this.#stopped) return;
+    // Since the request, a cycle under way may have failed. This one then follows it.
+    if (!this.#mayBegin()) return this.#host.onEnd();
     this.#requested = false;
-    this.#state = "running";
+    this.#running += 1;
     await this.#host.run();
+    this.#running -= 1;
     if (this.#isStopped()) return;
-    this.#state = "idle";
     if (this.#host.isAnotherDue(this.#requested)) this.request();
     this.#host.onEnd();
     this.notify();
   }
 
+  /** A cycle may have stopped the loop meanwhile. */
   #isStopped(): boolean {
-    return this.#state === "stopped";
+    return this.#stopped;
   }
 }

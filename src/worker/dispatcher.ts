@@ -1,12 +1,13 @@
 /**
  * Keeps the slots of a running worker filled. One cycle settles the attempts that have ended, claims tasks for the free
- * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle.
+ * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle. On
+ * Postgres, where many tasks end during a cycle, the next one begins beside it, so that the server and this process both work.
  */
 
 import { Bag } from "../base/runtime/bag.ts";
 import type { Clock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
-import { after, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
+import { after, performance, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
@@ -40,6 +41,7 @@ export interface DispatcherHost {
     | "limits"
     | "within"
     | "synchronous"
+    | "cyclesMayOverlap"
   >;
   readonly wakeups: Wakeups;
   readonly workerId: string;
@@ -70,6 +72,19 @@ export interface DispatcherHost {
 
 type SlotClaim = ClaimRequest & { crashSensitive: number };
 
+/** A cycle under way. */
+interface Cycle {
+  readonly batch: readonly PendingSettlement[];
+  readonly claim: SlotClaim | undefined;
+  /** In the order in which the cycles of this worker began. */
+  readonly place: number;
+  /** On the clock of `performance.now()`. */
+  readonly began: number;
+}
+
+/** A cycle begins beside another one only for so many outcomes, and for as many as that one settles. */
+const overlapFrom = 50;
+
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
 
 /** Milliseconds that a cycle waits until progress is written. */
@@ -97,13 +112,22 @@ export class Dispatcher {
   #phase: "claiming" | "draining" | "interrupted" | "abandoned" = "claiming";
   /** The outcomes that the next cycle settles. */
   #ended: PendingSettlement[] = [];
-  /** How many outcomes the current cycle settles. */
+  /** How many outcomes the cycles under way settle. */
   #settling = 0;
+  /** How many tasks the claims under way may return, and how many crash-sensitive ones. */
+  #claiming = { tasks: 0, crashSensitive: 0 };
   /** False after a claim that left nothing behind, until a wake-up or the poll. */
   #mayHaveWork = true;
+  /** Whether the last claim that was answered left tasks behind. */
+  #leftTasks = false;
+  /** The place of the last cycle that began, and of the last one whose claim was answered: an older answer says nothing more. */
+  #lastBegun = 0;
+  #lastAnswered = 0;
   #againTimer: Timer | undefined;
   /** Whether limits or pauses were about tasks of the last claim. */
   #limited = false;
+  /** Whether the last claim was for functions that have groups or shared limits. */
+  #sharing = false;
   /** Failed cycles since the last one that succeeded. */
   #failedCycles = 0;
 
@@ -130,6 +154,7 @@ export class Dispatcher {
     };
     this.#loop = new CycleLoop({
       run: () => this.#runCycle(),
+      mayOverlap: (running) => running === 1 && this.#mayOverlap(),
       isAnotherDue: (requested) => this.#ended.length > 0 || (requested && this.#phase === "claiming"),
       onEnd: () => this.#fillSlots(),
     });
@@ -199,22 +224,34 @@ export class Dispatcher {
 
   // ---- the cycle: settle, claim, start -------------------------------------------------------
 
+  /**
+   * Whether a second cycle may begin now. After a failure, under limits and before a look at what the worker holds, one cycle
+   * follows the other.
+   */
+  #mayOverlap(): boolean {
+    if (this.#ended.length < Math.max(overlapFrom, this.#settling)) return false;
+    if (this.#failedCycles > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue) return false;
+    return this.#host.store.cyclesMayOverlap();
+  }
+
   async #runCycle(): Promise<void> {
     // Prefetched tasks start while the database works for this cycle.
     if (this.#prefetched.length > 0) setImmediate(() => this.#fillSlots());
     // After a failure one outcome at a time, apart from the claim: a row that the database refuses must not block
     // others.
-    const oneByOne = this.#failedCycles > 0;
+    const failures = this.#failedCycles;
+    const oneByOne = failures > 0;
     const batch = this.#ended.splice(0, oneByOne ? 1 : this.#ended.length);
-    this.#settling = batch.length;
+    this.#settling += batch.length;
     try {
       // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
       // function's own transaction, and that function for this cycle.
       if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
-      if (this.#unknownClaims.isDue) await this.#unknownClaims.handBack();
+      if (this.#claiming.tasks === 0) await this.#unknownClaims.handBack();
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
-      this.#failedCycles = 0;
+      // Not when the cycle beside this one has failed meanwhile.
+      if (this.#failedCycles === failures) this.#failedCycles = 0;
     } catch (error) {
       await this.#afterFailure(error, batch);
     }
@@ -222,20 +259,21 @@ export class Dispatcher {
 
   async #settleAndClaim(batch: readonly PendingSettlement[], mayClaim: boolean): Promise<void> {
     const outcomes = batch.map(({ outcome }) => outcome);
-    const ahead = this.#prefetch.begin(outcomes, this.#prefetched.length);
-    const claim = mayClaim ? this.#claimRequest(ahead, batch) : undefined;
+    const claim = this.#claimRequest(batch, mayClaim);
     if (batch.length === 0 && !claim) return;
-    if (claim) {
-      this.#mayHaveWork = false;
-      this.#unknownClaims.begin();
-    }
+    const cycle = this.#begin(batch, claim);
     const began = Date.now();
-    const result = await this.#host.store.settleAndClaim({ outcomes, claim });
+    let result: SettleAndClaimResult;
+    try {
+      result = await this.#host.store.settleAndClaim({ outcomes, claim });
+    } finally {
+      this.#noteClaim(claim, -1);
+    }
     // A rescue of this worker frees the tasks that were just claimed, too.
     if (this.#isAbandoned()) return;
-    this.#apply(batch, claim, result);
+    this.#apply(cycle, result);
     publishClaim(this.#host, began, result.claimed);
-    this.#notify(batch, claim, result);
+    this.#notify(cycle, result);
     if (batch.length > 0) {
       this.#host.wakeups.taskEnded(outcomes.map(({ id }) => id));
       const refused = batch.filter((_, i) => !result.settled[i]).map(({ attempt }) => attempt);
@@ -245,36 +283,66 @@ export class Dispatcher {
     if (result.failure !== undefined) throw result.failure;
   }
 
-  /** None when there is no free slot, or nothing to claim. `ahead`: how many to claim beyond the free slots. */
-  #claimRequest(ahead: number, batch: readonly PendingSettlement[]): SlotClaim | undefined {
+  /** None when there is no free slot, or nothing to claim. */
+  #claimRequest(batch: readonly PendingSettlement[], mayClaim: boolean): SlotClaim | undefined {
     const { workerId, queueNames, concurrency } = this.#host;
-    const limit = Math.max(0, this.#freeSlots(this.#settling) - this.#prefetched.length) + ahead;
-    // The end of a task under a limit lets another one start.
-    const mayHaveWork = this.#mayHaveWork || (this.#limited && batch.length > 0);
-    if (this.#phase !== "claiming" || !mayHaveWork || limit === 0) return undefined;
-    const crashSensitive = ahead > 0 ? roomForCrashSensitive(concurrency, this.#owned, batch) : limit;
+    const free = this.#freeSlots(this.#settling);
+    const taken = this.#prefetched.length + this.#claiming.tasks;
+    // It measures each cycle, whether or not that claims.
+    const ahead = this.#prefetch.begin(
+      batch.map(({ outcome }) => outcome),
+      Math.max(0, taken - free),
+    );
+    const limit = Math.max(0, free - taken) + ahead;
+    // The end of a task under a limit lets another one start. And the claim of a cycle under way is not the last one.
+    const mayHaveWork =
+      this.#mayHaveWork ||
+      (this.#limited && batch.length > 0) ||
+      (this.#leftTasks && this.#claiming.tasks > 0);
+    if (!mayClaim || this.#phase !== "claiming" || !mayHaveWork || limit === 0) return undefined;
+    // Alone, it claims for slots that are free once its own outcomes are settled.
+    const isAlone = this.#settling === batch.length && this.#claiming.tasks === 0;
+    const crashSensitive =
+      ahead > 0 || !isAlone
+        ? roomForCrashSensitive(concurrency, this.#owned, batch) - this.#claiming.crashSensitive
+        : limit;
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
-    const request = { workerId, queueNames, funcs, limit, crashSensitive };
+    this.#sharing = sharing !== undefined;
+    const request = { workerId, queueNames, funcs, limit, crashSensitive: Math.max(0, crashSensitive) };
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
   }
 
+  #begin(batch: readonly PendingSettlement[], claim: SlotClaim | undefined): Cycle {
+    if (claim) this.#mayHaveWork = false;
+    this.#noteClaim(claim, 1);
+    this.#lastBegun += 1;
+    return { batch, claim, place: this.#lastBegun, began: performance.now() };
+  }
+
+  /** Until it is answered, a claim takes the places of all tasks that it may return. */
+  #noteClaim(claim: SlotClaim | undefined, sign: 1 | -1): void {
+    if (!claim) return;
+    this.#claiming.tasks += sign * claim.limit;
+    this.#claiming.crashSensitive += sign * claim.crashSensitive;
+  }
+
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
   #apply(
-    batch: readonly PendingSettlement[],
-    claim: SlotClaim | undefined,
-    { claimed, more, again, limited = false, failure }: SettleAndClaimResult,
+    { batch, claim, place, began }: Cycle,
+    { claimed, more, again, limited = false }: SettleAndClaimResult,
   ): void {
-    if (failure === undefined) this.#unknownClaims.answered();
     for (const { attempt } of batch) this.#owned.delete(attempt);
-    this.#settling = 0;
+    this.#settling -= batch.length;
     for (const record of claimed) this.#accept(record);
-    this.#prefetch.end(claimed);
+    this.#prefetch.end(claimed, began);
     // With outcomes waiting, the next cycle goes first.
     if (this.#ended.length === 0) this.#fillSlots();
-    if (claim) {
+    if (claim && place > this.#lastAnswered) {
+      this.#lastAnswered = place;
+      this.#leftTasks = more;
       this.#lookAgain(again);
       this.#limited = limited;
     }
@@ -298,11 +366,7 @@ export class Dispatcher {
     }
   }
 
-  #notify(
-    batch: readonly PendingSettlement[],
-    claim: ClaimRequest | undefined,
-    { more, registered, retaken = false }: SettleAndClaimResult,
-  ): void {
+  #notify({ batch, claim }: Cycle, { more, registered, retaken = false }: SettleAndClaimResult): void {
     if (claim) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
@@ -374,10 +438,10 @@ export class Dispatcher {
 
   /** Keeps the outcomes that were not settled, and waits before the next cycle. */
   async #afterFailure(error: unknown, batch: readonly PendingSettlement[]): Promise<void> {
-    this.#settling = 0;
     this.#unknownClaims.failed();
     // When only the claim failed, the outcomes are settled and their attempts no longer owned.
     const unsettled = batch.filter(({ attempt }) => this.#owned.has(attempt));
+    this.#settling -= unsettled.length;
     if (error instanceof OutcomeUnknownError) return this.#settleUnanswered(unsettled);
     this.#host.reportError(error, "settling and claiming");
     // The database file was replaced: the process that opens the moved file rescues these tasks.

@@ -9,8 +9,8 @@ import type { Outcome } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
-/** Tasks claimed ahead at most, however quick the handlers are. */
-const maxAhead = 200;
+/** Tasks claimed ahead at most, however quick the handlers are: for two cycles at once, whose claims are of this size in half. */
+const maxAhead = 1_000;
 
 /** The current cycle, the next one, and one more, so that a worker whose handlers wait for cycles can speed up. */
 const cyclesAhead = 3;
@@ -27,7 +27,7 @@ const maxCharacters = 4 * 2 ** 20;
 /** Measures how quickly tasks end and how long a cycle takes, and says how many tasks to claim ahead. */
 export class PrefetchControl {
   readonly #disabled: boolean;
-  #cycleBegan = Number.NEGATIVE_INFINITY;
+  #lastBegan = Number.NEGATIVE_INFINITY;
   #cycleMs = 0;
   /**
    * The period before this one: the rate is taken over two, since a cycle that settles much follows one that settles
@@ -44,17 +44,18 @@ export class PrefetchControl {
   }
 
   /**
-   * A cycle begins that settles these outcomes, while `waiting` tasks have no slot yet. Returns how many tasks to claim
-   * beyond the free slots: at most half of what may wait, so that claims are of similar size.
+   * A cycle begins that settles these outcomes, while `waiting` tasks, or places of claims under way, are more than the free
+   * slots. Returns how many tasks to claim beyond the free slots: at most half of what may wait, so that claims are of
+   * similar size.
    */
   begin(outcomes: readonly Outcome[], waiting: number): number {
     if (this.#disabled || performance.now() < this.#pausedUntil) return 0;
     // Tasks handed back say nothing about the speed of handlers.
     const ended = outcomes.filter(({ kind }) => kind !== "interrupted").length;
     const now = performance.now();
-    const milliseconds = now - this.#cycleBegan;
+    const milliseconds = now - this.#lastBegan;
     const rate = (this.#last.ended + ended) / (this.#last.milliseconds + milliseconds);
-    this.#cycleBegan = now;
+    this.#lastBegan = now;
     this.#last = { ended, milliseconds };
     const most = Math.min(
       maxAhead,
@@ -64,10 +65,10 @@ export class PrefetchControl {
     return Math.max(0, Math.min(Math.floor(most / 2), Math.floor(most) - waiting));
   }
 
-  /** The cycle has claimed these tasks. */
-  end(claimed: readonly TaskRecord[]): void {
+  /** A cycle that began at `began`, on the clock of `performance.now()`, has claimed these tasks. */
+  end(claimed: readonly TaskRecord[], began: number): void {
     if (this.#disabled) return;
-    this.#cycleMs = performance.now() - this.#cycleBegan;
+    this.#cycleMs = performance.now() - began;
     const characters = claimed.reduce((sum, { args, kwargs }) => sum + args.length + kwargs.length, 0);
     if (claimed.length > 0) this.#charactersPerTask = characters / claimed.length;
   }

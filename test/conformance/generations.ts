@@ -105,6 +105,7 @@ export function checked(store: Store): Store {
 
   return {
     synchronous: store.synchronous,
+    cyclesMayOverlap: () => store.cyclesMayOverlap(),
     agents: store.agents,
     transfer: store.transfer,
     drains: store.drains,

@@ -53,6 +53,7 @@ export function referenceStore(reference: Reference): Store {
     log: async () => undefined,
     logs: async () => [],
     synchronous: true,
+    cyclesMayOverlap: () => false,
     isInTransaction: () => false,
     within: (tx) => ({
       insert: checked(tx, reference.insert.bind(reference)),

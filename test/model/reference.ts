@@ -28,6 +28,7 @@ import { byId, defaultRow, ReferenceRows } from "./reference-rows.ts";
 export type Method = Exclude<
   keyof Store,
   | "synchronous"
+  | "cyclesMayOverlap"
   | "within"
   | "transaction"
   | "isInTransaction"

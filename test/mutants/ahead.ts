@@ -11,7 +11,55 @@ const ofAhead = (test: string) => ({
 const handsBack =
   "a worker runs no more tasks at once than it has slots, and hands back those that wait too long for one";
 
+const ofTwo = (test: string) => ({ file: "test/worker/dispatcher.test.ts", test });
+
 export const aheadFaults: readonly Mutant[] = [
+  {
+    name: "second-cycle-before-the-look",
+    why: "A worker whose cycles always overlap never looks for tasks that a server gave it without an answer.",
+    in: "Dispatcher.#mayOverlap",
+    find: "this.#failedCycles > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue",
+    replace: "this.#failedCycles > 0 || this.#limited || this.#sharing",
+    caughtBy: ofTwo("no third cycle begins, and no second one that would look at what the worker holds"),
+  },
+  {
+    name: "success-beside-a-failure",
+    why: "A row that the database refuses keeps all outcomes of its cycle from being settled, for as long as others succeed.",
+    in: "Dispatcher.#runCycle",
+    find: "if (this.#failedCycles === failures) this.#failedCycles = 0;",
+    replace: "this.#failedCycles = 0;",
+    caughtBy: ofTwo(
+      "after one of two cycles has failed, outcomes are settled one by one although the other has succeeded",
+    ),
+  },
+  {
+    name: "slots-claimed-twice",
+    why: "A worker with slow tasks claims for slots that the claim beside it is about to fill.",
+    in: "Dispatcher.#claimRequest",
+    find: "this.#prefetched.length + this.#claiming.tasks",
+    replace: "this.#prefetched.length",
+    caughtBy: ofTwo("while handlers are slow, two claims at once ask for no more tasks than there are slots"),
+  },
+  {
+    name: "slots-of-a-cycle-under-way",
+    why: "A worker that dies is charged for more crash-sensitive tasks than it has slots.",
+    in: "Dispatcher.#claimRequest",
+    find: "this.#settling === batch.length && this.#claiming.tasks === 0",
+    replace: "this.#claiming.tasks === 0",
+    caughtBy: ofTwo(
+      "a claim beside a cycle that only settles leaves the slots of crash-sensitive tasks to that cycle's",
+    ),
+  },
+  {
+    name: "older-answer-counts",
+    why: "A task that a rate has put off waits for the next poll.",
+    in: "Dispatcher.#apply",
+    find: "claim && place > this.#lastAnswered",
+    replace: "claim",
+    caughtBy: ofTwo(
+      "an older claim that is answered later does not undo what a newer one said of the next look",
+    ),
+  },
   {
     name: "claimed-ahead-and-kept",
     why: "Tasks wait for the slots of one worker, while others have nothing to do.",
@@ -59,8 +107,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "crash-sensitive-tasks-ahead",
     why: "A task that kills its worker ends two hundred others, which never began.",
     in: "Dispatcher.#claimRequest",
-    find: "ahead > 0 ? roomForCrashSensitive(concurrency, this.#owned, batch) : limit",
-    replace: "limit",
+    find: "ahead > 0 || !isAlone",
+    replace: "!isAlone",
     caughtBy: ofAhead("a worker claims no more crash-sensitive tasks than it has slots"),
   },
   {

@@ -105,6 +105,28 @@ describe.skipIf(isMissing(server))("prefetch on a server", () => {
     expect(Math.max(...held)).toBe(concurrency);
   });
 
+  it("where many tasks end during a cycle, two cycles run at once, and each task once", async () => {
+    const queue = await openQueue(schema.url);
+    onTestFinished(() => queue.close());
+    const ran: number[] = [];
+    const work = task(uniqueName("work"), async (n: number) => void ran.push(n));
+    let [underWay, most] = [0, 0];
+    aroundTurns(queue, (turn) => async (asked) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      return await turn(asked).finally(() => {
+        underWay -= 1;
+      });
+    });
+    const count = 5_000;
+    await queue.enqueueTasks(Array.from({ length: count }, (_, n) => [work, n] as const));
+    const worker = await startedWorker(queue, { concurrency: 100 });
+    await worker.idle();
+    expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, n) => n));
+    expect(most).toBe(2);
+    expect((await queue.countTasks({ func: work.taskName })).completed).toBe(count);
+  });
+
   it("a prefetched task does not start in another task's async context", async () => {
     const queue = await openQueue(schema.url);
     onTestFinished(() => queue.close());

@@ -1,13 +1,14 @@
-/** Which claims the dispatcher makes, seen from the store. Each call of the store takes 20 ms on a clock of the test. */
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+/**
+ * Which cycles the dispatcher begins, seen from the store. Each call of the store takes 20 ms on a clock of the test, or ends
+ * when the test says so.
+ */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { task } from "../../src/index.ts";
-import { Wakeups } from "../../src/queue/wakeups.ts";
 import type { ClaimRequest, SettleAndClaim, SettleAndClaimResult } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
-import { Dispatcher } from "../../src/worker/dispatcher.ts";
-import { eventLoopExecutor } from "../../src/worker/executor.ts";
 import { deferred, uniqueName } from "../support/queue.ts";
 import "../support/fakeable-timers.ts";
+import { claimedRecord, dispatcherOver, emptyStore, turns } from "./dispatcher-over.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });
@@ -17,34 +18,6 @@ afterEach(() => {
 });
 
 const concurrency = 4;
-
-function record(id: number, func: string): TaskRecord {
-  const none = {
-    result: null,
-    error: null,
-    waitUntil: null,
-    finishedAt: null,
-    requestId: null,
-    uniqueKey: null,
-    uniqueUntil: null,
-    groupKey: null,
-  };
-  return {
-    ...{ id, func, args: "[]", kwargs: "{}", meta: "{}", status: "running", generationId: 2, priority: 5 },
-    ...{ createdAt: 1, updatedAt: 1, startedAt: 1, queueName: "default", retryCount: 0, maxRetries: 0 },
-    ...{
-      ...none,
-      workerId: "w1",
-      timeout: null,
-      progress: null,
-      progressNote: null,
-      fillDefaults: 0,
-      traceContext: null,
-      scheduleName: null,
-      slot: null,
-    },
-  };
-}
 
 /** A server's store that holds crash-sensitive tasks of these functions, and gives no more of them than a claim asks for. */
 function storeOf(pending: TaskRecord[]) {
@@ -58,42 +31,8 @@ function storeOf(pending: TaskRecord[]) {
     const more = claimed.length > 0 && pending.length > 0;
     return { settled: outcomes.map(() => true), claimed, more, registered: true };
   };
-  const store = {
-    synchronous: false,
-    settleAndClaim,
-    get limits(): never {
-      throw new Error("no task here is throttled");
-    },
-    heldBy: async () => [],
-    taskStates: async () => [],
-    get: async () => [],
-    progress: async () => undefined,
-    fillDefaults: async () => undefined,
-    log: async () => undefined,
-    within: () => {
-      throw new Error("no task here uses a transaction");
-    },
-  };
+  const store = Object.assign(emptyStore(), { settleAndClaim });
   return { store, claims };
-}
-
-function dispatcherOver(store: ReturnType<typeof storeOf>["store"], funcs: readonly string[]): Dispatcher {
-  const dispatcher = new Dispatcher({
-    ...{ store, wakeups: new Wakeups(), workerId: "w1", queueNames: ["default"], concurrency },
-    ...{ context: undefined, maxPayload: 1_000, executorOf: () => eventLoopExecutor, funcs: () => funcs },
-    sharing: () => undefined,
-    onDeclaredDead: () => undefined,
-    onClaim: () => undefined,
-    onScheduled: () => undefined,
-    reportStarted: () => undefined,
-    reportSettled: () => undefined,
-    reportLost: () => undefined,
-    reportError: (error) => {
-      throw error;
-    },
-  });
-  onTestFinished(() => dispatcher.abandon());
-  return dispatcher;
 }
 
 test("a claim that had no room for crash-sensitive tasks is made again when their slots are free", async () => {
@@ -102,7 +41,7 @@ test("a claim that had no room for crash-sensitive tasks is made again when thei
   const slow = task(uniqueName("slow"), () => gate.promise);
   const slowOnes = 2 * concurrency;
   const pending = Array.from({ length: 40 + slowOnes }, (_, i) =>
-    record(i + 1, i < 40 ? quick.taskName : slow.taskName),
+    claimedRecord(i + 1, i < 40 ? quick.taskName : slow.taskName),
   );
   const { store, claims } = storeOf(pending);
   const dispatcher = dispatcherOver(store, [quick.taskName, slow.taskName]);
@@ -119,7 +58,7 @@ test("a task that is the worker's in the database, and that it does not run, is 
   const { settleAndClaim } = store;
   const handedBack: number[] = [];
   const holding = Object.assign(store, {
-    heldBy: async () => [record(7, "lost")] as never[],
+    heldBy: async () => [claimedRecord(7, "lost")],
     settleAndClaim: (cycle: SettleAndClaim) => {
       handedBack.push(...cycle.outcomes.map(({ id }) => id));
       return settleAndClaim(cycle);
@@ -129,4 +68,195 @@ test("a task that is the worker's in the database, and that it does not run, is 
   vi.advanceTimersByTime(30_000);
   dispatcher.lookForWork();
   await vi.waitFor(() => expect(handedBack).toEqual([7]));
+});
+
+// ---- two cycles at once ----------------------------------------------------------------------
+
+interface Call extends SettleAndClaim {
+  /** Answers the call: the outcomes are settled, and the claim gets what it asked for. */
+  answer(more?: Partial<SettleAndClaimResult>): void;
+  fail(error: Error): void;
+}
+
+/**
+ * A dispatcher with 200 slots over a server that holds plenty of quick tasks. `calls`: those under way, in the order of
+ * their begin.
+ */
+function overlapping({ idle = true, crashSensitive = false } = {}) {
+  // Every second task ends a little later, during the cycle that settles the first ones.
+  const quick = task(uniqueName("quick"), async (id: number) => {
+    if (id % 2 === 0) await turns(4);
+  });
+  const { store } = storeOf([]);
+  const calls: Call[] = [];
+  const [settled, held, errors]: [number[], Set<number>, unknown[]] = [[], new Set(), []];
+  let [last, most] = [0, 0];
+  const claimed = ({ limit, crashSensitive: room = limit }: ClaimRequest) =>
+    Array.from({ length: crashSensitive ? Math.min(limit, room) : limit }, () => {
+      last += 1;
+      held.add(last);
+      return {
+        ...claimedRecord(last, quick.taskName),
+        args: `[${last}]`,
+        maxRetries: crashSensitive ? 0 : 3,
+      };
+    });
+  const settleAndClaim = (asked: SettleAndClaim) =>
+    new Promise<SettleAndClaimResult>((resolve, reject) => {
+      const call: Call = {
+        ...asked,
+        answer: (rest) => {
+          calls.splice(calls.indexOf(call), 1);
+          for (const { id } of asked.outcomes) {
+            settled.push(id);
+            held.delete(id);
+          }
+          const tasks = asked.claim ? claimed(asked.claim) : [];
+          most = Math.max(most, held.size);
+          resolve({
+            settled: asked.outcomes.map(() => true),
+            claimed: tasks,
+            more: true,
+            registered: true,
+            ...rest,
+          });
+        },
+        fail: (error) => {
+          calls.splice(calls.indexOf(call), 1);
+          reject(error);
+        },
+      };
+      calls.push(call);
+    });
+  const heldBy = vi.fn(async () => Array.from(held, (id) => claimedRecord(id, quick.taskName)));
+  const taskStates = async (ids: readonly number[]) => ids.map((id) => claimedRecord(id, quick.taskName));
+  const all = Object.assign(store, { settleAndClaim, heldBy, taskStates, cyclesMayOverlap: () => idle });
+  const dispatcher = dispatcherOver(all, [quick.taskName], {
+    concurrency: 200,
+    reportError: (error) => errors.push(error),
+  });
+  return { dispatcher, calls, settled, errors, heldBy, most: () => most };
+}
+
+/** Two cycles are under way: the first settles many outcomes, and as many tasks have ended since it began. */
+async function withTwoCycles(options?: Parameters<typeof overlapping>[0]) {
+  const over = overlapping(options);
+  over.dispatcher.lookForWork();
+  for (let i = 0; i < 20 && over.calls.length < 2; i += 1) {
+    await turns();
+    if (over.calls.length < 2) {
+      vi.advanceTimersByTime(20);
+      over.calls[0]?.answer();
+    }
+    await turns();
+  }
+  return over;
+}
+
+test("where many tasks end during a cycle, the next one begins beside it, and each outcome is settled once", async () => {
+  const { dispatcher, calls, settled } = await withTwoCycles();
+  expect(calls.length).toBe(2);
+  const [first, second] = calls as [Call, Call];
+  expect(second.outcomes.length).toBeGreaterThanOrEqual(Math.max(50, first.outcomes.length));
+  // The answers may come in any order.
+  second.answer();
+  await turns();
+  first.answer();
+  await turns();
+  dispatcher.stopClaiming();
+  for (; dispatcher.inflight > 0 || calls.length > 0; await turns()) calls[0]?.answer();
+  expect(new Set(settled).size).toBe(settled.length);
+});
+
+test("without an idle connection one cycle follows the other", async () => {
+  const { calls } = await withTwoCycles({ idle: false });
+  expect(calls.length).toBe(1);
+});
+
+test("two claims at once get no more crash-sensitive tasks than there are slots", async () => {
+  const { dispatcher, calls, most } = overlapping({ crashSensitive: true });
+  dispatcher.lookForWork();
+  let both = 0;
+  for (let i = 0; i < 200; i += 1) {
+    await turns(2);
+    vi.advanceTimersByTime(1);
+    if (calls.length === 2) both += 1;
+    if (calls.length === 2 || i % 3 === 0) calls[i % calls.length]?.answer();
+  }
+  expect(both).toBeGreaterThan(0);
+  expect(most()).toBeLessThanOrEqual(200);
+});
+
+test("no third cycle begins, and no second one that would look at what the worker holds", async () => {
+  const { calls, heldBy } = await withTwoCycles();
+  await turns(20);
+  expect([calls.length, heldBy.mock.calls.length]).toEqual([2, 0]);
+  // The look is due.
+  vi.advanceTimersByTime(30_000);
+  calls[1]?.answer();
+  await turns(20);
+  expect([calls.length, heldBy.mock.calls.length]).toEqual([1, 0]);
+  calls[0]?.answer();
+  await turns(20);
+  expect(heldBy.mock.calls.length).toBe(1);
+});
+
+test("after one of two cycles has failed, outcomes are settled one by one although the other has succeeded", async () => {
+  const { calls, errors, settled } = await withTwoCycles();
+  const [first, second] = calls as [Call, Call];
+  const refused = first.outcomes.map(({ id }) => id);
+  first.fail(new Error("one of these rows is broken"));
+  await turns();
+  second.answer();
+  await vi.waitFor(() => expect(calls.length).toBe(1));
+  expect(errors).toHaveLength(1);
+  expect(calls[0]?.outcomes.length).toBe(1);
+  for (let i = 0; i < 2_000 && !refused.every((id) => settled.includes(id)); i += 1) {
+    calls[0]?.answer();
+    await turns();
+  }
+  expect(refused.filter((id) => !settled.includes(id))).toEqual([]);
+  expect(new Set(settled).size).toBe(settled.length);
+});
+
+test("while handlers are slow, two claims at once ask for no more tasks than there are slots", async () => {
+  const { dispatcher, calls } = overlapping();
+  dispatcher.lookForWork();
+  await turns(1);
+  calls[0]?.answer();
+  vi.advanceTimersByTime(10_000);
+  await turns(3);
+  vi.advanceTimersByTime(10_000);
+  await turns();
+  expect(calls.map(({ outcomes }) => outcomes.length)).toEqual([100, 100]);
+  expect(calls.map(({ claim }) => claim?.limit)).toEqual([100, 100]);
+});
+
+test("a claim beside a cycle that only settles leaves the slots of crash-sensitive tasks to that cycle's", async () => {
+  const { dispatcher, calls } = overlapping({ crashSensitive: true });
+  dispatcher.lookForWork();
+  await turns(1);
+  calls[0]?.answer({ more: false });
+  await turns(3);
+  dispatcher.lookForWork();
+  await turns();
+  expect(calls.map(({ outcomes }) => outcomes.length)).toEqual([100, 100]);
+  expect(calls.map(({ claim }) => claim?.crashSensitive)).toEqual([undefined, 100]);
+});
+
+test("an older claim that is answered later does not undo what a newer one said of the next look", async () => {
+  const { dispatcher, calls } = overlapping();
+  dispatcher.lookForWork();
+  await turns(1);
+  calls[0]?.answer();
+  await turns(8);
+  const [first, second] = calls as [Call, Call];
+  expect([first.claim, second.claim]).not.toContain(undefined);
+  second.answer({ claimed: [], more: false, again: 30 });
+  first.answer({ claimed: [], more: false });
+  await turns();
+  expect([dispatcher.inflight, calls]).toEqual([0, []]);
+  await vi.waitFor(() => expect(calls.map(({ claim }) => claim)).toEqual([expect.anything()]), {
+    interval: 5,
+  });
 });

@@ -21,8 +21,9 @@ function limitsOf(
     vi.advanceTimersByTime(pause);
     const limit = slots + pace.begin(outcomes(ended, kind), 0);
     limits.push(limit);
+    const began = performance.now();
     vi.advanceTimersByTime(4);
-    pace.end(claimed(limit, args));
+    pace.end(claimed(limit, args), began);
     ended = limit;
   }
   return limits;
@@ -40,7 +41,7 @@ test("a worker first claims as many tasks as it has slots, then more and more wh
   expect(limits[0]).toBe(10);
   expect(limits.slice(1, 8)).toEqual([...limits.slice(1, 8)].sort((a, b) => a - b));
   // Half of the tasks that may wait.
-  expect(limits.at(-1)).toBe(110);
+  expect(limits.at(-1)).toBe(510);
 });
 
 test("nothing is claimed ahead while handlers take much longer than a cycle", () => {
@@ -65,7 +66,7 @@ test("the larger the arguments are, the fewer tasks are claimed ahead", () => {
 test("tasks that wait for a slot reduce the next claim", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
-  expect(pace.begin(outcomes(110), 200)).toBe(0);
+  expect(pace.begin(outcomes(510), 1_000)).toBe(0);
   expect(pace.begin([], 0)).toBeGreaterThan(0);
 });
 
@@ -85,8 +86,9 @@ test("with slow cycles, no more tasks are claimed ahead than start within 50 ms"
   const pace = new PrefetchControl(false);
   for (let turn = 0; turn < 10; turn += 1) {
     pace.begin(outcomes(100), 0);
+    const began = performance.now();
     vi.advanceTimersByTime(1_000);
-    pace.end(claimed(100));
+    pace.end(claimed(100), began);
   }
   // A hundred a second are five in 50 ms, of which half are claimed at once.
   expect(pace.begin(outcomes(100), 0)).toBe(2);
@@ -96,8 +98,8 @@ test("nothing is claimed ahead for a second after a pause", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
   pace.pause();
-  expect(pace.begin(outcomes(110), 0)).toBe(0);
+  expect(pace.begin(outcomes(510), 0)).toBe(0);
   vi.advanceTimersByTime(999);
-  expect(pace.begin(outcomes(110), 0)).toBe(0);
-  expect(limitsOf(pace).at(-1)).toBe(110);
+  expect(pace.begin(outcomes(510), 0)).toBe(0);
+  expect(limitsOf(pace).at(-1)).toBe(510);
 });

@@ -190,11 +190,9 @@ export class Pump {
     const claim = funcs.length > 0 ? { workerId, queueNames, funcs, limit, ...inOrder } : undefined;
     if (!claim && this.#phase === "carrying" && this.#backlog.isEmpty) this.#host.onClaim(false);
     if (!claim && outcomes.length === 0) return this.#letGo(ended, []);
-    if (claim) this.#unknownClaims.begin();
     const began = Date.now();
     const result = await store.settleAndClaim({ outcomes, claim });
     if (this.#isAbandoned()) return;
-    if (result.failure === undefined) this.#unknownClaims.answered();
     this.#accept(result, claim?.limit, began);
     for (const [i, { held }] of own.entries())
       if (result.settled[i]) this.#host.onEnded(held.record, (outcomes[i] as Outcome).kind);

@@ -45,6 +45,7 @@ const mysql: ServerKind = {
   connector: heartbeatConnector,
   lock: { text: "select get_lock(?, 0)", names: ["session"] },
   // In a cluster, only the node that gave a lock knows it.
+  cyclesOverlap: false,
   seesLocks: (strategy) => strategy === "skip-locked",
 };
 

@@ -64,6 +64,7 @@ const common = {
     text: "select case when pg_try_advisory_lock(hashtextextended($1, 0)) then 1 end",
     names: ["session"],
   },
+  cyclesOverlap: true,
   seesLocks: () => true,
 } satisfies Partial<ServerKind>;
 

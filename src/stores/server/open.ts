@@ -20,7 +20,7 @@ import {
 } from "./store.ts";
 import { type Host, readServerUrl } from "./url.ts";
 
-/** Connections that operations share: a worker's cycles take one, enqueues and reads the other. */
+/** Connections that operations share: a worker's cycles take one, enqueues and reads the other, or a second cycle while it is idle. */
 const defaultPoolSize = 2;
 
 /** Connections of `queue.transaction`, each of which an app's callback may hold for long. */
@@ -75,7 +75,7 @@ export function openDatabase(kind: ServerKind, db: object, options: ServerOption
 
 function reachThrough(appDb: ServerDrizzle, queryable: Queryable): ServerReach {
   return {
-    pool: { name: "the app's database", use: (fn) => fn(queryable) },
+    pool: { name: "the app's database", use: (fn) => fn(queryable), hasIdle: () => false },
     listener: undefined,
     heartbeatThread: () => undefined,
     transact: (fn) => appDb.transaction(fn),

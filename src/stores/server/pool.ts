@@ -50,6 +50,8 @@ export interface Pool {
   readonly name: string;
   /** `isSpoilt`: whether the error that `fn` threw makes the connection useless. */
   use<T>(fn: (queryable: Queryable) => Promise<T>, isSpoilt: (error: unknown) => boolean): Promise<T>;
+  /** Whether `use` would get a connection now, without a wait for another user. */
+  hasIdle(): boolean;
 }
 
 export type Connect = (host: Host) => Promise<Connection>;
@@ -163,6 +165,10 @@ export class ServerPool implements Pool {
     } finally {
       this.#giveBack(connection, usable);
     }
+  }
+
+  hasIdle(): boolean {
+    return this.#waiting.length === 0 && (this.#idle.length > 0 || this.#open < this.#size);
   }
 
   async #take(): Promise<Connection> {

@@ -140,6 +140,7 @@ function sqliteStore(
   const store: Store = {
     ...methodsOver(runner, ops),
     synchronous: true,
+    cyclesMayOverlap: () => false,
     within: (tx) => inTransaction(ops, tx, clock),
     // Takes 10 ns.
     isInTransaction: () => transacting.inTransaction,

@@ -106,6 +106,22 @@ describe("a pooled connection", () => {
     expect(made).toHaveLength(3);
   });
 
+  it("is idle, or can be opened, until as many are in use as the pool may have", async () => {
+    const { pool } = poolOf(2);
+    const [first, second] = [deferred(), deferred()];
+    const idle = [pool.hasIdle()];
+    const uses = [pool.use(() => first.promise, never)];
+    idle.push(pool.hasIdle());
+    uses.push(pool.use(() => second.promise, never));
+    idle.push(pool.hasIdle());
+    second.resolve();
+    await uses[1];
+    idle.push(pool.hasIdle());
+    expect(idle).toEqual([true, true, false, true]);
+    first.resolve();
+    await uses[0];
+  });
+
   it("is waited for when all are in use", async () => {
     const { pool, made } = poolOf(2);
     const [first, second] = [deferred(), deferred()];

@@ -72,6 +72,8 @@ class Wire implements Pool {
     }
   }
 
+  hasIdle = () => false;
+
   close = async () => undefined;
 }
 

@@ -345,9 +345,10 @@ export class Agent<C = unknown> extends WorkerEmitter {
         ...toldSharing(run.limits.sharing(funcs)),
       };
       const { signal } = wait > 0 ? run.claiming : run.asking;
+      const began = performance.now();
       const { tasks, settled = [] } = await run.client.ask<ClaimAnswer>("/v1/claim", asked, signal, wait);
       const records = tasks.map((task) => recordOf(task, run.session));
-      this.#prefetch.end(records);
+      this.#prefetch.end(records, began);
       this.#mayHaveMore = tasks.length >= slots + ahead;
       this.#settled(batch, new Set(settled));
       for (const record of records) this.#accept(run, record);
