@@ -40,6 +40,9 @@ export class DrainRun {
   #hasCarried = false;
   #pump: Pump | undefined;
   #hasDied = false;
+  #hasStopped = false;
+  /** A look that failed before a send has handed the tasks back: the next poll claims them. */
+  #mustPoll = false;
   /** What the model found wrong: the pump takes it for an error of the broker or the database. */
   #wrong: unknown;
   /** What the drain has asked of the database: a statement that was sent is done, though its drain has died. */
@@ -98,9 +101,6 @@ export class DrainRun {
 
   async #carry(): Promise<void> {
     const { store } = this.#real;
-    const over = new Promise<void>((resolve) => {
-      this.#over = resolve;
-    });
     const pump = new Pump({
       store: this.#heard(),
       wakeups: new Wakeups(),
@@ -115,15 +115,36 @@ export class DrainRun {
       onRefused: () => undefined,
       onPause: () => undefined,
       onResume: () => undefined,
-      report: (_, where) => where === "settling and claiming" && this.#die(),
+      report: (_, where) => this.#reported(where),
     });
     this.#pump = pump;
+    let over = this.#untilOver();
     pump.begin();
     await over;
+    await pump.drained();
+    while (this.#mustPoll && !this.#hasDied && !this.#hasStopped) {
+      this.#mustPoll = false;
+      over = this.#untilOver();
+      pump.lookForWork();
+      await over;
+      await pump.drained();
+    }
     pump.stopClaiming();
     await pump.drained();
     this.#hasCarried = true;
     if (!this.#hasDied) await store.unregister(this.#workerId);
+  }
+
+  /** Resolves when a claim leaves nothing behind, or the drain stops or dies. */
+  #untilOver(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#over = resolve;
+    });
+  }
+
+  #reported(where: string): void {
+    if (where === "settling and claiming") this.#die();
+    if (where === "preparing messages") this.#mustPoll = true;
   }
 
   /** The store, whose answers the model hears first. */
@@ -202,6 +223,7 @@ export class DrainRun {
     }
     if (ending === "dies") this.#die();
     if (ending === "stops") {
+      this.#hasStopped = true;
       this.#pump?.interrupt();
       this.#over();
     }
