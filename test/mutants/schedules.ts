@@ -73,6 +73,16 @@ export const scheduleFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "a-mended-row-fires-at-the-time-of-a-look",
+    why: "A schedule whose broken expression is mended by hand runs its task at a time that it does not name.",
+    in: "nextOf",
+    find: "return nextDue(row, updatedAt);",
+    replace: "return nextAt;",
+    caughtBy: cases(
+      "a broken row that was put off, and is mended by hand > a row that was put off waits for the next slot of its cron expression",
+    ),
+  },
+  {
     name: "a-pause-is-made-up-for",
     why: "A resumed schedule makes the tasks that the pause was for.",
     in: "Actions.resumeSchedule",

@@ -15,7 +15,7 @@ import type {
 } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import { type Definition, redefined, scheduleProblem, toSchedule } from "./definition.ts";
-import { nextDue, slotsAfter } from "./slots.ts";
+import { nextDue, nextOf, slotsAfter } from "./slots.ts";
 import { storedCall, taskOf } from "./tasks.ts";
 import { readTiming, scheduleName } from "./timing.ts";
 
@@ -95,7 +95,10 @@ export class Actions implements ScheduleActions {
   }
 
   triggerSchedule(name: string): MaybePromise<TaskId> {
-    const trigger = (row: ScheduleRecord) => ({ row: stateOf(row), tasks: [taskOf(row, null)] });
+    const trigger = (row: ScheduleRecord) => ({
+      row: { ...stateOf(row), nextAt: nextOf(row) },
+      tasks: [taskOf(row, null)],
+    });
     return mapMaybe(this.#make(name, "triggerSchedule", trigger), ([made]) => made?.id as TaskId);
   }
 

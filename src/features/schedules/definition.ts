@@ -4,7 +4,7 @@ import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
 import { readable } from "../../base/values/records.ts";
 import type { ScheduleRecord, ScheduleState } from "../../store.ts";
 import type { JsonObject } from "../../task.ts";
-import { dueAt, nextDue, slotAfter, slotDueAt } from "./slots.ts";
+import { dueAt, nextDue, nextOf, slotAfter, slotDueAt } from "./slots.ts";
 import { optionsOf, type StoredCall } from "./tasks.ts";
 import { problemOf, type ReadTiming, toMissed } from "./timing.ts";
 
@@ -29,7 +29,7 @@ export function redefined(
     const { anchorAt } = row;
     const isLost = hasLostNext(row, now);
     if (isSame(row, definition, otherColumns) && !isLost) return undefined;
-    const nextAt = isLost ? nextDue(row, now) : row.nextAt;
+    const nextAt = isLost ? nextDue(row, now) : nextOf(row);
     return { ...before, ...definition, anchorAt, nextAt };
   }
   const isCounted = row?.everyMs === definition.everyMs && row.startAt === definition.startAt;
@@ -100,9 +100,10 @@ const dateOf = (time: number | null): Date | null =>
   wholeOr(null, time) === null ? null : new Date(time as number);
 
 function upcomingOf(row: ScheduleRecord): Date[] {
-  if (row.nextAt === null) return [];
-  const times = [row.nextAt];
-  let slot: number | null = slotDueAt(row, row.nextAt);
+  const next = nextOf(row);
+  if (next === null) return [];
+  const times = [next];
+  let slot: number | null = slotDueAt(row, next);
   while (times.length < upcomingCount) {
     slot = slotAfter(row, slot);
     if (slot === null) break;

@@ -5,14 +5,15 @@ import { type Job, type JobHost, longestSleep } from "../../worker/periodic-job.
 import { loadCroner } from "./croner.ts";
 import { scheduleProblem, wholeOr } from "./definition.ts";
 import { type Plan, plan, type SkipReason } from "./plan.ts";
+import { brokenAfter } from "./slots.ts";
 import { taskOf } from "./tasks.ts";
 
 /** Schedules that one transaction fires: others wait that long at most. */
 const batch = 100;
 /** Milliseconds until the next look when other workers have locked all schedules that are due. */
 const busyAfter = 20;
-/** Milliseconds after which a broken schedule is looked at again: somebody may have mended it. */
-const brokenAfter = 60_000;
+/** Milliseconds until the slot of a schedule is tried again that has no problem, and that the database has refused. */
+const refusedAfter = 60_000;
 
 interface Fired extends ScheduleChange {
   schedule: ScheduleRecord;
@@ -64,13 +65,13 @@ export class Firing implements Job {
     try {
       return await this.#store.fire(1, decided, name);
     } catch {
-      return await this.#store.fire(1, postponed, name);
+      return await this.#store.fire(1, (schedule, now) => postponed(schedule, now + refusedAfter), name);
     }
   }
 }
 
 function decided(schedule: ScheduleRecord, now: number, unfinished: boolean): Fired {
-  if (scheduleProblem(schedule) !== null) return postponed(schedule, now);
+  if (scheduleProblem(schedule) !== null) return postponed(schedule, now + brokenAfter);
   const planned = plan(schedule, now, unfinished);
   const { slots, skipped, nextAt } = planned;
   const skips = skipped.reduce((sum, { count }) => sum + count, 0);
@@ -87,12 +88,12 @@ function decided(schedule: ScheduleRecord, now: number, unfinished: boolean): Fi
   };
 }
 
-/** Gets a broken schedule out of the way of the others. Its slots wait. */
-const postponed = (schedule: ScheduleRecord, now: number): Fired => ({
+/** Gets a schedule that cannot fire out of the way of the others. */
+const postponed = (schedule: ScheduleRecord, nextAt: number): Fired => ({
   schedule,
   row: {
     ...schedule,
-    nextAt: now + brokenAfter,
+    nextAt,
     // SQLite stores a text in any column. What is no number is written anew, else no write of this row would succeed.
     lastSlot: wholeOr(null, schedule.lastSlot),
     lastTaskId: wholeOr(null, schedule.lastTaskId),

@@ -1,6 +1,6 @@
 /** What a schedule makes of the slots that are due. */
 import type { ScheduleRecord } from "../../store.ts";
-import { countSlots, dueAt, latestSlots, slotAfter, slotDueAt } from "./slots.ts";
+import { countSlots, dueAt, latestSlots, nextOf, slotAfter, slotDueAt } from "./slots.ts";
 
 /** How many milliseconds late a slot is when it counts as missed. */
 export const missedAfter = 60_000;
@@ -28,7 +28,9 @@ const madeUpFor = (missed: string): number =>
  * @param unfinished whether one of its tasks has not finished
  */
 export function plan(schedule: ScheduleRecord, now: number, unfinished: boolean): Plan {
-  const { missed, missedCount, onTime, nextAt } = dueSlots(schedule, now);
+  const first = nextOf(schedule);
+  if (first === null) return { slots: [], skipped: [], nextAt: null };
+  const { missed, missedCount, onTime, nextAt } = dueSlots(schedule, first, now);
   const slots: number[] = [];
   let overlapped: number[] = [];
   if (schedule.overlap === "skip" && unfinished) overlapped = [...missed, ...onTime];
@@ -40,17 +42,17 @@ export function plan(schedule: ScheduleRecord, now: number, unfinished: boolean)
   }
   const skipped: Plan["skipped"] = [];
   const left = missedCount - missed.length;
-  if (left > 0) skipped.push({ reason: "missed", count: left, slot: schedule.nextAt as number });
+  if (left > 0) skipped.push({ reason: "missed", count: left, slot: first });
   const [slot] = overlapped;
   if (slot !== undefined) skipped.push({ reason: "overlap", count: overlapped.length, slot });
   return { slots, skipped, nextAt };
 }
 
-/** The slots from `next_at` to now: those that were missed and are made up for, and those that are not more than 60 s late. */
-function dueSlots(schedule: ScheduleRecord, now: number) {
+/** The slots from the one that is due at `due` to now: those that were missed and are made up for, and those that are not more than 60 s late. */
+function dueSlots(schedule: ScheduleRecord, due: number, now: number) {
   const missed: number[] = [];
   let missedCount = 0;
-  let slot: number | null = slotDueAt(schedule, schedule.nextAt as number);
+  let slot: number | null = slotDueAt(schedule, due);
   const isMissed = (one: number) => now - dueAt(schedule, one) > missedAfter;
   if (isMissed(slot)) {
     const first = slot;

@@ -115,6 +115,31 @@ export function nextDue(timing: Timing, after: number): number | null {
   return slot === null ? null : dueAt(timing, slot);
 }
 
+/**
+ * Milliseconds after which a broken schedule is looked at again: somebody may have mended it. `next_at` is then that much
+ * later than `updated_at`, and this marks a row as put off. No round number: it is not one that somebody writes by hand.
+ */
+export const brokenAfter = 59_000;
+/** Milliseconds from the moment when a broken row is read to the one when it is put off, at most. */
+const putOffWithin = 1_000;
+
+/**
+ * When a schedule without a problem is due; null: never. `next_at` says so, also if something else has written it. But a row
+ * that was put off while it was broken is due at its first slot since then: its `next_at` is the time of a look.
+ */
+export function nextOf(row: Timing & Pick<ScheduleRecord, "nextAt" | "updatedAt">): number | null {
+  const { nextAt, updatedAt } = row;
+  if (nextAt === null) return null;
+  const ahead = nextAt - updatedAt;
+  if (ahead > brokenAfter || ahead <= brokenAfter - putOffWithin || isSlot(row, nextAt)) return nextAt;
+  return nextDue(row, updatedAt);
+}
+
+function isSlot(timing: Timing, due: number): boolean {
+  const slot = slotDueAt(timing, due);
+  return slotAfter(timing, slot - 1) === slot && dueAt(timing, slot) === due;
+}
+
 /** The slot that is due at this time. `next_at` says when a schedule is due: also if something else has written it. */
 export function slotDueAt(timing: Timing, due: number): number {
   if (timing.jitterMs === 0) return due;

@@ -636,6 +636,79 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
     });
   });
 
+  describe(`${database}: a broken row that was put off, and is mended by hand`, () => {
+    /** Breaks the schedule, has a worker put it off, and mends it. As if the worker had looked a minute ago. */
+    async function putOff(queue: Queue, broken: string, mended: string): Promise<void> {
+      await rawSql(queue, `update dbq_schedules set ${broken} where name = 'a'`);
+      await makeDue(queue, "a", 1_000);
+      await fire(queue);
+      await rawSql(queue, `update dbq_schedules set ${mended} where name = 'a'`);
+      const earlier =
+        { SQLite: "60000", Postgres: "interval '60 seconds'" }[database] ?? "interval 60 second";
+      const columns = ["next_at", "updated_at"].map((column) => `${column} = ${column} - ${earlier}`);
+      await rawSql(queue, `update dbq_schedules set ${columns.join(", ")} where name = 'a'`);
+    }
+
+    const newYear = Date.UTC(new Date().getUTCFullYear() + 1, 0, 1);
+
+    test("a row that was put off waits for the next slot of its cron expression", async () => {
+      const queue = await opened();
+      await queue.schedule("a", hourly, report);
+      await putOff(queue, "cron = 'x'", "cron = '@yearly'");
+      const [listed] = await queue.listSchedules();
+      expect(Number(listed?.nextAt)).toBe(newYear);
+      await fire(queue);
+      expect(await tasksOf(queue, "a")).toEqual([]);
+      expect(await rowOf(queue, "a")).toMatchObject({ nextAt: newYear, skipped: 0, lastSlot: null });
+    });
+
+    test("a row that was put off waits for the next slot of its interval", async () => {
+      const queue = await opened();
+      await queue.schedule("a", { every: "1h" }, report);
+      let anchorAt = 0;
+      await storeOf(queue).change("a", (row, now) => {
+        anchorAt = now - 30 * minute;
+        return row ? { row: { ...row, anchorAt } } : {};
+      });
+      await putOff(queue, "every_ms = 5", "every_ms = 3600000");
+      await fire(queue);
+      expect(await tasksOf(queue, "a")).toEqual([]);
+      expect((await rowOf(queue, "a")).nextAt).toBe(anchorAt + 60 * minute);
+    });
+
+    test("a row that was put off fires the slots that are due since the last look", async () => {
+      const queue = await opened();
+      await queue.schedule("a", { cron: "* * * * * *", overlap: "allow" }, report);
+      await putOff(queue, "cron = 'x'", "cron = '* * * * * *'");
+      await fire(queue);
+      const slots = await slotsOf(queue, "a");
+      expect(slots.length).toBeGreaterThanOrEqual(59);
+      expect(slots.filter((slot) => slot % 1_000 !== 0)).toEqual([]);
+    });
+
+    test("a row that was put off is triggered and defined anew without another slot", async () => {
+      const queue = await opened();
+      const yearly = { cron: "@yearly" };
+      await queue.schedule("a", yearly, report);
+      await putOff(queue, "options = '[]'", "options = '{}'");
+      await queue.triggerSchedule("a");
+      expect((await rowOf(queue, "a")).nextAt).toBe(newYear);
+      await putOff(queue, "options = '[]'", "options = '[]'");
+      expect(Number((await queue.schedule("a", yearly, report)).nextAt)).toBe(newYear);
+    });
+
+    test("a next_at that is set by hand after the mend is a slot", async () => {
+      const queue = await opened();
+      await queue.schedule("a", hourly, report);
+      await putOff(queue, "cron = 'x'", "cron = '@yearly'");
+      const ago = { SQLite: "- 5000", Postgres: "- interval '5 seconds'" }[database] ?? "- interval 5 second";
+      await rawSql(queue, `update dbq_schedules set next_at = next_at ${ago} where name = 'a'`);
+      const { nextAt } = await rowOf(queue, "a");
+      await fire(queue);
+      expect(await slotsOf(queue, "a")).toEqual([nextAt]);
+    });
+  });
+
   describe(`${database}: the sleep of a worker`, () => {
     test("a look at what is due tells when the next schedule is, and nothing without one", async () => {
       const queue = await opened();
