@@ -112,6 +112,12 @@ export class SteeredClaim {
       for (const [tasks] of yield* rows(inUseUngrouped, { func })) this.#add(scopeOf(""), tasks);
   }
 
+  /** How many tasks of this group run, as far as it is not counted. */
+  noteGroup(pair: SteeredPair, group: string, tasks: unknown): void {
+    const key = keyOf({ kind: "group", name: pair.func, group });
+    if (!this.#used.has(key)) this.#used.set(key, Number(tasks));
+  }
+
   #add(scope: LimitScope, tasks: unknown): void {
     const key = keyOf(scope);
     this.#used.set(key, (this.#used.get(key) ?? 0) + Number(tasks));

@@ -1,7 +1,7 @@
 /** The statements about limits, groups and what counts for them. Each is written once for all databases. */
-import { sql } from "drizzle-orm/sql/sql";
+import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { columnsOf, listed } from "./columns.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, Params } from "./dialect.ts";
 import { candidateColumns, taskVersionColumns } from "./rows.ts";
 import {
   before,
@@ -132,25 +132,35 @@ function versionStatements(d: Dialect) {
 
 /** Which groups have pending tasks, and which tasks have none. */
 function groupStatements(d: Dialect) {
-  const { group, pendingIn, skips } = d.steered;
+  const { group, pendingIn, running, skips } = d.steered;
   const task = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks });
   const isDue = (p: Readonly<Record<string, unknown>>) =>
     sql`(wait_until is null or wait_until <= ${d.now(p)})`;
   const next = (p: Readonly<Record<string, unknown>>, after: unknown) => sql`
       (select ${group} from dbq_tasks where ${pendingIn(p.queueName)} and ${d.same("func", p.func)}
         and ${group} > ${after} order by ${group} ${sql.raw("limit 1")})`;
-  return {
-    /** The next groups of a function that have pending tasks; where the database cannot skip, with repetitions. */
-    nextGroups: skips
+  /** The next groups of a function that have pending tasks, and how many rows were read of each: one, if the database skips. */
+  const nextGroups = (used: (p: Params) => SQL): ((p: Params) => SQL) =>
+    skips
       ? (p) => sql`
       with recursive found (name, n) as (
         select ${next(p, p.after)}, 1
         union all
         select ${next(p, sql.raw("found.name"))}, n + 1 from found where name is not null and n < ${d.integer(p.limit)})
-      select name from found where name is not null`
+      select name, 1, ${used(p)} from found where name is not null`
       : (p) => sql`
-      select ${group} from dbq_tasks where ${pendingIn(p.queueName)} and ${d.same("func", p.func)} and ${group} > ${p.after}
-      order by ${group} ${d.atMost(p.limit)}`,
+      select name, n, ${used(p)} from (select name, count(*) as n from (
+        select ${group} as name from dbq_tasks
+        where ${pendingIn(p.queueName)} and ${d.same("func", p.func)} and ${group} > ${p.after}
+        order by ${group} ${d.atMost(p.limit)}) as pending_tasks group by name) as found order by name`;
+  return {
+    nextGroups: nextGroups(() => sql.raw("null")),
+
+    /** The same, and how many tasks of each group run. */
+    nextGroupsInUse: nextGroups(
+      (p) =>
+        sql`(select count(*) from dbq_tasks where ${running} and ${d.same("func", p.func)} and ${group} = found.name)`,
+    ),
 
     now: (p) => sql`select ${d.millis(d.now(p))}`,
 
@@ -181,7 +191,7 @@ function usageStatements(d: Dialect) {
 
     /** How many tasks without a group run, of a function. */
     inUseUngrouped: (p) => sql`
-      select count(*) from dbq_tasks where ${running} and ${d.same("func", p.func)} and group_key is null`,
+      select count(*) from dbq_tasks where ${running} and ${d.same("func", p.func)} and ${group} is null`,
 
     /** How many tasks run in each queue and count for these names. */
     inUse: () => sql`

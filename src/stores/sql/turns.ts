@@ -18,10 +18,13 @@ import type { Texts } from "./texts.ts";
 const ungrouped = "";
 
 /** How many groups one claim looks at, at most: a few microseconds for each. */
-const mostGroups = 256;
+const mostGroups = 128;
 
 /** How many statements one claim reads them by, at most: where the database repeats groups, one may give a single group. */
 const mostReads = 12;
+
+/** Milliseconds after which a look reads no further groups. */
+const longestLook = 3;
 
 /** A look that found no group with room is followed by a pause that is this many times as long, in milliseconds at most. */
 const pause = { factor: 10, longest: 250 };
@@ -127,7 +130,7 @@ export class TurnReader {
   ): Program<void> {
     const turns = this.#turnsOf(pair.key);
     const start = now();
-    const { any, all, last } = yield* this.#look(pair, limit, named, take);
+    const { any, all, last } = yield* this.#look(pair, claim, limit, named, take);
     const inVain = named() === 0;
     turns.hasGroups = any;
     if (!inVain && !all) claim.unread.push({ pair });
@@ -158,6 +161,7 @@ export class TurnReader {
   /** Looks at the groups behind the last one, then at those before it, until enough are found or too many were looked at. */
   *#look(
     pair: SteeredPair,
+    claim: SteeredClaim,
     limit: number,
     named: () => number,
     take: Take,
@@ -167,9 +171,11 @@ export class TurnReader {
     let last = turns.next ?? turns.last;
     let wrapped = last === ungrouped;
     const most = Math.max(mostGroups, limit);
-    let chunk = Math.max(2, limit);
+    // Where the last look was in vain, this one probably is, too: many groups at once take the least time.
+    let chunk = turns.next === undefined ? Math.max(2, limit) : most;
+    const start = now();
     for (let reads = 1; named() < limit; reads += 1) {
-      const read = yield* this.#next(pair, last, chunk);
+      const read = yield* this.#next(pair, claim, last, chunk);
       const fresh = read.groups.filter((group) => !seen.has(group));
       for (const group of fresh) seen.add(group);
       yield* take(fresh);
@@ -178,17 +184,31 @@ export class TurnReader {
       const any = seen.size > 0;
       if (fresh.length < read.groups.length || (read.isLast && wrapped)) return { any, all: true, last };
       if (read.isLast) [wrapped, last] = [true, ungrouped];
-      else if (seen.size >= most || reads >= mostReads) return { any, all: false, last };
+      else if (seen.size >= most || reads >= mostReads || now() - start > longestLook)
+        return { any, all: false, last };
       chunk = Math.min(most, chunk * 4);
     }
     return { any: seen.size > 0, all: false, last };
   }
 
-  *#next(pair: SteeredPair, after: string, limit: number): Program<{ groups: string[]; isLast: boolean }> {
+  *#next(
+    pair: SteeredPair,
+    claim: SteeredClaim,
+    after: string,
+    limit: number,
+  ): Program<{ groups: string[]; isLast: boolean }> {
     const { queueName, func } = pair;
-    const read = yield* rows(this.#texts.limits.nextGroups, { queueName, func, after, limit });
-    const groups = [...new Set(read.map(([group]) => textOf(group)))];
-    return { groups, isLast: read.length < limit };
+    const { nextGroups, nextGroupsInUse } = this.#texts.limits;
+    const groups: string[] = [];
+    let read = 0;
+    const found = pair.limitsFunc ? nextGroupsInUse : nextGroups;
+    for (const [name, n, used] of yield* rows(found, { queueName, func, after, limit })) {
+      const group = textOf(name);
+      groups.push(group);
+      read += Number(n);
+      if (used !== null) claim.noteGroup(pair, group, used);
+    }
+    return { groups, isLast: read < limit };
   }
 
   // ---- tasks ---------------------------------------------------------------------------------
