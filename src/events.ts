@@ -31,7 +31,9 @@
  * A subscriber of a `tracing:…:start` channel may set `call` in the message: a function that calls the operation that it is
  * given, at once and once, for example in the context of a span.
  */
+
 import { type Channel, channel, type TracingChannel, tracingChannel } from "node:diagnostics_channel";
+import { printable } from "./base/text/escapes.ts";
 
 export const enqueueChannel: Channel = channel("dbq:enqueue");
 export const claimedChannel: Channel = channel("dbq:claimed");
@@ -168,7 +170,7 @@ export function report(error: unknown, where: string): void {
 
 /**
  * Warns on `dbq:warning`, with the facts in `about`; without a subscriber by a process warning of type `DbqWarning`. Its
- * control characters are escaped: a terminal would obey them.
+ * control and format characters are escaped: a terminal would obey them.
  */
 export function warn(message: string, about: object = {}): void {
   if (warningChannel.hasSubscribers) warningChannel.publish({ message, ...about });
@@ -183,16 +185,6 @@ function textOf(error: unknown): string {
   } catch {
     return "a value that cannot be shown";
   }
-}
-
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, escaped);
-}
-
-/** A control character as an escape. `JSON.stringify` keeps C1 controls and DEL, which some terminals obey. */
-function escaped(control: string): string {
-  const json = JSON.stringify(control).slice(1, -1);
-  return json === control ? `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}` : json;
 }
 
 /** Calls a listener, and reports what it throws or rejects with, so that it cannot harm its caller. */

@@ -185,9 +185,9 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "warnings-reach-the-terminal-raw",
     why: "Control characters in a handler's error reach the terminal in the process warning.",
-    in: "textOf",
-    find: "/\\p{Cc}/gu",
-    replace: "/\\0/gu",
+    in: "report",
+    find: "printable($text)",
+    replace: "$text",
     caughtBy: { file: "test/warnings.test.ts", test: "an escape sequence is spelled out" },
   },
   {

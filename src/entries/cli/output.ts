@@ -1,6 +1,7 @@
 /** Writes results and notes: lines and tables for people, JSON for programs. Makes all text printable first. */
 import { styleText } from "node:util";
-import { columnsOf, fitted, jsonText, moment, printable, printableLines, wrapped } from "./text.ts";
+import { printable } from "../../base/text/escapes.ts";
+import { columnsOf, fitted, jsonText, moment, printableLines, wrapped } from "./text.ts";
 
 export type Color = "red" | "green" | "yellow" | "blue" | "cyan" | "dim" | "bold";
 

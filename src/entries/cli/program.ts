@@ -1,6 +1,7 @@
 /** The commands and their common options. The queue is loaded only when a command runs, so that `--help` stays fast. */
 import { createRequire } from "node:module";
 import { Command, Option } from "commander";
+import { printable } from "../../base/text/escapes.ts";
 import { addAgentCommands, addAgents } from "./commands/agent.ts";
 import { addDashboard } from "./commands/dashboard.ts";
 import { addDoctor } from "./commands/doctor.ts";
@@ -21,7 +22,7 @@ import { addTail } from "./commands/tail.ts";
 import { addTop } from "./commands/top.ts";
 import { addWorker } from "./commands/worker.ts";
 import { UsageError } from "./failure.ts";
-import { printable, shortened } from "./text.ts";
+import { shortened } from "./text.ts";
 
 const afterHelp = `
 Exit codes:

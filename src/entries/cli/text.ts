@@ -1,24 +1,5 @@
-/** Makes text safe for a terminal: a task's data must not move the cursor, change colors or hide text. */
-
-/**
- * C0 and C1 controls, which begin escape sequences; format characters, which reorder or hide text; line and paragraph
- * separators; unpaired surrogates. Node's `stripVTControlCharacters` removes only escape sequences, and does so silently.
- */
-const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
-
-const shortForms: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
-
-/** The text on one line, with each control and format character as an escape such as `\x1b` or `\u202e`. */
-export function printable(text: string): string {
-  return text.replace(unprintable, (character) => shortForms[character] ?? escaped(character));
-}
-
-function escaped(character: string): string {
-  const code = character.codePointAt(0) ?? 0;
-  const hex = code.toString(16);
-  if (code <= 0xff) return `\\x${hex.padStart(2, "0")}`;
-  return code <= 0xffff ? `\\u${hex.padStart(4, "0")}` : `\\u{${hex}}`;
-}
+/** Fits text into a terminal, and makes values safe for it: a task's data must not move the cursor, change colors or hide text. */
+import { printable } from "../../base/text/escapes.ts";
 
 /** The lines of a text, each made printable. */
 export function printableLines(text: string): string[] {

@@ -1,5 +1,5 @@
 /** Shows control and format characters of a page's texts as escapes, as the command line does. */
-import { withEscapes } from "./escaped.ts";
+import { printable } from "../../base/text/escapes.ts";
 
 /** Tags, whose values the browser sends back, and texts that a person edits: both stay as they are. */
 const kept = "<textarea[^]*?</textarea>|<[^>]*>";
@@ -12,4 +12,4 @@ const each = new RegExp(`(${kept})|${hidden}`, "gu");
 
 /** @param html of the dashboard, which has escaped all data in it: a `<` begins a tag */
 export const visible = (html: string): string =>
-  any.test(html) ? html.replace(each, (found, tag?: string) => tag ?? withEscapes(found)) : html;
+  any.test(html) ? html.replace(each, (found, tag?: string) => tag ?? printable(found)) : html;

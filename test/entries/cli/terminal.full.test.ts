@@ -2,8 +2,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { printable } from "../../../src/base/text/escapes.ts";
 import { jsonList } from "../../../src/entries/cli/output.ts";
-import { columnsOf, jsonText, printable, shortened } from "../../../src/entries/cli/text.ts";
+import { columnsOf, jsonText, shortened } from "../../../src/entries/cli/text.ts";
 import { remoteTask, type Task } from "../../../src/index.ts";
 import {
   dbq,

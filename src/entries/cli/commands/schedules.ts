@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
+import { timingInWords } from "../../../base/text/timing.ts";
 import type { Queue, Schedule, ScheduleTiming, Task } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
 import { type Cell, json, jsonList, line, note, table } from "../output.ts";
 import { given, jsonArray, label } from "../parse.ts";
 import { moment, shortened } from "../text.ts";
-import { timingInWords } from "../timing-words.ts";
 import { addCallOptions, type CallCommandOptions, remoteCall } from "./enqueue.ts";
 import { statusCell } from "./list.ts";
 
@@ -176,7 +176,7 @@ async function add(name: string, func: string, args: string, options: AddOptions
   await withQueue(options, async (queue) => {
     const written = await queue.schedule(name, timing, fn, ...list);
     if (options.json) json(written);
-    else line(`${name} runs ${func} ${timingInWords(written)}: ${nextText(written)}`);
+    else line(`${name} runs ${func} ${whenText(written)}: ${nextText(written)}`);
   });
 }
 
@@ -191,6 +191,8 @@ async function operate(options: CommonOptions, act: (queue: Queue) => Promise<Do
   if (options.json) json(value);
   else for (const one of [text].flat()) line(one);
 }
+
+const whenText = (schedule: Schedule): string => timingInWords(schedule) ?? schedule.cron ?? "never";
 
 const nextText = ({ nextAt, pausedAt }: Schedule): string => {
   if (pausedAt !== null) return "it is paused";
@@ -216,7 +218,7 @@ async function lastTask(queue: Queue, { lastTaskId }: Schedule): Promise<Task | 
 
 function rowOf(schedule: Schedule, last: Task | undefined): Cell[] {
   const { name, func, timeZone, lastTaskId, problem } = schedule;
-  const when = shortened(timingInWords(schedule), 40);
+  const when = shortened(whenText(schedule), 40);
   const gone = lastTaskId === null ? "" : "deleted";
   return [
     shortened(name, 40),

@@ -1,11 +1,12 @@
 import type { Command } from "commander";
+import { printable } from "../../../base/text/escapes.ts";
 import type { Attempt, Task, TaskError, TaskLog } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
 import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { errorText } from "../task-events.ts";
-import { columnsOf, exactMoment, jsonText, printable, progressText, shortened } from "../text.ts";
+import { columnsOf, exactMoment, jsonText, progressText, shortened } from "../text.ts";
 import { statusCell } from "./list.ts";
 
 /** Characters of an error's message. */

@@ -1,5 +1,5 @@
 /** Messages that pass, and questions. */
-import { withEscapes } from "../escaped.ts";
+import { printable } from "../../../base/text/escapes.ts";
 
 /** Milliseconds that a message stays; one that tells of a problem stays longer. */
 const stays = { good: 5_000, bad: 12_000 };
@@ -7,7 +7,7 @@ const stays = { good: 5_000, bad: 12_000 };
 export function notice(message: string, isGood: boolean): HTMLElement {
   const element = document.createElement("p");
   element.className = `notice ${isGood ? "good" : "bad"}`;
-  element.textContent = withEscapes(message);
+  element.textContent = printable(message);
   return element;
 }
 
@@ -24,7 +24,7 @@ export async function ask(question: string, yes: string, isDanger: boolean): Pro
   const form = document.createElement("form");
   form.method = "dialog";
   const text = document.createElement("p");
-  text.textContent = withEscapes(question);
+  text.textContent = printable(question);
   text.id = "question";
   dialog.setAttribute("aria-labelledby", text.id);
   const buttons = document.createElement("div");

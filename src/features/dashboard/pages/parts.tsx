@@ -1,5 +1,6 @@
 /** Small parts that several pages of lists share. */
 import type { FC } from "hono/jsx";
+import { evenSpan } from "../../../base/text/durations.ts";
 import type { WorkerHealth } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
 import type { PageContext } from "../page.ts";
@@ -25,18 +26,6 @@ export function whyNotAlive({ reason, pid, lease }: WorkerHealth): string | unde
   if (reason === "process-ended") return `its process ${pid} has ended`;
   if (reason === "session-ended") return "its database session has ended";
   return reason === null ? undefined : `no heartbeat within its lease of ${span(lease)}`;
-}
-
-/** A duration that somebody wrote: 5 minutes, and not 5 min 0 s. */
-export function evenSpan(ms: number): string {
-  for (const [unit, length] of [
-    ["day", 86_400_000],
-    ["hour", 3_600_000],
-    ["minute", 60_000],
-    ["second", 1_000],
-  ] as const)
-    if (ms % length === 0) return ms === length ? unit : `${ms / length} ${unit}s`;
-  return span(ms);
 }
 
 export const rateText = ({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string =>

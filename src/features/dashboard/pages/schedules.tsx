@@ -1,8 +1,8 @@
 /** Schedules: when each makes its tasks, what it did last, and what is wrong with it. */
 import type { FC } from "hono/jsx";
 import type { Schedule } from "../../../base/tasks/schedule.ts";
+import { timingInWords } from "../../../base/text/timing.ts";
 import type { Page, PageContext } from "../page.ts";
-import { inWords } from "./cron-words.ts";
 import { ActionButton, Empty, grouped, href, Name, Nothing, Panel, Status, Table, Time } from "./ui.tsx";
 
 export interface SchedulesData {
@@ -52,7 +52,7 @@ const acts = ({ access }: PageContext): boolean => access.may("schedule");
 const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, context }) => {
   const { name, func, cron, every, timeZone, upcoming, lastSlot, lastTaskId, problem } = schedule;
   // Of an expression that is wrong, the words would be, too.
-  const words = problem === null ? inWords({ cron, every }) : undefined;
+  const words = problem === null ? timingInWords({ cron, every }) : undefined;
   return (
     <tr>
       <th scope="row" class="name">

@@ -1,8 +1,8 @@
 /** The parts that pages are made of. */
 import type { Child, FC, PropsWithChildren } from "hono/jsx";
+import { printable } from "../../../base/text/escapes.ts";
 import type { TaskStatus } from "../../../task.ts";
 import type { Action } from "../access.ts";
-import { withEscapes } from "../escaped.ts";
 import type { PageContext } from "../page.ts";
 
 /** A time in UTC; the script in the browser makes "12 s ago" of it, with the local time as its title. */
@@ -73,7 +73,7 @@ export const Facts: FC<{ facts: readonly (readonly [name: string, value: Child])
 
 /** A name that a person has given: a long one is cut after some lines, and is its own title. */
 export const Name: FC<{ of: string; to?: string }> = ({ of, to }) => {
-  const title = of.length > 40 ? withEscapes(of) : undefined;
+  const title = of.length > 40 ? printable(of) : undefined;
   return to === undefined ? (
     <bdi class="clamp" title={title}>
       {of}
