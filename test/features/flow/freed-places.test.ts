@@ -89,26 +89,25 @@ describe.skipIf(isMissing(server))("a freed place", () => {
     ],
   ];
 
-  it.each(endings)("is taken by a worker elsewhere when the last task of its function %s", async (_, end) => {
-    const { queue, limit } = await limitOfOne();
+  /** One task holds the limit's place until `gate` opens, and a worker elsewhere has looked for the next one in vain. */
+  async function heldPlace(queue: Queue, limit: string, hold: () => unknown, through = url) {
     const gate = deferred();
-    const first = task(
-      uniqueName(),
-      async () => {
-        await gate.promise;
-        return end();
-      },
-      { uses: [limit], maxRetries: 0 },
-    );
+    const first = task(uniqueName(), () => gate.promise.then(hold), { uses: [limit], maxRetries: 0 });
     const second = task(uniqueName(), () => "second", { uses: [limit] });
-    await workerOf(await elsewhere(), { tasks: [first] });
-    const id = await queue.enqueueTask(first);
-    await until(async () => (await queue.getTask(id))?.status === "running");
+    await workerOf(await elsewhere(through), { tasks: [first] });
+    const held = await queue.enqueueTask(first);
+    await until(async () => (await queue.getTask(held))?.status === "running");
     const other = await elsewhere();
     await workerOf(other, { tasks: [second] });
     const inVain = looksInVain(other);
     const waiting = await queue.enqueueTask(second);
     await inVain;
+    return { gate, held, waiting };
+  }
+
+  it.each(endings)("is taken by a worker elsewhere when the last task of its function %s", async (_, end) => {
+    const { queue, limit } = await limitOfOne();
+    const { gate, waiting } = await heldPlace(queue, limit, end);
     gate.resolve();
     expect(await queue.awaitTaskResult(waiting, { timeout: "15s" })).toBe("second");
   });
@@ -116,20 +115,10 @@ describe.skipIf(isMissing(server))("a freed place", () => {
   it("is taken when the notification of its end could not be sent at first", async () => {
     const { queue, limit } = await limitOfOne();
     const wire = await wireTo(url);
-    const gate = deferred();
-    const first = task(uniqueName(), () => gate.promise, { uses: [limit] });
-    const second = task(uniqueName(), () => "second", { uses: [limit] });
-    await workerOf(await elsewhere(wire.url), { tasks: [first] });
-    const id = await queue.enqueueTask(first);
-    await until(async () => (await queue.getTask(id))?.status === "running");
-    const other = await elsewhere();
-    await workerOf(other, { tasks: [second] });
-    const inVain = looksInVain(other);
-    const waiting = await queue.enqueueTask(second);
-    await inVain;
+    const { gate, held, waiting } = await heldPlace(queue, limit, () => "done", wire.url);
     wire.endBefore("dbq_notify");
     gate.resolve();
-    await until(async () => (await queue.getTask(id))?.status === "completed");
+    await until(async () => (await queue.getTask(held))?.status === "completed");
     wire.endBefore("no statement has this text");
     expect(await queue.awaitTaskResult(waiting, { timeout: "15s" })).toBe("second");
   });
