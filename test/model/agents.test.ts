@@ -6,4 +6,9 @@ import { amount } from "../support/amount.ts";
 import { agentAgreement } from "./agents.ts";
 import { Real } from "./real.ts";
 
-agentAgreement("model of agents", () => Real.open(), ["throws", "commit"], amount(10, 100, 400));
+agentAgreement({
+  name: "model of agents",
+  open: () => Real.open(),
+  faults: ["throws", "commit"],
+  runs: amount(10, 100, 400),
+});

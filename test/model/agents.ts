@@ -1,11 +1,11 @@
 /** Compares the claims of agents' sessions with what they promise; the same test for each database. */
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
-import { test, vi } from "vitest";
+import { vi } from "vitest";
 import { DatabaseError } from "../../src/errors.ts";
 import { claimBy, newTask, newWorker } from "../conformance/arrange.ts";
-import { seedOf } from "../support/random.ts";
 import { AgentModel, type AgentTask } from "./agent-model.ts";
+import { type Compared, drawnCommands } from "./drawn-commands.ts";
 import { drawnFault } from "./drawn-fault.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import { realWithClock } from "./real-with-clock.ts";
@@ -167,15 +167,9 @@ const registered = session.map(
     }),
 );
 
-/** `runs`: the number of sequences of commands. */
-export function agentAgreement(
-  name: string,
-  open: () => Promise<RealStore>,
-  faults: readonly Fault["how"][],
-  runs: number,
-): void {
-  const emptied = realWithClock(open);
-  const fault = drawnFault(faults, 8, 3);
+export function agentAgreement(compared: Compared): void {
+  const emptied = realWithClock(compared.open);
+  const fault = drawnFault(compared.faults, 8, 3);
   const failing = (drawn: fc.Arbitrary<{ text: string; call: Call }>) =>
     fc.tuple(drawn, fault).map(([{ text, call }, how]) => new Step(text, call, how));
   const steps = [
@@ -184,14 +178,13 @@ export function agentAgreement(
     failing(ended),
   ];
 
-  test("one session at a time has a task, an outcome of an older generation is refused, and a dead session's tasks return", async () => {
-    const sequences = fc.asyncProperty(
-      fc.commands<AgentModel, RealStore, false>(steps, { maxCommands: 40, size: "max" }),
-      async (commands) => {
-        const real = await emptied();
-        await fc.asyncModelRun(() => ({ model: new AgentModel(), real }), commands);
-      },
-    );
-    await fc.assert(sequences, { seed: seedOf(name), numRuns: runs });
-  }, 600_000);
+  drawnCommands<AgentModel>(
+    "one session at a time has a task, an outcome of an older generation is refused, and a dead session's tasks return",
+    compared,
+    {
+      steps,
+      most: 40,
+      setup: async () => ({ model: new AgentModel(), real: await emptied() }),
+    },
+  );
 }

@@ -1,35 +1,29 @@
 /** Compares a store with the reference queue; the same test for each database. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { seedOf } from "../support/random.ts";
 import { Model } from "./commands.ts";
-import type { Fault, RealStore } from "./real-store.ts";
+import { type Compared, drawnCommands } from "./drawn-commands.ts";
+import type { RealStore } from "./real-store.ts";
 import { realWithClock } from "./real-with-clock.ts";
 import { Call, ScenarioStep, scenarioSteps } from "./scenario-steps.ts";
 
-/** `runs`: the number of sequences of commands. */
-export function agreement(
-  name: string,
-  open: () => Promise<RealStore>,
-  faults: readonly Fault["how"][],
-  runs: number,
-): void {
-  const emptied = realWithClock(open);
+export function agreement(compared: Compared): void {
+  const emptied = realWithClock(compared.open);
 
-  /** Runs commands on a new reference and an empty store. */
-  async function agree(commands: Iterable<fc.AsyncCommand<Model, RealStore>>): Promise<void> {
+  const ready = async () => {
     const real = await emptied();
-    const setup = () => ({ model: new Model(real), real });
-    await fc.asyncModelRun(setup, commands);
-  }
+    return { model: new Model(real), real };
+  };
 
-  test("a store answers every call as the reference does, and holds the same rows", async () => {
-    const sequences = fc.asyncProperty(
-      fc.commands<Model, RealStore, false>(scenarioSteps(faults), { maxCommands: 60, size: "max" }),
-      agree,
-    );
-    await fc.assert(sequences, { seed: seedOf(name), numRuns: runs });
-  }, 600_000);
+  drawnCommands<Model>(
+    "a store answers every call as the reference does, and holds the same rows",
+    compared,
+    {
+      steps: scenarioSteps(compared.faults),
+      most: 60,
+      setup: ready,
+    },
+  );
 
   test("a difference between store and reference is found", async () => {
     const claims = new Call("settleAndClaim", () => [{ outcomes: [], claim: undefined }], undefined);
@@ -38,6 +32,7 @@ export function agreement(
         await real.put({ func: "resize" });
       }
     })();
-    await expect(agree([claims, onlyHere])).rejects.toThrow();
+    const started = await ready();
+    await expect(fc.asyncModelRun(() => started, [claims, onlyHere])).rejects.toThrow();
   });
 }

@@ -6,4 +6,9 @@ import { amount } from "../support/amount.ts";
 import { drainAgreement } from "./drains.ts";
 import { Real } from "./real.ts";
 
-drainAgreement("model of drains", () => Real.open(), ["throws", "commit"], amount(10, 100, 150));
+drainAgreement({
+  name: "model of drains",
+  open: () => Real.open(),
+  faults: ["throws", "commit"],
+  runs: amount(10, 100, 150),
+});

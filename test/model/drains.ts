@@ -1,12 +1,11 @@
 /** Compares drains with what they promise; the same test for each database. */
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
-import { test } from "vitest";
 import { DatabaseError } from "../../src/errors.ts";
 import { newTask } from "../conformance/arrange.ts";
-import { seedOf } from "../support/random.ts";
 import { type DrainedTask, DrainModel } from "./drain-model.ts";
 import { DrainRun, type Plan } from "./drain-run.ts";
+import { type Compared, drawnCommands } from "./drawn-commands.ts";
 import { drawnFault } from "./drawn-fault.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import { realWithClock } from "./real-with-clock.ts";
@@ -105,25 +104,18 @@ const rescued = (fault: fc.Arbitrary<Fault | undefined>) =>
       }),
   );
 
-/** `runs`: the number of sequences of commands. */
-export function drainAgreement(
-  name: string,
-  open: () => Promise<RealStore>,
-  faults: readonly Fault["how"][],
-  runs: number,
-): void {
-  const emptied = realWithClock(open);
-  const fault = drawnFault(faults, 12, 3);
+export function drainAgreement(compared: Compared): void {
+  const emptied = realWithClock(compared.open);
+  const fault = drawnFault(compared.faults, 12, 3);
   const steps = [enqueued, enqueued, carried(fault), carried(fault), rescued(fault)];
 
-  test("each staged task arrives at the broker at least once, ends once, and comes back from a dead drain", async () => {
-    const sequences = fc.asyncProperty(
-      fc.commands<DrainModel, RealStore, false>(steps, { maxCommands: 25, size: "max" }),
-      async (commands) => {
-        const real = await emptied();
-        await fc.asyncModelRun(() => ({ model: new DrainModel(), real }), commands);
-      },
-    );
-    await fc.assert(sequences, { seed: seedOf(name), numRuns: runs });
-  }, 600_000);
+  drawnCommands<DrainModel>(
+    "each staged task arrives at the broker at least once, ends once, and comes back from a dead drain",
+    compared,
+    {
+      steps,
+      most: 25,
+      setup: async () => ({ model: new DrainModel(), real: await emptied() }),
+    },
+  );
 }

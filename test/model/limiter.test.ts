@@ -7,4 +7,9 @@ import { amount } from "../support/amount.ts";
 import { limiterAgreement } from "./limiter.ts";
 import { Real } from "./real.ts";
 
-limiterAgreement("model of limits", () => Real.open(), ["throws", "commit"], amount(3, 60, 600));
+limiterAgreement({
+  name: "model of limits",
+  open: () => Real.open(),
+  faults: ["throws", "commit"],
+  runs: amount(3, 60, 600),
+});

@@ -1,21 +1,13 @@
 /** Compares a store with the model of limits; the same test for each database. */
-import * as fc from "fast-check";
-import { test } from "vitest";
 import { newWorker } from "../conformance/arrange.ts";
-import { seedOf } from "../support/random.ts";
+import { type Compared, drawnCommands } from "./drawn-commands.ts";
 import { LimiterModel } from "./limiter-model.ts";
 import { limiterSteps } from "./limiter-steps.ts";
-import type { Fault, RealStore } from "./real-store.ts";
+import type { RealStore } from "./real-store.ts";
 import { realWithClock } from "./real-with-clock.ts";
 
-/** `runs`: the number of sequences of commands. */
-export function limiterAgreement(
-  name: string,
-  open: () => Promise<RealStore>,
-  faults: readonly Fault["how"][],
-  runs: number,
-): void {
-  const emptied = realWithClock(open);
+export function limiterAgreement(compared: Compared): void {
+  const emptied = realWithClock(compared.open);
   let sequence = 0;
 
   async function prepared(): Promise<RealStore> {
@@ -27,16 +19,17 @@ export function limiterAgreement(
     return real;
   }
 
-  test("no limit, rate or pause is passed, no slot leaks, and groups take turns", async () => {
-    const sequences = fc.asyncProperty(
-      fc.commands<LimiterModel, RealStore, false>(limiterSteps(faults), { maxCommands: 50, size: "max" }),
-      async (commands) => {
+  drawnCommands<LimiterModel>(
+    "no limit, rate or pause is passed, no slot leaks, and groups take turns",
+    compared,
+    {
+      steps: limiterSteps(compared.faults),
+      most: 50,
+      setup: async () => {
         const real = await prepared();
         sequence += 1;
-        const model = new LimiterModel(sequence);
-        await fc.asyncModelRun(() => ({ model, real }), commands);
+        return { model: new LimiterModel(sequence), real };
       },
-    );
-    await fc.assert(sequences, { seed: seedOf(name), numRuns: runs });
-  }, 600_000);
+    },
+  );
 }

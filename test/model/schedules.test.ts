@@ -6,4 +6,9 @@ import { amount } from "../support/amount.ts";
 import { Real } from "./real.ts";
 import { scheduleAgreement } from "./schedules.ts";
 
-scheduleAgreement("model of schedules", () => Real.open(), ["throws", "commit"], amount(10, 100, 1_000));
+scheduleAgreement({
+  name: "model of schedules",
+  open: () => Real.open(),
+  faults: ["throws", "commit"],
+  runs: amount(10, 100, 1_000),
+});

@@ -10,10 +10,13 @@ import { isMissing } from "../support/server.ts";
 import { agentAgreement } from "./agents.ts";
 import { agreement } from "./agreement.ts";
 import { drainAgreement } from "./drains.ts";
+import type { Compared } from "./drawn-commands.ts";
 import { limiterAgreement } from "./limiter.ts";
 import { openRealMysql } from "./real-mysql.ts";
 import { openRealPostgres } from "./real-postgres.ts";
 import { scheduleAgreement } from "./schedules.ts";
+
+type Strategy = Parameters<typeof openRealPostgres>[0];
 
 const servers = [
   { name: "Postgres", open: openRealPostgres, missing: isMissing(await postgresServer()) },
@@ -21,44 +24,25 @@ const servers = [
 ];
 
 describe.each(servers)("on $name", ({ name, open, missing }) => {
+  const compared = (what: string, runs: number, strategy: Strategy = "skip-locked"): Compared => ({
+    name: `${what} on ${name}`,
+    open: () => open(strategy),
+    faults: ["throws", "commit", "passes"],
+    runs,
+  });
   describe.skipIf(missing).each(["skip-locked", "optimistic"] as const)("%s", (strategy) => {
-    agreement(
-      `model of the store on ${name}, ${strategy}`,
-      () => open(strategy),
-      ["throws", "commit", "passes"],
-      amount(8, 8, 120),
-    );
+    agreement(compared(`model of the store, ${strategy},`, amount(8, 8, 120), strategy));
   });
   describe.skipIf(missing)("schedules", () => {
-    scheduleAgreement(
-      `model of schedules on ${name}`,
-      () => open("skip-locked"),
-      ["throws", "commit", "passes"],
-      amount(3, 3, 60),
-    );
+    scheduleAgreement(compared("model of schedules", amount(3, 3, 60)));
   });
   describe.skipIf(missing)("limits", () => {
-    limiterAgreement(
-      `model of limits on ${name}`,
-      () => open("skip-locked"),
-      ["throws", "commit", "passes"],
-      amount(3, 3, 60),
-    );
+    limiterAgreement(compared("model of limits", amount(3, 3, 60)));
   });
   describe.skipIf(missing)("drains", () => {
-    drainAgreement(
-      `model of drains on ${name}`,
-      () => open("skip-locked"),
-      ["throws", "commit", "passes"],
-      amount(3, 3, 40),
-    );
+    drainAgreement(compared("model of drains", amount(3, 3, 40)));
   });
   describe.skipIf(missing)("agents", () => {
-    agentAgreement(
-      `model of agents on ${name}`,
-      () => open("skip-locked"),
-      ["throws", "commit", "passes"],
-      amount(3, 3, 40),
-    );
+    agentAgreement(compared("model of agents", amount(3, 3, 40)));
   });
 });

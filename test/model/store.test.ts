@@ -6,4 +6,9 @@ import { amount } from "../support/amount.ts";
 import { agreement } from "./agreement.ts";
 import { Real } from "./real.ts";
 
-agreement("model of the store", () => Real.open(), ["throws", "commit"], amount(60, 300, 5_000));
+agreement({
+  name: "model of the store",
+  open: () => Real.open(),
+  faults: ["throws", "commit"],
+  runs: amount(60, 300, 5_000),
+});
