@@ -1,6 +1,6 @@
 /** Invariant: whatever a handler returns, its task ends correctly, and no other task is affected. */
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { currentTask, task } from "../../src/index.ts";
 import {
   cyclic,
@@ -13,30 +13,22 @@ import {
   trap,
   trapped,
 } from "../fixtures/hostile-values.ts";
-import { type SharedQueue, sharedQueue } from "../property/shared-queue.ts";
 import { uniqueName } from "../support/queue.ts";
-import { ended, type Report, raise, reportsOf } from "./setup.ts";
+import { ended, raise } from "./setup.ts";
+import { bystander, survivingWorker } from "./surviving-worker.ts";
 
 // One worker runs all of these tasks, and has to survive each.
-let post: SharedQueue;
-let reports: Report[];
-beforeAll(async () => {
-  post = await sharedQueue();
-  reports = reportsOf(post.worker);
-});
-afterAll(() => post.close());
-
-const bystander = task("bystander", async () => "unharmed");
+const post = survivingWorker();
 
 /** The ended task of this handler. Checks that tasks beside it complete, and that the worker reports no error. */
 async function endOf(handler: () => unknown, options: { timeout?: number } = {}) {
-  const { queue } = post;
+  const { queue } = post();
   const hostile = task(uniqueName("hostile"), handler, { maxRetries: 0, ...options });
   const [before, bad, after] = await queue.enqueueTasks([[bystander], [hostile], [bystander]]);
   const end = await ended<unknown>(queue, bad);
   for (const id of [before, after]) expect(await ended(queue, id)).toMatchObject({ result: "unharmed" });
   expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
-  expect(reports).toEqual([]);
+  expect(post().reports).toEqual([]);
   return end;
 }
 
@@ -251,7 +243,7 @@ test.each([
 ])("a handler that returns %s ends by its timeout", async (_, value) => {
   const end = await endOf(() => value(), { timeout: 50 });
   expect(end).toMatchObject({ status: "failed", error: { name: "TimeoutError" } });
-  expect(post.worker.inflight).toBe(0);
+  expect(post().worker.inflight).toBe(0);
 });
 
 test("a rejection after the timeout changes nothing", async () => {
@@ -265,7 +257,7 @@ test("a rejection after the timeout changes nothing", async () => {
   );
   late?.(new Error("much too late"));
   expect(end).toMatchObject({ status: "failed", error: { name: "TimeoutError" } });
-  const { queue } = post;
+  const { queue } = post();
   expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
   expect(await queue.getTask(end.id)).toEqual(end);
 });

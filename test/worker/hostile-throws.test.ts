@@ -1,6 +1,6 @@
 /** Invariant: whatever a handler throws, its task fails with a readable error, and no other task is affected. */
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { CancelTask, LostGenerationError, SnoozeTask, task, WorkerStoppedError } from "../../src/index.ts";
 import {
   aggregated,
@@ -17,20 +17,12 @@ import {
   withGetter,
   withProperty,
 } from "../fixtures/hostile-values.ts";
-import { type SharedQueue, sharedQueue } from "../property/shared-queue.ts";
 import { uniqueName } from "../support/queue.ts";
-import { allEnded, ended, type Report, raise, reportsOf } from "./setup.ts";
+import { allEnded, ended, raise } from "./setup.ts";
+import { bystander, survivingWorker } from "./surviving-worker.ts";
 
 // One worker runs all of these tasks, and has to survive each.
-let post: SharedQueue;
-let reports: Report[];
-beforeAll(async () => {
-  post = await sharedQueue();
-  reports = reportsOf(post.worker);
-});
-afterAll(() => post.close());
-
-const bystander = task("bystander", async () => "unharmed");
+const post = survivingWorker();
 
 /** The thrown value, the stored name, and a part of the stored message. */
 const thrown: [what: string, value: () => unknown, name: string, tells: string][] = [
@@ -150,7 +142,7 @@ const ways: ((value: () => unknown) => () => unknown)[] = [
 ];
 
 test.each(thrown)("throws %s", async (_, value, name, tells) => {
-  const { queue } = post;
+  const { queue } = post();
   const options = { maxRetries: 1, backoff: () => 0, retryOn: (error: unknown) => error !== "nothing is" };
   const hostile = ways.map((way) => task(uniqueName("hostile"), way(value), options));
   const [good, ...bad] = await queue.enqueueTasks([[bystander], ...hostile.map((one) => [one] as const)]);
@@ -164,7 +156,7 @@ test.each(thrown)("throws %s", async (_, value, name, tells) => {
   }
   expect(await ended(queue, good)).toMatchObject({ result: "unharmed", retryCount: 0 });
   expect(await ended(queue, await queue.enqueueTask(bystander))).toMatchObject({ result: "unharmed" });
-  expect(reports).toEqual([]);
+  expect(post().reports).toEqual([]);
 });
 
 /** Control errors with hostile properties. */
@@ -185,7 +177,7 @@ const steered: [what: string, value: () => unknown, status: string][] = [
 ];
 
 test.each(steered)("throws %s", async (_, value, status) => {
-  const { queue } = post;
+  const { queue } = post();
   const hostile = task(uniqueName("hostile"), async () => raise(value()));
   const [bad, good] = await queue.enqueueTasks([[hostile], [bystander]]);
   const end = await ended(queue, bad);
@@ -195,7 +187,7 @@ test.each(steered)("throws %s", async (_, value, status) => {
 });
 
 test("error classes in retryOn are compared with a value whose prototype cannot be read", async () => {
-  const { queue } = post;
+  const { queue } = post();
   const hostile = task(uniqueName(), async () => raise(trapped({})), {
     retryOn: [TypeError],
     backoff: () => 0,
@@ -205,11 +197,11 @@ test("error classes in retryOn are compared with a value whose prototype cannot 
     status: "failed",
     retryCount: 3,
   });
-  expect(reports.splice(0)).toHaveLength(3);
+  expect(post().reports.splice(0)).toHaveLength(3);
 });
 
 test("a message of 10 MB is cut, with a note of how much is missing", async () => {
-  const { queue, raw } = post;
+  const { queue, raw } = post();
   const loud = task(uniqueName(), async () => raise(new Error(tenMegabytes)), { maxRetries: 0 });
   const { id, error } = await ended(queue, await queue.enqueueTask(loud));
   expect(error?.message).toMatch(/^é{1000}/);
