@@ -1,4 +1,5 @@
 /** JSON for people to read, made from its text: numbers beyond 2^53 and the order of keys stay as they are stored. */
+import { isJson } from "../../base/text/json.ts";
 
 const tokens = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs;
 
@@ -32,13 +33,4 @@ function inLines(all: readonly string[]): string {
     if (opens || token === ",") out += newLine();
   }
   return out;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { type Command, Option } from "commander";
+import { isJson } from "../../../base/text/json.ts";
 import type { CallOptions, JsonObject, Queue, Task, TaskFunction } from "../../../index.ts";
 import { type CommonOptions, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
@@ -71,15 +72,6 @@ function warnOfFile(name: string, { json: asJson }: EnqueueOptions): void {
   const message = `${name} is also a file: a task is enqueued by the name of its function, the "resize" of task("resize", fn)`;
   if (asJson) jsonNote({ time: new Date(), event: "warning", message });
   else note(`warning: ${message}`);
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export function addCallOptions(command: Command): Command {
