@@ -29,7 +29,7 @@ export const cap = 1_000;
 /** Milliseconds that the count before an action on many may take. */
 const countBudget = 1_000;
 
-/** What an action did. */
+/** The result of an action. */
 export interface Done {
   ok: boolean;
   /** A sentence for people. */
@@ -267,7 +267,7 @@ export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise
   return { ok: true, message: said(action, done), ...done };
 }
 
-/** What an action on many did. `missing`: the selected ids of which there is no task. */
+/** The result of an action on many tasks. `missing`: the selected ids that no task has. */
 interface DoneToMany {
   changed: number;
   skipped: number;

@@ -11,10 +11,10 @@ import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers
 /** Renders a page; its HTML. */
 type Render = () => Promise<string>;
 
-/** Different pages that are rendered again. For one more, a place has to be ended. */
+/** The most pages that are rendered again. For one more, the place of another has to be freed. */
 const mostTopics = 50;
 
-/** Milliseconds for which a place is kept when no reader has more than a fair share of them. */
+/** Milliseconds for which a reader keeps a place while no reader has more than a fair share of the places. */
 const keptFor = 30_000;
 
 /** A round is followed by a rest of so many times as long: live updates take 4 % of the time at most, up to the longest rest. */
@@ -40,12 +40,12 @@ interface Topic {
   render: Render;
   since: number;
   clients: Map<Client, Sent>;
-  /** Whether it could not be rendered the last time: that is reported once. */
+  /** Whether its last rendering failed. Only the first failure in a row is reported. */
   isFailing: boolean;
 }
 
 interface Sent {
-  /** Who looks, as `authorize` named the person; null: it did not. */
+  /** The person who looks, as `authorize` has named them; null when `authorize` gives no name. */
   reader: string | null;
   since: number;
   /** The HTML that it was sent last. */
@@ -226,8 +226,10 @@ interface Place {
 }
 
 /**
- * Ends a place of the reader who has the most: at once if the asking reader has fewer by two or more, else only a place that
- * was kept for a while. It ends the place with the fewest clients, and of several such the oldest.
+ * Frees one place for the asking reader. The place is taken from the reader who has the most: of this reader's places, the one
+ * with the fewest clients, and of several such the oldest. When the asking reader has at least two places fewer, this happens
+ * at once; otherwise only a place that is older than `keptFor` is freed.
+ * @returns whether a place was freed
  */
 function endOne(places: readonly Place[], asking: string | null): boolean {
   const counts = new Map<string | null, number>();

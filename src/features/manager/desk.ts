@@ -430,8 +430,9 @@ export class Desk {
   }
 
   /**
-   * A request with this token was refused. Its agent aborts what it runs, and can settle nothing: others get its tasks now. Not by
-   * the end of its connections, which stay open: one may hold a claim that waits.
+   * Frees the sessions of an agent whose token was refused. The agent aborts its tasks and can settle none, so other agents get
+   * these tasks now. The Manager cannot wait for the agent's connections to close: they stay open, and one may hold a claim
+   * that waits.
    */
   release(tokenHash: string): void {
     if (this.#isQuiet) return;

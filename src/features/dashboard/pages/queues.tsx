@@ -30,7 +30,7 @@ async function load({ reader, reads }: PageContext): Promise<QueuesData> {
   return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits: inOrder(limits) };
 }
 
-/** Those that hold tasks back come first: what is paused, then what is full. */
+/** Sorts limits by how much they hold tasks back: paused limits, then full ones, then the others, each by name. */
 function inOrder(limits: readonly LimitInfo[]): LimitInfo[] {
   const urgency = (limit: LimitInfo) => (limit.pausedAt !== null ? 0 : isFull(limit) ? 1 : 2);
   const named = ({ target }: LimitInfo) => {
