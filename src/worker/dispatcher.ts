@@ -259,7 +259,7 @@ export class Dispatcher {
 
   async #settleAndClaim(batch: readonly PendingSettlement[], mayClaim: boolean): Promise<void> {
     const outcomes = batch.map(({ outcome }) => outcome);
-    const claim = this.#claimRequest(batch, mayClaim);
+    const claim = this.#claimRequest(batch, outcomes, mayClaim);
     if (batch.length === 0 && !claim) return;
     const cycle = this.#begin(batch, claim);
     const began = Date.now();
@@ -284,15 +284,16 @@ export class Dispatcher {
   }
 
   /** None when there is no free slot, or nothing to claim. */
-  #claimRequest(batch: readonly PendingSettlement[], mayClaim: boolean): SlotClaim | undefined {
+  #claimRequest(
+    batch: readonly PendingSettlement[],
+    outcomes: readonly Outcome[],
+    mayClaim: boolean,
+  ): SlotClaim | undefined {
     const { workerId, queueNames, concurrency } = this.#host;
     const free = this.#freeSlots(this.#settling);
     const taken = this.#prefetched.length + this.#claiming.tasks;
     // It measures each cycle, whether or not that claims.
-    const ahead = this.#prefetch.begin(
-      batch.map(({ outcome }) => outcome),
-      Math.max(0, taken - free),
-    );
+    const ahead = this.#prefetch.begin(outcomes, Math.max(0, taken - free));
     const limit = Math.max(0, free - taken) + ahead;
     // The end of a task under a limit lets another one start. And the claim of a cycle under way is not the last one.
     const mayHaveWork =
