@@ -194,8 +194,9 @@ export class Pump {
     const result = await store.settleAndClaim({ outcomes, claim });
     if (this.#isAbandoned()) return;
     this.#accept(result, claim?.limit, began);
-    for (const [i, { held }] of own.entries())
+    own.forEach(({ held }, i) => {
       if (result.settled[i]) this.#host.onEnded(held.record, (outcomes[i] as Outcome).kind);
+    });
     await this.#letGo(
       ended,
       outcomes.filter((_, i) => result.settled[i]),

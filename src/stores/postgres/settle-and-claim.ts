@@ -71,11 +71,12 @@ function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   );
 }
 
-/** Beside the claimed tasks, the statement answers with one row of facts: it alone has a value in the first column. */
+/** Beside the claimed tasks, the statement answers with one row of facts, in the columns behind those of a task. */
 const noFacts =
   sql.raw(`null::bigint as state, null::bigint as candidates, null::text as settled, null::bigint as now,
       null::float8 as took, null::bigint as locked`);
-const factCount = 6;
+/** Only the row of facts has a value in this column. */
+const stateAt = candidateColumns.length;
 
 /** In the row of facts, which always comes: the commit of the statement does not wait for the disk. */
 const relaxed = sql.raw("where set_config('synchronous_commit', 'off', true) = 'off'");
@@ -161,11 +162,12 @@ function settleAndClaimStatement(
       from unnest(array(select id from admitted), array(select generation_id from admitted)) as mine (id, generation_id)
       where dbq_tasks.id = ${d.only(sql.raw("mine.id"))} and dbq_tasks.generation_id = mine.generation_id
       returning dbq_tasks.*)
-    select ${noFacts}, ${columns} from claimed
+    select ${columns}, ${noFacts} from claimed
     union all
-    select coalesce((select state from worker), ${unlocked}), (select count(*) from candidates), (select string_agg(id::text, ',') from settled),
-      ${d.millis(now)}, date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked),
-      ${noTask} ${isRelaxed ? relaxed : sql.raw("")}`;
+    select ${noTask}, coalesce((select state from worker), ${unlocked}), (select count(*) from candidates),
+      (select string_agg(id::text, ',') from settled), ${d.millis(now)},
+      date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked)
+      ${isRelaxed ? relaxed : sql.raw("")}`;
   };
 }
 
@@ -192,16 +194,18 @@ type Answer = ReturnType<typeof answerOf>;
 
 /** What one statement did. */
 function answerOf(answer: readonly Row[], workerId: string) {
-  const [state, candidates, settled, now, took, locked] = answer.find(([first]) => first !== null) ?? [];
+  const facts = answer.find((row) => row[stateAt] !== null) ?? [];
+  const [state, candidates, settled, now, took, locked] = facts.slice(stateAt);
+  const startedAt = Number(now);
   const toTask = (row: Row): TaskRecord => {
-    const task = toCandidate(row.slice(factCount));
+    const task = toCandidate(row);
     // The rows are those after the claim.
-    return toClaimed(task, task.generationId, workerId, Number(now));
+    return toClaimed(task, task.generationId, workerId, startedAt);
   };
   return {
     settled: new Set(String(settled ?? "").split(",")),
     claimed: answer
-      .filter(([first]) => first === null)
+      .filter((row) => row !== facts)
       .map(toTask)
       .sort(byClaimOrder),
     /** How many tasks it read, and how many of them it locked. */
@@ -305,9 +309,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       yield* startsNothing();
     const { settled, claimed, candidates, locked, registered, repeated, took } = answer;
     const full = candidates === claim.limit;
-    const last = new Map<string, ClaimCursor>(
-      claimed.map((task) => [keyOf(task.queueName, task.func), task]),
-    );
+    const last = lastOfEach(claimed);
     const settledOf = () => completed.map(({ id }) => settled.has(String(id)));
     return () => {
       const leftSome = claimed.length < locked;
@@ -382,3 +384,14 @@ const needsPipeline = (claim: ClaimRequest): boolean =>
   policies.some((policy) => policy !== crashSensitivePolicy && policy.appliesTo(claim));
 
 const keyOf = (queueName: string, func: string) => JSON.stringify([queueName, func]);
+
+/** The last task of each function of each queue. Tasks of one function often stand together: its key is then made once. */
+function lastOfEach(claimed: readonly TaskRecord[]): Map<string, ClaimCursor> {
+  const last = new Map<string, ClaimCursor>();
+  for (const [i, task] of claimed.entries()) {
+    const next = claimed[i + 1];
+    if (next?.func === task.func && next.queueName === task.queueName) continue;
+    last.set(keyOf(task.queueName, task.func), task);
+  }
+  return last;
+}
