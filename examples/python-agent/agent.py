@@ -1,21 +1,12 @@
 """An agent of dbq in Python: it runs tasks that a TypeScript app has enqueued. Standard library only.
 
-    DBQ_TOKEN=dbq_... python3 agent.py http://127.0.0.1:7420,http://127.0.0.1:7421
+    DBQ_TOKEN=dbq_... python3 agent.py http://127.0.0.1:7420,unix:/run/dbq.sock
 
 Register functions with @task(). A function gets the arguments of the task, and its kwargs as keyword arguments.
 @task(limit={"concurrency": 2}, uses=["openai"]) has the limits that the options of the same names have in TypeScript.
 SIGTERM: it claims no more, finishes what runs, and exits. For a Manager's own certificate: SSL_CERT_FILE=manager.crt
 """
-import http.client
-import json
-import os
-import signal
-import sys
-import threading
-import time
-import traceback
-import urllib.parse
-import uuid
+import http.client, json, os, signal, socket, sys, threading, time, traceback, urllib.parse, uuid
 
 functions = {}  # by name: the function, its limit, and the names of the limits that it shares
 current = threading.local()  # .cancelled: a threading.Event, set when the task was cancelled or lost
@@ -45,6 +36,15 @@ def divide(a, b):
 def wait_for_cancel():
     current.cancelled.wait(60)
     raise InterruptedError("cancelled")
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """A connection to a Manager that listens on a unix socket, at .path."""
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
 
 
 class Client:
@@ -78,8 +78,9 @@ class Client:
         open_one = getattr(self.local, "connection", None)
         if open_one is None or self.local.at != at:
             url = urllib.parse.urlsplit(self.urls[at])
-            kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-            self.local.connection, self.local.at = kind(url.hostname, url.port, timeout=timeout), at
+            kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection, "unix": UnixConnection}
+            self.local.connection = kinds[url.scheme](url.hostname or "localhost", url.port, timeout=timeout)
+            self.local.connection.path, self.local.at = self.urls[at][len("unix:"):], at
         return self.local.connection
 
 
@@ -136,9 +137,9 @@ class Agent:
 
 def main():
     urls, token = "".join(sys.argv[1:2]).split(","), os.environ.get("DBQ_TOKEN")
-    wrong = [url for url in urls if not url.startswith(("http://", "https://"))]
+    wrong = [url for url in urls if not url.startswith(("http://", "https://", "unix:"))]
     if wrong or not token:
-        sys.exit(f"expected URLs with http: or https:, got {wrong[0]!r}" if wrong else "DBQ_TOKEN is not set: dbq agent add prints a token")
+        sys.exit(f"expected URLs with http:, https: or unix:, got {wrong[0]!r}" if wrong else "DBQ_TOKEN is not set: dbq agent add prints a token")
     agent = Agent(Client(urls, token))
     for each in (signal.SIGTERM, signal.SIGINT): signal.signal(each, lambda *_: agent.stopping.set())
     print("ready", flush=True)

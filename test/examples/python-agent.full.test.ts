@@ -33,8 +33,8 @@ async function startedPython(urls: string, token: string, program = file): Promi
 }
 
 test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL).each([
-  [["unix:/run/dbq.sock"], "dbq_x", "expected URLs with http: or https:, got 'unix:/run/dbq.sock'\n"],
-  [[], "dbq_x", "expected URLs with http: or https:, got ''\n"],
+  [["ftp://mgr-a"], "dbq_x", "expected URLs with http:, https: or unix:, got 'ftp://mgr-a'\n"],
+  [[], "dbq_x", "expected URLs with http:, https: or unix:, got ''\n"],
   [["http://127.0.0.1:7420"], undefined, "DBQ_TOKEN is not set: dbq agent add prints a token\n"],
 ])("the agent in Python refuses the URLs %j with the token %s in one line", (urls, token, says) => {
   const env = { ...process.env, DBQ_TOKEN: token };
@@ -71,6 +71,22 @@ test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
     // It waits for the function that it has told of the cancel.
     expect(await once(python, "exit")).toEqual([0, null]);
     expect((await queue.listTasks()).map(({ retryCount }) => retryCount)).toEqual([0, 0, 0, 0, 0]);
+  },
+  60_000,
+);
+
+test.skipIf(status !== 0 && !process.env.DBQ_REQUIRE_ALL)(
+  "an agent in Python runs tasks of a Manager on a unix socket, and goes on when that starts again",
+  async () => {
+    const queue = await onFile()();
+    // A colon in the path is no port.
+    const listen = `unix:${join(temporaryFolder(), "dbq:1.sock")}`;
+    const manager = await startedManager(queue, { listen });
+    await startedPython(listen, await tokenFor(queue, funcs));
+    expect(await queue.awaitTaskResult(await queue.enqueueTask(divide, 1, 4), long)).toBe(0.25);
+    await manager.stop();
+    await startedManager(queue, { listen });
+    expect(await queue.awaitTaskResult(await queue.enqueueTask(divide, 1, 2), long)).toBe(0.5);
   },
   60_000,
 );
