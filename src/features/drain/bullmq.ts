@@ -26,7 +26,7 @@ const lastPriority = 2 ** 21;
 /** The priority 0 of dbq. Half of BullMQ's range is above it and half below. */
 const middle = 2 ** 20;
 
-/** @internal A priority of BullMQ, where lower goes first. Beyond a million on both sides, priorities are equal. */
+/** Turns a priority of dbq into one of BullMQ, where lower goes first. Beyond a million on both sides, priorities are equal. */
 export function bullmqPriority(priority: number): number {
   return Math.min(lastPriority, Math.max(0, middle - Math.round(priority)));
 }
