@@ -33,13 +33,39 @@ if (tier === undefined)
     `DBQ_TIER must be one of ${Object.keys(tiers).join(", ")}, not ${process.env.DBQ_TIER}`,
   );
 
+/**
+ * Quick tests that need a process of their own: they replace modules, load a second copy of dbq, or must find dbq's timers as
+ * an app has them.
+ */
+const alone = [
+  // They run commands in their process, and these change its folder and variables.
+  "test/entries/cli/*.test.ts",
+  "test/base/tasks/reloaded-modules.test.ts",
+  "test/features/dashboard/metrics.test.ts",
+  "test/queue/fake-timers.test.ts",
+];
+
+const settings = {
+  // Real processes and real databases: a test that hangs should say so, and none should need this long.
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  pool: "forks" as const,
+  maxWorkers: tier.maxWorkers,
+};
+
+/**
+ * The other quick files share the processes that run them, one after the other: a process and the modules that each file
+ * imports took a quarter of the time of `npm test`.
+ */
+const quick = [
+  { test: { ...settings, name: "shared", include: tier.include, exclude: [long, ...alone], isolate: false } },
+  { test: { ...settings, name: "alone", include: alone, exclude: [long] } },
+];
+
 export default defineConfig({
   test: {
-    ...tier,
-    // Real processes and real databases: a test that hangs should say so, and none should need this long.
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    pool: "forks",
+    ...(tier === tiers.quick ? { projects: quick } : tier),
+    ...settings,
     globalSetup: ["test/support/compiled.ts", "test/support/embedded-postgres.ts"],
   },
 });

@@ -7,13 +7,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Harness } from "../../fixtures/harness.ts";
 import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
+import { plans } from "../disturbed.ts";
 import { Listener } from "../listener.ts";
 import { Load } from "../load.ts";
 import { resumeFigures, untilResumed } from "../resume.ts";
 import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { onOwnServer } from "../servers/own-server.ts";
 import { type Loss, noPatroni, Patroni } from "../servers/patroni.ts";
-import { plans } from "./terminated.ts";
 
 /** Milliseconds in which primary and standby work together, at most. */
 const together = 3_000;

@@ -8,13 +8,13 @@ import type { Entry } from "../../fixtures/event-log.ts";
 import { Harness, type StartOptions } from "../../fixtures/harness.ts";
 import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
+import { plans } from "../disturbed.ts";
 import type { AttemptRow, History } from "../history.ts";
 import { Load } from "../load.ts";
 import { resumeFigures, untilResumed } from "../resume.ts";
 import type { Figure, Scenario, Trial } from "../scenario.ts";
 import { type Data, Galera, noGalera } from "../servers/galera.ts";
 import { onOwnServer } from "../servers/own-server.ts";
-import { plans } from "./terminated.ts";
 
 /** Tasks for each killed node, at least. */
 const tasks = 4_000;

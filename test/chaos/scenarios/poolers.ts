@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Harness } from "../../fixtures/harness.ts";
 import { demand } from "../checker.ts";
 import { demandNoConflicts, failsByLoss, reportsLoss } from "../conflicts.ts";
+import { plans } from "../disturbed.ts";
 import { isCrash, Load, pidOf } from "../load.ts";
 import { processOf } from "../promises/finder.ts";
 import { resumeFigures, untilResumed } from "../resume.ts";
@@ -14,7 +15,6 @@ import { type Figure, type Scenario, spread, type Trial } from "../scenario.ts";
 import { noPoolers, OwnPooler, type PoolerName, poolerKinds } from "../servers/own-pooler.ts";
 import { noPostgres, OwnPostgres } from "../servers/own-postgres.ts";
 import { onOwnServer } from "../servers/own-server.ts";
-import { plans } from "./terminated.ts";
 
 /** Milliseconds between two kills, on average. */
 const pause = 300;

@@ -6,8 +6,9 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { missingPackages, notInstalled } from "./installed.ts";
 import { freePorts } from "./kept-process.ts";
-import { isInstalled, MariadbProcess, noMariadb } from "./own-mariadb.ts";
+import { MariadbProcess, mariadbPrograms } from "./own-mariadb.ts";
 
 const size = 3;
 
@@ -16,15 +17,9 @@ const provider = (): string | undefined =>
 
 /** Why it cannot run here, with the missing packages; undefined when it can. */
 export function noGalera(): string | undefined {
-  const missing = [
-    ...(noMariadb() === undefined ? [] : ["mariadb-server"]),
-    ...(provider() === undefined ? ["galera-4"] : []),
-    ...(isInstalled("mariadb-backup") ? [] : ["mariadb-backup"]),
-    ...(isInstalled("socat") ? [] : ["socat"]),
-  ];
-  return missing.length === 0
-    ? undefined
-    : `it starts a cluster; these packages are not installed: ${missing.join(", ")}`;
+  const needed = { ...mariadbPrograms, "mariadb-backup": "mariadb-backup", socat: "socat" };
+  const library = provider() === undefined ? ["galera-4"] : [];
+  return notInstalled("a cluster", [...missingPackages(needed), ...library]);
 }
 
 /** The ports of one node: for the group, and for incremental and full copies. */

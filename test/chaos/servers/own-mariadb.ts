@@ -1,20 +1,12 @@
 /** A MariaDB server of the chaos tests on a free port: to be restarted at will, or to be a node of a cluster. */
 import { execFile, execFileSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { backendOf } from "../backends/backend.ts";
+import { missingPackages, notInstalled } from "./installed.ts";
 import { freePorts, KeptProcess } from "./kept-process.ts";
 import type { OwnServer } from "./own-server.ts";
 
@@ -30,14 +22,12 @@ const configuration = "[sst]\nsst-log-archive=0\n";
 /** The user who starts it: it runs as root only if told to. */
 const user = `--user=${userInfo().username}`;
 
-export const isInstalled = (program: string): boolean =>
-  ["/usr/bin", "/usr/sbin", "/usr/local/bin"].some((folder) => existsSync(join(folder, program)));
+/** The programs of a server, and their package. */
+export const mariadbPrograms = { mariadbd: "mariadb-server", "mariadb-install-db": "mariadb-server" };
 
 /** Why it cannot run here; undefined when it can. */
 export const noMariadb = (): string | undefined =>
-  isInstalled("mariadbd") && isInstalled("mariadb-install-db")
-    ? undefined
-    : "it starts a MariaDB of its own, and the package mariadb-server is not installed";
+  notInstalled("a MariaDB of its own", missingPackages(mariadbPrograms));
 
 /** One server, with its data in a folder. */
 export class MariadbProcess {

@@ -4,20 +4,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import {
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRaw } from "../backends/backend.ts";
+import { missingPackages, notInstalled } from "./installed.ts";
 import { freePorts, KeptProcess, killWithChildren, type User, userFor } from "./kept-process.ts";
 import { noStandby, programs } from "./own-postgres.ts";
 
@@ -27,13 +19,10 @@ const patience = 90_000;
 /** Milliseconds between two looks. */
 const often = 50;
 
-const [patroni, etcd] = ["/usr/bin/patroni", "/usr/bin/etcd"];
-
 /** Why it cannot run here, with the missing packages; undefined when it can. */
 export function noPatroni(): string | undefined {
-  const missing = [...(existsSync(patroni) ? [] : ["patroni"]), ...(existsSync(etcd) ? [] : ["etcd-server"])];
-  if (missing.length === 0) return noStandby();
-  return `it starts a primary and a standby; these packages are not installed: ${missing.join(", ")}`;
+  const missing = missingPackages({ patroni: "patroni", etcd: "etcd-server" });
+  return notInstalled("a primary and a standby", missing) ?? noStandby();
 }
 
 /** What is killed: the server, which its Patroni notices at once, or the whole machine, for which its lease has to end. */
@@ -135,7 +124,7 @@ export class Patroni {
   /** Starts the Patroni of a member. */
   async up(n: number): Promise<void> {
     const member = this.#members[n] as Member;
-    const command = [patroni, `${member.data}.yml`];
+    const command = ["patroni", `${member.data}.yml`];
     member.patroni = await KeptProcess.start(command, `${member.data}.log`, this.#user);
   }
 
@@ -198,7 +187,7 @@ export class Patroni {
 function etcdCommand(folder: string, client: number, peer: number): string[] {
   const [clients, peers] = [`http://127.0.0.1:${client}`, `http://127.0.0.1:${peer}`];
   return [
-    ...[etcd, "--data-dir", join(folder, "etcd"), "--unsafe-no-fsync", "--log-level", "warn"],
+    ...["etcd", "--data-dir", join(folder, "etcd"), "--unsafe-no-fsync", "--log-level", "warn"],
     ...["--listen-client-urls", clients, "--advertise-client-urls", clients],
     ...["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers],
     ...["--initial-cluster", `default=${peers}`],

@@ -53,7 +53,7 @@ export async function folderWithQueue(): Promise<{ folder: string; queue: Queue 
 }
 
 /** The environment without the variables of the test run: its database, `npm run`, colors. */
-function cleanEnv(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+export function cleanEnv(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(DBQ_|npm_|NO_COLOR|FORCE_COLOR|CI$|GITHUB_ACTIONS)/.test(name),
   );

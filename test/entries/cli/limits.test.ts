@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type LimitInfo, moveQueue, openQueue, remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, dbqJson, tasks } from "./dbq.ts";
+import { startDbq, tasks } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
 
 const folderWithTask = async () => {
   const folder = temporaryFolder();
@@ -49,7 +50,7 @@ test("doctor with modules names the functions with a limit that no module regist
   await (await openQueue(join(folder, "dbq.db"))).close();
   await dbq(folder, ["limit", "--func", "cal", "--group", "acme", "--concurrency", "2"]);
   await dbq(folder, ["pause", "--func", "cal"]);
-  const { code, out } = await dbq(folder, ["doctor", tasks, "--json"]);
+  const { code, out } = await startDbq(folder, ["doctor", tasks, "--json"]).ended;
   const problem = "a limit or a pause is about the function cal, which none of the given modules registers";
   expect({ code, problems: JSON.parse(out).problems }).toEqual({ code: 1, problems: [problem] });
   expect(await dbqJson(folder, ["doctor"])).toMatchObject({ ok: true, problems: [] });

@@ -2,7 +2,8 @@ import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { remoteTask, type Task, task } from "../../../src/index.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
-import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker, tasks } from "./dbq.ts";
+import { folderWithQueue, inPairs, isEvent, startWorker, tasks } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 

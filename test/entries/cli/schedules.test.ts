@@ -2,7 +2,8 @@ import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import type { Schedule } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, dbqJson, folderWithQueue } from "./dbq.ts";
+import { folderWithQueue } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
 
 test("add writes a schedule with every option, and changes the one of this name", async () => {
   const folder = temporaryFolder();

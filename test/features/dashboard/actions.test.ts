@@ -470,7 +470,7 @@ describe("queues and limits", () => {
   test("the limit that the code of a function sets stays, and the answer says so", async () => {
     const { queue, api } = await openDesk();
     const limited = task(uniqueName("limited"), async () => {}, { limit: { concurrency: 3 } });
-    await startedWorker(queue);
+    await startedWorker(queue, { tasks: [limited] });
     const name = limited.taskName;
     const set = async (body: object) => (await api("/api/limits", { about: "func", name, ...body })).body;
     expect(await set({ remove: true })).toMatchObject({
