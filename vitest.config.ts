@@ -40,6 +40,7 @@ if (tier === undefined)
 const alone = [
   // They run commands in their process, and these change its folder and variables.
   "test/entries/cli/*.test.ts",
+  "test/features/dashboard/unknown-names.test.ts",
   "test/base/tasks/reloaded-modules.test.ts",
   "test/features/dashboard/metrics.test.ts",
   "test/queue/fake-timers.test.ts",

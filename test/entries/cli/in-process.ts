@@ -9,8 +9,8 @@ import { cleanEnv, type Ended } from "./dbq.ts";
 let last: Promise<unknown> = Promise.resolve();
 
 /** Runs a command in `folder` to its end. */
-export function dbq(folder: string, args: readonly string[]): Promise<Ended> {
-  const ended = last.then(() => runIn(folder, args));
+export function dbq(folder: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const ended = last.then(() => runIn(folder, args, env));
   last = ended.catch(() => undefined);
   return ended;
 }
@@ -22,13 +22,13 @@ export async function dbqJson<T>(folder: string, args: readonly string[]): Promi
   return JSON.parse(out) as T;
 }
 
-async function runIn(folder: string, args: readonly string[]): Promise<Ended> {
+async function runIn(folder: string, args: readonly string[], more: NodeJS.ProcessEnv): Promise<Ended> {
   const { exitCode } = process;
   const [cwd, env] = [process.cwd(), process.env];
   const [out, err] = [captured(process.stdout), captured(process.stderr)];
   try {
     process.chdir(folder);
-    process.env = cleanEnv({});
+    process.env = cleanEnv(more);
     process.exitCode = undefined;
     const code = await run([...args]);
     return { code, signal: null, out: out.text(), err: err.text() };

@@ -13,7 +13,8 @@ import {
   withOptions,
 } from "../../../src/index.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
-import { dbq, dbqJson, folderWithQueue, inPairs, isEvent, startWorker, tasks } from "./dbq.ts";
+import { folderWithQueue, inPairs, isEvent, startDbq, startWorker, tasks } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
@@ -127,7 +128,8 @@ test("stats prints counts, workers, and functions that no module registers", asy
   const done = await queue.enqueueTask(add, 1, 2);
   await queue.enqueueTasks([[remoteTask("unknown")], [remoteTask("unknown").with({ delay: "1h" })]] as const);
   await worker.out(isEvent("completed", done));
-  const stats = await dbqJson<Stats>(folder, ["stats", tasks]);
+  const inModule = await startDbq(folder, ["stats", tasks, "--json"]).ended;
+  const stats = JSON.parse(inModule.out) as Stats;
   expect(stats.tasks).toMatchObject({ pending: 1, scheduled: 1, completed: 1, failed: 0 });
   expect(stats.counts).toContainEqual({ queueName: "default", func: "add", status: "completed", count: 1 });
   expect(stats.workers).toMatchObject([{ liveness: "alive", concurrency: 10, queueNames: ["default"] }]);
@@ -204,7 +206,7 @@ test("doctor reports tasks whose function no module registers, or whose queue no
   const lonely = await queue.enqueueTask(remoteTask("lonely").with({ queueName: "unserved" }));
   const orphan = await queue.enqueueTask(remoteTask("orphan"));
   const problems = async (...args: string[]) => {
-    const { code, out } = await dbq(folder, ["doctor", "--json", ...args]);
+    const { code, out } = await startDbq(folder, ["doctor", "--json", ...args]).ended;
     expect(code).toBe(1);
     return (JSON.parse(out) as Findings).problems;
   };

@@ -9,6 +9,7 @@ import { buildProgram } from "../../../src/entries/cli/program.ts";
 import { taskStatuses } from "../../../src/task.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { dbq, inPairs } from "./dbq.ts";
+import { dbq as inProcess } from "./in-process.ts";
 
 const commands = buildProgram(false).commands.map((command) => command.name());
 
@@ -93,12 +94,12 @@ test("wrong usage exits with 2, and one line on stderr names the value", async (
     [["limit", "api", "--concurrency", "0"], "whole number from 1"],
     [["enqueue", "resize", "a.png", "320"], `'["a.png", 320]'`],
   ];
-  await inPairs(wrong, async ([args, named]) => {
-    const { code, out, err } = await dbq(folder, args);
+  for (const [args, named] of wrong) {
+    const { code, out, err } = await inProcess(folder, args);
     expect([args, code, out]).toEqual([args, 2, ""]);
     expect(err).toMatch(/^error: /);
     expect(err).toContain(named);
-  });
+  }
   await inPairs(wrong.slice(0, 2), async ([args, named]) => {
     const { code, out, err } = await dbq(folder, [...args, "--json"]);
     expect([args, code, out]).toEqual([args, 2, ""]);

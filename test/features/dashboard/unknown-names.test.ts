@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openQueue, remoteTask, task } from "../../../src/index.ts";
-import { dbq, dbqJson } from "../../entries/cli/dbq.ts";
+import { dbq, dbqJson } from "../../entries/cli/in-process.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
 import { openDesk } from "./requests.ts";
 
