@@ -7,7 +7,7 @@ import { sql } from "drizzle-orm";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import type { Store } from "../../src/store.ts";
 import { openSqlite, openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
-import type { AppDatabase, Kind, Row, TestDatabase } from "./case.ts";
+import type { AppDatabase, GroupName, Kind, Row, TestDatabase } from "./case.ts";
 
 const options = { migrate: true, synchronous: "full" } as const;
 
@@ -84,6 +84,18 @@ const alone = {
   "readers that refuse to write": "no other connection can be made: a reader is the store itself",
 } as const;
 
+/** What depends on the connection, and on who has it. */
+const concerns: readonly GroupName[] = [
+  "insert",
+  "transaction and within",
+  "claim",
+  "settle",
+  "workers: register, rescue, unregister",
+  "heartbeat",
+  "restart",
+  "watch and diagnose",
+];
+
 const inMemory = {
   url: ":memory:",
   earlier,
@@ -93,6 +105,7 @@ const inMemory = {
 
 const sqliteMemory: Kind = {
   name: "SQLite, :memory:",
+  concerns,
   lacks: { ...alone, "an app's connection": "dbq opened the connection, so no app has it" },
   connect: (path) => openSqlite(path, options),
   make: async (): Promise<TestDatabase> => {
@@ -119,6 +132,7 @@ const sqliteMemory: Kind = {
 
 const sqliteAppMemory: Kind = {
   name: "SQLite, an app's database in memory",
+  concerns,
   lacks: alone,
   connect: () => openSqliteDatabase(drizzle(new Database(":memory:")), options),
   make: async (): Promise<TestDatabase> => {
@@ -133,4 +147,7 @@ const sqliteAppMemory: Kind = {
   },
 };
 
-export const sqliteStores: readonly Kind[] = [sqliteFile, sqliteMemory, sqliteAppMemory];
+export const sqliteStores: readonly Kind[] = [sqliteFile];
+
+/** They run the statements of a file, on another connection. */
+export const sqliteVariants: readonly Kind[] = [sqliteMemory, sqliteAppMemory];
