@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { format, measure } from "../../scripts/measure.mjs";
-import { parseSource, readSources, resolveImport, type Source } from "../../scripts/sources.mjs";
+import { parseSource, readSources, readTexts, resolveImport } from "../../scripts/sources.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const sources = readSources(root, ["src", "drizzle"]);
@@ -248,8 +248,9 @@ test("no file has a name that says nothing", () => {
   const folders = ["src", "drizzle", "test", "scripts", "demo", "examples", "bench"];
   const vague = /(^|\/)(util|helper|common|type|manager|misc|shared)s?\.[^/]*$/;
   expect(vague.test("src/utils.ts") && vague.test("test/support/helper.mjs")).toBe(true);
-  const named = readSources(root, folders).filter(({ path }: Source) => vague.test(path));
-  expect(named.map(({ path }) => path)).toEqual([]);
+  const names = readTexts(root, folders).map(({ path }) => path);
+  expect(names.length).toBeGreaterThan(500);
+  expect(names.filter((path) => vague.test(path))).toEqual([]);
 });
 
 test("each folder of src says in three lines what lives there and which layers it may import", () => {
