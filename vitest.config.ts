@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { readTexts } from "./scripts/sources.mjs";
 
 /** Tests that take long, or need a server that few machines have: their file's name says so. */
 const long = "test/**/*.full.test.ts";
@@ -33,18 +34,17 @@ if (tier === undefined)
     `DBQ_TIER must be one of ${Object.keys(tiers).join(", ")}, not ${process.env.DBQ_TIER}`,
   );
 
-/**
- * Quick tests that need a process of their own: they replace modules, load a second copy of dbq, or must find dbq's timers as
- * an app has them.
- */
-const alone = [
-  // They run commands in their process, and these change its folder and variables.
-  "test/entries/cli/*.test.ts",
-  "test/features/dashboard/unknown-names.test.ts",
-  "test/base/tasks/reloaded-modules.test.ts",
-  "test/features/dashboard/metrics.test.ts",
-  "test/queue/fake-timers.test.ts",
-];
+/** Text of a test file that changes its process: timers, modules, variables, folder, default queue, garbage collector. */
+const changesProcess =
+  /useFakeTimers|fakeable-timers|vi\.(mock|resetModules|stub\w+)\(|process\.(env\.\w+ = |chdir)|setDefaultQueue|setFlags|runSuiteOn|in-process\.ts/;
+
+/** Folders whose files do so through what they import: simulated clocks; commands that run in the process of the test. */
+const changingFolders = /^test\/(model|entries\/cli)\//;
+
+/** Quick files that need a process of their own. */
+const alone = readTexts(import.meta.dirname, ["test"], /(?<!\.full)\.test\.ts$/)
+  .filter(({ path, text }) => changingFolders.test(path) || changesProcess.test(text))
+  .map(({ path }) => path);
 
 const settings = {
   // Real processes and real databases: a test that hangs should say so, and none should need this long.
@@ -55,12 +55,12 @@ const settings = {
 };
 
 /**
- * The other quick files share the processes that run them, one after the other: a process and the modules that each file
- * imports took a quarter of the time of `npm test`.
+ * The other quick files share processes, which run them one after the other: a process for each, with the modules that it
+ * imports, took a quarter of the time of `npm test`.
  */
 const quick = [
   { test: { ...settings, name: "shared", include: tier.include, exclude: [long, ...alone], isolate: false } },
-  { test: { ...settings, name: "alone", include: alone, exclude: [long] } },
+  { test: { ...settings, name: "alone", include: alone } },
 ];
 
 export default defineConfig({
