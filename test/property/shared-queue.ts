@@ -31,7 +31,7 @@ export function numberFor(value: () => unknown): number {
 const resultOf = (number: number): unknown => results.get(number)?.();
 
 /** Returns its arguments. */
-export const echo = task("echo", async (...args: unknown[]) => args, { maxRetries: 0 });
+export const echo = task("echoAll", async (...args: unknown[]) => args, { maxRetries: 0 });
 
 /** Returns the value of this number. */
 export const make = task("make", async (number: number) => resultOf(number), { maxRetries: 0 });

@@ -11,8 +11,7 @@ import {
 import { hostileText, trapped } from "../fixtures/hostile-values.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, next, queueOnFile, raise, read, rejection, reportsOf, until } from "./setup.ts";
-
-const bystander = task("bystander", async () => "unharmed");
+import { bystander } from "./surviving-worker.ts";
 
 test("hooks that all throw the same hostile value change nothing", async () => {
   const { queue, raw } = await queueOnFile();

@@ -14,7 +14,7 @@ import { postgresServer } from "../../support/postgres.ts";
 import { deferred, startedWorker, temporaryQueue } from "../../support/queue.ts";
 import { isMissing, newName } from "../../support/server.ts";
 
-const add = task("add", async (a: number, b: number) => a + b);
+const add = task("addInSchema", async (a: number, b: number) => a + b);
 
 describe("the text of a statement", () => {
   const texts = textsOf(skipLockedDialect);
