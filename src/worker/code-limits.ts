@@ -42,8 +42,10 @@ export class CodeLimits {
   /** The functions whose limits the database has. One that was registered since then has to wait for that. */
   funcs(): readonly string[] {
     const names = runnableNames(this.#host.names);
+    const shared = sharingAmong(names);
+    if (shared.length === 0) return names;
     const missing = new Set(
-      sharingAmong(names)
+      shared
         .filter(({ name, limit }) => (this.#declared.get(name) ?? "null") !== textOf(limit))
         .map(({ name }) => name),
     );

@@ -8,7 +8,7 @@ import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";
-import { byClaimOrder, type Pairs, pairsOf, probeParams } from "../sql/claim-steps.ts";
+import { byClaimOrder, type Pairs, pairsOf, withProbes } from "../sql/claim-steps.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect, Params, Row } from "../sql/dialect.ts";
 import { notifyChange, type Program, rows, startsNothing, transaction } from "../sql/program.ts";
@@ -375,7 +375,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       params[afterName] = id;
     }
     const statement = this.#statements[request ? "session" : "worker"][look](pairs.length);
-    return answerOf(yield* rows(statement, Object.assign(params, probeParams(pairs))), workerId);
+    return answerOf(yield* rows(statement, withProbes(params, pairs)), workerId);
   }
 }
 

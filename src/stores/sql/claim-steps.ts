@@ -15,16 +15,21 @@ const mostProbes = 250;
 
 export type Pairs = readonly (readonly [queueName: string, func: string])[];
 
-export const pairsOf = ({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" | "funcs">): Pairs =>
-  queueNames.flatMap((queueName) => funcs.map((func) => [queueName, func] as const));
+/** Plain loops, here and below: each claim pays for them, and most claims have one pair. */
+export function pairsOf({ queueNames, funcs }: Pick<ClaimRequest, "queueNames" | "funcs">): Pairs {
+  const pairs: [string, string][] = [];
+  for (const queueName of queueNames) for (const func of funcs) pairs.push([queueName, func]);
+  return pairs;
+}
 
-/** The parameters of the probes of a claim. */
-export function probeParams(pairs: Pairs): Record<string, unknown> {
-  const params: Record<string, unknown> = {};
-  for (const [i, [queueName, func]] of pairs.entries()) {
+/** Adds the parameters of the probes of a claim to others. */
+export function withProbes(params: Record<string, unknown>, pairs: Pairs): Record<string, unknown> {
+  let i = 0;
+  for (const [queueName, func] of pairs) {
     const [queue, name] = probeNames(i);
     params[queue] = queueName;
     params[name] = func;
+    i += 1;
   }
   return params;
 }
@@ -95,8 +100,8 @@ export class ClaimSteps {
     const found: Candidate[] = [];
     this.#wholeReads = Math.max(0, this.#wholeReads - 1);
     for (let i = 0; i < pairs.length; i += mostProbes) {
-      const some = pairs.slice(i, i + mostProbes);
-      const params = { limit, ...probeParams(some) };
+      const some = pairs.length <= mostProbes ? pairs : pairs.slice(i, i + mostProbes);
+      const params = withProbes({ limit }, some);
       if (!this.texts.dialect.oneWriter || this.#wholeReads > 0)
         for (const row of yield* rows(this.texts.candidates(some.length), params))
           found.push(toCandidate(row));

@@ -1,5 +1,6 @@
 /** The queries whose text depends on the call: candidates of a claim, lists, counts. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
 import { listed } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
@@ -9,7 +10,7 @@ import type { Statement } from "./statements.ts";
 import { isIn } from "./statuses.ts";
 
 /** The names of the parameters of the i-th probe: its queue and its function. */
-export const probeNames = (i: number) => [`queue${i}`, `func${i}`] as const;
+export const probeNames = memoize((i: number) => [`queue${i}`, `func${i}`] as const);
 
 /**
  * The candidates of a claim, highest priority first, then oldest, for a number of pairs of a queue and a function. Each

@@ -41,9 +41,10 @@ function onlyEnd(
   { freed = [], ordered }: ClaimRequest,
   limited = false,
 ): boolean {
+  if (ordered !== undefined || outcomes.some((one) => changeOf(one) === "release")) return false;
+  if (!limited) return true;
   const ids = new Set(freed.map(({ id }) => id));
-  const isKnown = ({ id }: Outcome) => !limited || ids.has(id);
-  return ordered === undefined && outcomes.every((one) => changeOf(one) !== "release" && isKnown(one));
+  return outcomes.every(({ id }) => ids.has(id));
 }
 
 const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
