@@ -1,6 +1,5 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { readTexts } from "./scripts/sources.mjs";
 
 /** Tests that take long, or need a server that few machines have: their file's name says so. */
 const long = "test/**/*.full.test.ts";
@@ -34,39 +33,13 @@ if (tier === undefined)
     `DBQ_TIER must be one of ${Object.keys(tiers).join(", ")}, not ${process.env.DBQ_TIER}`,
   );
 
-/** Text of a test file that changes its process: timers, modules, variables, folder, default queue, garbage collector. */
-const changesProcess =
-  /useFakeTimers|fakeable-timers|vi\.(mock|resetModules|stub\w+)\(|process\.(env\.\w+ = |chdir)|setDefaultQueue|setFlags|runSuiteOn|in-process\.ts/;
-
-/** Folders whose files do so through what they import: simulated clocks; commands that run in the process of the test. */
-const changingFolders = /^test\/(model|entries\/cli)\//;
-
-/** Quick files that need a process of their own. */
-const alone = readTexts(import.meta.dirname, ["test"], /(?<!\.full)\.test\.ts$/)
-  .filter(({ path, text }) => changingFolders.test(path) || changesProcess.test(text))
-  .map(({ path }) => path);
-
-const settings = {
-  // Real processes and real databases: a test that hangs should say so, and none should need this long.
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
-  pool: "forks" as const,
-  maxWorkers: tier.maxWorkers,
-};
-
-/**
- * The other quick files share processes, which run them one after the other: a process for each, with the modules that it
- * imports, took a quarter of the time of `npm test`.
- */
-const quick = [
-  { test: { ...settings, name: "shared", include: tier.include, exclude: [long, ...alone], isolate: false } },
-  { test: { ...settings, name: "alone", include: alone } },
-];
-
 export default defineConfig({
   test: {
-    ...(tier === tiers.quick ? { projects: quick } : tier),
-    ...settings,
+    ...tier,
+    // Real processes and real databases: a test that hangs should say so, and none should need this long.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    pool: "forks",
     globalSetup: ["test/support/compiled.ts", "test/support/embedded-postgres.ts"],
   },
 });
