@@ -7,15 +7,16 @@
 import { Bag } from "../base/runtime/bag.ts";
 import type { Clock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
-import { after, performance, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
+import { after, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
-import type { ClaimRequest, Outcome, SettleAndClaimResult, Sharing, Store } from "../store.ts";
+import type { Outcome, SettleAndClaimResult, Sharing, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-results.ts";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
 import { CycleLoop } from "./cycle-loop.ts";
+import { type Cycle, CyclesUnderWay, type SlotClaim } from "./cycles-under-way.ts";
 import { Defaults } from "./defaults.ts";
 import { publishClaim } from "./events.ts";
 import type { Executor } from "./executor.ts";
@@ -70,21 +71,6 @@ export interface DispatcherHost {
   reportError(error: unknown, where: string): void;
 }
 
-type SlotClaim = ClaimRequest & { crashSensitive: number };
-
-/** A cycle under way. */
-interface Cycle {
-  readonly batch: readonly PendingSettlement[];
-  readonly claim: SlotClaim | undefined;
-  /** In the order in which the cycles of this worker began. */
-  readonly place: number;
-  /** On the clock of `performance.now()`. */
-  readonly began: number;
-}
-
-/** A cycle begins beside another one only for so many outcomes, and for as many as that one settles. */
-const overlapFrom = 50;
-
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
 
 /** Milliseconds that a cycle waits until progress is written. */
@@ -110,19 +96,13 @@ export class Dispatcher {
    * back.
    */
   #phase: "claiming" | "draining" | "interrupted" | "abandoned" = "claiming";
+  readonly #underWay = new CyclesUnderWay();
   /** The outcomes that the next cycle settles. */
   #ended: PendingSettlement[] = [];
-  /** How many outcomes the cycles under way settle. */
-  #settling = 0;
-  /** How many tasks the claims under way may return, and how many crash-sensitive ones. */
-  #claiming = { tasks: 0, crashSensitive: 0 };
   /** False after a claim that left nothing behind, until a wake-up or the poll. */
   #mayHaveWork = true;
   /** Whether the last claim that was answered left tasks behind. */
   #leftTasks = false;
-  /** The place of the last cycle that began, and of the last one whose claim was answered: an older answer says nothing more. */
-  #lastBegun = 0;
-  #lastAnswered = 0;
   #againTimer: Timer | undefined;
   /** Whether limits or pauses were about tasks of the last claim. */
   #limited = false;
@@ -229,7 +209,7 @@ export class Dispatcher {
    * follows the other.
    */
   #mayOverlap(): boolean {
-    if (this.#ended.length < Math.max(overlapFrom, this.#settling)) return false;
+    if (!this.#underWay.leaveEnough(this.#ended.length)) return false;
     if (this.#failedCycles > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue) return false;
     return this.#host.store.cyclesMayOverlap();
   }
@@ -242,12 +222,12 @@ export class Dispatcher {
     const failures = this.#failedCycles;
     const oneByOne = failures > 0;
     const batch = this.#ended.splice(0, oneByOne ? 1 : this.#ended.length);
-    this.#settling += batch.length;
+    this.#underWay.settling += batch.length;
     try {
       // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
       // function's own transaction, and that function for this cycle.
       if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
-      if (this.#claiming.tasks === 0) await this.#unknownClaims.handBack();
+      if (!this.#underWay.isClaiming) await this.#unknownClaims.handBack();
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
       // Not when the cycle beside this one has failed meanwhile.
@@ -261,13 +241,14 @@ export class Dispatcher {
     const outcomes = batch.map(({ outcome }) => outcome);
     const claim = this.#claimRequest(batch, outcomes, mayClaim);
     if (batch.length === 0 && !claim) return;
-    const cycle = this.#begin(batch, claim);
+    if (claim) this.#mayHaveWork = false;
+    const cycle = this.#underWay.begin(batch, claim);
     const began = Date.now();
     let result: SettleAndClaimResult;
     try {
       result = await this.#host.store.settleAndClaim({ outcomes, claim });
     } finally {
-      this.#noteClaim(claim, -1);
+      this.#underWay.end(cycle);
     }
     // A rescue of this worker frees the tasks that were just claimed, too.
     if (this.#isAbandoned()) return;
@@ -290,22 +271,20 @@ export class Dispatcher {
     mayClaim: boolean,
   ): SlotClaim | undefined {
     const { workerId, queueNames, concurrency } = this.#host;
-    const free = this.#freeSlots(this.#settling);
-    const taken = this.#prefetched.length + this.#claiming.tasks;
+    const underWay = this.#underWay;
+    const free = this.#freeSlots(underWay.settling);
+    const taken = this.#prefetched.length + underWay.claiming.tasks;
     // It measures each cycle, whether or not that claims.
     const ahead = this.#prefetch.begin(outcomes, Math.max(0, taken - free));
     const limit = Math.max(0, free - taken) + ahead;
     // The end of a task under a limit lets another one start. And the claim of a cycle under way is not the last one.
     const mayHaveWork =
-      this.#mayHaveWork ||
-      (this.#limited && batch.length > 0) ||
-      (this.#leftTasks && this.#claiming.tasks > 0);
+      this.#mayHaveWork || (this.#limited && batch.length > 0) || (this.#leftTasks && underWay.isClaiming);
     if (!mayClaim || this.#phase !== "claiming" || !mayHaveWork || limit === 0) return undefined;
     // Alone, it claims for slots that are free once its own outcomes are settled.
-    const isAlone = this.#settling === batch.length && this.#claiming.tasks === 0;
     const crashSensitive =
-      ahead > 0 || !isAlone
-        ? roomForCrashSensitive(concurrency, this.#owned, batch) - this.#claiming.crashSensitive
+      ahead > 0 || !underWay.isAlone(batch)
+        ? roomForCrashSensitive(concurrency, this.#owned, batch) - underWay.claiming.crashSensitive
         : limit;
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
@@ -316,33 +295,16 @@ export class Dispatcher {
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
   }
 
-  #begin(batch: readonly PendingSettlement[], claim: SlotClaim | undefined): Cycle {
-    if (claim) this.#mayHaveWork = false;
-    this.#noteClaim(claim, 1);
-    this.#lastBegun += 1;
-    return { batch, claim, place: this.#lastBegun, began: performance.now() };
-  }
-
-  /** Until it is answered, a claim takes the places of all tasks that it may return. */
-  #noteClaim(claim: SlotClaim | undefined, sign: 1 | -1): void {
-    if (!claim) return;
-    this.#claiming.tasks += sign * claim.limit;
-    this.#claiming.crashSensitive += sign * claim.crashSensitive;
-  }
-
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
-  #apply(
-    { batch, claim, place, began }: Cycle,
-    { claimed, more, again, limited = false }: SettleAndClaimResult,
-  ): void {
+  #apply(cycle: Cycle, { claimed, more, again, limited = false }: SettleAndClaimResult): void {
+    const { batch, claim, began } = cycle;
     for (const { attempt } of batch) this.#owned.delete(attempt);
-    this.#settling -= batch.length;
+    this.#underWay.settling -= batch.length;
     for (const record of claimed) this.#accept(record);
     this.#prefetch.end(claimed, began);
     // With outcomes waiting, the next cycle goes first.
     if (this.#ended.length === 0) this.#fillSlots();
-    if (claim && place > this.#lastAnswered) {
-      this.#lastAnswered = place;
+    if (this.#underWay.isNewest(cycle)) {
       this.#leftTasks = more;
       this.#lookAgain(again);
       this.#limited = limited;
@@ -413,7 +375,7 @@ export class Dispatcher {
    */
   #fillSlots(): void {
     if (this.#loop.isAboutToBegin) return;
-    while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#settling) > 0) {
+    while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0) {
       const attempt = this.#prefetched.shift() as RunningAttempt;
       this.#host.reportStarted(attempt.record);
       attempt.run();
@@ -442,7 +404,7 @@ export class Dispatcher {
     this.#unknownClaims.failed();
     // When only the claim failed, the outcomes are settled and their attempts no longer owned.
     const unsettled = batch.filter(({ attempt }) => this.#owned.has(attempt));
-    this.#settling -= unsettled.length;
+    this.#underWay.settling -= unsettled.length;
     if (error instanceof OutcomeUnknownError) return this.#settleUnanswered(unsettled);
     this.#host.reportError(error, "settling and claiming");
     // The database file was replaced: the process that opens the moved file rescues these tasks.

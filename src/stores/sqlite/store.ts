@@ -136,7 +136,6 @@ function sqliteStore(
   });
   const ops = operationsOf(texts);
   let db: BetterSQLite3Database | undefined;
-
   const store: Store = {
     ...methodsOver(runner, ops),
     synchronous: true,
