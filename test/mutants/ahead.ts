@@ -72,7 +72,7 @@ export const aheadFaults: readonly Mutant[] = [
     name: "claimed-ahead-and-started-at-once",
     why: "More tasks run at once than there are slots.",
     in: "Dispatcher.#fillSlots",
-    find: "this.#prefetched.length > 0 && this.#free(this.#pending.length + this.#settling) > 0",
+    find: "this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0",
     replace: "this.#prefetched.length > 0",
     caughtBy: ofAhead(handsBack),
   },
