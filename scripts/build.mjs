@@ -30,7 +30,7 @@ const requiredEntries = [
   "src/features/drain/bullmq",
   "src/features/drain/redis-stream",
   "src/features/manager/index",
-  "src/features/manager/agent/index",
+  "src/features/agent",
 ];
 /** @type {string[]} */
 const missing = [];

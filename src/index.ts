@@ -64,8 +64,7 @@ export {
 export const loadDrains = (): Promise<typeof import("./features/drain/from-url.ts")> =>
   import("./features/drain/from-url.ts");
 /** @internal What `dbq agent` runs, loaded when it does: see `dbq-ts/agent`. */
-export const loadAgent = (): Promise<typeof import("./features/manager/agent/index.ts")> =>
-  import("./features/manager/agent/index.ts");
+export const loadAgent = (): Promise<typeof import("./features/agent.ts")> => import("./features/agent.ts");
 /** @internal What `dbq dashboard` serves, loaded when it does: see `dbq-ts/dashboard`. */
 export const loadDashboard = (): Promise<typeof import("./features/dashboard/local.ts")> =>
   import("./features/dashboard/local.ts");

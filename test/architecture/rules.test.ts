@@ -201,9 +201,12 @@ test("what threads and processes need is loaded with the first task that runs in
 });
 
 test("an agent loads no store, no package but the one that reads durations, and nothing of a Manager", () => {
-  const reached = reachable("src/features/manager/agent/index.ts");
+  const reached = reachable("src/features/agent.ts");
   expect([...reached].filter((path) => ["stores", "schema", "surface"].includes(layerOf(path)))).toEqual([]);
-  expect([...reached].filter((path) => /^src\/features\/(?!manager\/(agent\/|wire))/.test(path))).toEqual([]);
+  expect([...reached].filter((path) => /^src\/features\/(?!manager\/(agent\/|wire))/.test(path))).toEqual([
+    "src/features/agent.ts",
+    "src/features/executors/executors.ts",
+  ]);
   const packages = atRunTime.filter(
     ({ from, to }) => reached.has(from) && !paths.has(to) && !to.startsWith("node:"),
   );

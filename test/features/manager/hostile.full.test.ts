@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Agent } from "../../../src/features/manager/agent/index.ts";
+import { Agent } from "../../../src/features/agent.ts";
 import { addAgent, Manager, type ManagerOptions } from "../../../src/features/manager/index.ts";
 import { remoteTask } from "../../../src/index.ts";
 import { temporaryQueue } from "../../support/queue.ts";

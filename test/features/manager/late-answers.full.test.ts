@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { Agent } from "../../../src/features/manager/agent/index.ts";
+import { Agent } from "../../../src/features/agent.ts";
 import { currentTask, task } from "../../../src/index.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
 
@@ -98,26 +98,6 @@ async function running(otherManagers: readonly string[] = []) {
   onTestFinished(() => end(agent));
   return { agent, fn, next, calls, signals, unanswered };
 }
-
-it("an agent warns of functions that cannot run in a thread or process of its own", async () => {
-  const { url, next, end } = await manager();
-  const warnings: string[] = [];
-  const listen = (message: unknown) => void warnings.push((message as { message: string }).message);
-  subscribe("dbq:warning", listen);
-  onTestFinished(() => void unsubscribe("dbq:warning", listen));
-  const [inThread, inMain] = [uniqueName(), uniqueName()];
-  const tasks = [
-    task(inThread, () => 1, { runIn: "thread", module: import.meta.url }),
-    task(inMain, () => 1),
-  ];
-  const agent = new Agent({ managers: url, token: "t", tasks });
-  const started = agent.start();
-  (await next("/v1/limits")).answer({});
-  (await next("/v1/claim")).answer({ tasks: [] });
-  await started;
-  expect(warnings).toEqual([expect.stringMatching(new RegExp(`runIn and memory.* runs ${inThread}$`))]);
-  await end(agent);
-});
 
 it("a connection that ends while a beat is under way makes no second beat", async () => {
   const { next, unanswered, calls } = await running();

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { Agent, type AgentOptions } from "../../../src/features/manager/agent/index.ts";
+import { Agent, type AgentOptions } from "../../../src/features/agent.ts";
 import { addAgent, Manager, type ManagerOptions } from "../../../src/features/manager/index.ts";
 import { openQueue, type Queue } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";

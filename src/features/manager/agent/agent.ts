@@ -23,7 +23,7 @@ import { type AttemptHost, RunningAttempt } from "../../../worker/attempt.ts";
 import { CodeLimits } from "../../../worker/code-limits.ts";
 import { Defaults } from "../../../worker/defaults.ts";
 import { WorkerEmitter } from "../../../worker/events.ts";
-import { eventLoopExecutor } from "../../../worker/executor.ts";
+import type { Executors, OpenExecutors } from "../../../worker/executor.ts";
 import { TaskLogs } from "../../../worker/logs.ts";
 import { PrefetchBuffer, PrefetchControl } from "../../../worker/prefetch.ts";
 import { ProgressNotes } from "../../../worker/progress.ts";
@@ -61,6 +61,8 @@ const mostOutcomes = 500;
 const mostCharacters = 1_000_000;
 /** Bytes of a result that an agent sends. The Manager has the queue's own limit. */
 const maxResult = 1_048_576;
+/** Tasks after which a thread or process is replaced, as a worker does by default. */
+const maxTasksPerChild = 1_000;
 /** Milliseconds for which a stop goes on to settle. */
 const finalSettleMs = 5_000;
 
@@ -77,6 +79,7 @@ interface Run {
   /** Whether the next claim comes soon, and takes along what has ended by then. */
   settlesByClaims: boolean;
   host: AttemptHost;
+  executors: Executors;
   progress: ProgressNotes;
   limits: CodeLimits;
   /** Whether a beat is under way: it asks until a Manager answers. */
@@ -104,6 +107,7 @@ interface Claim {
 export class Agent<C = unknown> extends WorkerEmitter {
   readonly #options: ReadAgentOptions;
   readonly #names: readonly string[] | undefined;
+  readonly #openExecutors: OpenExecutors;
   /** The attempts from claim to settle. */
   readonly #owned = new Set<RunningAttempt>();
   /** The attempts that have ended, with their outcomes, until these are settled: they hold no slot. */
@@ -124,9 +128,13 @@ export class Agent<C = unknown> extends WorkerEmitter {
   #graceTimer: Timer | undefined;
   #connected: Promise<void> | undefined;
 
-  /** @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks` */
-  constructor(options: AgentOptions<C>) {
+  /**
+   * @param openExecutors where its functions run. `src/features/agent.ts` passes it, since one feature never imports another
+   * @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks`
+   */
+  constructor(options: AgentOptions<C>, openExecutors: OpenExecutors) {
     super();
+    this.#openExecutors = openExecutors;
     this.#options = readAgentOptions(options);
     this.#names = this.#options.tasks?.map((fn) => registrationOf(fn).definition.name);
   }
@@ -166,7 +174,6 @@ export class Agent<C = unknown> extends WorkerEmitter {
     try {
       const names = runnableNames(this.#names);
       if (names.length === 0) throw new TypeError("agent.start: no function is registered");
-      warnOfPlaces(names);
       // A wrong token, or a function that is not the agent's, is refused here and not in a log.
       await run.limits.declare();
       await this.#claim(run, { slots: this.#options.concurrency, ahead: 0, batch: [], wait: 0 });
@@ -189,12 +196,14 @@ export class Agent<C = unknown> extends WorkerEmitter {
     };
     const defaults = new Defaults({ fillDefaults: (tasks) => tell(toldDefaults(tasks)) });
     const progress = new ProgressNotes({ progress: (notes) => tell(toldProgress(notes)) }, report);
+    const { concurrency } = this.#options;
+    const executors = this.#openExecutors({ concurrency, maxTasksPerChild, maxPayload: maxResult, report });
     const host: AttemptHost = {
       store: { synchronous: false, within: noDatabase },
       logs: new TaskLogs({ log: (lines) => tell(toldLines(lines)) }, report),
       context: this.#options.context,
       maxPayload: maxResult,
-      executorOf: () => eventLoopExecutor,
+      executorOf: (definition) => executors.executorOf(definition),
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, n, note) => progress.add(record, n, note),
       // The outcome says so to the Manager, which writes both.
@@ -218,6 +227,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       client,
       ...aborts,
       host,
+      executors,
       progress,
       limits,
       settlesByClaims: false,
@@ -260,6 +270,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
     late.clear();
     if (!run.closed.signal.aborted) await run.progress.flush(finalSettleMs);
     this.#end(run);
+    await run.executors.close();
   }
 
   #interrupt(run: Run): void {
@@ -569,21 +580,12 @@ export class Agent<C = unknown> extends WorkerEmitter {
   }
 }
 
-/** An agent has no threads and processes: it ends no function by force, and limits no memory. */
-function warnOfPlaces(names: readonly string[]): void {
-  const elsewhere = names.filter((name) => definitionNamed(name)?.runIn !== "main");
-  if (elsewhere.length > 0)
-    warn(
-      `agent.start: runIn and memory hold in workers only: this agent's event loop runs ${elsewhere.join(", ")}`,
-    );
-}
-
 /** `late`: milliseconds by which a timer fired too late. */
 function warnOfBlocking(late: number): void {
   if (late > blockedMs)
     warn(
       `this agent's event loop was blocked for ${Math.round(late / 1_000)} s: after a lease (15 s by default) its tasks run elsewhere, too: ` +
-        "let a thread run what blocks",
+        'give what blocks the option runIn: "thread"',
     );
 }
 

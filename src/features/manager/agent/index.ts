@@ -1,3 +1,3 @@
-/** `dbq-ts/agent`: runs tasks on a machine without access to the database. Loads no database driver, and no Drizzle. */
+/** The agent of Managers. `src/features/agent.ts` gives it threads and processes, and is what users import. */
 export { Agent, RefusedError } from "./agent.ts";
 export type { AgentOptions, AgentStopOptions } from "./options.ts";

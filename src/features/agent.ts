@@ -1,0 +1,16 @@
+/** `dbq-ts/agent`: runs tasks on a machine without access to the database. Loads no database driver, and no Drizzle. */
+import { openChildExecutors } from "./executors/executors.ts";
+import { type AgentOptions, Agent as ManagersAgent } from "./manager/agent/index.ts";
+
+export { type AgentOptions, type AgentStopOptions, RefusedError } from "./manager/agent/index.ts";
+
+/**
+ * Runs tasks that Managers claim for it, those with `runIn` in threads and processes. It is an `EventEmitter` with the events of
+ * a `Worker`. A function's `currentTask().within(tx)` throws: there is no database here.
+ */
+export class Agent<C = unknown> extends ManagersAgent<C> {
+  /** @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks` */
+  constructor(options: AgentOptions<C>) {
+    super(options, openChildExecutors);
+  }
+}

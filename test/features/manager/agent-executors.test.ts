@@ -1,0 +1,68 @@
+/** Agents run tasks with `runIn` in threads and processes, as workers do. */
+import { expect, test } from "vitest";
+import type { TaskFunction } from "../../../src/index.ts";
+import { ended } from "../../worker/setup.ts";
+import { isDead, newFile, pidIn } from "../executors/setup.ts";
+import * as tasks from "../executors/tasks.ts";
+import { places } from "../executors/tasks.ts";
+import { onFile, startedAgent, startedManager, tokenFor } from "./setup.ts";
+
+type AnyTask = TaskFunction<unknown[], unknown>;
+
+async function started(...fns: unknown[]) {
+  const queue = await onFile()();
+  const used = fns as AnyTask[];
+  const token = await tokenFor(
+    queue,
+    used.map(({ taskName }) => taskName),
+  );
+  const agent = await startedAgent([await startedManager(queue)], { token, tasks: used, concurrency: 2 });
+  const run = async (fn: unknown, ...args: unknown[]) =>
+    await ended(queue, await queue.enqueueTask(fn as AnyTask, ...args));
+  return { queue, agent, run };
+}
+
+test.each(places)("an agent runs a task in a %s, which ends when the agent stops", async (runIn) => {
+  const { agent, run } = await started(tasks.whereAmI[runIn]);
+  const [first, second] = [await run(tasks.whereAmI[runIn]), await run(tasks.whereAmI[runIn])];
+  const where = first.result as { pid: number; threadId: number };
+  expect([where.pid === process.pid, where.threadId > 0]).toEqual(
+    runIn === "thread" ? [true, true] : [false, false],
+  );
+  // The thread or process stays for the next task.
+  expect(second.result).toEqual({ ...where, calls: 2 });
+  await agent.stop();
+  if (runIn === "process") expect(isDead(where.pid)).toBe(true);
+});
+
+test.each(places)("progress and log lines of a task in a %s reach the Manager", async (runIn) => {
+  const { queue, run } = await started(tasks.looksAround[runIn]);
+  const done = await run(tasks.looksAround[runIn]);
+  expect(done).toMatchObject({ status: "completed", progress: 2, progressNote: "half" });
+  expect((await queue.listLogs(done.id)).map(({ message }) => message)).toEqual(["one line"]);
+});
+
+test.each(places)(
+  "a function that blocks in a %s times out, and the agent runs other tasks meanwhile",
+  async (runIn) => {
+    const blocks = tasks.blocks[runIn].with({ timeout: 1_500 });
+    const { queue, run } = await started(blocks, tasks.echo[runIn]);
+    const file = newFile();
+    const blocked = await queue.enqueueTask(blocks, file);
+    const pid = await pidIn(file);
+    expect((await run(tasks.echo[runIn], 1)).result).toEqual({ args: [1] });
+    expect((await queue.getTask(blocked))?.status).toBe("running");
+    expect(await ended(queue, blocked)).toMatchObject({ status: "failed", retryCount: 0, error: {} });
+    if (runIn === "process") expect(isDead(pid)).toBe(true);
+  },
+);
+
+test("a stop of an agent without grace ends a process, and hands its task back uncharged", async () => {
+  const { queue, agent } = await started(tasks.blocks.process);
+  const file = newFile();
+  const id = await queue.enqueueTask(tasks.blocks.process, file);
+  const pid = await pidIn(file);
+  await agent.stop({ grace: 0 });
+  expect(isDead(pid)).toBe(true);
+  expect(await queue.getTask(id)).toMatchObject({ status: "pending", retryCount: 0 });
+});
