@@ -385,8 +385,10 @@ export const agentFaults: readonly Mutant[] = [
     name: "open-connection-is-a-sign-of-life",
     why: "The tasks of an agent whose machine lost power wait longer than a lease, since its connections are still open.",
     in: "Desk.#tick",
-    find: "session.poll !== undefined",
-    replace: "session.isConnected",
+    find: `const hasLeft = !session.isConnected || session.poll === undefined;
+      if (hasLeft && now - session.lastSeen > 2 * this.#options.lease) this.#forget(session, "silent");
+      else if (session.poll !== undefined && !session.hasTasks) waiting.push(session);`,
+    replace: "if (session.isConnected && !session.hasTasks) waiting.push(session);",
     caughtBy: gone("an open connection on which nothing is asked does not keep its session alive"),
   },
   {
