@@ -84,7 +84,7 @@ export class UnknownClaims {
     this.#owned = owned;
   }
 
-  /** A cycle failed: it may have claimed tasks, or the server was down, and has lost what it had answered. */
+  /** Call it after a failed cycle: the server may have committed its claim, or may have been down and lost what it had answered. */
   failed(): void {
     this.#unanswered = true;
     this.#nextCheck = 0;

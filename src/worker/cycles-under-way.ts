@@ -1,4 +1,4 @@
-/** The cycles of a worker that have no answer yet: what they settle, and which places their claims take meanwhile. */
+/** Counts, for the cycles of a worker that the database has not answered yet, what they settle and which places their claims take. */
 import { performance } from "../base/runtime/timers.ts";
 import type { ClaimRequest } from "../store.ts";
 import type { PendingSettlement } from "./pending-settlement.ts";
@@ -57,8 +57,8 @@ export class CyclesUnderWay {
     this.claiming.crashSensitive += sign * claim.crashSensitive;
   }
 
-  /** Whether the cycle, which was answered, has the newest claim of those answered: an older one says nothing more. */
-  isNewest({ claim, place }: Cycle): boolean {
+  /** A cycle was answered. Returns whether its claim is the newest of those answered: an older one says nothing more. */
+  noteAnswer({ claim, place }: Cycle): boolean {
     if (!claim || place < this.#lastAnswered) return false;
     this.#lastAnswered = place;
     return true;

@@ -227,7 +227,7 @@ export class Dispatcher {
       // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
       // function's own transaction, and that function for this cycle.
       if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
-      if (!this.#underWay.isClaiming) await this.#unknownClaims.handBack();
+      if (this.#unknownClaims.isDue && !this.#underWay.isClaiming) await this.#unknownClaims.handBack();
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
       // Not when the cycle beside this one has failed meanwhile.
@@ -304,7 +304,7 @@ export class Dispatcher {
     this.#prefetch.end(claimed, began);
     // With outcomes waiting, the next cycle goes first.
     if (this.#ended.length === 0) this.#fillSlots();
-    if (this.#underWay.isNewest(cycle)) {
+    if (this.#underWay.noteAnswer(cycle)) {
       this.#leftTasks = more;
       this.#lookAgain(again);
       this.#limited = limited;

@@ -9,7 +9,7 @@ import type { Outcome } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
-/** Tasks claimed ahead at most, however quick the handlers are: for two cycles at once, whose claims are of this size in half. */
+/** Tasks claimed ahead at most, however quick the handlers are: enough for two cycles at once, each of which claims half of them. */
 const maxAhead = 1_000;
 
 /** The current cycle, the next one, and one more, so that a worker whose handlers wait for cycles can speed up. */

@@ -53,7 +53,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "older-answer-counts",
     why: "A task that a rate has put off waits for the next poll.",
-    in: "CyclesUnderWay.isNewest",
+    in: "CyclesUnderWay.noteAnswer",
     find: "!claim || place < this.#lastAnswered",
     replace: "!claim",
     caughtBy: ofTwo(

@@ -314,7 +314,7 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
     in: "Dispatcher.#runCycle",
-    find: "if (!this.#underWay.isClaiming) await this.#unknownClaims.handBack();",
+    find: "if (this.#unknownClaims.isDue && !this.#underWay.isClaiming) await this.#unknownClaims.handBack();",
     replace: "",
     caughtBy: {
       file: "test/model/found.test.ts",

@@ -292,6 +292,8 @@ export interface WorkerOptions<C = unknown> {
   maxTasksPerChild?: number;
 }
 
+export const defaultMaxTasksPerChild = 1_000;
+
 export interface ReadWorkerOptions {
   concurrency: number;
   queueName: readonly string[];
@@ -326,7 +328,7 @@ export function readWorkerOptions(given: unknown): ReadWorkerOptions {
     context: undefined,
     lease: 15_000,
     pollInterval: 1_000,
-    maxTasksPerChild: 1_000,
+    maxTasksPerChild: defaultMaxTasksPerChild,
     ...read,
   };
 }

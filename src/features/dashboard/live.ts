@@ -226,9 +226,9 @@ interface Place {
 }
 
 /**
- * Frees one place for the asking reader. The place is taken from the reader who has the most: of this reader's places, the one
- * with the fewest clients, and of several such the oldest. When the asking reader has at least two places fewer, this happens
- * at once; otherwise only a place that is older than `keptFor` is freed.
+ * Frees one place for the asking reader, of the places of the reader who has the most. It frees the place with the fewest
+ * clients; if several have the fewest, the oldest of these. When the asking reader has at least two places fewer, it does so at
+ * once; otherwise only if that place is older than `keptFor`.
  * @returns whether a place was freed
  */
 function endOne(places: readonly Place[], asking: string | null): boolean {

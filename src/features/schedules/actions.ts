@@ -96,6 +96,7 @@ export class Actions implements ScheduleActions {
 
   triggerSchedule(name: string): MaybePromise<TaskId> {
     const trigger = (row: ScheduleRecord) => ({
+      // This write changes `updated_at`, by which `nextOf` knows a row that was put off.
       row: { ...stateOf(row), nextAt: nextOf(row) },
       tasks: [taskOf(row, null)],
     });

@@ -44,8 +44,8 @@ const mysql: ServerKind = {
   driver: "mysql2/promise",
   connector: heartbeatConnector,
   lock: { text: "select get_lock(?, 0)", names: ["session"] },
-  // In a cluster, only the node that gave a lock knows it.
   cyclesOverlap: false,
+  // In a cluster, only the node that gave a lock knows it.
   seesLocks: (strategy) => strategy === "skip-locked",
 };
 

@@ -20,7 +20,10 @@ import {
 } from "./store.ts";
 import { type Host, readServerUrl } from "./url.ts";
 
-/** Connections that operations share: a worker's cycles take one, enqueues and reads the other, or a second cycle while it is idle. */
+/**
+ * Connections that operations share: a worker's cycles take one, enqueues and reads the other. While the other one is idle,
+ * a second cycle may take it.
+ */
 const defaultPoolSize = 2;
 
 /** Connections of `queue.transaction`, each of which an app's callback may hold for long. */

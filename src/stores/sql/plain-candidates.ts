@@ -1,8 +1,8 @@
 /**
  * Candidates of a claim without the columns that most tasks leave at their defaults. One value per row says whether the task
  * is plain: all of those columns have their defaults. SQLite tests a column in a tenth of the time that its driver takes to
- * read it, so a plain task is read in 1.5 µs instead of 2.7. Tasks that are not plain are read again, as a whole. A task with a trace context is plain, too:
- * every task that an instrumented app enqueues has one.
+ * read it, so a plain task is read in 1.5 µs instead of 2.7. Tasks that are not plain are read again, as a whole. A task with
+ * a trace context is plain, too: every task that an instrumented app enqueues has one.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { TaskRecord } from "../../task.ts";

@@ -1,5 +1,6 @@
 /** `Agent`: runs tasks on a machine without access to the database; Managers claim and settle for it. */
 import { randomUUID } from "node:crypto";
+import { defaultMaxTasksPerChild as maxTasksPerChild } from "../../../base/options/options.ts";
 import { inRootContext } from "../../../base/runtime/root-context.ts";
 import {
   after,
@@ -61,8 +62,6 @@ const mostOutcomes = 500;
 const mostCharacters = 1_000_000;
 /** Bytes of a result that an agent sends. The Manager has the queue's own limit. */
 const maxResult = 1_048_576;
-/** Tasks after which a thread or process is replaced, as a worker does by default. */
-const maxTasksPerChild = 1_000;
 /** Milliseconds for which a stop goes on to settle. */
 const finalSettleMs = 5_000;
 
