@@ -89,6 +89,12 @@ export interface ClaimRequest {
   sharing?: ReadonlyMap<string, Sharing>;
   /** Tasks that have just ended, or end with this cycle: their limits and groups may have room. */
   freed?: readonly Pick<TaskRecord, "id" | "queueName" | "func" | "groupKey">[];
+  /**
+   * How many of the claimed tasks may have their turn at a rate a little later (`SettleAndClaimResult.startsIn`): each of them
+   * keeps a slot free until then.
+   * @default 0
+   */
+  held?: number;
   /** For the session of an agent. @default the worker's row stays as it is */
   request?: AgentRequest;
 }
@@ -190,6 +196,8 @@ export interface SettleAndClaimResult {
   registered: boolean;
   /** The session's row had the request already: nothing was claimed. */
   repeated?: boolean;
+  /** Of claimed tasks whose turn at a rate comes later, in how many milliseconds they are to start: then it is their `startedAt`. */
+  startsIn?: ReadonlyMap<number, number> | undefined;
   /** Milliseconds after which a rate or a throttle that has just refused tasks lets some start. */
   again?: number | undefined;
   /** Limits or pauses are about tasks of the claim: when a running task ends, another one may start. */

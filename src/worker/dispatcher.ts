@@ -21,12 +21,13 @@ import { Defaults } from "./defaults.ts";
 import { publishClaim } from "./events.ts";
 import type { Executor } from "./executor.ts";
 import { failureBackoff } from "./failure-backoff.ts";
+import { HeldStarts } from "./held-starts.ts";
 import { TaskLogs } from "./logs.ts";
 import { type Loss, OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
-import { throttleGroup } from "./throttle.ts";
+import { throttleOrReport } from "./throttle.ts";
 
 /** What the dispatcher needs from its worker. */
 export interface DispatcherHost {
@@ -89,6 +90,7 @@ export class Dispatcher {
   /** The owned attempts that have no slot yet. */
   readonly #prefetched = new PrefetchBuffer(() => this.#prefetch.pause());
   readonly #prefetch: PrefetchControl;
+  readonly #held = new HeldStarts((attempt) => this.#start(attempt));
   readonly #unknownClaims: UnknownClaims;
   readonly ownership: OwnershipCheck;
   /**
@@ -128,7 +130,7 @@ export class Dispatcher {
       executorOf: (definition) => host.executorOf(definition),
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
-      throttle: (record, delay) => this.#throttle(record, delay),
+      throttle: (record, delay) => throttleOrReport(host.store.limits, record, delay, report),
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,
     };
@@ -289,18 +291,22 @@ export class Dispatcher {
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
     this.#sharing = sharing !== undefined;
-    const request = { workerId, queueNames, funcs, limit, crashSensitive: Math.max(0, crashSensitive) };
+    const request = {
+      ...{ workerId, queueNames, funcs, limit, crashSensitive: Math.max(0, crashSensitive) },
+      // While a task would wait for its turn, a clock that a test steps stands still.
+      held: this.#host.clock ? 0 : Math.max(0, free - taken),
+    };
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
-  #apply(cycle: Cycle, { claimed, more, again, limited = false }: SettleAndClaimResult): void {
+  #apply(cycle: Cycle, { claimed, more, again, startsIn, limited = false }: SettleAndClaimResult): void {
     const { batch, claim, began } = cycle;
     for (const { attempt } of batch) this.#owned.delete(attempt);
     this.#underWay.settling -= batch.length;
-    for (const record of claimed) this.#accept(record);
+    for (const record of claimed) this.#accept(record, startsIn?.get(record.id));
     this.#prefetch.end(claimed, began);
     // With outcomes waiting, the next cycle goes first.
     if (this.#ended.length === 0) this.#fillSlots();
@@ -319,14 +325,6 @@ export class Dispatcher {
     this.#againTimer?.clear();
     this.#againTimer = undefined;
     if (delay !== undefined) this.#againTimer = after(delay, () => this.lookForWork(), { keepAlive: false });
-  }
-
-  async #throttle(record: TaskRecord, delay: number): Promise<void> {
-    try {
-      await throttleGroup(this.#host.store.limits, record, delay);
-    } catch (error) {
-      this.#host.reportError(error, `throttling the task "${record.func}" (${record.id})`);
-    }
   }
 
   #notify({ batch, claim }: Cycle, { more, registered, retaken = false }: SettleAndClaimResult): void {
@@ -360,27 +358,29 @@ export class Dispatcher {
     return this.#host.concurrency - this.inflight + (this.#failedCycles > 0 ? 0 : ended);
   }
 
-  #accept(record: TaskRecord): void {
+  #accept(record: TaskRecord, startsIn: number | undefined): void {
     const definition = definitionNamed(record.func) ?? remoteDefinition(record.func);
     const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
     this.#owned.add(attempt);
+    if (startsIn !== undefined) this.#held.add(attempt, startsIn);
     // A function that was unregistered during the claim is not run here any more: its task is handed back.
     if (this.#phase === "claiming" && definition.fn) this.#prefetched.push(attempt);
     else attempt.interrupt();
     this.ownership.watch();
   }
 
-  /**
-   * Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them.
-   */
+  /** Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them. */
   #fillSlots(): void {
     if (this.#loop.isAboutToBegin) return;
-    while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0) {
-      const attempt = this.#prefetched.shift() as RunningAttempt;
-      this.#host.reportStarted(attempt.record);
-      attempt.run();
-    }
+    while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0)
+      this.#held.start(this.#prefetched.shift() as RunningAttempt);
     this.#prefetched.watch();
+  }
+
+  #start(attempt: RunningAttempt): void {
+    if (this.#isAbandoned()) return;
+    this.#host.reportStarted(attempt.record);
+    attempt.run();
   }
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {

@@ -13,3 +13,17 @@ export async function throttleGroup(
   await limits.throttle(groupKey === null ? { kind: "func", name: func, group: "" } : group, delay);
   limitChannel.publish({ change: "throttled", func, group: groupKey, delay });
 }
+
+/** The same, for a worker: reports an error, and never rejects. */
+export async function throttleOrReport(
+  limits: Pick<LimitStore, "throttle">,
+  record: Pick<TaskRecord, "id" | "func" | "groupKey">,
+  delay: number,
+  report: (error: unknown, where: string) => void,
+): Promise<void> {
+  try {
+    await throttleGroup(limits, record, delay);
+  } catch (error) {
+    report(error, `throttling the task "${record.func}" (${record.id})`);
+  }
+}

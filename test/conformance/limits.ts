@@ -407,6 +407,76 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "a claim takes tasks a little before their turn for its free slots, and the others become due in lots",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(50, 1_000));
+        const ids = await insert(store, ...tasks(20));
+        await store.register(newWorker("w1"));
+        const request = claimBy("w1", { limit: 20, held: 3 });
+        const { claimed, startsIn } = await store.settleAndClaim({ outcomes: [], claim: request });
+        assert.deepEqual(
+          claimed.map(({ id }) => id),
+          ids.slice(0, 3),
+        );
+        const starts = claimed.map(({ startedAt }) => startedAt ?? 0);
+        const [first = 0] = starts;
+        // 20.1 ms from one to the next, after a first one that may count as 5 ms earlier.
+        assert.deepEqual(
+          starts.map((start) => start - first),
+          [0, 16, 36],
+        );
+        assert.deepEqual(
+          [...(startsIn ?? [])],
+          [
+            [ids[1], 16],
+            [ids[2], 36],
+          ],
+        );
+        await claimAll(store, { ...request, held: 1 });
+        const put = (await store.get(ids.slice(3))).map(({ waitUntil }) => waitUntil ?? 0);
+        // 17 turns of 20.1 ms are in five lots of 100 ms at most, each due at least 100 ms before the first turn of it.
+        const lots = [...new Set(put)];
+        assert.ok(lots.length >= 4 && lots.length <= 5, `${lots}`);
+        assert.ok(lots.every((due) => due % 100 === 0));
+        for (const [i, due] of put.sort((a, b) => a - b).entries())
+          assert.ok(due <= first + 56 + i * 20.1, `task ${i} is due at ${due - first} ms`);
+      },
+    },
+    {
+      name: "tasks that claims put off one by one become due in as many lots",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(50, 1_000));
+        const lots = new Map<number, number>();
+        for (let n = 0; n < 60 && lots.size < 3; n += 1) {
+          const [id] = await insert(store, {});
+          await claim(store, claimBy("w1", { held: 1 }));
+          const { waitUntil } = await recordOf(store, id as number);
+          if (waitUntil !== null) lots.set(waitUntil, (lots.get(waitUntil) ?? 0) + 1);
+        }
+        assert.equal(lots.size, 3, "few tasks of many become due in the same lot");
+        assert.ok([...lots.values()].every((n) => n <= 6));
+      },
+    },
+    {
+      name: "a claim prefers what may start now to what has its turn a little later",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofGroup("a"), each(50, 1_000));
+        const ids = await insert(
+          store,
+          ...tasks(3, { groupKey: "a", priority: 9 }),
+          ...tasks(2, { groupKey: "b" }),
+        );
+        const claimed = await claim(store, grouped("w1", { limit: 9, held: 4 }));
+        assert.deepEqual(groupsOf(claimed), ["a", "b", "b", "a"]);
+        const [first = 0, ...others] = claimed.map(({ startedAt }) => startedAt ?? 0);
+        assert.deepEqual(
+          others.map((start) => start - first),
+          [0, 0, 16],
+        );
+        assert.deepEqual(await statuses(store, ids.slice(2, 3)), ["scheduled"]);
+      },
+    },
+    {
       name: "a rate of each group: one group's start takes no token of another's",
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), each(1, minute));

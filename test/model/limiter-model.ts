@@ -56,6 +56,9 @@ const says = (record: LimitRecord | undefined): record is LimitRecord =>
 /** In microseconds. A rate that is exact to the millisecond starts half a percent fewer than it may (`rate.ts`). */
 const spacing = ({ limit, per }: RateValues) => Math.ceil((per * 1_000 * 1.005) / limit);
 
+/** Milliseconds that a task may be claimed before its turn, by a worker that keeps a slot for it. */
+export const mostEarly = 200;
+
 export class LimiterModel {
   readonly #sequence: number;
   #records = new Map<string, LimitRecord>();
@@ -91,7 +94,7 @@ export class LimiterModel {
     this.#write({ ...before, concurrency, rate });
     this.#starts = new Map();
     if (rate === null) return;
-    const latest = now * 1_000 + rate.burst * spacing(rate);
+    const latest = (now + mostEarly) * 1_000 + rate.burst * spacing(rate);
     const ofFunc = scope.kind === "func" || scope.kind === "code";
     for (const [key, arrival] of this.#arrivals) {
       const [kind, name] = JSON.parse(key);
@@ -177,10 +180,14 @@ export class LimiterModel {
     return about.some((record) => record && (record.pausedAt !== null || (record.throttledUntil ?? 0) > now));
   }
 
-  #isLate({ rate, key }: Bound, now: number): boolean {
+  #isLate(bound: Bound, now: number): boolean {
+    return this.#turnOf(bound) > now * 1_000;
+  }
+
+  /** In microseconds. */
+  #turnOf({ rate, key }: Bound): number {
     const arrival = this.#arrivals.get(key);
-    if (rate === null || arrival === undefined) return false;
-    return arrival - (rate.burst - 1) * spacing(rate) > now * 1_000;
+    return rate === null || arrival === undefined ? 0 : arrival - (rate.burst - 1) * spacing(rate);
   }
 
   /** Whether a rate lets this task wait. */
@@ -188,14 +195,14 @@ export class LimiterModel {
     return this.boundsOf(task).some((bound) => this.#isLate(bound, now));
   }
 
-  /** Whether this task may start now, beside those that run. */
-  mayStart(task: LimitedTask, running: readonly LimitedTask[], now: number): boolean {
+  /** Whether this task may be claimed now, beside those that run, to start at `start`. */
+  mayStart(task: LimitedTask, running: readonly LimitedTask[], now: number, start = now): boolean {
     const isDue = task.status === "pending" && (task.waitUntil === null || task.waitUntil <= now);
     if (!isDue || this.#isStopped(task, now)) return false;
     return this.boundsOf(task).every((bound) => {
       const { concurrency, includes } = bound;
       return (
-        (concurrency === null || running.filter(includes).length < concurrency) && !this.#isLate(bound, now)
+        (concurrency === null || running.filter(includes).length < concurrency) && !this.#isLate(bound, start)
       );
     });
   }
@@ -213,16 +220,24 @@ export class LimiterModel {
 
   // ---- a claim -------------------------------------------------------------------------------
 
-  /** A start that the store has chosen. */
+  /** A start that the store has chosen, now or a little later. */
   start(task: LimitedTask, running: readonly LimitedTask[], now: number): void {
-    assert.ok(this.mayStart(task, running, now), `task ${task.id} has started against a limit or a pause`);
-    for (const { key, rate } of this.boundsOf(task)) {
+    const start = task.startedAt ?? now;
+    assert.ok(start >= now && start <= now + mostEarly);
+    assert.ok(
+      this.mayStart(task, running, now, start),
+      `task ${task.id} has started against a limit or a pause`,
+    );
+    const rates = this.boundsOf(task).filter(({ rate }) => rate !== null);
+    const turn = Math.max(now * 1_000, ...rates.map((bound) => this.#turnOf(bound)));
+    assert.equal(start, Math.ceil(turn / 1_000), `task ${task.id} starts at its turn`);
+    for (const { key, rate } of rates) {
       if (rate === null) continue;
-      const early = now * 1_000 - rate.per * 5;
+      const early = turn - rate.per * 5;
       this.#arrivals.set(key, Math.ceil(Math.max(early, this.#arrivals.get(key) ?? 0)) + spacing(rate));
-      const starts = [...(this.#starts.get(key) ?? []), now];
+      const starts = [...(this.#starts.get(key) ?? []), start];
       this.#starts.set(key, starts);
-      const inWindow = starts.filter((at) => at > now - rate.per).length;
+      const inWindow = starts.filter((at) => at > start - rate.per && at <= start).length;
       assert.ok(
         inWindow <= rate.limit + rate.burst - 1,
         `${inWindow} starts of ${key} in ${rate.per} ms, by a rate of ${JSON.stringify(rate)}`,

@@ -142,6 +142,7 @@ interface Turn {
   funcs: readonly string[];
   queueNames: readonly string[];
   limit: number;
+  held: number;
 }
 
 class Claim extends LimiterStep {
@@ -192,11 +193,11 @@ class Claim extends LimiterStep {
     model: LimiterModel,
     before: readonly LimitedTask[],
     left: readonly LimitedTask[],
-    { claimed, more, again, failure }: SettleAndClaimResult,
+    { claimed, more, again, startsIn, failure }: SettleAndClaimResult,
     after: readonly LimitedTask[],
   ): void {
     const now = Date.now();
-    const { limit, funcs } = this.#turn;
+    const { limit, held, funcs } = this.#turn;
     const queueNames = this.#turn.queueNames.map((name) => model.queue(name));
     const isAsked = (task: LimitedTask) => funcs.includes(task.func) && queueNames.includes(task.queueName);
     const asked = before.filter(isAsked);
@@ -207,7 +208,16 @@ class Claim extends LimiterStep {
     const pending = [...asked, ...handedBack.filter(isAsked)].filter(({ status }) => status === "pending");
     const known = new Map([...before, ...handedBack].map((task) => [task.id, task]));
     // A task that was handed back in this cycle may start again in it.
-    const started = claimed.map(({ id }) => ({ ...(known.get(id) as LimitedTask), status: "pending" }));
+    const started = claimed.map(({ id, startedAt }) => ({
+      ...(known.get(id) as LimitedTask),
+      status: "pending",
+      startedAt,
+    }));
+    const later = started.flatMap(({ id, startedAt }) =>
+      (startedAt ?? 0) > now ? [[id, (startedAt ?? 0) - now] as const] : [],
+    );
+    assert.deepStrictEqual(startsIn ?? new Map(), new Map(later));
+    assert.ok(later.length === 0 || started.length <= held, "a task waits for its turn without a slot");
     const tasks = [...pending, ...started.filter(({ id }) => !pending.some((task) => task.id === id))];
     assert.ok(failure === undefined || claimed.length === 0);
     assert.ok(claimed.length <= limit && started.every(isAsked));
@@ -410,6 +420,7 @@ const turn = fc.record<Turn>({
   funcs: fc.constantFrom([...funcs], [...funcs], ["turns"], ["shares", "both"]),
   queueNames: fc.constantFrom([...queueNames], ["default"]),
   limit: fc.constantFrom(1, 2, 3, 10),
+  held: fc.constantFrom(0, 1, 10),
 });
 
 /** All steps for a store whose statements fail in these ways. */
@@ -429,7 +440,7 @@ export function limiterSteps(faults: readonly Fault["how"][]): fc.Arbitrary<Limi
     fc
       .tuple(fc.constantFrom("cancel", "purge", "crash", "promote", "retry"), fc.nat(20), fault)
       .map((drawn) => new Operate(...drawn)),
-    fc.constantFrom(1, 250, 500, 1_001, 30_000, 3_600_000).map((by) => new ClockStep(by)),
-    fc.constantFrom(250, 1_001, 60_300).map((by) => new ClockStep(by)),
+    fc.constantFrom(1, 150, 250, 500, 1_001, 30_000, 3_600_000).map((by) => new ClockStep(by)),
+    fc.constantFrom(100, 250, 1_001, 60_300).map((by) => new ClockStep(by)),
   ];
 }

@@ -22,7 +22,7 @@ export const limitFaults: readonly Mutant[] = [
   {
     name: "limit-forgets-what-it-admits",
     why: "One claim takes as many tasks as it has slots, whatever the limit.",
-    in: "LimitGate.admits",
+    in: "LimitGate.#take",
     find: "this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1)",
     replace: "this.#taken.set(key, 0)",
     caughtBy: onFile("a rescue, a cancel and a purge of running tasks make room"),
@@ -58,6 +58,46 @@ export const limitFaults: readonly Mutant[] = [
     find: "yield* count(setState, { ...scopeParams(state), tat: this.#states.get(key) });",
     replace: "",
     caughtBy: onFile("a retry takes a token too"),
+  },
+  {
+    name: "turn-is-not-waited-for",
+    why: "A task that was claimed before its turn at a rate starts at once.",
+    in: "HeldStarts.start",
+    find: "at === undefined ? 0 : at - performance.now()",
+    replace: "0",
+    caughtBy: {
+      file: "test/features/flow/limits.test.ts",
+      test: "a function is called no earlier than its turn, and a stop loses no task that waits for it",
+    },
+  },
+  {
+    name: "turn-is-taken-without-a-slot",
+    why: "A worker claims more tasks before their turns than it has free slots.",
+    in: "SteeredClaim.early",
+    find: "this.#held - admitted",
+    replace: "1_000",
+    caughtBy: onFile(
+      "a claim takes tasks a little before their turn for its free slots, and the others become due in lots",
+    ),
+  },
+  {
+    name: "put-off-tasks-of-one-lot",
+    why: "All tasks that a quick rate puts off one by one become due in the same lot, and wake all workers at once.",
+    in: "SteeredClaim.learn",
+    find: "(Number(n) - 1) * interval(rate)",
+    replace: "0",
+    caughtBy: onFile("tasks that claims put off one by one become due in as many lots"),
+  },
+  {
+    name: "slow-looks-take-one-group",
+    why: "On a slow server a claim takes as many tasks of one group as it has slots, while other groups wait.",
+    in: "TurnReader.#look",
+    find: "named() === 0 && now() - start > longestLook",
+    replace: "now() - start > longestLook",
+    caughtBy: {
+      file: "test/stores/sql/turns.test.ts",
+      test: "however slow the database is, a group with room is not all that a claim takes from",
+    },
   },
   {
     name: "rate-lets-nothing-go",

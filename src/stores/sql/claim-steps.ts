@@ -54,6 +54,8 @@ export interface Claimed {
   tasks: TaskRecord[];
   /** Whether another claim may find more. */
   more: boolean;
+  /** Of tasks whose turn at a rate comes later: milliseconds until then. */
+  startsIn?: ReadonlyMap<number, number> | undefined;
   /** Milliseconds after which limits may let some start that they have refused. */
   again?: number | undefined;
   /** Limits or pauses are about tasks of the claim. */

@@ -3,12 +3,12 @@
  * locked. So nothing has to be given back: a task that ends, is rescued or is deleted frees its place by itself.
  */
 import { groupBy } from "../../base/values/group-by.ts";
-import type { LimitScope } from "../../store.ts";
+import type { LimitScope, RateValues } from "../../store.ts";
 import type { Candidate, Gate } from "./admission.ts";
 import type { Read, Unread } from "./claim-steps.ts";
 import { keyOf, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
-import { afterStart, interval, nextStart } from "./rate.ts";
+import { afterStart, inLots, interval, lot, mostEarly, nextStart } from "./rate.ts";
 import type { Bound, SteeredPair } from "./steering.ts";
 import type { Texts } from "./texts.ts";
 
@@ -27,8 +27,12 @@ const groupOf = ({ groupKey }: Placed): string => groupKey ?? "";
 interface Refused {
   task: Candidate;
   pair: SteeredPair;
-  rates: readonly Bound[];
+  rates: readonly Rated[];
 }
+
+type Rated = Bound & { rate: RateValues };
+
+const isRated = (bound: Bound): bound is Rated => bound.rate !== null;
 
 /** A claim of tasks that limits are about. */
 export class SteeredClaim {
@@ -37,12 +41,16 @@ export class SteeredClaim {
   readonly #byKey: ReadonlyMap<string, SteeredPair>;
   /** Milliseconds since 1970, by the database's clock. */
   readonly now: number;
+  /** How many tasks it may claim before their turn. */
+  readonly #held: number;
   /** How many tasks run, by the keys of bounds. */
   #used = new Map<string, number>();
   /** The states of rates, by the keys of their rows. */
   readonly #states = new Map<string, number | null>();
-  /** The last turns that rates have given, by the keys of bounds, in microseconds. */
-  readonly #turns = new Map<string, number>();
+  /** When the last tasks become due that rates have put off, by the keys of bounds, in microseconds. */
+  readonly #lastDue = new Map<string, number>();
+  /** When the tasks are to start that the claim takes, by their ids, in microseconds. */
+  readonly #starts = new Map<number, number>();
   /** Limits that another claim has locked. */
   readonly #busy = new Set<string>();
   /** The ids of candidates that had been put off before. */
@@ -59,9 +67,11 @@ export class SteeredClaim {
     texts: Texts,
     pairs: readonly SteeredPair[],
     now: number,
+    held: number,
     read?: Pick<Read, "turns" | "unread">,
   ) {
     this.#texts = texts;
+    this.#held = held;
     this.turns = new Set(read?.turns);
     this.unread = [...(read?.unread ?? [])];
     this.pairs = pairs;
@@ -138,9 +148,14 @@ export class SteeredClaim {
       if (state.kind !== "group") read.push(...(yield* rows(limit, scopeParams(state))));
     const states = new Map(read.map(toLimitRow).map((row) => [keyOf(row), row.tat] as const));
     for (const key of unknown.keys()) this.#states.set(key, states.get(key) ?? null);
-    const keys = JSON.stringify([...unknown.values()].map(({ key }) => ({ key })));
-    for (const [key, last] of yield* rows(putOffs, { keys }))
-      if (last !== null) this.#turns.set(textOf(key), Number(last) * 1_000);
+    const rates = new Map([...unknown.values()].filter(isRated).map((bound) => [bound.key, bound.rate]));
+    const keys = JSON.stringify([...rates.keys()].map((key) => ({ key })));
+    for (const [key, due, n] of yield* rows(putOffs, { keys })) {
+      const rate = rates.get(textOf(key));
+      // The tasks of one lot are written as due at one time.
+      if (rate && due !== null)
+        this.#lastDue.set(textOf(key), Number(due) * 1_000 + (Number(n) - 1) * interval(rate));
+    }
   }
 
   // ---- locks ---------------------------------------------------------------------------------
@@ -163,7 +178,7 @@ export class SteeredClaim {
     }
     if (this.#busy.size > 0) this.retryAt(afterLock());
     this.#states.clear();
-    this.#turns.clear();
+    this.#lastDue.clear();
     yield* this.count();
     const byPair = groupBy(candidates, (task) => this.pairOf(task));
     for (const [pair, tasks] of byPair) {
@@ -180,6 +195,38 @@ export class SteeredClaim {
 
   // ---- what may start ------------------------------------------------------------------------
 
+  /** How long before its turn a task becomes due, in microseconds, so that a claim finds the others of its lot too. */
+  get #notice(): number {
+    return this.#held > 0 ? lot : 0;
+  }
+
+  /** Of the tasks that the last gate has refused, those that may be claimed now, although their turn comes a little later. */
+  early(admitted: number): Candidate[] {
+    return this.#gate?.early(this.#held - admitted, this.now * 1_000 + mostEarly) ?? [];
+  }
+
+  /** Gives these tasks their starts, in this order. Returns them in milliseconds since 1970. */
+  giveStarts(tasks: readonly Candidate[]): number[] {
+    const states = new Map<string, number>();
+    return tasks.map((task) => {
+      const rates = this.#ratesOf(task);
+      const stateOf = ({ state }: Bound) =>
+        states.get(keyOf(state)) ?? this.#states.get(keyOf(state)) ?? null;
+      const start = Math.max(
+        this.now * 1_000,
+        ...rates.map((bound) => nextStart(bound.rate, stateOf(bound))),
+      );
+      for (const bound of rates)
+        states.set(keyOf(bound.state), afterStart(bound.rate, stateOf(bound), start));
+      this.#starts.set(task.id, start);
+      return Math.ceil(start / 1_000);
+    });
+  }
+
+  #ratesOf(task: Candidate): Rated[] {
+    return (this.pairOf(task)?.boundsOf(groupOf(task)) ?? []).filter(isRated);
+  }
+
   /** A gate for one pass over candidates. */
   gate(): LimitGate {
     this.#gate = new LimitGate(this);
@@ -189,8 +236,7 @@ export class SteeredClaim {
   /** Whether the last gate has refused tasks that `end` would put off. Notes when the others may start. */
   wouldPutOff(): boolean {
     const refused = this.#gate?.refused ?? [];
-    for (const { rates } of refused)
-      this.retryAt(Math.max(...rates.map((bound) => this.#nextOf(bound))) / 1_000 - this.now);
+    for (const { rates } of refused) this.#retryFor(rates);
     return refused.some(
       ({ task, rates }) => !this.hadTurn(task) && !rates.some((bound) => this.#isFull(bound)),
     );
@@ -206,10 +252,6 @@ export class SteeredClaim {
 
   stateOf({ state }: Bound): number | null {
     return this.#states.get(keyOf(state)) ?? null;
-  }
-
-  lastTurn({ key }: Bound): number {
-    return this.#turns.get(key) ?? 0;
   }
 
   // ---- after the claim -----------------------------------------------------------------------
@@ -242,10 +284,10 @@ export class SteeredClaim {
     const started = new Set(claimed.map(({ id }) => id));
     const changed = new Map<string, Bound>();
     for (const task of claimed)
-      for (const bound of this.pairOf(task)?.boundsOf(groupOf(task)) ?? []) {
-        if (bound.rate === null) continue;
+      for (const bound of this.#ratesOf(task)) {
         const key = keyOf(bound.state);
-        this.#states.set(key, afterStart(bound.rate, this.#states.get(key) ?? null, this.now * 1_000));
+        const start = this.#starts.get(task.id) ?? this.now * 1_000;
+        this.#states.set(key, afterStart(bound.rate, this.#states.get(key) ?? null, start));
         changed.set(key, bound);
       }
     const { addLimit, setState } = this.#texts.limits;
@@ -258,21 +300,21 @@ export class SteeredClaim {
   }
 
   *#putOff(refused: readonly Refused[]): Program<void> {
-    const items: { id: number; generationId: number; turn: number; key: string }[] = [];
+    const items: { id: number; generationId: number; due: number; key: string }[] = [];
     const waiting = new Map<string, number>();
     for (const { task, rates } of refused) {
-      const turns = rates.map((bound) => this.#turnOf(bound, waiting));
-      const turn = Math.max(...turns);
+      const times = rates.map((bound) => this.#dueBy(bound, waiting));
+      const due = Math.max(...times);
       // The rate that it waits for: when that one is removed, it is let go.
-      const last = rates[turns.indexOf(turn)];
+      const last = rates[times.indexOf(due)];
       if (last === undefined || this.hadTurn(task) || rates.some((bound) => this.#isFull(bound))) {
         for (const { key } of rates) waiting.set(key, (waiting.get(key) ?? 0) + 1);
-        this.retryAt(Math.max(...rates.map((bound) => this.#nextOf(bound))) / 1_000 - this.now);
+        this.#retryFor(rates);
         continue;
       }
-      for (const { key } of rates) this.#turns.set(key, turn);
+      for (const { key } of rates) this.#lastDue.set(key, due);
       const { id, generationId } = task;
-      items.push({ id, generationId, turn: Math.ceil(turn / 1_000), key: last.key });
+      items.push({ id, generationId, due: this.#written(last, due), key: last.key });
     }
     if (items.length === 0) return;
     const { dialect, statements, limits } = this.#texts;
@@ -287,20 +329,34 @@ export class SteeredClaim {
     if (this.hasPutOff) this.retryAt(0);
   }
 
-  #nextOf(bound: Bound): number {
-    return bound.rate === null ? 0 : nextStart(bound.rate, this.stateOf(bound));
+  /** Looks again when these rates let a task start. */
+  #retryFor(rates: readonly Rated[]): void {
+    const next = Math.max(...rates.map((bound) => this.#nextOf(bound)));
+    this.retryAt((next - this.#notice) / 1_000 - this.now);
   }
 
-  /** The turn after all that were given, and after the tasks that are pending and have had theirs. */
-  #turnOf(bound: Bound, waiting: ReadonlyMap<string, number>): number {
-    if (bound.rate === null) return 0;
+  #nextOf(bound: Rated): number {
+    return nextStart(bound.rate, this.stateOf(bound));
+  }
+
+  /** When a task becomes due for the turn after all that were given, and after the pending tasks that have been due. */
+  #dueBy(bound: Rated, waiting: ReadonlyMap<string, number>): number {
     const step = interval(bound.rate);
-    const first = Math.max(this.#nextOf(bound), this.now * 1_000) + (waiting.get(bound.key) ?? 0) * step;
-    return Math.max(first, this.lastTurn(bound) + step);
+    const next = Math.max(this.#nextOf(bound) - this.#notice, this.now * 1_000);
+    return Math.max(next + (waiting.get(bound.key) ?? 0) * step, this.#lastOf(bound) + step);
   }
 
-  #isFull(bound: Bound): boolean {
-    return bound.rate !== null && this.lastTurn(bound) - this.now * 1_000 > mostPutOff * interval(bound.rate);
+  /** In milliseconds since 1970. */
+  #written({ rate }: Rated, due: number): number {
+    return Math.ceil((this.#held > 0 ? inLots(rate, due) : due) / 1_000);
+  }
+
+  #lastOf({ key }: Bound): number {
+    return this.#lastDue.get(key) ?? 0;
+  }
+
+  #isFull(bound: Rated): boolean {
+    return this.#lastOf(bound) - this.now * 1_000 > mostPutOff * interval(bound.rate);
   }
 }
 
@@ -355,24 +411,42 @@ export class LimitGate implements Gate {
     const group = groupOf(task);
     if (this.roomOf(pair, group) === 0) return false;
     const bounds = pair.boundsOf(group);
-    const rates = bounds.filter(({ rate }) => rate !== null);
-    const late = rates.filter((bound) => this.#next(bound) > this.#claim.now * 1_000);
+    const late = bounds.filter(isRated).filter((bound) => this.#next(bound) > this.#claim.now * 1_000);
     if (late.length > 0) {
       this.refused.push({ task, pair, rates: late });
       return false;
     }
-    for (const { key } of bounds) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1);
-    for (const bound of rates)
-      if (bound.rate)
-        this.#states.set(bound.key, afterStart(bound.rate, this.#stateOf(bound), this.#claim.now * 1_000));
+    this.#take(bounds);
     return true;
+  }
+
+  /** Takes so many of the refused tasks at most, whose turn comes by this time, in microseconds since 1970. */
+  early(most: number, latest: number): Candidate[] {
+    const taken: Candidate[] = [];
+    for (const { task, pair, rates } of this.refused) {
+      if (taken.length >= most) break;
+      const group = groupOf(task);
+      if (this.roomOf(pair, group) === 0 || rates.some((bound) => this.#next(bound) > latest)) continue;
+      this.#take(pair.boundsOf(group));
+      taken.push(task);
+    }
+    return taken;
+  }
+
+  /** A task of these bounds starts as early as they let it. */
+  #take(bounds: readonly Bound[]): void {
+    for (const { key } of bounds) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1);
+    const rates = bounds.filter(isRated);
+    const start = Math.max(this.#claim.now * 1_000, ...rates.map((bound) => this.#next(bound)));
+    for (const bound of rates)
+      this.#states.set(bound.key, afterStart(bound.rate, this.#stateOf(bound), start));
   }
 
   #stateOf(bound: Bound): number | null {
     return this.#states.get(bound.key) ?? this.#claim.stateOf(bound);
   }
 
-  #next(bound: Bound): number {
-    return bound.rate === null ? 0 : nextStart(bound.rate, this.#stateOf(bound));
+  #next(bound: Rated): number {
+    return nextStart(bound.rate, this.#stateOf(bound));
   }
 }

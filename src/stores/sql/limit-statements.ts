@@ -197,10 +197,13 @@ function usageStatements(d: Dialect) {
     inUse: () => sql`
       select queue_name, ${uses}, count(*) from dbq_tasks where ${running} group by queue_name, ${uses}`,
 
-    /** Of each rate, how many tasks it has put off, and the last turn. */
-    putOffs: (p) => sql`
-      select ${itemOf("key")}, (select ${d.millis(sql.raw("max(wait_until)"))} from dbq_tasks where ${putOffBy(itemOf("key"))})
-      from ${d.objects(p.keys, itemColumns(["key"]))}`,
+    /** Of each rate, when the last task becomes due that it has put off, and how many do so at that time. */
+    putOffs: (p) => {
+      const last = sql`(select max(wait_until) from dbq_tasks where ${putOffBy(itemOf("key"))})`;
+      return sql`
+      select ${itemOf("key")}, ${d.millis(last)}, (select count(*) from dbq_tasks where ${putOffBy(itemOf("key"))} and wait_until = ${last})
+      from ${d.objects(p.keys, itemColumns(["key"]))}`;
+    },
 
     /** Running tasks that were claimed before there was a limit. */
     uncountedOf: (p) => sql`
@@ -224,7 +227,7 @@ function steeredStatements(d: Dialect) {
   return {
     putOff: change(
       (p) =>
-        sql`status = 'scheduled', wait_until = ${d.time(d.integer(p.turn))}, put_off_by = ${p.key}, updated_at = ${d.now(p)}`,
+        sql`status = 'scheduled', wait_until = ${d.time(d.integer(p.due))}, put_off_by = ${p.key}, updated_at = ${d.now(p)}`,
       still("pending"),
     ),
 

@@ -13,6 +13,16 @@ const late = 1 / 200;
 
 const slack = ({ per }: RateValues): number => per * 1_000 * late;
 
+/**
+ * Microseconds before its turn that a task may be claimed, by a worker that starts it at its turn. A claim on a busy server takes
+ * longer than a rate of 50 a second leaves between two starts, and a start that is late by more than half a percent is not made
+ * up for.
+ */
+export const mostEarly = 200_000;
+
+/** Microseconds: put-off tasks whose turns lie that close together become due at once, so that one claim takes them all. */
+export const lot = mostEarly / 2;
+
 /** Between two starts. */
 export const interval = (rate: RateValues): number =>
   Math.ceil((rate.per * 1_000 + slack(rate)) / rate.limit);
@@ -25,5 +35,10 @@ export const nextStart = (rate: RateValues, tat: number | null): number =>
 export const afterStart = (rate: RateValues, tat: number | null, now: number): number =>
   Math.ceil(Math.max(now - slack(rate), tat ?? 0)) + interval(rate);
 
-/** The latest state that a rate which is set now may begin with: all of its burst is spent. */
-export const spent = (rate: RateValues, now: number): number => Math.ceil(now + rate.burst * interval(rate));
+/** The latest state that a rate which is set now may begin with: all of its burst is spent, as early as that may be. */
+export const spent = (rate: RateValues, now: number): number =>
+  Math.ceil(now + mostEarly + rate.burst * interval(rate));
+
+/** Rounds the time at which a task becomes due that a rate has put off: where turns are close together, so do those of one lot. */
+export const inLots = (rate: RateValues, due: number): number =>
+  interval(rate) < lot ? Math.floor(due / lot) * lot : due;

@@ -69,10 +69,10 @@ export class SteeredClaims {
     const limits = yield* this.#limits.at(Number(row[0]));
     const pairs = steeredPairs(request, limits);
     if (pairs.length === 0) return undefined;
-    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]));
+    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]), request.held ?? 0);
     const candidates = yield* this.#inTurns(request, claim);
     const gate = claim.gate();
-    const isAny = candidates.some((task) => gate.admits(task));
+    const isAny = candidates.some((task) => gate.admits(task)) || claim.early(0).length > 0;
     // It also notes when the refused tasks may start: `again` is read after that.
     const found = isAny || claim.wouldPutOff() ? candidates : [];
     const { turns, again, unread } = claim;
@@ -86,7 +86,7 @@ export class SteeredClaims {
     startedAt: number,
     read?: Read,
   ): Program<Claimed> {
-    const limits = new SteeredClaim(this.#texts, pairs, startedAt, read);
+    const limits = new SteeredClaim(this.#texts, pairs, startedAt, request.held ?? 0, read);
     const candidates = read?.candidates ?? (yield* this.#inTurns(request, limits));
     yield* limits.lock(candidates);
     const policy: AdmissionPolicy = {
@@ -97,6 +97,7 @@ export class SteeredClaims {
     };
     const admission = yield* Admission.begin(request, [...this.#policies, policy], this.#texts);
     const admitted = yield* (admission as Admission).admitted(candidates);
+    admitted.push(...limits.early(admitted.length));
     const locked = this.#texts.dialect.locks ? yield* this.#lockInOrder(admitted) : admitted;
     const tasks = yield* this.#claimCounted(locked, request.workerId, startedAt, limits);
     yield* limits.end(tasks);
@@ -108,20 +109,21 @@ export class SteeredClaims {
     const mayHaveMore = isFull || tasks.length < admitted.length || limits.mayStartMore;
     return {
       ...{ tasks, more: tasks.length > 0 && mayHaveMore, again: limits.again, limited: true },
+      startsIn: waitsOf(tasks, startedAt),
       retaken: this.#isRetaken(request, limits, tasks),
     };
   }
 
   /** Not where it is unknown what one of the freed tasks counted for. */
   #isRetaken(
-    { funcs, freed = [] }: ClaimRequest,
+    { queueNames, funcs, freed = [] }: ClaimRequest,
     limits: SteeredClaim,
     tasks: readonly TaskRecord[],
   ): boolean {
     const counts = (task: (typeof freed)[number]) => limits.pairOf(task)?.uses ?? null;
-    const isKnown = freed.every(
-      (task) => funcs.includes(task.func) && this.#usesOf.get(task) === counts(task),
-    );
+    const isAsked = ({ queueName, func }: (typeof freed)[number]) =>
+      queueNames.includes(queueName) && funcs.includes(func);
+    const isKnown = freed.every((task) => isAsked(task) && this.#usesOf.get(task) === counts(task));
     return isKnown && !limits.hasPutOff && limits.retakes(freed, tasks);
   }
 
@@ -161,18 +163,27 @@ export class SteeredClaims {
       startedAt,
     );
     const counted = tasks.filter(isCounted);
-    const items = counted.map((task) => ({
+    const starts = limits.giveStarts(counted);
+    const items = counted.map((task, i) => ({
       id: task.id,
       generationId: task.generationId,
       workerId,
-      startedAt,
+      startedAt: starts[i] as number,
       uses: usesOf(task),
     }));
     const won = yield* changes(this.#texts.limits.claimCounted, items);
-    const claimed = counted
-      .filter((_, i) => won[i])
-      .map((task) => toClaimed(task, task.generationId + 1, workerId, startedAt));
+    const claimed = counted.flatMap((task, i) =>
+      won[i] ? toClaimed(task, task.generationId + 1, workerId, starts[i] as number) : [],
+    );
     const order = new Map(tasks.map(({ id }, i) => [id, i] as const));
     return [...plain, ...claimed].sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
   }
+}
+
+/** Of tasks that start after their claim, how many milliseconds later. Undefined: all start at once. */
+function waitsOf(tasks: readonly TaskRecord[], claimedAt: number): Map<number, number> | undefined {
+  const later = tasks.filter(({ startedAt }) => (startedAt ?? 0) > claimedAt);
+  return later.length === 0
+    ? undefined
+    : new Map(later.map(({ id, startedAt }) => [id, (startedAt ?? 0) - claimedAt]));
 }

@@ -23,7 +23,7 @@ const mostGroups = 128;
 /** How many statements one claim reads them by, at most: where the database repeats groups, one may give a single group. */
 const mostReads = 12;
 
-/** Milliseconds after which a look reads no further groups. */
+/** Milliseconds after which a look that has found no group with room reads no further groups. */
 const longestLook = 3;
 
 /** A look that found no group with room is followed by a pause that is this many times as long, in milliseconds at most. */
@@ -184,7 +184,7 @@ export class TurnReader {
       const any = seen.size > 0;
       if (fresh.length < read.groups.length || (read.isLast && wrapped)) return { any, all: true, last };
       if (read.isLast) [wrapped, last] = [true, ungrouped];
-      else if (seen.size >= most || reads >= mostReads || now() - start > longestLook)
+      else if (seen.size >= most || reads >= mostReads || (named() === 0 && now() - start > longestLook))
         return { any, all: false, last };
       chunk = Math.min(most, chunk * 4);
     }

@@ -317,6 +317,29 @@ test("a rate starts no more than it says, and all in time", async () => {
   expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(950);
 });
 
+test("a function is called no earlier than its turn, and a stop loses no task that waits for it", async () => {
+  const queue = await temporaryQueue();
+  const early: number[] = [];
+  const call = task(
+    uniqueName(),
+    async () => {
+      const { startedAt } = (await queue.getTask(currentTask().id)) ?? {};
+      early.push(Date.now() - (startedAt?.getTime() ?? 0));
+    },
+    { limit: { rate: { limit: 20, per: "1s" } } },
+  );
+  const ids = await queue.enqueueTasks(Array.from({ length: 12 }, () => [call] as const));
+  const worker = await workerOf(queue, { tasks: [call], concurrency: 8 });
+  await until(() => early.length >= 4);
+  await worker.stop();
+  expect(early.filter((ms) => ms < 0)).toEqual([]);
+  const left = await Promise.all(ids.map((id) => queue.getTask(id)));
+  expect(left.filter((one) => one?.status === "running")).toEqual([]);
+  expect(left.filter((one) => one?.status === "completed")).toHaveLength(early.length);
+  await workerOf(queue, { tasks: [call], concurrency: 8 });
+  await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, { timeout: "20s" })));
+});
+
 test("what a worker runs at once may be changed while it runs", async () => {
   const queue = await temporaryQueue();
   const { fn, count, letGo } = gated();

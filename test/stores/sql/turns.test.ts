@@ -73,3 +73,21 @@ test("a look ends when it has taken too long, and the next one goes on behind it
   }
   expect(found).toEqual([groupName(299)]);
 });
+
+test("however slow the database is, a group with room is not all that a claim takes from", async () => {
+  const { ops, run, insert, claim } = await harness();
+  run(() => ops.limits.set({ kind: "func", name: "resize", group: "" }, { concurrency: 2, rate: null }));
+  insert({ groupKey: "b" }, { groupKey: "b" });
+  expect(claim({ sharing, limit: 4 })).toHaveLength(2);
+  insert({ groupKey: "a" });
+  expect(claim({ sharing })).toHaveLength(1);
+  insert(...["b", "c", "c", "d"].map((groupKey) => ({ groupKey })));
+  let time = 1_000_000;
+  vi.spyOn(performance, "now").mockImplementation(() => {
+    time += 4;
+    return time;
+  });
+  // The first statement reads two groups. Of those, "b" is full.
+  const cycle = run(() => ops.cycle.run({ outcomes: [], claim: claimBy("w1", { sharing, limit: 2 }) }));
+  expect(cycle.claimed.map(({ groupKey }) => groupKey)).toEqual(["c", "d"]);
+});
