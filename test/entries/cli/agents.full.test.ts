@@ -2,8 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { remoteTask } from "../../../src/index.ts";
+import { registeredNames, remoteTask } from "../../../src/index.ts";
+import * as childTasks from "../../features/executors/tasks.ts";
 import { ByHand } from "../../features/manager/setup.ts";
 import { deferred } from "../../support/queue.ts";
 import { dbq, dbqJson, folderWithQueue, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
@@ -80,6 +82,25 @@ test("the tasks of a killed agent are free within a second, and a retry is charg
     workerId: expect.stringContaining("/gpu-7/"),
   });
   expect(await queue.listAttempts(id)).toMatchObject([{ outcome: "crashed" }]);
+});
+
+test("dbq agent --max-tasks-per-child replaces a process after so many tasks", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const whereAmI = childTasks.whereAmI.process;
+  const funcs = registeredNames().join(",");
+  const { token } = await dbqJson<{ token: string }>(folder, ["agent", "add", "gpu-7", "--funcs", funcs]);
+  const manager = startManager(folder);
+  const module = fileURLToPath(childTasks.moduleNamed("tasks"));
+  const args = ["agent", await urlOf(manager), module, "--max-tasks-per-child", "2"];
+  startDbq(folder, args, { DBQ_TOKEN: token });
+  const calls: unknown[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    const result = await queue.awaitTaskResult(await queue.enqueueTask(whereAmI), long);
+    calls.push((result as { calls: number }).calls);
+  }
+  expect(calls).toEqual([1, 2, 1]);
+  const refused = await dbq(folder, [...args.slice(0, -1), "0"], { DBQ_TOKEN: token });
+  expect(refused).toMatchObject({ code: 2, err: expect.stringContaining("'0'") });
 });
 
 test("agents are listed and revoked, and a token is printed once", async () => {

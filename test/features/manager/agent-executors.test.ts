@@ -1,5 +1,6 @@
 /** Agents run tasks with `runIn` in threads and processes, as workers do. */
 import { expect, test } from "vitest";
+import { Agent, type AgentOptions } from "../../../src/features/agent.ts";
 import type { TaskFunction } from "../../../src/index.ts";
 import { ended } from "../../worker/setup.ts";
 import { isDead, newFile, pidIn } from "../executors/setup.ts";
@@ -9,14 +10,19 @@ import { onFile, startedAgent, startedManager, tokenFor } from "./setup.ts";
 
 type AnyTask = TaskFunction<unknown[], unknown>;
 
-async function started(...fns: unknown[]) {
+const started = async (...fns: unknown[]) => await startedWith({ concurrency: 2 }, ...fns);
+
+async function startedWith(
+  options: Pick<AgentOptions, "concurrency" | "maxTasksPerChild">,
+  ...fns: unknown[]
+) {
   const queue = await onFile()();
   const used = fns as AnyTask[];
   const token = await tokenFor(
     queue,
     used.map(({ taskName }) => taskName),
   );
-  const agent = await startedAgent([await startedManager(queue)], { token, tasks: used, concurrency: 2 });
+  const agent = await startedAgent([await startedManager(queue)], { token, tasks: used, ...options });
   const run = async (fn: unknown, ...args: unknown[]) =>
     await ended(queue, await queue.enqueueTask(fn as AnyTask, ...args));
   return { queue, agent, run };
@@ -33,6 +39,22 @@ test.each(places)("an agent runs a task in a %s, which ends when the agent stops
   expect(second.result).toEqual({ ...where, calls: 2 });
   await agent.stop();
   if (runIn === "process") expect(isDead(where.pid)).toBe(true);
+});
+
+test.each(places)("an agent replaces a %s after maxTasksPerChild tasks", async (runIn) => {
+  const { run } = await startedWith({ concurrency: 1, maxTasksPerChild: 2 }, tasks.whereAmI[runIn]);
+  const calls: unknown[] = [];
+  for (let n = 0; n < 3; n += 1)
+    calls.push(((await run(tasks.whereAmI[runIn])).result as { calls: number }).calls);
+  expect(calls).toEqual([1, 2, 1]);
+});
+
+test("maxTasksPerChild of an agent is a whole number from 1", () => {
+  const managers = "http://127.0.0.1:7420";
+  for (const maxTasksPerChild of [0, 1.5, "2" as unknown as number])
+    expect(() => new Agent({ managers, token: "dbq_1", maxTasksPerChild })).toThrow(
+      /^new Agent: maxTasksPerChild: expected a whole number from 1/,
+    );
 });
 
 test.each(places)("progress and log lines of a task in a %s reach the Manager", async (runIn) => {

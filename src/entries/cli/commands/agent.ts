@@ -14,6 +14,7 @@ import { fileIn } from "./manage.ts";
 interface RunOptions extends CommonOptions {
   concurrency: number;
   grace: number;
+  maxTasksPerChild?: number;
   ca?: string;
   quiet?: true;
 }
@@ -50,6 +51,11 @@ export function addAgentCommands(program: Command): void {
       new Option("--grace <duration>", "time for running tasks to finish after a signal")
         .argParser(duration)
         .default(30_000, "30s"),
+    )
+    .option(
+      "--max-tasks-per-child <number>",
+      "how many tasks a thread or process for tasks runs before another replaces it (default: 1000)",
+      whole(1, 1_000_000_000),
     )
     .option("--ca <file>", "certificates, PEM, that the Managers' own are checked against")
     .option("--quiet", "print no line for each event of a task")
@@ -179,7 +185,7 @@ async function list(options: CommonOptions): Promise<void> {
 // ---- dbq agent -----------------------------------------------------------------------------------
 
 async function run(managers: string, modules: readonly string[], options: RunOptions): Promise<void> {
-  const { concurrency, grace, ca, json: asJson } = options;
+  const { concurrency, grace, maxTasksPerChild, ca, json: asJson } = options;
   const token = process.env.DBQ_TOKEN;
   if (token === undefined || token === "")
     throw new UsageError("DBQ_TOKEN is not set: dbq agent add NAME --funcs … prints a token");
@@ -190,7 +196,7 @@ async function run(managers: string, modules: readonly string[], options: RunOpt
   const { Agent } = await library.loadAgent();
   const urls = names(managers);
   const pem = ca === undefined ? undefined : fileIn("--ca", ca);
-  const agent = new Agent({ managers: urls, token, concurrency, ...given({ ca: pem }) });
+  const agent = new Agent({ managers: urls, token, concurrency, ...given({ maxTasksPerChild, ca: pem }) });
   agent.on("error", (error, where) => logError(error, where, asJson));
   if (!options.quiet)
     for (const event of ["started", ...attemptEnds] as const)

@@ -1,6 +1,5 @@
 /** `Agent`: runs tasks on a machine without access to the database; Managers claim and settle for it. */
 import { randomUUID } from "node:crypto";
-import { defaultMaxTasksPerChild as maxTasksPerChild } from "../../../base/options/options.ts";
 import { inRootContext } from "../../../base/runtime/root-context.ts";
 import {
   after,
@@ -195,7 +194,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
     };
     const defaults = new Defaults({ fillDefaults: (tasks) => tell(toldDefaults(tasks)) });
     const progress = new ProgressNotes({ progress: (notes) => tell(toldProgress(notes)) }, report);
-    const { concurrency } = this.#options;
+    const { concurrency, maxTasksPerChild } = this.#options;
     const executors = this.#openExecutors({ concurrency, maxTasksPerChild, maxPayload: maxResult, report });
     const host: AttemptHost = {
       store: { synchronous: false, within: noDatabase },

@@ -1,6 +1,7 @@
 /** The options of an agent. */
 import { X509Certificate } from "node:crypto";
 import type { Duration } from "../../../base/options/durations.ts";
+import { defaultMaxTasksPerChild } from "../../../base/options/options.ts";
 import {
   anything,
   duration,
@@ -27,6 +28,12 @@ export interface AgentOptions<C = unknown> {
   tasks?: readonly ((...args: any[]) => unknown)[];
   /** The value of `currentTask().context` in each task. Not copied. */
   context?: C;
+  /**
+   * How many tasks a thread or process runs before another one replaces it: it bounds what leaks in the functions. For tasks
+   * with `runIn: "thread"` or `"process"`.
+   * @default 1_000
+   */
+  maxTasksPerChild?: number;
   /** Certificates, in PEM format, that the Managers' own are checked against. @default those that Node knows */
   ca?: string | Buffer;
 }
@@ -43,6 +50,7 @@ export interface ReadAgentOptions {
   concurrency: number;
   tasks: readonly unknown[] | undefined;
   context: unknown;
+  maxTasksPerChild: number;
   ca: string | Buffer | undefined;
 }
 
@@ -99,6 +107,7 @@ export function readAgentOptions(given: unknown): ReadAgentOptions {
       throw wrong(name, "an array of registered functions", value);
     },
     context: anything,
+    maxTasksPerChild: integer(1),
     ca: certificates,
   });
   const { managers, token: theirs } = read;
@@ -110,6 +119,7 @@ export function readAgentOptions(given: unknown): ReadAgentOptions {
     concurrency: 10,
     tasks: undefined,
     context: undefined,
+    maxTasksPerChild: defaultMaxTasksPerChild,
     ca: undefined,
     ...read,
     managers,
