@@ -1,7 +1,7 @@
 /** The wire is a contract for any language: an agent in Python runs what TypeScript enqueues. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -20,6 +20,10 @@ const long = { timeout: "30s" } as const;
 
 const { status } = spawnSync("python3", ["--version"]);
 if (status !== 0) console.log("the agent in Python is not tested: there is no python3 here");
+
+test("the agent in Python has fewer than 150 lines, as the docs say", () => {
+  expect(readFileSync(file, "utf8").trimEnd().split("\n").length).toBeLessThan(150);
+});
 
 async function startedPython(urls: string, token: string, program = file): Promise<ChildProcess> {
   const stdio = ["ignore", "pipe", "inherit"] as const;
