@@ -43,6 +43,18 @@ const model = {
 
 export const agentFaults: readonly Mutant[] = [
   {
+    name: "agent-keeps-its-children",
+    why: "What leaks in the functions of an agent grows, although its maxTasksPerChild says when to replace a process.",
+    in: "Agent.#newRun",
+    find: "this.#openExecutors({ concurrency, maxTasksPerChild, maxPayload: maxResult, report })",
+    replace:
+      "this.#openExecutors({ concurrency, maxTasksPerChild: maxTasksPerChild + 1_000, maxPayload: maxResult, report })",
+    caughtBy: {
+      file: "test/features/manager/agent-executors.test.ts",
+      test: "an agent replaces a process after maxTasksPerChild tasks",
+    },
+  },
+  {
     name: "agent-beats-without-pause",
     why: "An agent whose connections end with each answer asks its Manager hundreds of times a second.",
     in: "Agent.#beatNow",
