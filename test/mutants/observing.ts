@@ -28,7 +28,7 @@ export const observingFaults: readonly Mutant[] = [
     name: "parts-of-a-dropped-attempt-are-sampled",
     why: "The sampler drops an attempt, and its function's call is exported as a trace of its own.",
     in: "listenForAttempts.partOf",
-    find: "attempt && spanOf(attempt)",
+    find: "attempt && spanOf(attempt)?.isRecording()",
     replace: "attempt",
     caughtBy: inOtel(
       "of a task that the sampler drops, it is asked once for the attempt, with what the function's attempts have in common",
@@ -46,8 +46,9 @@ export const observingFaults: readonly Mutant[] = [
     name: "a-dropped-attempt-is-no-parent",
     why: "The sampler drops a trace, and the function's own spans are exported as traces without their beginning.",
     in: "startProcess",
-    find: "runIn(message, trace.setSpan(ROOT_CONTEXT, span));",
-    replace: "if (isRecording) runIn(message, trace.setSpan(ROOT_CONTEXT, span));",
+    find: "runIn(message, saysAsMuch ? parent.active : trace.setSpan(ROOT_CONTEXT, span));",
+    replace:
+      "if (isRecording) runIn(message, saysAsMuch ? parent.active : trace.setSpan(ROOT_CONTEXT, span));",
     caughtBy: inOtel(
       "a function's own spans are dropped with the attempt of a task that was enqueued without a trace",
     ),
