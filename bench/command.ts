@@ -46,7 +46,11 @@ function build(names: readonly string[], contenders: readonly string[]): Command
     .addOption(new Option("--contenders <names...>", "only these contenders").choices(contenders))
     .option("--rounds <number>", "measurements of each contender; medians are shown", whole, 5)
     .option("--tasks <number>", "tasks in each measurement (default: as each benchmark thinks best)", whole)
-    .option("--minutes <number>", "how long pg-snapshot writes before it measures (default: 10)", minutes)
+    .option(
+      "--minutes <number>",
+      "how long pg-snapshot writes before it measures, and pg-retention runs (default: 10)",
+      minutes,
+    )
     .addOption(
       new Option(
         "--synchronous <setting>",

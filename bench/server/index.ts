@@ -4,6 +4,7 @@ import { managers } from "./agents.ts";
 import { postgresBacklog } from "./backlog.ts";
 import { mariadbDrain, postgresDrain } from "./drain.ts";
 import { serverEnqueue } from "./enqueue.ts";
+import { postgresRetention } from "./retention.ts";
 import { postgresSnapshot } from "./snapshot.ts";
 import { strategies } from "./strategies.ts";
 import { postgresWake } from "./wake.ts";
@@ -15,6 +16,7 @@ export const serverBenchmarks: readonly Benchmark[] = [
   managers,
   postgresBacklog,
   postgresSnapshot,
+  postgresRetention,
   mariadbDrain,
   ...strategies,
 ];
