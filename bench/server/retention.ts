@@ -1,4 +1,5 @@
 /** Whether a queue on Postgres stays as fast and as large as it is, while tasks come, finish and are pruned for a long time. */
+import { appendFileSync } from "node:fs";
 import { openQueue, task } from "dbq-ts";
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import type { BacklogCommands, BacklogConfig } from "../processes/backlog-process.ts";
@@ -22,7 +23,10 @@ const every = { enqueue: 20, sample: 10_000 };
 /** Milliseconds that finished tasks are kept: several times the 30 s between two prunings of a worker that has caught up. */
 const keep = { quick: 5_000, full: 2 * minute };
 
-export interface Sample extends WorkerSample {
+/** A file for the samples, one line of JSON for each. */
+const samplesFile = process.env.DBQ_BENCH_SAMPLES;
+
+interface Sample extends WorkerSample {
   /** Seconds since the start. */
   at: number;
   /** MiB of the table, its indexes and its TOAST. */
@@ -57,7 +61,7 @@ async function drainRate(urgent: number): Promise<number> {
   });
 }
 
-/** Adds tasks at this rate, which another process runs and prunes. Each sample is printed on stderr too. */
+/** Adds tasks at this rate, which another process runs and prunes. Each sample is also added to the file, if one is named. */
 async function live(url: string, rate: number, duration: number, kept: number): Promise<Sample[]> {
   return await withChildren(async (start) => {
     const program = programBeside(import.meta.url, "retention-process");
@@ -71,7 +75,7 @@ async function live(url: string, rate: number, duration: number, kept: number): 
         await sleep(Math.max(0, begun + at - sharedNow()));
         const sample = { at: at / 1_000, ...(await worker.ask("sample")), ...(await sizeOf(connection)) };
         samples.push(sample);
-        process.stderr.write(`${JSON.stringify(sample)}\n`);
+        if (samplesFile !== undefined) appendFileSync(samplesFile, `${JSON.stringify(sample)}\n`);
       }
       await adding;
     });
