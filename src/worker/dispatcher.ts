@@ -278,7 +278,8 @@ export class Dispatcher {
     const taken = this.#prefetched.length + underWay.claiming.tasks;
     // It measures each cycle, whether or not that claims.
     const ahead = this.#prefetch.begin(outcomes, Math.max(0, taken - free));
-    const limit = Math.max(0, free - taken) + ahead;
+    const slots = Math.max(0, free - taken);
+    const limit = slots + ahead;
     // The end of a task under a limit lets another one start. And the claim of a cycle under way is not the last one.
     const mayHaveWork =
       this.#mayHaveWork || (this.#limited && batch.length > 0) || (this.#leftTasks && underWay.isClaiming);
@@ -291,11 +292,9 @@ export class Dispatcher {
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
     this.#sharing = sharing !== undefined;
-    const request = {
-      ...{ workerId, queueNames, funcs, limit, crashSensitive: Math.max(0, crashSensitive) },
-      // While a task would wait for its turn, a clock that a test steps stands still.
-      held: this.#host.clock ? 0 : Math.max(0, free - taken),
-    };
+    // While a task would wait for its turn, a clock that a test steps stands still.
+    const held = this.#host.clock ? 0 : slots;
+    const request = { workerId, queueNames, funcs, limit, held, crashSensitive: Math.max(0, crashSensitive) };
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };

@@ -57,7 +57,7 @@ const says = (record: LimitRecord | undefined): record is LimitRecord =>
 const spacing = ({ limit, per }: RateValues) => Math.ceil((per * 1_000 * 1.005) / limit);
 
 /** Milliseconds that a task may be claimed before its turn, by a worker that keeps a slot for it. */
-export const mostEarly = 200;
+const mostEarly = 200;
 
 export class LimiterModel {
   readonly #sequence: number;

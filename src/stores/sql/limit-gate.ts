@@ -137,7 +137,7 @@ export class SteeredClaim {
   *learn(pair: SteeredPair, groups: readonly string[]): Program<void> {
     if (!pair.hasRate) return;
     const { groupLimits, limit, putOffs } = this.#texts.limits;
-    const bounds = groups.flatMap((group) => pair.boundsOf(group)).filter(({ rate }) => rate !== null);
+    const bounds = groups.flatMap((group) => pair.boundsOf(group)).filter(isRated);
     const unknown = new Map(bounds.map((bound) => [keyOf(bound.state), bound] as const));
     for (const key of unknown.keys()) if (this.#states.has(key)) unknown.delete(key);
     if (unknown.size === 0) return;
@@ -148,7 +148,7 @@ export class SteeredClaim {
       if (state.kind !== "group") read.push(...(yield* rows(limit, scopeParams(state))));
     const states = new Map(read.map(toLimitRow).map((row) => [keyOf(row), row.tat] as const));
     for (const key of unknown.keys()) this.#states.set(key, states.get(key) ?? null);
-    const rates = new Map([...unknown.values()].filter(isRated).map((bound) => [bound.key, bound.rate]));
+    const rates = new Map([...unknown.values()].map(({ key, rate }) => [key, rate] as const));
     const keys = JSON.stringify([...rates.keys()].map((key) => ({ key })));
     for (const [key, due, n] of yield* rows(putOffs, { keys })) {
       const rate = rates.get(textOf(key));
@@ -207,17 +207,9 @@ export class SteeredClaim {
 
   /** Gives these tasks their starts, in this order. Returns them in milliseconds since 1970. */
   giveStarts(tasks: readonly Candidate[]): number[] {
-    const states = new Map<string, number>();
+    const starts = new Starts(this);
     return tasks.map((task) => {
-      const rates = this.#ratesOf(task);
-      const stateOf = ({ state }: Bound) =>
-        states.get(keyOf(state)) ?? this.#states.get(keyOf(state)) ?? null;
-      const start = Math.max(
-        this.now * 1_000,
-        ...rates.map((bound) => nextStart(bound.rate, stateOf(bound))),
-      );
-      for (const bound of rates)
-        states.set(keyOf(bound.state), afterStart(bound.rate, stateOf(bound), start));
+      const start = starts.give(this.#ratesOf(task));
       this.#starts.set(task.id, start);
       return Math.ceil(start / 1_000);
     });
@@ -287,7 +279,7 @@ export class SteeredClaim {
       for (const bound of this.#ratesOf(task)) {
         const key = keyOf(bound.state);
         const start = this.#starts.get(task.id) ?? this.now * 1_000;
-        this.#states.set(key, afterStart(bound.rate, this.#states.get(key) ?? null, start));
+        this.#states.set(key, afterStart(bound.rate, this.stateOf(bound), start));
         changed.set(key, bound);
       }
     const { addLimit, setState } = this.#texts.limits;
@@ -371,17 +363,46 @@ function namesIn(uses: unknown): string[] {
   }
 }
 
+/** Starts that a claim gives one after the other. The states that it has read stay as they are. */
+class Starts {
+  readonly #claim: SteeredClaim;
+  /** By the keys of bounds. */
+  readonly #states = new Map<string, number>();
+
+  constructor(claim: SteeredClaim) {
+    this.#claim = claim;
+  }
+
+  /** When the next task may start under this rate, in microseconds since 1970. */
+  next(bound: Rated): number {
+    return nextStart(bound.rate, this.#stateOf(bound));
+  }
+
+  /** The start of a task under these rates: as early as they let it. */
+  give(rates: readonly Rated[]): number {
+    const start = Math.max(this.#claim.now * 1_000, ...rates.map((bound) => this.next(bound)));
+    for (const bound of rates)
+      this.#states.set(bound.key, afterStart(bound.rate, this.#stateOf(bound), start));
+    return start;
+  }
+
+  #stateOf(bound: Rated): number | null {
+    return this.#states.get(bound.key) ?? this.#claim.stateOf(bound);
+  }
+}
+
 /** One pass over candidates. */
 export class LimitGate implements Gate {
   readonly #claim: SteeredClaim;
   /** How many tasks this pass has admitted, by the keys of bounds. */
   readonly #taken = new Map<string, number>();
-  readonly #states = new Map<string, number>();
+  readonly #starts: Starts;
   /** Pending tasks that only a rate does not let start. */
   readonly refused: Refused[] = [];
 
   constructor(claim: SteeredClaim) {
     this.#claim = claim;
+    this.#starts = new Starts(claim);
   }
 
   /** How many more tasks of this group may run. */
@@ -411,7 +432,7 @@ export class LimitGate implements Gate {
     const group = groupOf(task);
     if (this.roomOf(pair, group) === 0) return false;
     const bounds = pair.boundsOf(group);
-    const late = bounds.filter(isRated).filter((bound) => this.#next(bound) > this.#claim.now * 1_000);
+    const late = bounds.filter(isRated).filter((bound) => this.#starts.next(bound) > this.#claim.now * 1_000);
     if (late.length > 0) {
       this.refused.push({ task, pair, rates: late });
       return false;
@@ -426,27 +447,17 @@ export class LimitGate implements Gate {
     for (const { task, pair, rates } of this.refused) {
       if (taken.length >= most) break;
       const group = groupOf(task);
-      if (this.roomOf(pair, group) === 0 || rates.some((bound) => this.#next(bound) > latest)) continue;
+      if (this.roomOf(pair, group) === 0 || rates.some((bound) => this.#starts.next(bound) > latest))
+        continue;
       this.#take(pair.boundsOf(group));
       taken.push(task);
     }
     return taken;
   }
 
-  /** A task of these bounds starts as early as they let it. */
+  /** A task of these bounds starts. */
   #take(bounds: readonly Bound[]): void {
     for (const { key } of bounds) this.#taken.set(key, (this.#taken.get(key) ?? 0) + 1);
-    const rates = bounds.filter(isRated);
-    const start = Math.max(this.#claim.now * 1_000, ...rates.map((bound) => this.#next(bound)));
-    for (const bound of rates)
-      this.#states.set(bound.key, afterStart(bound.rate, this.#stateOf(bound), start));
-  }
-
-  #stateOf(bound: Bound): number | null {
-    return this.#states.get(bound.key) ?? this.#claim.stateOf(bound);
-  }
-
-  #next(bound: Rated): number {
-    return nextStart(bound.rate, this.#stateOf(bound));
+    this.#starts.give(bounds.filter(isRated));
   }
 }
