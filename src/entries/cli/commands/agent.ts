@@ -3,7 +3,8 @@ import { type CommonOptions, logError, logReports, withExistingQueue } from "../
 import { CommandError, UsageError } from "../failure.ts";
 import { loadModules, moduleFiles } from "../modules.ts";
 import { announce, json, line, note, table } from "../output.ts";
-import { duration, durationFrom, given, label, names, whole } from "../parse.ts";
+import { durationFrom, given, label, names, whole } from "../parse.ts";
+import { graceOption, maxTasksPerChildOption } from "../run-options.ts";
 import { attemptEnds } from "../shutdown.ts";
 import { surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -47,16 +48,8 @@ export function addAgentCommands(program: Command): void {
     .argument("<urls>", "the URLs of the Managers, separated by commas")
     .argument("<modules...>", "modules that call task() or registerTasks(), relative to the current folder")
     .option("--concurrency <number>", "how many tasks run at once", whole(1, 1_000), 10)
-    .addOption(
-      new Option("--grace <duration>", "time for running tasks to finish after a signal")
-        .argParser(duration)
-        .default(30_000, "30s"),
-    )
-    .option(
-      "--max-tasks-per-child <number>",
-      "how many tasks a thread or process for tasks runs before another replaces it (default: 1000)",
-      whole(1, 1_000_000_000),
-    )
+    .addOption(graceOption())
+    .addOption(maxTasksPerChildOption())
     .option("--ca <file>", "certificates, PEM, that the Managers' own are checked against")
     .option("--quiet", "print no line for each event of a task")
     .addHelpText("after", examples)

@@ -10,7 +10,8 @@ import {
 } from "../database.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce } from "../output.ts";
-import { duration, durationFrom, names, whole } from "../parse.ts";
+import { durationFrom, names, whole } from "../parse.ts";
+import { graceOption, maxTasksPerChildOption } from "../run-options.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -53,21 +54,13 @@ export function addWorker(program: Command): void {
     .argument("<modules...>", "modules that call task() or registerTasks(), relative to the current folder")
     .option("--queue <names>", 'queues, separated by commas; may be repeated (default: "default")', names)
     .option("--concurrency <number>", "how many tasks run at once", whole(1, 100_000), 10)
-    .addOption(
-      new Option("--grace <duration>", "time for running tasks to finish after a signal")
-        .argParser(duration)
-        .default(30_000, "30s"),
-    )
+    .addOption(graceOption())
     .addOption(
       new Option("--lease <duration>", "after this time without a heartbeat, others rescue its tasks")
         .argParser(durationFrom("1s", "1d"))
         .default(15_000, "15s"),
     )
-    .option(
-      "--max-tasks-per-child <number>",
-      "how many tasks a thread or process for tasks runs before another replaces it (default: 1000)",
-      whole(1, 1_000_000_000),
-    )
+    .addOption(maxTasksPerChildOption())
     .option("--create", "create the database file if it does not exist")
     .option("--quiet", "print no line for each event of a task")
     .option("--until-idle", "stop when no task of its queues is pending, due or running")
