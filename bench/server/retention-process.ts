@@ -1,8 +1,9 @@
 /** A worker in a separate process, which prunes by its queue's retention. Its claims are timed. */
-import { openQueue, task, Worker } from "dbq-ts";
+import { openQueue } from "dbq-ts";
 import { percentile } from "../processes/percentile.ts";
 import { configOf, serve } from "../processes/served.ts";
 import { clockTurns } from "./turn-clock.ts";
+import { UrgentWorker } from "./urgent.ts";
 
 export interface RetentionConfig {
   url: string;
@@ -21,38 +22,19 @@ export interface WorkerSample {
 
 const { url, keep } = configOf<RetentionConfig>();
 const times = clockTurns();
-const queue = await openQueue(url, { retention: { completed: keep } });
-let ran = 0;
-const urgent = task("urgent", (n: number) => {
-  ran += 1;
-  return n;
-});
-const worker = new Worker(queue, { tasks: [urgent] });
-const errors: string[] = [];
-worker.on("error", (error) => errors.push(error instanceof Error ? error.message : String(error)));
+const worker = new UrgentWorker(await openQueue(url, { retention: { completed: keep } }));
+let sampled = 0;
 
 const commands = {
-  async start(): Promise<void> {
-    await worker.start();
-  },
+  start: () => worker.start(),
+  stop: () => worker.stop(),
 
   sample(): WorkerSample {
     const claims = times.claims.splice(0);
     times.turns.length = 0;
-    const sample = {
-      ran,
-      claims: claims.length,
-      p50: percentile(claims, 0.5),
-      p99: percentile(claims, 0.99),
-    };
-    ran = 0;
-    return sample;
-  },
-
-  async stop(): Promise<void> {
-    await worker.stop();
-    await queue.close();
-    if (errors.length > 0) throw new Error(`the worker reported ${errors.length} errors: ${errors[0]}`);
+    const ran = worker.ran - sampled;
+    sampled += ran;
+    return { ran, claims: claims.length, p50: percentile(claims, 0.5), p99: percentile(claims, 0.99) };
   },
 };
 

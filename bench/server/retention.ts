@@ -1,6 +1,6 @@
 /** Whether a queue on Postgres stays as fast and as large as it is, while tasks come, finish and are pruned for a long time. */
 import { appendFileSync } from "node:fs";
-import { openQueue, task } from "dbq-ts";
+import { openQueue } from "dbq-ts";
 import { type Benchmark, type Figures, programBeside, type Settings } from "../benchmark.ts";
 import type { BacklogCommands, BacklogConfig } from "../processes/backlog-process.ts";
 import { empty } from "../processes/backlog-tables.ts";
@@ -11,14 +11,15 @@ import { addUrgent, makeTable } from "./backlog-tables.ts";
 import { type Connection, withConnection } from "./connection.ts";
 import { noServer, withDatabase, withServerConnection } from "./databases.ts";
 import type { RetentionCommands, RetentionConfig, WorkerSample } from "./retention-process.ts";
+import { addUrgentAt } from "./urgent.ts";
 
 const minute = 60_000;
 
 /** The part of the drain's rate at which tasks are added. */
 const share = 0.7;
 
-/** Milliseconds between two enqueue calls, and between two samples. */
-const every = { enqueue: 20, sample: 10_000 };
+/** Milliseconds between two samples. */
+const every = 10_000;
 
 /** Milliseconds that finished tasks are kept: several times the 30 s between two prunings of a worker that has caught up. */
 const keep = { quick: 5_000, full: 2 * minute };
@@ -70,8 +71,8 @@ async function live(url: string, rate: number, duration: number, kept: number): 
     const samples: Sample[] = [];
     await withConnection(url, async (connection) => {
       const begun = sharedNow();
-      const adding = add(url, rate, begun + duration);
-      for (let at = every.sample; at <= duration; at += every.sample) {
+      const adding = add(url, rate, duration);
+      for (let at = every; at <= duration; at += every) {
         await sleep(Math.max(0, begun + at - sharedNow()));
         const sample = { at: at / 1_000, ...(await worker.ask("sample")), ...(await sizeOf(connection)) };
         samples.push(sample);
@@ -84,17 +85,9 @@ async function live(url: string, rate: number, duration: number, kept: number): 
   });
 }
 
-async function add(url: string, rate: number, end: number): Promise<void> {
+async function add(url: string, rate: number, duration: number): Promise<void> {
   const queue = await openQueue(url);
-  const urgent = task("urgent", (n: number) => n);
-  const begun = sharedNow();
-  let enqueued = 0;
-  for (let now = begun; now < end; now = sharedNow()) {
-    const due = Math.floor(((now - begun) * rate) / 1_000) - enqueued;
-    if (due > 0) await queue.enqueueTasks(Array.from({ length: due }, (_, i) => [urgent, i] as const));
-    enqueued += due;
-    await sleep(every.enqueue);
-  }
+  await addUrgentAt(rate, queue, duration);
   await queue.close();
 }
 
@@ -119,7 +112,7 @@ function compare(samples: readonly Sample[], rate: number): Figures {
   const growth = (figure: keyof Sample) => of(last, figure) / of(second, figure);
   const ran = samples.reduce((sum, sample) => sum + sample.ran, 0);
   return {
-    "run in time": ran / ((rate * samples.length * every.sample) / 1_000),
+    "run in time": ran / ((rate * samples.length * every) / 1_000),
     "claim p50": of(last, "p50"),
     "claim p99": of(last, "p99"),
     "claim p99, growth": growth("p99"),
