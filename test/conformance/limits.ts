@@ -67,7 +67,11 @@ export const limitsGroup: Group = {
     {
       name: "a claim of one task finds the only group that waits, wherever the turns are",
       run: async ({ bare: store }) => {
-        for (const groupKey of ["a", "b", "a", "b", "a"]) {
+        const [, other] = await insert(store, { groupKey: "a" }, { groupKey: "b" });
+        assert.deepEqual(groupsOf(await claim(store, grouped("w1", { limit: 1 }))), ["a"]);
+        await store.cancel(other as number, "{}");
+        // The turn is behind the only group that waits: the claim has to look behind it for tasks without a group, and then before it.
+        for (const groupKey of ["a", "b", "a", "b"]) {
           await insert(store, { groupKey });
           const claimed = await claim(store, grouped("w1", { limit: 1 }));
           assert.deepEqual(groupsOf(claimed), [groupKey]);
@@ -445,16 +449,15 @@ export const limitsGroup: Group = {
     {
       name: "tasks that claims put off one by one become due in as many lots",
       run: async ({ bare: store }) => {
-        await store.limits.set(ofFunc(), each(50, 1_000));
+        await store.limits.set(ofFunc(), each(12, 1_000));
+        const ids = await insert(store, ...tasks(24));
+        for (const _ of ids) await claim(store, claimBy("w1", { limit: 1, held: 1 }));
         const lots = new Map<number, number>();
-        for (let n = 0; n < 60 && lots.size < 3; n += 1) {
-          const [id] = await insert(store, {});
-          await claim(store, claimBy("w1", { held: 1 }));
-          const { waitUntil } = await recordOf(store, id as number);
+        for (const { waitUntil } of await store.get(ids))
           if (waitUntil !== null) lots.set(waitUntil, (lots.get(waitUntil) ?? 0) + 1);
-        }
-        assert.equal(lots.size, 3, "few tasks of many become due in the same lot");
-        assert.ok([...lots.values()].every((n) => n <= 6));
+        // Two seconds of turns, less those that have come meanwhile: 84 ms from one to the next, so two at most are in a lot of 100 ms.
+        assert.ok(lots.size >= 3, `${lots.size} lots`);
+        assert.ok([...lots.values()].every((n) => n <= 2));
       },
     },
     {
