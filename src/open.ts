@@ -65,7 +65,14 @@ export async function openQueueAt(clock: Clock, target: QueueTarget, options?: Q
 }
 
 async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Queue> {
-  return withFeatures(new Queue(await openStore(target, read), read));
+  const store = await openStore(target, read);
+  if (read.partitionFinished && !store.partitions) {
+    await store.close();
+    throw new TypeError(
+      "openQueue: the option partitionFinished is Postgres's: leave it out for another database",
+    );
+  }
+  return withFeatures(new Queue(store, read));
 }
 
 /** A queue with what the core does not have: executors, statistics, health, metrics, and a reader of its own. */

@@ -641,6 +641,22 @@ export interface LimitStore {
 }
 
 /** A queue's database: all facets, and its life. Take the facet that you need, or a `Pick` of it. */
+/** Finished tasks in tables of their own, one for each status and day. */
+export interface PartitionStore {
+  /**
+   * Moves tasks that finished more than `rest` milliseconds ago to the partitions of their days, `limit` at most, and returns how
+   * many it found: fewer than `limit` means that for now there are no more. Tasks of statuses that are kept for less than a day
+   * stay.
+   */
+  move(retention: Retention, limit: number, rest: number): Promise<number>;
+
+  /**
+   * Drops the partitions whose tasks are all older than their retention, with the attempts and log lines of these tasks. Returns
+   * how many. One that is being read stays for the next call.
+   */
+  drop(retention: Retention): Promise<number>;
+}
+
 export interface Store extends TaskStore, WorkerStore, TransactionalStore {
   /** What a Manager needs for its agents. */
   readonly agents: AgentStore;
@@ -670,6 +686,9 @@ export interface Store extends TaskStore, WorkerStore, TransactionalStore {
 
   /** What `queue.health()` asks. */
   readonly health: HealthStore;
+
+  /** Undefined where finished tasks cannot move to tables of their own. */
+  readonly partitions?: PartitionStore | undefined;
 
   /**
    * Calls `listener` when another connection may have changed something. A hint: it may be lost, repeated, or wrong. Only

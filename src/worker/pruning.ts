@@ -1,10 +1,17 @@
 /** The background work on finished tasks: deletes old ones, and frees unique keys whose time has passed. */
-import type { LimitStore, LookStore, Retention, WorkerStore } from "../store.ts";
+import type { LimitStore, LookStore, PartitionStore, Retention, WorkerStore } from "../store.ts";
 import type { Job } from "./periodic-job.ts";
 
 const pruneEvery = 30_000;
 /** Tasks that one transaction prunes: other transactions wait that long at most. */
 const pruneBatch = 500;
+
+/** Tasks that one transaction moves to partitions. */
+const moveBatch = 1_000;
+/** Milliseconds that a finished task stays where awaits look first. */
+const moveAfter = 60_000;
+const moveEvery = 10_000;
+const dropEvery = 600_000;
 
 /** Milliseconds that the actions of people in the dashboard are kept: 90 days. */
 export const auditAge = 90 * 86_400_000;
@@ -45,4 +52,19 @@ export const auditPruning = (look: Pick<LookStore, "pruneAudits">): Job => ({
 export const limitPruning = (limits: Pick<LimitStore, "prune">): Job => ({
   name: "deleting rows of dbq_limits that have no effect",
   run: async () => ((await limits.prune(limitAge, pruneBatch)) < pruneBatch ? limitsEvery : 0),
+});
+
+/** For `partitionFinished`. */
+export const partitioning = (partitions: PartitionStore, retention: Retention): Job => ({
+  name: "moving finished tasks to partitions",
+  run: async () => ((await partitions.move(retention, moveBatch, moveAfter)) < moveBatch ? moveEvery : 0),
+});
+
+/** Also where finished tasks do not move any more: `prune` does not delete what is in a partition. */
+export const partitionDropping = (partitions: PartitionStore, retention: Retention): Job => ({
+  name: "dropping old partitions of finished tasks",
+  async run() {
+    await partitions.drop(retention);
+    return dropEvery;
+  },
 });

@@ -15,7 +15,8 @@ export type Need =
   | "readers that refuse to write"
   | "transactions that await their writes"
   | "locks of single rows"
-  | "cycles in one transaction";
+  | "cycles in one transaction"
+  | "pruning of single tasks";
 
 /** A transaction of the app, begun and ended by hand. */
 export interface OpenTransaction {

@@ -115,6 +115,7 @@ export function checked(store: Store): Store {
     schedules: store.schedules,
     stats: store.stats,
     health: store.health,
+    partitions: store.partitions,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),
     isInTransaction: () => store.isInTransaction(),

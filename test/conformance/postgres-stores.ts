@@ -1,6 +1,7 @@
 /** The stores on Postgres that open their own connections. */
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool, types } from "pg";
+import type { Store } from "../../src/store.ts";
 import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { newSchema } from "../support/postgres.ts";
 import type { Kind, Row } from "./case.ts";
@@ -51,6 +52,25 @@ const server = (
 
 export const postgresMain: readonly Kind[] = [server("Postgres")];
 
+const forEver = { completed: Infinity, cancelled: Infinity, failed: Infinity };
+
+/** A store whose finished tasks have moved to partitions before anything can look at them. */
+function moving(store: Store): Store {
+  const thenMoves =
+    <A extends unknown[], R>(method: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      const answer = await method(...args);
+      await store.partitions?.move(forEver, 1_000, 0);
+      return answer;
+    };
+  return {
+    ...store,
+    settleAndClaim: thenMoves(store.settleAndClaim),
+    cancel: thenMoves(store.cancel),
+    look: { ...store.look, cancelEach: thenMoves(store.look.cancelEach) },
+  };
+}
+
 export const postgresVariants: readonly Kind[] = [
   server(
     "Postgres, optimistic",
@@ -61,6 +81,14 @@ export const postgresVariants: readonly Kind[] = [
         "cycles in one transaction":
           "for a claim without locks a cycle settles and claims in two transactions",
       },
+    },
+  ),
+  server(
+    "Postgres, with finished tasks in partitions",
+    {},
+    {
+      lacks: { "pruning of single tasks": "a partition is dropped as a whole" },
+      connect: async (url) => moving(await openPostgres(url, { migrate })),
     },
   ),
   server(

@@ -47,6 +47,7 @@ export type Method = Exclude<
   | "schedules"
   | "stats"
   | "health"
+  | "partitions"
   | "log"
   | "logs"
 >;

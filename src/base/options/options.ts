@@ -71,6 +71,12 @@ export interface QueueOptions {
    * @default { completed: "7d", cancelled: "7d", failed: "30d" }
    */
   retention?: { completed?: Duration; cancelled?: Duration; failed?: Duration };
+  /**
+   * Postgres: whether the queue's workers move finished tasks to a table for each status and day, which is dropped as a whole
+   * when its tasks are older than their retention. Needs the right to create tables; tasks are found as before.
+   * @default false
+   */
+  partitionFinished?: boolean;
 }
 
 export interface ReadQueueOptions {
@@ -78,6 +84,7 @@ export interface ReadQueueOptions {
   synchronous: "full" | "normal";
   maxPayload: number;
   retention: Retention;
+  partitionFinished?: boolean;
   strategy?: "skip-locked" | "optimistic";
   durability?: "full" | "relaxed";
   sessions?: boolean;
@@ -103,6 +110,7 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     sessions: boolean,
     poolSize: integer(1, 1_000),
     schema: schemaName,
+    partitionFinished: boolean,
     retention: (value, name) => ({
       ...defaultRetention,
       ...readOptions<Retention>(value, name, {

@@ -35,6 +35,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   isUnfinishedOf: (scheduleName) => sql`unfinished_of = ${scheduleName}`,
   joinEach: sql.raw("straight_join"),
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
+  tasks: sql.raw("dbq_tasks"),
+  bringBack: undefined,
   tasksWithIds: (list) =>
     sql`json_table(${list}, '$[*]' columns (value bigint path '$')) as list
       straight_join dbq_tasks force index (primary) on id = value where 1 = 1`,

@@ -37,7 +37,12 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   minus: (later, earlier) => sql`(${millis(later)} - ${millis(earlier)})`,
   among: (column, list) =>
     sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${list}::json) as value))`,
-  tasksWithIds: (list) => sql`dbq_tasks where ${base.among("id", list)}`,
+  tasks: sql.raw("only dbq_tasks"),
+  bringBack: (p) => sql`
+    with moved as (delete from dbq_tasks where dbq_tasks.id = ${base.only(p.id)} and tableoid <> 'dbq_tasks'::regclass
+      returning dbq_tasks.*)
+    insert into dbq_tasks select * from moved`,
+  tasksWithIds: (list) => sql`${base.tasks} where ${base.among("id", list)}`,
   objects: (
     list,
     columns,

@@ -53,7 +53,7 @@ function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   const [priority, after] = cursorNames(i);
   const part = (where: SQL, from: SQL) => {
     const near = (limit: unknown) => sql`
-      select id, priority, queue_name, func, ${from} as after, ${sensitive} as crash_sensitive from dbq_tasks
+      select id, priority, queue_name, func, ${from} as after, ${sensitive} as crash_sensitive from ${d.tasks}
       where ${pending(d, p[queue], p[func])} and ${where} order by priority desc, id limit ${limit}`;
     if (look === "all") return sql`(${near(p.limit)})`;
     return sql`(select * from (${near(p.depth)}) as near
@@ -147,7 +147,7 @@ function settleAndClaimStatement(
       group by queue_name, func, priority, after),
     locked as (
       select found.* from wanted cross join lateral (
-        select id, generation_id, priority, ${sensitive} as crash_sensitive from dbq_tasks
+        select id, generation_id, priority, ${sensitive} as crash_sensitive from ${d.tasks}
         where ${pending(d, sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
           and priority = wanted.priority and id > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by priority desc, id limit wanted.n for update skip locked) as found),
@@ -157,7 +157,7 @@ function settleAndClaimStatement(
       where place <= ${p.crashSensitive} or not crash_sensitive),
     ${note}
     claimed as (
-      update dbq_tasks set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
+      update ${d.tasks} set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null, unique_key = ${keyAtClaim(now)}
       from unnest(array(select id from admitted), array(select generation_id from admitted)) as mine (id, generation_id)
       where dbq_tasks.id = ${d.only(sql.raw("mine.id"))} and dbq_tasks.generation_id = mine.generation_id

@@ -17,6 +17,7 @@ import { checkOpen, hasBegun, postgresDrizzle } from "./drizzle.ts";
 import { heartbeatConnector } from "./embedded.ts";
 import { channelOf, notifyText, PostgresListener } from "./listener.ts";
 import { postgresMigrations } from "./migrations.ts";
+import { Partitions } from "./partitions.ts";
 import { cycleStatements, OneStatementCycles } from "./settle-and-claim.ts";
 import { postgresSteps } from "./steps.ts";
 
@@ -66,6 +67,7 @@ const common = {
   },
   cyclesOverlap: true,
   seesLocks: () => true,
+  partitions: (runner, dialect) => new Partitions(runner, dialect),
 } satisfies Partial<ServerKind>;
 
 /** The texts of a schema are made once in a process. */

@@ -1,7 +1,8 @@
 /** The store on a server. What Postgres and MySQL differ in is a `ServerKind`. */
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
-import type { Diagnosis, Store } from "../../store.ts";
+import type { Diagnosis, PartitionStore, Store } from "../../store.ts";
 import type { Compiled } from "../sql/compile.ts";
+import type { Dialect } from "../sql/dialect.ts";
 import { Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, type MigrationText, migrate } from "../sql/migrations.ts";
 import type { Operations } from "../sql/operations.ts";
@@ -76,6 +77,8 @@ export interface ServerKind extends TransactionKind {
   /** A statement after which a transaction's commit does not wait for the disk; undefined where there is none. */
   relax?: string;
   migrations: MigrationText;
+  /** Finished tasks in tables of their own; absent where the server has none. */
+  partitions?: (runner: ServerRunner, dialect: Dialect) => PartitionStore;
   strategyFor(queryable: Queryable): Promise<Strategy>;
   diagnose(queryable: Queryable): Promise<Diagnosis[]>;
 
@@ -167,6 +170,7 @@ function storeOver(
 
   const store: Store = {
     ...methodsOver(runner, ops),
+    partitions: kind.partitions?.(runner, ops.texts.dialect),
     synchronous: false,
     insert: (tasks, onDuplicate) => insert(runner, kind.steps, ops, tasks, onDuplicate),
     retry: (id) => retry(runner, ops, id),

@@ -19,6 +19,13 @@ export interface Items {
 type Around = (parameter: unknown) => SQL;
 
 export interface Dialect {
+  /**
+   * The table of tasks without its partitions, to which only finished tasks move: for whatever is about tasks that wait, run or
+   * have just ended. It then takes the same time however many partitions there are.
+   */
+  tasks: SQL;
+  /** Moves the finished task `id` from its partition back to the table of tasks; undefined: there are no partitions. */
+  bringBack: ((p: Params) => SQL) | undefined;
   /** The time of the statement, in the database's type: by the server's clock, on SQLite by the host's. */
   now: (p: Params) => SQL;
   /** Turns milliseconds since 1970 into a time. */

@@ -14,7 +14,8 @@ import type { Texts } from "./texts.ts";
 import type { Transitions } from "./transitions.ts";
 
 const sent = sql.raw(`'${sentOwner}'`);
-const isDrains = sql.raw(`(worker_id = '${sentOwner}' or worker_id like '${drainPrefix}%')`);
+/** Whether a drain has the task, or has sent it. */
+export const isDrains = sql.raw(`(worker_id = '${sentOwner}' or worker_id like '${drainPrefix}%')`);
 
 /** About who drains a queue, and what is left of it. */
 function drainStatements(d: Dialect) {
@@ -47,9 +48,9 @@ function drainStatements(d: Dialect) {
     unsent: (p) => sql`
       select count(*), ${d.minus(d.now(p), sql`min(case when wait_until > created_at then wait_until else created_at end)`)}
       from (
-        select created_at, wait_until from dbq_tasks where ${inQueue(p)} and status = 'pending'
+        select created_at, wait_until from ${d.tasks} where ${inQueue(p)} and status = 'pending'
         union all
-        select created_at, wait_until from dbq_tasks
+        select created_at, wait_until from ${d.tasks}
         where ${inQueue(p)} and status = 'running' and worker_id <> ${sent}) as unsent`,
   } satisfies Record<string, Statement>;
 }
@@ -60,26 +61,26 @@ function drainedStatements(d: Dialect) {
   const change = stateChange(d);
   return {
     nextFunc: (p) => sql`
-      select func from dbq_tasks where ${inQueue(p)} and status = 'pending' and func > ${p.after}
+      select func from ${d.tasks} where ${inQueue(p)} and status = 'pending' and func > ${p.after}
       order by func ${sql.raw("limit 1")}`,
 
     manualRetries: (p) => sql`
-      select id, manual_retries from dbq_tasks where ${d.among("id", p.ids)} and manual_retries > 0`,
+      select id, manual_retries from ${d.tasks} where ${d.among("id", p.ids)} and manual_retries > 0`,
 
     /** The task runs on, at whoever has got its message. */
     handOver: change((p) => sql`worker_id = ${sent}, updated_at = ${d.now(p)}`, still("running")),
 
     overdue: (p) => sql`
-      select id, generation_id from dbq_tasks
+      select id, generation_id from ${d.tasks}
       where status = 'running' and worker_id = ${sent} and ${inQueue(p)} and updated_at < ${before(d, p)}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     sentAmong: (p) => sql`
-      select id from dbq_tasks where ${d.among("id", p.ids)} ${still("completed")} and ${isDrains}`,
+      select id from ${d.tasks} where ${d.among("id", p.ids)} ${still("completed")} and ${isDrains}`,
 
     completedBefore: (p) => sql`
       select id, ${d.millis(sql.raw("finished_at"))} as ended, case when ${inQueue(p)} and ${isDrains} then 1 else 0 end as is_own
-      from dbq_tasks
+      from ${d.tasks}
       where status = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)}
       order by finished_at ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;

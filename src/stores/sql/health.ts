@@ -76,7 +76,7 @@ export class HealthOperations {
   /** Each queue, function and priority of which a task is pending: one step through the index for each. */
   *#levels(): Program<Level[]> {
     const first = (column: string, where: SQL, order = column) => sql`(
-      select ${sql.raw(column)} from dbq_tasks where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
+      select ${sql.raw(column)} from ${this.#dialect.tasks} where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
     const [names, priorities] = [sql.raw(String(mostHealthNames)), sql.raw(String(mostPriorities))];
     const ofQueue = (name: string) => sql.raw(`and queue_name = ${name}`);
     const ofPair = (name: string) => sql.raw(`and queue_name = ${name}.queue_name and func = ${name}.func`);
@@ -141,7 +141,7 @@ export class HealthOperations {
 
   /** In the order of the index: without it, Postgres reads the table from its begin until it has found enough. */
   #count(level: Columns, most: number): SQL {
-    return sql`select count(*) from (select 1 as one from dbq_tasks where ${this.#isOf(level)}
+    return sql`select count(*) from (select 1 as one from ${this.#dialect.tasks} where ${this.#isOf(level)}
       order by ${this.#dialect.byPriority} ${this.#limit(most)}) as tasks`;
   }
 
@@ -155,7 +155,7 @@ export class HealthOperations {
         : sql`${sql.raw(d.rank)} = -(${level.priority})`;
     const age = d.minus(now, sql`since`);
     return sql`select max(case when ${age} < ${longestAge} then ${age} end) from (
-      select ${since} as since from dbq_tasks where ${this.#isOf(level)} and ${isLevel}
+      select ${since} as since from ${d.tasks} where ${this.#isOf(level)} and ${isLevel}
       order by ${d.byPriority} ${this.#limit(sampled)}) as tasks`;
   }
 

@@ -10,13 +10,11 @@ const mostQueues = 500;
 export function limitCounts(d: Dialect) {
   const running = (where: (p: Params) => SQL) => (p: Params) =>
     sql`
-    select count(*) as tasks, count(group_key) as grouped from dbq_tasks where status = 'running' and ${where(p)}`;
+    select count(*) as tasks, count(group_key) as grouped from ${d.tasks} where status = 'running' and ${where(p)}`;
   const bounded = (tasks: SQL, most = mostWaiting) =>
     sql`select count(*) from (${tasks} limit ${sql.raw(String(most))}) as found`;
   const next = (where: string) =>
-    sql.raw(
-      `(select queue_name from dbq_tasks where status = 'pending' ${where} order by queue_name limit 1)`,
-    );
+    sql`(select queue_name from ${d.tasks} where status = 'pending' ${sql.raw(where)} order by queue_name ${sql.raw("limit 1")})`;
   const inQueue = (p: Params) => d.same("queue_name", p.name);
   const ofFunc = (p: Params) => d.same("func", p.name);
   const ofGroup = (p: Params) =>
@@ -30,7 +28,7 @@ export function limitCounts(d: Dialect) {
       where queues.name is not null and n < ${sql.raw(String(mostQueues))}
     )
     ${bounded(
-      sql`select 1 as one from queues ${d.joinEach} dbq_tasks
+      sql`select 1 as one from queues ${d.joinEach} ${d.tasks}
       where ${d.same("queue_name", sql.raw("queues.name"))} and status = 'pending' and ${where(p)}`,
       most,
     )}`;
@@ -38,7 +36,7 @@ export function limitCounts(d: Dialect) {
     queue: {
       running: running(inQueue),
       waiting: (p) =>
-        bounded(sql`select 1 as one from dbq_tasks where ${inQueue(p)} and status = 'pending'
+        bounded(sql`select 1 as one from ${d.tasks} where ${inQueue(p)} and status = 'pending'
         order by queue_name, func`),
     },
     func: {

@@ -137,7 +137,7 @@ function groupStatements(d: Dialect) {
   const isDue = (p: Readonly<Record<string, unknown>>) =>
     sql`(wait_until is null or wait_until <= ${d.now(p)})`;
   const next = (p: Readonly<Record<string, unknown>>, after: unknown) => sql`
-      (select ${group} from dbq_tasks where ${pendingIn(p.queueName)} and ${d.same("func", p.func)}
+      (select ${group} from ${d.tasks} where ${pendingIn(p.queueName)} and ${d.same("func", p.func)}
         and ${group} > ${after} order by ${group} ${sql.raw("limit 1")})`;
   /** The next groups of a function that have pending tasks, and how many rows were read of each: one, if the database skips. */
   const nextGroups = (used: (p: Params) => SQL): ((p: Params) => SQL) =>
@@ -150,7 +150,7 @@ function groupStatements(d: Dialect) {
       select name, 1, ${used(p)} from found where name is not null`
       : (p) => sql`
       select name, n, ${used(p)} from (select name, count(*) as n from (
-        select ${group} as name from dbq_tasks
+        select ${group} as name from ${d.tasks}
         where ${pendingIn(p.queueName)} and ${d.same("func", p.func)} and ${group} > ${p.after}
         order by ${group} ${d.atMost(p.limit)}) as pending_tasks group by name) as found order by name`;
   return {
@@ -159,20 +159,20 @@ function groupStatements(d: Dialect) {
     /** The same, and how many tasks of each group run. */
     nextGroupsInUse: nextGroups(
       (p) =>
-        sql`(select count(*) from dbq_tasks where ${running} and ${d.same("func", p.func)} and ${group} = found.name)`,
+        sql`(select count(*) from ${d.tasks} where ${running} and ${d.same("func", p.func)} and ${group} = found.name)`,
     ),
 
     now: (p) => sql`select ${d.millis(d.now(p))}`,
 
-    lastId: () => sql`select max(id) from dbq_tasks`,
+    lastId: () => sql`select max(id) from ${d.tasks}`,
 
     newest: (p) => sql`
-      select id, queue_name, func, group_key from dbq_tasks where id > ${d.integer(p.after)} order by id ${d.atMost(p.limit)}`,
+      select id, queue_name, func, group_key from ${d.tasks} where id > ${d.integer(p.after)} order by id ${d.atMost(p.limit)}`,
 
     /** Of the first tasks of a function, those without a group. */
     ungrouped: (p) => sql`
       select * from (
-        select ${task} from dbq_tasks
+        select ${task} from ${d.tasks}
         where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${isDue(p)}
         order by ${d.byPriority} ${d.atMost(p.depth)}) as near
       where group_key is null ${d.atMost(p.limit)}`,
@@ -186,35 +186,35 @@ function usageStatements(d: Dialect) {
   return {
     /** How many tasks of each of these groups of a function run: one look into the index for each. */
     inUseOf: (p) => sql`
-      select ${itemOf("group")}, (select count(*) from dbq_tasks where ${running} and ${d.same("func", p.func)} and ${group} = ${itemOf("group")}) as n
+      select ${itemOf("group")}, (select count(*) from ${d.tasks} where ${running} and ${d.same("func", p.func)} and ${group} = ${itemOf("group")}) as n
       from ${d.objects(p.groups, itemColumns(["group"]))}`,
 
     /** How many tasks without a group run, of a function. */
     inUseUngrouped: (p) => sql`
-      select count(*) from dbq_tasks where ${running} and ${d.same("func", p.func)} and ${group} is null`,
+      select count(*) from ${d.tasks} where ${running} and ${d.same("func", p.func)} and ${group} is null`,
 
     /** How many tasks run in each queue and count for these names. */
     inUse: () => sql`
-      select queue_name, ${uses}, count(*) from dbq_tasks where ${running} group by queue_name, ${uses}`,
+      select queue_name, ${uses}, count(*) from ${d.tasks} where ${running} group by queue_name, ${uses}`,
 
     /** Of each rate, when the last task becomes due that it has put off, and how many do so at that time. */
     putOffs: (p) => {
-      const last = sql`(select max(wait_until) from dbq_tasks where ${putOffBy(itemOf("key"))})`;
+      const last = sql`(select max(wait_until) from ${d.tasks} where ${putOffBy(itemOf("key"))})`;
       return sql`
-      select ${itemOf("key")}, ${d.millis(last)}, (select count(*) from dbq_tasks where ${putOffBy(itemOf("key"))} and wait_until = ${last})
+      select ${itemOf("key")}, ${d.millis(last)}, (select count(*) from ${d.tasks} where ${putOffBy(itemOf("key"))} and wait_until = ${last})
       from ${d.objects(p.keys, itemColumns(["key"]))}`;
     },
 
     /** Running tasks that were claimed before there was a limit. */
     uncountedOf: (p) => sql`
-      select ${version} from dbq_tasks where status = 'running' and uses is null and group_key is null and ${d.same("func", p.name)}`,
+      select ${version} from ${d.tasks} where status = 'running' and uses is null and group_key is null and ${d.same("func", p.name)}`,
 
     uncountedIn: (p) => sql`
-      select ${version} from dbq_tasks where status = 'running' and uses is null and ${d.same("queue_name", p.name)}`,
+      select ${version} from ${d.tasks} where status = 'running' and uses is null and ${d.same("queue_name", p.name)}`,
 
     /** Not a state change: the generation stays. */
     countTask: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
-      update ${beforeTable} dbq_tasks ${afterTable} set uses = ${d.json(sql.raw("'[]'"))} ${afterSet}
+      update ${beforeTable} ${d.tasks} ${afterTable} set uses = ${d.json(sql.raw("'[]'"))} ${afterSet}
       where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and uses is null`,
   } satisfies Record<string, Statement>;
 }
@@ -239,10 +239,10 @@ function steeredStatements(d: Dialect) {
     ),
 
     putOffTasks: (p) => sql`
-      select ${version} from dbq_tasks where ${putOffBy(p.key)} ${d.atMost(p.limit)}`,
+      select ${version} from ${d.tasks} where ${putOffBy(p.key)} ${d.atMost(p.limit)}`,
 
     putOffTasksOf: (p) => sql`
-      select ${version} from dbq_tasks where ${putOff} and ${d.same("func", p.name)} ${d.atMost(p.limit)}`,
+      select ${version} from ${d.tasks} where ${putOff} and ${d.same("func", p.name)} ${d.atMost(p.limit)}`,
 
     letGo: change(
       (p) => sql`status = 'pending', wait_until = null, put_off_by = null, updated_at = ${d.now(p)}`,
@@ -274,7 +274,7 @@ export function groupCandidatesOf(d: Dialect, groups: number): Statement {
         { length: groups },
         (_, i) => sql`
       select * from (
-        select ${columns} from dbq_tasks
+        select ${columns} from ${d.tasks}
         where ${pendingIn(p.queueName)} and ${d.same("func", p.func)} and ${group} = ${p[groupName(i)]}
           and (wait_until is null or wait_until <= ${d.now(p)})
         order by ${d.byPriority} ${d.atMost(p.limit)}) as ${sql.raw(groupName(i))}`,

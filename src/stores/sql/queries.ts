@@ -21,7 +21,7 @@ function candidatesOf(d: Dialect, pairs: number, columns: (pair: number) => SQL)
   const probe = (p: Params, i: number) => {
     const [queue, func] = probeNames(i);
     // A row that another client inserted may be pending before its time.
-    const query = sql`select ${columns(i)} from dbq_tasks
+    const query = sql`select ${columns(i)} from ${d.tasks}
       where ${d.same("queue_name", p[queue])} and ${d.same("func", p[func])} and status = 'pending'
         and (wait_until is null or wait_until <= ${d.now(p)})`;
     return pairs === 1 ? query : d.probe(query, p.limit);

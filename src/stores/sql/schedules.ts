@@ -68,12 +68,12 @@ function readStatements(d: Dialect) {
     /** Which of these schedules have a task that has not finished. */
     unfinished: (p) => sql`
       select item_name from ${d.objects(p.names, itemColumns(["name"]))}
-      where exists (select 1 from dbq_tasks where ${d.isUnfinishedOf(d.nameOf(itemOf("name")))})`,
+      where exists (select 1 from ${d.tasks} where ${d.isUnfinishedOf(d.nameOf(itemOf("name")))})`,
 
     /** Which of these slots have a task. */
     taken: (p) => sql`
       select item_name, item_slot from ${d.objects(p.slots, itemColumns(["name", "slot"]))}
-      where exists (select 1 from dbq_tasks
+      where exists (select 1 from ${d.tasks}
         where schedule_name = ${d.nameOf(itemOf("name"))} and slot = ${d.time(itemOf("slot"))})`,
   } satisfies Record<string, Statement>;
 }
@@ -114,7 +114,7 @@ function writeStatements(d: Dialect) {
 
     /** Makes a task that was just inserted one of a schedule's. Not a state change: the generation stays. */
     stamp: (p: Params, { beforeTable, afterTable, afterSet }: Items = oneRow) => sql`
-      update ${beforeTable} dbq_tasks ${afterTable} set schedule_name = ${p.scheduleName},
+      update ${beforeTable} ${d.tasks} ${afterTable} set schedule_name = ${p.scheduleName},
         slot = ${d.time(d.integer(p.slot))} ${afterSet}
       where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`,
   } satisfies Record<string, Statement | undefined>;

@@ -57,7 +57,7 @@ export const stateChange =
   (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
   (p, { beforeTable, afterTable, afterSet } = oneRow) =>
     sql`
-      update ${beforeTable} dbq_tasks ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(d, p)} ${and}`;
+      update ${beforeTable} ${d.tasks} ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(d, p)} ${and}`;
 
 const isDue = (d: Dialect, p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
 
@@ -138,7 +138,7 @@ function enqueueStatements(d: Dialect) {
     return (p) => sql`
       select id, generation_id, case when ${isLapsed(d, p)} then 1 else 0 end as lapsed,
         case when ${neverStarted} then 1 else 0 end as replaceable
-      from dbq_tasks where ${d.holdsKey(p.uniqueKey)} ${lock}`;
+      from ${d.tasks} where ${d.holdsKey(p.uniqueKey)} ${lock}`;
   };
   const [created, change] = [createdRow(d, {}), stateChange(d)];
   return {
@@ -173,7 +173,7 @@ function enqueueStatements(d: Dialect) {
 
     /** Not a state change: the generation stays. */
     freeKey: (p) => sql`
-      update dbq_tasks set unique_until = null,
+      update ${d.tasks} set unique_until = null,
         unique_key = case when start_key is null or started_at is null then unique_key end
       where dbq_tasks.id = ${d.only(p.id)} and ${isLapsed(d, p)}`,
 
@@ -182,7 +182,7 @@ function enqueueStatements(d: Dialect) {
       select unique_key from dbq_tasks where id = ${d.only(p.id)}`,
 
     nextKeys: (p) => sql`
-      select id, unique_key, case when ${isLapsed(d, p)} then 1 else 0 end as lapsed from dbq_tasks
+      select id, unique_key, case when ${isLapsed(d, p)} then 1 else 0 end as lapsed from ${d.tasks}
       where ${d.keysAfter(p.after)} ${d.atMost(p.limit)}`,
   } satisfies Record<string, Statement>;
 }
@@ -203,7 +203,7 @@ function readStatements(d: Dialect) {
     /** The asked id comes first. The columns of a task that does not exist are null. */
     findEnded: (p) => sql`
       select asked.value, ${task} from ${d.integers(p.ids)} as asked
-      left join dbq_tasks on id = ${d.only(sql.raw("asked.value"))}
+      left join ${d.tasks} on id = ${d.only(sql.raw("asked.value"))}
       where id is null or ${finished}`,
 
     taskStates: (p) => sql`
@@ -213,8 +213,8 @@ function readStatements(d: Dialect) {
       select ${listed(d, "dbq_tasks", taskProgressColumns)} from dbq_tasks where ${d.among("id", p.ids)}`,
 
     busy: (p) => sql`
-      select 1 where (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'pending' order by func limit 1) is not null
-        or (select 1 from dbq_tasks where ${d.same("queue_name", p.queueName)} and status = 'running' order by worker_id limit 1) is not null`,
+      select 1 where (select 1 from ${d.tasks} where ${d.same("queue_name", p.queueName)} and status = 'pending' order by func limit 1) is not null
+        or (select 1 from ${d.tasks} where ${d.same("queue_name", p.queueName)} and status = 'running' order by worker_id limit 1) is not null`,
   } satisfies Record<string, Statement>;
 }
 
@@ -243,29 +243,29 @@ function claimStatements(d: Dialect) {
 
     /** The groups of which a task is under way, or was refused for good. */
     busyGroups: (p) => sql`
-      select group_key from dbq_tasks
+      select group_key from ${d.tasks}
       where ${d.same("queue_name", p.queueName)} and status = 'running' and group_key is not null
       union
-      select group_key from dbq_tasks
+      select group_key from ${d.tasks}
       where ${d.same("queue_name", p.queueName)} and status = 'failed' and finished_at is not null
         and group_key is not null and ${byDrain}`,
 
     /** The groups of which a task was refused, and will be sent again. */
     scheduledGroups: (p) => sql`
-      select group_key from dbq_tasks
+      select group_key from ${d.tasks}
       where ${d.same("queue_name", p.queueName)} and status = 'scheduled' and group_key is not null and ${byDrain}`,
 
     groupsOf: (p) => sql`
-      select id, group_key from dbq_tasks where ${d.among("id", p.ids)} and group_key is not null`,
+      select id, group_key from ${d.tasks} where ${d.among("id", p.ids)} and group_key is not null`,
 
     /** Claims several tasks of one generation. */
     claimAll: (p) => sql`
-      update dbq_tasks set generation_id = generation_id + 1, ${claimed(d, p)}
+      update ${d.tasks} set generation_id = generation_id + 1, ${claimed(d, p)}
       where ${d.among("id", p.ids)} and generation_id = ${p.generationId} ${still("pending")}`,
 
     /** Locks the first tasks of one queue and function that no other transaction has locked. */
     lockFirst: (p) => sql`
-      select ${candidate} from dbq_tasks
+      select ${candidate} from ${d.tasks}
       where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${isDue(d, p)}
       order by ${d.byPriority} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
@@ -327,12 +327,12 @@ function transitionStatements(d: Dialect) {
 
     /** Not a state change: the generation stays. */
     noteProgress: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
-      update ${beforeTable} dbq_tasks ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
+      update ${beforeTable} ${d.tasks} ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
       where ${held(d, p)} ${still("running")}`,
 
     /** Not a state change: the generation stays. */
     fillDefaults: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
-      update ${beforeTable} dbq_tasks ${afterTable} set max_retries = ${d.integer(p.maxRetries)}, fill_defaults = 0,
+      update ${beforeTable} ${d.tasks} ${afterTable} set max_retries = ${d.integer(p.maxRetries)}, fill_defaults = 0,
         updated_at = ${d.now(p)} ${afterSet}
       where ${held(d, p)} ${still("running")} and fill_defaults = 1`,
 
@@ -393,21 +393,21 @@ function dueAndOldStatements(d: Dialect) {
   const version = listed(d, "dbq_tasks", taskVersionColumns);
   return {
     due: (p) => sql`
-      select ${version} from dbq_tasks where status = 'scheduled' and wait_until <= ${d.now(p)}
+      select ${version} from ${d.tasks} where status = 'scheduled' and wait_until <= ${d.now(p)}
       order by wait_until ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     /** Rows of other clients may be scheduled without a time: they are due. */
     dueAnyway: (p) => sql`
-      select ${version} from dbq_tasks where status = 'scheduled' and wait_until is null
+      select ${version} from ${d.tasks} where status = 'scheduled' and wait_until is null
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     nextDue: (p) => sql`
-      select case when (select 1 from dbq_tasks where status = 'scheduled' and wait_until is null order by wait_until limit 1) is not null then 0
-        else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from dbq_tasks where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end as next_due,
+      select case when (select 1 from ${d.tasks} where status = 'scheduled' and wait_until is null order by wait_until limit 1) is not null then 0
+        else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from ${d.tasks} where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end as next_due,
         ${nextSlot(d, p)} as next_slot`,
 
     expired: (p) => sql`
-      select id from dbq_tasks where status = ${p.status} and finished_at < ${before(d, p)}
+      select id from ${d.tasks} where status = ${p.status} and finished_at < ${before(d, p)}
         and (unique_until is null or unique_until <= ${d.now(p)})
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
@@ -428,7 +428,7 @@ function workerStatements(d: Dialect) {
     listed(d, "dbq_tasks", taskColumns, { givenKey: true }),
   ];
   const heldBy: Statement = (p) => sql`
-      select ${task} from dbq_tasks where status = 'running' and worker_id = ${p.workerId}`;
+      select ${task} from ${d.tasks} where status = 'running' and worker_id = ${p.workerId}`;
   return {
     register: (p) => sql`
       insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
@@ -467,7 +467,7 @@ function workerStatements(d: Dialect) {
 
     /** Not those whose message a drain has sent: they run elsewhere. */
     orphans: (p) => sql`
-      select ${task} from dbq_tasks
+      select ${task} from ${d.tasks}
       where status = 'running' and coalesce(started_at, updated_at) < ${before(d, p)} and coalesce(worker_id, '') <> ${sent}
         and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
       ${d.atMost(p.limit)} ${d.skipLocked}`,

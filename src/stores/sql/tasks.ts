@@ -92,12 +92,14 @@ export class TaskOperations {
   readonly #queries: Texts["queries"];
   readonly #transitions: Transitions;
   readonly #maintenance: MaintenanceOperations;
+  readonly #bringBack: Statement | undefined;
 
   constructor(texts: Texts, transitions: Transitions, maintenance: MaintenanceOperations) {
     this.#s = texts.statements;
     this.#queries = texts.queries;
     this.#transitions = transitions;
     this.#maintenance = maintenance;
+    this.#bringBack = texts.dialect.bringBack;
   }
 
   // ---- insert --------------------------------------------------------------------------------
@@ -217,7 +219,19 @@ export class TaskOperations {
       if (columns[0] === null) gone.push(Number(asked));
       else tasks.push(toTaskRecord(columns));
     }
-    return { tasks, gone };
+    return gone.length > 0 && this.#bringBack ? yield* this.#findMoved(tasks, gone) : { tasks, gone };
+  }
+
+  /** Looks in the partitions, too, for the ids that the table of tasks does not have. */
+  *#findMoved(
+    tasks: readonly TaskRecord[],
+    missing: readonly number[],
+  ): Program<{ tasks: TaskRecord[]; gone: number[] }> {
+    const found = yield* this.get(missing);
+    const ids = new Set(found.map(({ id }) => id));
+    // One that a `retryTask` has brought back meanwhile has not ended.
+    const moved = found.filter(({ status }) => isFinished(status));
+    return { tasks: [...tasks, ...moved], gone: missing.filter((id) => !ids.has(id)) };
   }
 
   *taskStates(ids: readonly number[]): Program<TaskState[]> {
@@ -263,12 +277,13 @@ export class TaskOperations {
 
   /** `expected`: the generation that the task must still have. */
   retry(id: number, expected?: number): Program<Operated> {
-    const [s, rivalOf] = [this.#s, () => this.#rivalOf(id)];
+    const [s, rivalOf, bringBack] = [this.#s, () => this.#rivalOf(id), this.#bringBack];
     return this.operate(id, function* ({ status, generationId, uniqueKey }) {
       if (status === "running" || status === "pending") return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
       const rival = isFinished(status) && uniqueKey !== null ? yield* rivalOf() : undefined;
       if (rival !== undefined) throw new DuplicateTaskError(uniqueKey as string, rival);
+      if (bringBack && isFinished(status)) yield* count(bringBack, { id });
       return (yield* count(s.reset, { id, generationId })) > 0 ? "changed" : "moved";
     });
   }

@@ -14,6 +14,8 @@ export const sqliteDialect: Dialect = {
   plus: (time, milliseconds) => sql`${time} + ${milliseconds}`,
   minus: (later, earlier) => sql`${later} - ${earlier}`,
   among: (column, list) => sql`${sql.raw(column)} in (select value from json_each(${list}))`,
+  tasks: sql.raw("dbq_tasks"),
+  bringBack: undefined,
   tasksWithIds: (list) => sql`dbq_tasks where ${sqliteDialect.among("id", list)}`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   objects: (list, columns) => {

@@ -61,7 +61,7 @@ describe.skipIf(isMissing(server))("a lost answer of Postgres", () => {
     await insert(store, {}, {}, {}, {});
     // The first claim that finds a task reads the limits, in a transaction; later ones are one statement.
     await store.settleAndClaim({ outcomes: [], claim: claimBy("w1", { limit: 1 }) });
-    lose(/update dbq_tasks/);
+    lose(/update only dbq_tasks/);
     const turn = store.settleAndClaim({ outcomes: [], claim: claimBy("w1", { limit: 2 }) });
     await expect(turn).rejects.toBeInstanceOf(OutcomeUnknownError);
     expect(await store.heldBy("w1")).toHaveLength(3);
