@@ -2,9 +2,9 @@
  * Store: the boundary between the queue's logic and the database.
  *
  * Everything above it (queue, worker, features) is the same for each database. Everything below it (`stores/`) knows SQL
- * and drivers: it does not decide whether or when a failed attempt is retried, or which worker is dead. A store has eleven
+ * and drivers: it does not decide whether or when a failed attempt is retried, or which worker is dead. A store has twelve
  * facets: `TaskStore`, `WorkerStore`, `TransactionalStore`, `TransferStore`, `DrainStore`, `AgentStore`, `LimitStore`,
- * `LookStore`, `ScheduleStore`, `StatsStore`, `HealthStore`. Each method of each store keeps these promises:
+ * `LookStore`, `ScheduleStore`, `StatsStore`, `HealthStore`, `PartitionStore`. Each method of each store keeps these promises:
  *
  * - Atomic: a method happens completely or not at all. After an error it may be called again.
  * - Patient: a busy or locked database is retried without blocking the event loop. A `DatabaseError` means that waiting

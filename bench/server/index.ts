@@ -4,6 +4,7 @@ import { managers } from "./agents.ts";
 import { postgresBacklog } from "./backlog.ts";
 import { mariadbDrain, postgresDrain } from "./drain.ts";
 import { serverEnqueue } from "./enqueue.ts";
+import { postgresPruning } from "./pruning.ts";
 import { postgresRetention } from "./retention.ts";
 import { postgresSnapshot } from "./snapshot.ts";
 import { strategies } from "./strategies.ts";
@@ -17,6 +18,7 @@ export const serverBenchmarks: readonly Benchmark[] = [
   postgresBacklog,
   postgresSnapshot,
   postgresRetention,
+  postgresPruning,
   mariadbDrain,
   ...strategies,
 ];

@@ -7,6 +7,8 @@ const ofTurns = inFile("stores/postgres/settle-and-claim");
 const ofSessions = inFile("stores/postgres/sessions");
 const ofSchemas = (test: string) =>
   inFile("stores/postgres/schema")(`a queue in a schema of Postgres > ${test}`);
+const ofPartitions = (test: string) =>
+  inFile("stores/postgres/partitions")(`partitions of finished tasks > ${test}`);
 const ofMysql = inFile("stores/mysql/store.full");
 
 /** Cases of the conformance suite. */
@@ -288,6 +290,66 @@ export const dialectFaults: readonly Mutant[] = [
     replace: "undefined",
     caughtBy: ofSessions(
       "notifications on Postgres > arrive again after the listening session was terminated",
+    ),
+  },
+  {
+    name: "claims-look-at-partitions",
+    why: "With finished tasks in a table for each day, each claim and settlement looks at all of these tables.",
+    in: "base.tasks",
+    find: '"only dbq_tasks"',
+    replace: '"dbq_tasks"',
+    caughtBy: ofPartitions(
+      "are not touched by enqueues, workers and awaits: with a lock on them, tasks run as before",
+    ),
+    hangs: true,
+  },
+  {
+    name: "moved-tasks-are-gone-for-awaits",
+    why: "An await of a task that moved to a partition rejects with DBQ_TASK_NOT_FOUND.",
+    in: "TaskOperations.findEnded",
+    find: "gone.length > 0 && this.#bringBack",
+    replace: "false",
+    caughtBy: ofPartitions("have a table for each status and day, and are read as before"),
+  },
+  {
+    name: "moved-tasks-are-not-brought-back",
+    why: "A retryTask of a task that moved to a partition never returns.",
+    in: "TaskOperations.retry",
+    find: "bringBack && isFinished(status)",
+    replace: 'bringBack && status === "waiting"',
+    caughtBy: ofPartitions(
+      "are filled by the worker of a queue that is opened with partitionFinished; a moved task can be retried",
+    ),
+    hangs: true,
+  },
+  {
+    name: "tasks-of-drains-move",
+    why: "A drain that looks for the tasks that it has sent reads the finished tasks of all days.",
+    in: "Partitions.#move",
+    find: "isDrains",
+    replace: "sql.raw('false')",
+    caughtBy: ofPartitions(
+      "do not get the tasks of schedules, those that hold their keys for a time, and those of drains",
+    ),
+  },
+  {
+    name: "a-day-is-dropped-while-it-is-kept",
+    why: "Finished tasks are deleted up to a day before the end of their retention.",
+    in: "Partitions.#expired",
+    find: "partition.end + retention[partition.status]",
+    replace: "partition.end - day + retention[partition.status]",
+    caughtBy: ofPartitions(
+      "are dropped when all of their tasks are older than their retention, with attempts and log lines",
+    ),
+  },
+  {
+    name: "attempts-of-dropped-tasks-stay",
+    why: "The failed attempts of dropped tasks are never deleted.",
+    in: "Partitions.#drop",
+    find: "yield* rowsOnce(sql`delete from dbq_attempts where task_id in ${ids}`);",
+    replace: "",
+    caughtBy: ofPartitions(
+      "are dropped when all of their tasks are older than their retention, with attempts and log lines",
     ),
   },
 

@@ -6,17 +6,21 @@ import { connectionsFact, fact } from "../sql/diagnosis.ts";
 /** Seconds. */
 const oldSnapshot = 600;
 
-const facts = `select current_setting('server_version') as version, current_database() as database,
+/** @param table `dbq_tasks`, with its schema if one was named */
+const factsOf = (
+  table: string,
+) => `select current_setting('server_version') as version, current_database() as database,
   current_schema() as schema, current_setting('synchronous_commit') as commit, pg_is_in_recovery()::text as recovery,
   current_setting('max_connections') as most,
   (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,
   (select count(*) from pg_stat_activity
     where application_name in ('dbq', current_setting('application_name'))) as own_connections,
-  (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest`;
+  (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest,
+  (select count(*) from pg_inherits where inhparent = to_regclass('${table}')) as partitions`;
 
 /** @param own the schema that was named for the tables */
 export async function diagnosePostgres(queryable: Queryable, own?: string): Promise<Diagnosis[]> {
-  const { rows } = await queryable.query(facts, []);
+  const { rows } = await queryable.query(factsOf(own === undefined ? "dbq_tasks" : `"${own}".dbq_tasks`), []);
   const [
     version = null,
     database = null,
@@ -27,6 +31,7 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
     connections,
     ours,
     oldest,
+    partitions,
   ] = (rows[0] ?? []).map((value) => (value === null ? null : String(value)));
   const isStandby = recovery === "true";
   const age = Number(oldest ?? 0);
@@ -39,6 +44,7 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
     connectionsFact(Number(connections), Number(most), "raise max_connections, or put a pooler in between"),
     fact("connections of dbq", Number(ours)),
     fact("max connections", Number(most)),
+    ...(Number(partitions) > 0 ? [fact("tables of finished tasks by day", Number(partitions))] : []),
     fact(
       "oldest snapshot",
       age,
