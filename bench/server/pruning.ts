@@ -1,11 +1,14 @@
 /** What it takes to delete finished tasks on Postgres: row by row, or as tables by day (`partitionFinished`). */
-import { openQueue, type QueueOptions, Worker } from "dbq-ts";
+import { openQueue, type QueueOptions, task, Worker } from "dbq-ts";
 import type { Benchmark, Figures, Settings } from "../benchmark.ts";
 import { empty } from "../processes/backlog-tables.ts";
 import { sharedNow, sleep } from "../processes/clock.ts";
 import { makeTable } from "./backlog-tables.ts";
 import { type Connection, withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
+
+/** Of no task: the worker has nothing to do but its maintenance. */
+const nothing = task("nothing", async () => undefined);
 
 const payload = `'["https://example.com/images/a.png", 320]'`;
 
@@ -15,7 +18,7 @@ const addFinished = (tasks: number) => `
   select 'resize', ${payload}, '{"bytes": 123456}', 'completed', 3, 'host:1', now() - interval '2 days', now() - interval '2 days'
   from generate_series(1, ${tasks})`;
 
-/** Runs a worker, with nothing to do but its maintenance, until a query finds no row. Returns the seconds that it took. */
+/** Runs a worker until a query finds no row. Returns the seconds that it took. */
 async function maintain(
   url: string,
   { rows }: Connection,
@@ -23,7 +26,7 @@ async function maintain(
   left: string,
 ): Promise<number> {
   const queue = await openQueue(url, options);
-  const worker = new Worker(queue, { tasks: [] });
+  const worker = new Worker(queue, { tasks: [nothing] });
   const begun = sharedNow();
   await worker.start();
   while ((await rows(left)).length > 0) await sleep(20);
