@@ -461,6 +461,26 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "a rescue charges no retry to a task whose turn is still to come",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(7, 1_000));
+        let waited = 0;
+        // Its turn comes 138 ms after the first task's: a busy machine may be slower.
+        for (let tries = 0; tries < 50 && waited === 0; tries += 1) {
+          const ids = await insert(store, { maxRetries: 1 }, { maxRetries: 1 });
+          await store.register(newWorker("w1"));
+          const claimed = await claim(store, claimBy("w1", { held: 2 }));
+          const beat = (await store.workers()).find(({ id }) => id === "w1")?.beat ?? -1;
+          await store.rescue("w1", beat);
+          const now = await store.get(ids);
+          waited += now.filter(({ status, retryCount }) => status === "pending" && retryCount === 0).length;
+          assert.ok(claimed.length < 2 || now[0]?.retryCount === 1, "the first task may have been called");
+          await store.purge({ includeRunning: true }, 100, 0);
+        }
+        assert.ok(waited > 0);
+      },
+    },
+    {
       name: "a claim prefers what may start now to what has its turn a little later",
       run: async ({ bare: store }) => {
         await store.limits.set(ofGroup("a"), each(50, 1_000));

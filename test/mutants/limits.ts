@@ -89,6 +89,14 @@ export const limitFaults: readonly Mutant[] = [
     caughtBy: onFile("tasks that claims put off one by one become due in as many lots"),
   },
   {
+    name: "waiting-for-a-turn-is-a-crash",
+    why: "A task whose worker is killed before the task's turn fails, although its function was not called.",
+    in: "MaintenanceOperations.#chargeCrashes",
+    find: "!waitsForTurn(task, now)",
+    replace: "now > 0",
+    caughtBy: onFile("a rescue charges no retry to a task whose turn is still to come"),
+  },
+  {
     name: "slow-looks-take-one-group",
     why: "On a slow server a claim takes as many tasks of one group as it has slots, while other groups wait.",
     in: "TurnReader.#look",

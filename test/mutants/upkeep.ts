@@ -40,8 +40,8 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "rescue-ignores-the-row-count",
     why: "Each worker that sees a dead worker charges its tasks once more.",
     in: "MaintenanceOperations.rescue",
-    find: "(yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length === 0",
-    replace: "(yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length < 0",
+    find: "locked.length === 0",
+    replace: "locked.length < 0",
     caughtBy: workers("rescue does nothing for a worker that has sent a heartbeat since, or is gone"),
   },
   {

@@ -1,8 +1,10 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import { isOfDrain } from "../../base/tasks/drained.ts";
 import type { AttemptRecord, NewWorker, Retention, TaskVersion, WorkerRecord } from "../../store.ts";
+import type { TaskRecord } from "../../task.ts";
 import type { Row } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
+import { mostEarly } from "./rate.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
@@ -24,6 +26,10 @@ const crashOf = (workerId: string | null, how: string): { error: string; attempt
 };
 
 const diedSomehow = "died, or lost its lease";
+
+/** Whether the task was claimed before its turn at a rate, which is still to come. Not one that a step of the clock left behind. */
+const waitsForTurn = ({ startedAt }: TaskRecord, now: number): boolean =>
+  startedAt !== null && startedAt > now && startedAt <= now + mostEarly / 1_000;
 
 /** A crash's retry is charged and due now. */
 const chargedNow = { status: "pending", charge: 1, delay: null } as const;
@@ -83,22 +89,22 @@ export class MaintenanceOperations {
    * Charges a crash to each of these tasks. The number of statements does not depend on how many tasks there are: with
    * two statements for each, a rescue under load took 1.2 s (p90), and all other rescues waited for it.
    * A crash is a failed attempt, so a task that kills its workers ends as `failed`; its retry has no backoff. But a drain
-   * runs no task, so none can have killed it: its tasks are handed back.
+   * runs no task, so none can have killed it: its tasks are handed back. So are those that waited for their turn at a rate.
+   * @param now milliseconds since 1970, by the database's clock
    */
-  *#chargeCrashes(found: readonly Row[], how = diedSomehow): Program<number> {
+  *#chargeCrashes(found: readonly Row[], now = Number.POSITIVE_INFINITY, how = diedSomehow): Program<number> {
     const tasks = found.map(toTaskRecord);
-    const crashes = tasks
-      .filter(({ workerId }) => !isOfDrain(workerId))
-      .map((task) => ({ ...task, ...crashOf(task.workerId, how) }));
+    const ran = (task: TaskRecord) => !isOfDrain(task.workerId) && !waitsForTurn(task, now);
+    const crashes = tasks.filter(ran).map((task) => ({ ...task, ...crashOf(task.workerId, how) }));
     const hasRetry = ({ retryCount, maxRetries }: (typeof crashes)[number]) => retryCount < maxRetries;
     const charged = yield* inGroups(crashes, hasRetry, (some, retried) =>
       retried
         ? this.#transitions.releaseTasks(some.map((task) => ({ ...task, ...chargedNow })))
         : this.#transitions.endTasks(some.map((task) => ({ ...task, kind: "failed" }))),
     );
-    const unsent = tasks.filter(({ workerId }) => isOfDrain(workerId));
+    const others = tasks.filter((task) => !ran(task));
     const back = { ...chargedNow, charge: 0, error: null } as const;
-    const released = yield* this.#transitions.releaseTasks(unsent.map((task) => ({ ...task, ...back })));
+    const released = yield* this.#transitions.releaseTasks(others.map((task) => ({ ...task, ...back })));
     return [...charged, ...released].filter(Boolean).length;
   }
 
@@ -108,10 +114,11 @@ export class MaintenanceOperations {
    * so that the next sweep finds it dead again.
    */
   *rescue(workerId: string, beat: number, how?: string): Program<number | "busy"> {
-    if ((yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length === 0)
+    const locked = yield* rows(this.#s.lockDeadWorker, { workerId, beat });
+    if (locked.length === 0)
       return (yield* rows(this.#s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0;
     const free = yield* rows(this.#s.lockHeldBy, { workerId });
-    const freed = yield* this.#chargeCrashes(free, how);
+    const freed = yield* this.#chargeCrashes(free, Number(locked[0]?.[0]), how);
     if (!(yield* this.#holdsOthers(workerId, free))) yield* count(this.#s.removeWorker, { workerId });
     return freed;
   }

@@ -455,8 +455,9 @@ function workerStatements(d: Dialect) {
      * No row when the worker has beaten since it was looked at, or when another transaction has its row. While this
      * transaction has it, the worker cannot claim.
      */
+    /** Answers with the time. */
     lockDeadWorker: (p) => sql`
-      select 1 from dbq_workers where id = ${p.workerId} and beat = ${p.beat} ${d.skipLocked}`,
+      select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId} and beat = ${p.beat} ${d.skipLocked}`,
 
     unlockedDeadWorker: (p) => sql`
       select 1 from dbq_workers where id = ${p.workerId} and beat = ${p.beat}`,
