@@ -81,6 +81,16 @@ export const limitFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "turn-at-one-of-several-rates",
+    why: "A claim takes tasks whose turn at the rate of their queue is far away, and each keeps a slot until then.",
+    in: "LimitGate.early",
+    find: "bounds.filter(isRated).some",
+    replace: "bounds.filter(isRated).slice(-1).some",
+    caughtBy: onFile(
+      "a claim takes no task whose turn is far away at a rate that other tasks of the claim have used up",
+    ),
+  },
+  {
     name: "put-off-tasks-of-one-lot",
     why: "All tasks that a quick rate puts off one by one become due in the same lot, and wake all workers at once.",
     in: "SteeredClaim.learn",
