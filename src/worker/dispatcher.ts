@@ -27,7 +27,7 @@ import { type Loss, OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
-import { throttleOrReport } from "./throttle.ts";
+import { isThrottledWith, throttleOrReport } from "./throttle.ts";
 
 /** What the dispatcher needs from its worker. */
 export interface DispatcherHost {
@@ -130,7 +130,7 @@ export class Dispatcher {
       executorOf: (definition) => host.executorOf(definition),
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
-      throttle: (record, delay) => throttleOrReport(host.store.limits, record, delay, report),
+      throttle: (record, delay) => this.#throttle(record, delay),
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,
     };
@@ -160,6 +160,7 @@ export class Dispatcher {
     if (this.#phase === "claiming") this.#phase = "draining";
     this.#lookAgain(undefined);
     this.#prefetched.handBack();
+    this.#held.handBack();
   }
 
   /** Hands back all running tasks without waiting for their functions. */
@@ -173,6 +174,7 @@ export class Dispatcher {
     this.#phase = "abandoned";
     this.#ended = [];
     this.#prefetched.clear();
+    this.#held.clear();
     this.#owned.clear();
     this.#loop.stop();
   }
@@ -293,7 +295,7 @@ export class Dispatcher {
     const sharing = this.#host.sharing(funcs);
     this.#sharing = sharing !== undefined;
     // While a task would wait for its turn, a clock that a test steps stands still.
-    const held = this.#host.clock ? 0 : slots;
+    const held = this.#host.clock || !this.#held.isPunctual ? 0 : slots;
     const request = { workerId, queueNames, funcs, limit, held, crashSensitive: Math.max(0, crashSensitive) };
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
@@ -377,9 +379,15 @@ export class Dispatcher {
   }
 
   #start(attempt: RunningAttempt): void {
-    if (this.#isAbandoned()) return;
     this.#host.reportStarted(attempt.record);
     attempt.run();
+  }
+
+  /** Tasks that wait here for their turn do not start while the throttle is written, and are handed back after that. */
+  async #throttle(record: TaskRecord, delay: number): Promise<void> {
+    const stopped = this.#held.take((other) => isThrottledWith(record, other));
+    await throttleOrReport(this.#host.store.limits, record, delay, this.#attemptHost.report);
+    for (const attempt of stopped) attempt.interrupt();
   }
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {

@@ -3,15 +3,33 @@
  * this process is late; so a worker claims them early, and each waits for its turn in its slot.
  */
 import { after, performance } from "../base/runtime/timers.ts";
+import type { TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
+
+/**
+ * Milliseconds after its turn at which an attempt still starts; then its task is handed back. While a process stands still, all
+ * its turns may pass: those attempts would start together.
+ */
+const mostLate = 100;
+
+/** Milliseconds without early claims after that, since each hand-back wastes a start of the rate. */
+const pauseMs = 1_000;
 
 export class HeldStarts {
   readonly #start: (attempt: RunningAttempt) => void;
   /** On the clock of `performance.now()`. */
   readonly #startsAt = new WeakMap<RunningAttempt, number>();
+  /** The attempts that have a slot, and wait for their turn. */
+  readonly #waiting = new Set<RunningAttempt>();
+  #pausedUntil = Number.NEGATIVE_INFINITY;
 
   constructor(start: (attempt: RunningAttempt) => void) {
     this.#start = start;
+  }
+
+  /** Whether the worker was on time lately, so that it may claim tasks before their turn. */
+  get isPunctual(): boolean {
+    return performance.now() >= this.#pausedUntil;
   }
 
   /** @param milliseconds from now. The claim looked at the clock of the database before: nothing starts before its turn. */
@@ -22,11 +40,45 @@ export class HeldStarts {
   /** The attempt has a slot: starts it, at its turn if it has one to wait for. Until then it may end. */
   start(attempt: RunningAttempt): void {
     const at = this.#startsAt.get(attempt);
-    const wait = at === undefined ? 0 : at - performance.now();
-    if (wait <= 0) this.#start(attempt);
-    else
-      after(wait, () => {
-        if (attempt.isClaimed) this.#start(attempt);
-      });
+    if (at === undefined) {
+      this.#start(attempt);
+      return;
+    }
+    this.#waiting.add(attempt);
+    this.#waitUntil(at, attempt);
+  }
+
+  #waitUntil(at: number, attempt: RunningAttempt): void {
+    const wait = at - performance.now();
+    // A timer of Node counts whole milliseconds, and may fire almost one too early.
+    if (wait > 0) after(wait, () => this.#waitUntil(at, attempt));
+    else if (this.#waiting.delete(attempt) && attempt.isClaimed) this.#startAt(at, attempt);
+  }
+
+  #startAt(at: number, attempt: RunningAttempt): void {
+    const now = performance.now();
+    if (now - at <= mostLate) {
+      this.#start(attempt);
+      return;
+    }
+    this.#pausedUntil = now + pauseMs;
+    attempt.interrupt();
+  }
+
+  /** Removes and returns the waiting attempts that are like this: none of them will start. */
+  take(isOne: (record: TaskRecord) => boolean): RunningAttempt[] {
+    const taken = [...this.#waiting].filter(({ record }) => isOne(record));
+    for (const attempt of taken) this.#waiting.delete(attempt);
+    return taken;
+  }
+
+  /** Hands back all tasks that wait for their turn. */
+  handBack(): void {
+    for (const attempt of this.take(() => true)) attempt.interrupt();
+  }
+
+  /** Forgets them without a write. */
+  clear(): void {
+    this.#waiting.clear();
   }
 }

@@ -3,10 +3,12 @@ import { limitChannel } from "../events.ts";
 import type { LimitStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 
+type Placed = Pick<TaskRecord, "func" | "groupKey">;
+
 /** No task of this one's group, or without a group of its function, starts for `delay` milliseconds. */
 export async function throttleGroup(
   limits: Pick<LimitStore, "throttle">,
-  { func, groupKey }: Pick<TaskRecord, "func" | "groupKey">,
+  { func, groupKey }: Placed,
   delay: number,
 ): Promise<void> {
   const group = { kind: "group", name: func, group: groupKey ?? "" } as const;
@@ -14,7 +16,11 @@ export async function throttleGroup(
   limitChannel.publish({ change: "throttled", func, group: groupKey, delay });
 }
 
-/** The same, for a worker: reports an error, and never rejects. */
+/** Whether a throttle by the first task is about the other one, too. */
+export const isThrottledWith = (first: Placed, other: Placed): boolean =>
+  first.func === other.func && (first.groupKey === null || first.groupKey === other.groupKey);
+
+/** The same as `throttleGroup`, for a worker: reports an error, and never rejects. */
 export async function throttleOrReport(
   limits: Pick<LimitStore, "throttle">,
   record: Pick<TaskRecord, "id" | "func" | "groupKey">,

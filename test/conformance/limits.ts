@@ -500,6 +500,28 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "a claim takes no task whose turn is far away at a rate that other tasks of the claim have used up",
+      run: async ({ bare: store }) => {
+        const groups = ["a", "b", "c"].map((groupKey) => ({ groupKey }));
+        await store.limits.set(ofFunc(), each(6, 1_000));
+        await insert(store, ...groups);
+        assert.equal((await claim(store, grouped("w1", { limit: 3 }))).length, 3);
+        // Each group has its turn in less than 200 ms. Only the first of them gets the start that the queue has left.
+        await store.limits.set(ofQueue("default"), each(1, 10_000));
+        const [first, ...others] = await insert(store, ...groups);
+        const { claimed, startsIn } = await store.settleAndClaim({
+          outcomes: [],
+          claim: grouped("w1", { limit: 9, held: 9 }),
+        });
+        assert.deepEqual(
+          claimed.map(({ id }) => id),
+          [first],
+        );
+        assert.ok((startsIn?.get(first as number) ?? 0) <= 200);
+        assert.deepEqual(await statuses(store, others as number[]), ["scheduled", "scheduled"]);
+      },
+    },
+    {
       name: "a rate of each group: one group's start takes no token of another's",
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), each(1, minute));

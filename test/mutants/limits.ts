@@ -8,6 +8,8 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > limits and groups > ${test}`,
 });
 
+const heldStarts = (test: string) => ({ file: "test/worker/held-starts.test.ts", test });
+
 const ofPlaces = (test: string) => ({ file: "test/features/flow/freed-places.test.ts", test });
 
 export const limitFaults: readonly Mutant[] = [
@@ -62,12 +64,52 @@ export const limitFaults: readonly Mutant[] = [
   {
     name: "turn-is-not-waited-for",
     why: "A task that was claimed before its turn at a rate starts at once.",
-    in: "HeldStarts.start",
-    find: "at === undefined ? 0 : at - performance.now()",
+    in: "HeldStarts.#waitUntil",
+    find: "at - performance.now()",
     replace: "0",
     caughtBy: {
       file: "test/features/flow/limits.test.ts",
       test: "a function is called no earlier than its turn, and a stop loses no task that waits for it",
+    },
+  },
+  {
+    name: "turn-comes-early",
+    why: "A task starts before its turn, when the timer that waits for the turn fires too early.",
+    in: "HeldStarts.#waitUntil",
+    find: "after(wait, () => this.#waitUntil(at, attempt))",
+    replace: "after(wait, () => this.#startAt(at, attempt))",
+    caughtBy: heldStarts("an attempt does not start before its turn when its timer fires too early"),
+  },
+  {
+    name: "missed-turns-start-together",
+    why: "After a process stood still, all its tasks start at once whose turns at a rate have passed.",
+    in: "HeldStarts.#startAt",
+    find: "now - at <= mostLate",
+    replace: "true",
+    caughtBy: heldStarts(
+      "attempts whose turn has passed while the process stood still do not start together: they are handed back",
+    ),
+  },
+  {
+    name: "stop-lets-turns-start",
+    why: "A worker that stops still starts the tasks that wait for their turn at a rate.",
+    in: "Dispatcher.stopClaiming",
+    find: "this.#held.handBack();",
+    replace: "",
+    caughtBy: {
+      file: "test/features/flow/limits.test.ts",
+      test: "a worker that stops starts none of the tasks that wait for their turn",
+    },
+  },
+  {
+    name: "throttle-lets-turns-start",
+    why: "A service refuses a call, and is called again by tasks that waited for their turn in the same worker.",
+    in: "Dispatcher.#throttle",
+    find: "this.#held.take((other) => isThrottledWith(record, other))",
+    replace: "[] as RunningAttempt[]",
+    caughtBy: {
+      file: "test/features/flow/limits.test.ts",
+      test: "a throttle also stops the tasks of its group that wait for their turn in the same worker",
     },
   },
   {
@@ -78,6 +120,16 @@ export const limitFaults: readonly Mutant[] = [
     replace: "1_000",
     caughtBy: onFile(
       "a claim takes tasks a little before their turn for its free slots, and the others become due in lots",
+    ),
+  },
+  {
+    name: "turn-at-one-of-several-rates",
+    why: "A claim takes tasks whose turn at the rate of their queue is far away, and each keeps a slot until then.",
+    in: "LimitGate.early",
+    find: "bounds.filter(isRated).some",
+    replace: "bounds.filter(isRated).slice(-1).some",
+    caughtBy: onFile(
+      "a claim takes no task whose turn is far away at a rate that other tasks of the claim have used up",
     ),
   },
   {

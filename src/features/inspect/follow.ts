@@ -192,9 +192,14 @@ function changesBetween(before: KnownState | undefined, task: Task, isNew: boole
   const changes: TaskChange[] = [];
   if (isNew && !before) changes.push({ time: task.createdAt, event: "enqueued", task });
   const started = task.startedAt !== null && task.startedAt.getTime() !== known.startedAt?.getTime();
-  if (started && task.startedAt) changes.push({ time: task.startedAt, event: "started", task });
   const event = latestEvent(known, task, started);
-  if (event) changes.push({ time: task.finishedAt ?? task.updatedAt, event, task });
+  const time = task.finishedAt ?? task.updatedAt;
+  if (started && task.startedAt) {
+    // The start of a task that waits for its turn at a rate lies ahead: the task may end before.
+    const isOver = event !== undefined && time < task.startedAt;
+    changes.push({ time: isOver ? time : task.startedAt, event: "started", task });
+  }
+  if (event) changes.push({ time, event, task });
   return changes;
 }
 

@@ -444,12 +444,14 @@ export class LimitGate implements Gate {
   /** Takes so many of the refused tasks at most, whose turn comes by this time, in microseconds since 1970. */
   early(most: number, latest: number): Candidate[] {
     const taken: Candidate[] = [];
-    for (const { task, pair, rates } of this.refused) {
+    for (const { task, pair } of this.refused) {
       if (taken.length >= most) break;
       const group = groupOf(task);
-      if (this.roomOf(pair, group) === 0 || rates.some((bound) => this.#starts.next(bound) > latest))
-        continue;
-      this.#take(pair.boundsOf(group));
+      const bounds = pair.boundsOf(group);
+      // Of all its rates: another task may have taken the start of one that had not refused this one.
+      const isFar = bounds.filter(isRated).some((bound) => this.#starts.next(bound) > latest);
+      if (isFar || this.roomOf(pair, group) === 0) continue;
+      this.#take(bounds);
       taken.push(task);
     }
     return taken;

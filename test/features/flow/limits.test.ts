@@ -340,6 +340,46 @@ test("a function is called no earlier than its turn, and a stop loses no task th
   await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, { timeout: "20s" })));
 });
 
+test("a worker that stops starts none of the tasks that wait for their turn", async () => {
+  const queue = await temporaryQueue();
+  const starts: number[] = [];
+  const call = task(uniqueName(), () => void starts.push(currentTask().id), {
+    limit: { rate: { limit: 8, per: "1s" } },
+  });
+  await queue.enqueueTasks(Array.from({ length: 3 }, () => [call] as const));
+  const worker = await workerOf(queue, { tasks: [call], concurrency: 8 });
+  const running = async () => await queue.listTasks({ func: call.taskName, status: "running" });
+  await until(async () => starts.length > 0 && (await running()).length > 0);
+  const before = starts.length;
+  await worker.stop();
+  expect(starts).toHaveLength(before);
+  expect(await running()).toEqual([]);
+  const left = await queue.listTasks({ func: call.taskName, status: ["pending", "scheduled"] });
+  expect(left.map(({ retryCount }) => retryCount)).toEqual(left.map(() => 0));
+  expect(left).toHaveLength(3 - before);
+});
+
+test("a throttle also stops the tasks of its group that wait for their turn in the same worker", async () => {
+  const queue = await temporaryQueue();
+  const starts: string[] = [];
+  const call = task(
+    uniqueName(),
+    async (group: string, delay: number) => {
+      starts.push(group);
+      // The others of its group have been claimed by then.
+      await new Promise((resolve) => setTimeout(resolve, delay));
+      if (delay > 0) throw new ThrottleTask("1h");
+    },
+    { group: (group) => group, limit: { rate: { limit: 10, per: "1s" } } },
+  );
+  await queue.enqueueTasks([[call, "a", 30], ...["a", "b", "b"].map((group) => [call, group, 0] as const)]);
+  const worker = await workerOf(queue, { tasks: [call], concurrency: 8 });
+  await until(() => starts.filter((group) => group === "b").length === 2);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(starts.sort()).toEqual(["a", "b", "b"]);
+  await worker.stop();
+});
+
 test("what a worker runs at once may be changed while it runs", async () => {
   const queue = await temporaryQueue();
   const { fn, count, letGo } = gated();

@@ -64,6 +64,19 @@ test("a follower distinguishes a retry, a snooze and a stop", async () => {
   );
 });
 
+test("a follower reports the start of a task before its end, also when it was cancelled before its turn at a rate", async () => {
+  const { queue, raw } = await queueOnFile();
+  const follower = new TaskFollower(queue);
+  await follower.start();
+  const id = await queue.enqueueTask(add, 1, 2);
+  await queue.cancelTask(id);
+  raw.exec("update dbq_tasks set started_at = finished_at + 150");
+  const changes = await follower.poll();
+  expect(changes.map(({ event }) => event)).toEqual(["enqueued", "started", "cancelled"]);
+  const times = changes.map(({ time }) => time.getTime());
+  expect(times).toEqual(times.toSorted((x, y) => x - y));
+});
+
 test("a follower with logs reports the lines of tasks that run while it follows, and no earlier ones", async () => {
   const queue = await temporaryQueue();
   const release = deferred();
