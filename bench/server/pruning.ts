@@ -12,11 +12,11 @@ const nothing = task("nothing", async () => undefined);
 
 const payload = `'["https://example.com/images/a.png", 320]'`;
 
-/** Tasks that completed two days ago, each with a small result. */
+/** Tasks that completed two days ago, one after the other, each with a small result. */
 const addFinished = (tasks: number) => `
   insert into dbq_tasks (func, args, result, status, generation_id, worker_id, started_at, finished_at)
-  select 'resize', ${payload}, '{"bytes": 123456}', 'completed', 3, 'host:1', now() - interval '2 days', now() - interval '2 days'
-  from generate_series(1, ${tasks})`;
+  select 'resize', ${payload}, '{"bytes": 123456}', 'completed', 3, 'host:1', at, at
+  from (select now() - interval '2 days' + n * interval '200 microseconds' as at from generate_series(1, ${tasks}) as n) as times`;
 
 /** Runs a worker until a query finds no row. Returns the seconds that it took. */
 async function maintain(

@@ -1,7 +1,7 @@
 /**
  * Partitions: finished tasks in tables of their own, one for each status and day (UTC). They inherit from `dbq_tasks`, so
- * whatever reads that table reads them too. A day whose tasks are all older than their retention is dropped as a whole: without
- * the dead rows that a DELETE leaves, and in the same time for ten tasks and ten million.
+ * whatever reads that table reads them too. The table itself stays as small as what waits and runs. A day whose tasks are all
+ * older than their retention is dropped as a whole, in the same time for ten tasks and ten million.
  *
  * Inheritance, not PARTITION BY: each unique index of a partitioned table must contain the day, so that two tasks could have one
  * id, or hold one unique key.
@@ -107,7 +107,7 @@ export class Partitions implements PartitionStore {
     const d = this.#d;
     const ago = (milliseconds: number) => before(d, { age: milliseconds });
     const found = yield* rowsOnce(sql`
-      select id, to_char(finished_at at time zone 'UTC', 'YYYYMMDD'), finished_at::text from ${d.tasks}
+      select id, to_char(finished_at at time zone 'UTC', 'YYYYMMDD'), finished_at::text as last from ${d.tasks}
       where status = ${sql.raw(`'${status}'`)} and finished_at >= ${from}::timestamptz
         and finished_at > ${ago(Math.min(age, longestAge) - margin)} and finished_at < ${ago(rest)}
         and schedule_name is null and unique_until is null and not coalesce(${isDrains}, false)
