@@ -10,7 +10,7 @@ import type { RunningAttempt } from "./attempt.ts";
  * Milliseconds after its turn at which an attempt still starts; then its task is handed back. While a process stands still, all
  * its turns may pass: those attempts would start together.
  */
-const mostLate = 100;
+const mostLate = 1_000;
 
 /** Milliseconds without early claims after that, since each hand-back wastes a start of the rate. */
 const pauseMs = 1_000;

@@ -22,6 +22,8 @@ export interface Expected {
    * Whether the answer of a claim may have been lost: its tasks are handed back and were never started. Default: no.
    */
   unanswered?: boolean;
+  /** Whether tasks are claimed before their turn at a rate: some are handed back and were never started. Default: no. */
+  beforeTurn?: boolean;
   /** The attempts that may fail otherwise than planned. Default: none. */
   mayFail?: (attempt: AttemptRow) => boolean;
 }

@@ -28,13 +28,13 @@ export const workers: Promises = {
         came === 0 && holds > 0 && silent < lease - rounding && !mayDie(worker),
     ),
 
-  "only a stopping worker hands back uncharged": ({ entries, moves, ahead }, { unanswered = false }) => {
+  "only a stopping worker hands back uncharged": ({ entries, moves, ahead }, { unanswered, beforeTurn }) => {
     const timesOf = (word: string) =>
       new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
     // A process that does not log its beginning does not log its stop either.
     const [begun, stopping] = [timesOf("begun"), timesOf("stopping")];
     const started = new Set(entries.filter(({ what }) => what === "start").map(key));
-    const mayBe = (move: Move) => (unanswered || ahead) && !started.has(keyOfEnded(move));
+    const mayBe = (move: Move) => (unanswered || beforeTurn || ahead) && !started.has(keyOfEnded(move));
     return moves.filter((move) => {
       const by = processOf(move.worker);
       const early = begun.has(by) && move.at < (stopping.get(by) ?? Number.POSITIVE_INFINITY);

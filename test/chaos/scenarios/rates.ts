@@ -48,7 +48,7 @@ export const rates: Scenario = {
     }
     await crew.stop();
     const history = await historyOf(harness);
-    demand(history, { ended: false, mayDie: (id) => crew.killed.has(processOf(id)) });
+    demand(history, { ended: false, beforeTurn: true, mayDie: (id) => crew.killed.has(processOf(id)) });
     const figures: Figure[] = [
       { name: "seconds", value: amount },
       { name: "kills", value: crew.killed.size },
