@@ -4,7 +4,7 @@ import type { Limit, LimitTarget, PauseTarget, Queue } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
 import { printLimits, targetText } from "../health-tables.ts";
-import { json, line } from "../output.ts";
+import { json, jsonNote, line } from "../output.ts";
 import { duration, label, whole } from "../parse.ts";
 
 /** What a command is about. */
@@ -76,7 +76,10 @@ export function addLimit(program: Command): void {
         if (options.json) json(limits);
         else if (hadNone) line(`${targetText(target)} had no limit`);
         else line(`the limit of ${targetText(target)} is ${limit === null ? "removed" : "set"}`);
-        if (!options.json && doubt !== undefined) line(doubt);
+        if (doubt === undefined) return;
+        // The output is an array of limits, which has no place for a warning.
+        if (options.json) jsonNote({ time: new Date(), event: "warning", message: doubt });
+        else line(doubt);
       });
     });
 }
