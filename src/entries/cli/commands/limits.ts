@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Limit, LimitTarget, PauseTarget, Queue } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
-import { printLimits, targetText } from "../health-tables.ts";
+import { limitsForJson, printLimits, targetText } from "../health-tables.ts";
 import { json, jsonNote, line } from "../output.ts";
 import { durationFrom, label, whole } from "../parse.ts";
 
@@ -36,7 +36,7 @@ export function addLimits(program: Command): void {
       const options = self.optsWithGlobals<CommonOptions>();
       await withExistingQueue(options, async (queue) => {
         const limits = await queue.listLimits();
-        if (options.json) json(limits);
+        if (options.json) json(limitsForJson(limits));
         else if (limits.length === 0) line("no limits");
         else printLimits(limits);
       });
@@ -73,7 +73,7 @@ export function addLimit(program: Command): void {
         await queue.setLimit(target, limit);
         const doubt = limit === null || typeof target === "string" ? undefined : await doubtOf(queue, target);
         const limits = await queue.listLimits();
-        if (options.json) json(limits);
+        if (options.json) json(limitsForJson(limits));
         else if (hadNone) line(`${targetText(target)} had no limit`);
         else line(`the limit of ${targetText(target)} is ${limit === null ? "removed" : "set"}`);
         if (doubt === undefined) return;
