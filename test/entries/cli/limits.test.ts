@@ -134,7 +134,8 @@ test("in JSON, waiting of a shared name is null, because its tasks are not count
   await dbq(folder, ["limit", "--func", "call", "--concurrency", "1"]);
   const set = await dbqJson(folder, ["limit", "api", "--concurrency", "1"]);
   const { limits: ofStats } = await dbqJson<{ limits: unknown }>(folder, ["stats"]);
-  for (const limits of [set, await dbqJson(folder, ["limits"]), ofStats])
+  const { limits: ofTop } = await dbqJson<{ limits: unknown }>(folder, ["top"]);
+  for (const limits of [set, await dbqJson(folder, ["limits"]), ofStats, ofTop])
     expect(limits).toMatchObject([
       { target: { func: "call" }, waiting: 1 },
       { target: "api", waiting: null },
