@@ -69,10 +69,12 @@ export const readUses: Reader<readonly string[]> = (value, name) => {
   return labels(value, name);
 };
 
+const pauseForms = "{ queueName } or { func, group }";
+
 /** @throws TypeError */
-export function readPauseTarget(given: unknown, owner: string): LimitScope {
+export function readPauseTarget(given: unknown, owner: string, forms = pauseForms): LimitScope {
   if (typeof given !== "object" || given === null || Array.isArray(given))
-    throw new TypeError(`${owner}: expected { queueName } or { func, group }, got ${show(given)}`);
+    throw new TypeError(`${owner}: expected ${forms}, got ${show(given)}`);
   const { queueName, func, group } = readOptions(given, owner, {
     queueName: label,
     func: label,
@@ -82,18 +84,18 @@ export function readPauseTarget(given: unknown, owner: string): LimitScope {
   for (const name of ["queueName", "func", "group"])
     if (Object.hasOwn(given, name) && (given as Record<string, unknown>)[name] === undefined)
       throw new TypeError(`${owner}: ${name} is undefined: leave it out if it is not meant`);
-  if (queueName !== undefined && (func !== undefined || group !== undefined))
+  if (queueName !== undefined && func !== undefined)
     throw new TypeError(`${owner}: queueName and func exclude each other`);
+  if (queueName !== undefined && group !== undefined)
+    throw new TypeError(`${owner}: group is of a function, not of a queue: expected ${forms}`);
   if (queueName !== undefined) return { kind: "queue", name: queueName, group: "" };
   if (func === undefined)
-    throw new TypeError(
-      `${owner}: expected { queueName } or { func, group }, got neither a queueName nor a func`,
-    );
+    throw new TypeError(`${owner}: expected ${forms}, got neither a queueName nor a func`);
   return group === undefined ? { kind: "func", name: func, group: "" } : { kind: "group", name: func, group };
 }
 
 /** @throws TypeError */
 export function readLimitTarget(given: unknown, owner: string): LimitScope {
   if (typeof given === "string") return { kind: "name", name: label(given, `${owner}: name`), group: "" };
-  return readPauseTarget(given, owner);
+  return readPauseTarget(given, owner, `a name, ${pauseForms}`);
 }

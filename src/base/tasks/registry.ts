@@ -190,12 +190,17 @@ function adviceFor(value: unknown): string {
   return typeof value === "string" ? `: remoteTask(${show(value)}) makes one of a task's name` : "";
 }
 
-/** The registration of a function. @throws UnregisteredFunctionError; TypeError for a value that is not a function */
-export function registrationOf(fn: unknown): Registration {
+/**
+ * The registration of a function. `owner` is named in the `TypeError`.
+ * @throws UnregisteredFunctionError; TypeError for a value that is not a function
+ */
+export function registrationOf(fn: unknown, owner?: string): Registration {
   const found = typeof fn === "function" ? registrations.get(fn) : undefined;
   if (isEnqueued(found)) return found;
   if (typeof fn !== "function")
-    throw new TypeError(`expected a registered function, got ${show(fn)}${adviceFor(fn)}`);
+    throw new TypeError(
+      `${owner === undefined ? "" : `${owner}: `}expected a registered function, got ${show(fn)}${adviceFor(fn)}`,
+    );
   throw new UnregisteredFunctionError(fn.name === "" ? "an anonymous function" : `function ${fn.name}`);
 }
 

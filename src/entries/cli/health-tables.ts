@@ -1,7 +1,7 @@
 /** The health of a queue as text, for `stats` and `doctor`. */
 import type { DrainLag, LimitInfo, LimitTarget, UnclaimedTasks, WorkerHealth } from "../../index.ts";
 import { type Cell, line, table } from "./output.ts";
-import { shortened, span } from "./text.ts";
+import { shortened, span, typedDuration } from "./text.ts";
 
 export function printWorkers(workers: readonly WorkerHealth[]): void {
   if (workers.length === 0) line("no worker is registered");
@@ -55,32 +55,40 @@ export const limitHeadings: readonly string[] = ["LIMIT OF", "CONCURRENCY", "RAT
 
 /** Limits, pauses and throttles. */
 export function printLimits(limits: readonly LimitInfo[]): void {
-  table(limitHeadings, limits.map(limitRow));
+  table(limitHeadings, limitRows(limits));
 }
 
-export function limitRow({
-  target,
-  concurrency,
-  rate,
-  running,
-  waiting,
-  hasGroups,
-  nextFreeAt,
-  pausedAt,
-}: LimitInfo): Cell[] {
+/** A row for each limit. The row of a limit in code says so, and whether a limit of the database replaces it. */
+export function limitRows(limits: readonly LimitInfo[]): Cell[][] {
+  const set = limits.filter(({ fromCode, concurrency, rate }) => !fromCode && (concurrency ?? rate) !== null);
+  const replacing = new Set(set.map(({ target }) => targetKey(target)));
+  return limits.map((limit) => limitRow(limit, replacing.has(targetKey(limit.target))));
+}
+
+const targetKey = (target: LimitTarget) =>
+  JSON.stringify(typeof target === "string" ? target : Object.entries(target).sort());
+
+function limitRow(limit: LimitInfo, isReplaced: boolean): Cell[] {
+  const { target, fromCode, concurrency, rate, running, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
   const each = hasGroups ? " each group" : "";
   const burst = rate === null || rate.burst === 1 ? "" : ` (burst ${rate.burst})`;
-  const speed = rate === null ? "" : `${rate.limit}/${span(rate.per)}${burst}${each}`;
+  const speed = rate === null ? "" : `${rate.limit}/${typedDuration(rate.per)}${burst}${each}`;
   const atOnce = concurrency === null ? "" : `${concurrency}${each}`;
   // Of a shared name, the tasks that wait are not counted.
   const waits = typeof target === "string" ? "" : waiting;
-  const state: Cell =
-    pausedAt !== null
-      ? { text: `paused since ${pausedAt.toISOString()}`, color: "yellow" }
-      : nextFreeAt === null
-        ? ""
-        : `next start ${nextFreeAt.toISOString()}`;
+  const states = [
+    fromCode ? ["from code"] : [],
+    fromCode && isReplaced ? ["replaced"] : [],
+    pausedAt === null ? [] : [`paused since ${pausedAt.toISOString()}`],
+    pausedAt !== null || nextFreeAt === null ? [] : [`next start ${nextFreeAt.toISOString()}`],
+  ].flat();
+  const state: Cell = pausedAt === null ? states.join(", ") : { text: states.join(", "), color: "yellow" };
   return [targetText(target), atOnce, speed, running, waits, state];
+}
+
+/** The limits as JSON has them. Of a shared name, the tasks that wait are not counted: `waiting` is null. */
+export function limitsForJson(limits: readonly LimitInfo[]) {
+  return limits.map((limit) => (typeof limit.target === "string" ? { ...limit, waiting: null } : limit));
 }
 
 /** What a limit or a pause is about. */

@@ -89,3 +89,15 @@ export function span(ms: number): string {
   if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
   return ms < 172_800_000 ? `${Math.floor(ms / 3_600_000)} h` : `${Math.floor(ms / 86_400_000)} d`;
 }
+
+/** A duration as options take it, exactly, in the largest unit that divides it: `1s`, `90m`, `1500ms`. */
+export function typedDuration(ms: number): string {
+  for (const [unit, length] of [
+    ["d", 86_400_000],
+    ["h", 3_600_000],
+    ["m", 60_000],
+    ["s", 1_000],
+  ] as const)
+    if (ms % length === 0) return `${ms / length}${unit}`;
+  return `${ms}ms`;
+}

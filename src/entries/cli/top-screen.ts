@@ -1,6 +1,6 @@
 /** The screen of `dbq top`: tables that share the height of a terminal, and no line is wider than it. */
 import type { HealthOfQueue } from "../../index.ts";
-import { limitHeadings, limitRow, unclaimedText } from "./health-tables.ts";
+import { limitHeadings, limitRows, unclaimedText } from "./health-tables.ts";
 import { type Cell, painted, plain } from "./output.ts";
 import { columnsOf, fitted, span } from "./text.ts";
 import { minutes, type TopLook, type TopWorker } from "./top-look.ts";
@@ -158,9 +158,7 @@ function runsText({ running }: TopWorker, at: Date): string {
 }
 
 function limitsOf({ limits }: TopLook): Section | undefined {
-  return limits.length === 0
-    ? undefined
-    : { headings: limitHeadings, rows: limits.map(limitRow), nothing: "" };
+  return limits.length === 0 ? undefined : { headings: limitHeadings, rows: limitRows(limits), nothing: "" };
 }
 
 // ---- width and height ------------------------------------------------------------------------

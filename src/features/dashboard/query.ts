@@ -1,6 +1,7 @@
 /** The query of the page of tasks, as a filter of tasks. */
 import { show } from "../../base/options/durations.ts";
 import { readCountFilter } from "../../base/options/options.ts";
+import { dayExists } from "../../base/text/days.ts";
 import { present } from "../../base/values/present.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
 import { BadQuery } from "./page.ts";
@@ -126,6 +127,8 @@ export function timeOf(text: string, name: string): Date {
   const time = new Date(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
   if (Number.isNaN(time.getTime()))
     throw new BadQuery(`${name}: expected a time such as 2026-11-23T16:00, got ${show(text)}`);
+  if (!dayExists(text))
+    throw new BadQuery(`${name}: expected a day that exists, such as 2026-11-23T16:00, got ${show(text)}`);
   return time;
 }
 

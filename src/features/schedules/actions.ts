@@ -1,7 +1,7 @@
 /** `queue.schedule` and its companions, on the queue's own connection or inside of an app's transaction. */
 import { time } from "../../base/options/validators.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
-import type { AnyFunction } from "../../base/tasks/registry.ts";
+import { type AnyFunction, registrationOf } from "../../base/tasks/registry.ts";
 import type { Schedule, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { ScheduleNotFoundError } from "../../errors.ts";
 import type { ScheduleActions } from "../../queue/schedules.ts";
@@ -52,6 +52,7 @@ export class Actions implements ScheduleActions {
   ): MaybePromise<Schedule> {
     const name = scheduleName(given, "schedule: name");
     const read = readTiming(timing, `schedule "${name}"`);
+    registrationOf(fn, `schedule "${name}"`);
     const definition: Definition = { name, ...read, ...storedCall(fn, args, this.#maxPayload) };
     // A look first: that most calls change nothing is no reason to lock the row.
     return mapMaybe(this.#store.list(name), ({ now, schedules: [row] }) => {

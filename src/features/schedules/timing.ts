@@ -74,7 +74,13 @@ const interval = (limits: { min?: number; max: number }): Reader<number> => {
 
 /** @throws TypeError */
 export function readTiming(given: unknown, owner: string): ReadTiming {
-  if (given === undefined) throw new TypeError(`${owner}: expected { cron } or { every }, got undefined`);
+  if (typeof given !== "object" || given === null)
+    throw new TypeError(
+      `${owner}: expected an object such as { cron: "30 2 * * *" } or { every: "5m" }, got ${show(given)}`,
+    );
+  const { cron, every } = given as Partial<ScheduleTiming>;
+  if (cron !== undefined && every !== undefined)
+    throw new TypeError(`${owner}: expected one of cron and every, got both`);
   const read = readOptions(given, owner, {
     cron: (value, name) => expression(value, name),
     every: interval({ min: shortestInterval, max: longestInterval }),

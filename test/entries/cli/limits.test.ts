@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type LimitInfo, moveQueue, openQueue, remoteTask, type Task } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { startDbq, tasks } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";
@@ -107,4 +108,36 @@ test("move says how many schedules and limits the new database has", async () =>
   const moved = await dbq(folder, ["move", "--from", "dbq.db", "--to", "new.db"]);
   expect(moved.code).toBe(0);
   expect(moved.err).toContain("it also has 1 schedule, and 1 limit or pause");
+});
+
+test("limits marks a limit in code, and one that is replaced; a rate is printed as it is typed", async () => {
+  const folder = temporaryFolder();
+  const queue = await openQueue(join(folder, "dbq.db"));
+  onTestFinished(() => queue.close());
+  const values = { concurrency: null, rate: { limit: 50, per: 1_000, burst: 1 } };
+  await internalsOf(queue).store.limits.declare([
+    { func: "charge", values },
+    { func: "send", values },
+  ]);
+  await queue.pause({ func: "send" });
+  await queue.setLimit({ func: "charge" }, { rate: { limit: 3, per: "90m" } });
+  await queue.setLimit({ func: "send", group: "acme" }, { rate: { limit: 7, per: 1_500 } });
+  const { out } = await dbq(folder, ["limits"]);
+  expect(out).toMatch(/^function charge +50\/1s .*from code, replaced$/m);
+  expect(out).toMatch(/^function charge +3\/90m +0 +0 *$/m);
+  expect(out).toMatch(/^function send +50\/1s .*from code$/m);
+  expect(out).toMatch(/^function send, group acme +7\/1500ms /m);
+});
+
+test("in JSON, waiting of a shared name is null, because its tasks are not counted", async () => {
+  const folder = await folderWithTask();
+  await dbq(folder, ["limit", "--func", "call", "--concurrency", "1"]);
+  const set = await dbqJson(folder, ["limit", "api", "--concurrency", "1"]);
+  const { limits: ofStats } = await dbqJson<{ limits: unknown }>(folder, ["stats"]);
+  const { limits: ofTop } = await dbqJson<{ limits: unknown }>(folder, ["top"]);
+  for (const limits of [set, await dbqJson(folder, ["limits"]), ofStats, ofTop])
+    expect(limits).toMatchObject([
+      { target: { func: "call" }, waiting: 1 },
+      { target: "api", waiting: null },
+    ]);
 });

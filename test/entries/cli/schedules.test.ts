@@ -97,6 +97,8 @@ test.each([
   [["--every", "10ms"], /at least 1000 ms/],
   [["--every", "1s", "--time-zone", "Mars"], /the name of a time zone/],
   [["--every", "1s", "--start-at", "tomorrow"], /expected a time such as/],
+  [["--every", "1s", "--start-at", "2027-02-30"], /a day that exists, such as .*, got "2027-02-30"/],
+  [["--every", "1s", "--end-at", "2027-04-31T12:00:00Z"], /a day that exists.*, got "2027-04-31T12:00:00Z"/],
   [["--every", "1s", "--missed", "often"], /one, skip, or a number/],
 ])("wrong usage %j is refused with exit code 2", async (options, says) => {
   const refused = await dbq(temporaryFolder(), ["schedule", "add", "a", "report", ...options]);
@@ -141,6 +143,20 @@ test("backfill prints the ids of new tasks; a task of add has the group that it 
   expect(await dbq(folder, backfill)).toMatchObject({ code: 0, out: "1\n2\n" });
   expect(await dbq(folder, backfill)).toMatchObject({ code: 0, out: "no new tasks\n" });
   expect(await queue.listTasks({})).toMatchObject([{ groupKey: "acme" }, { groupKey: "acme" }]);
+});
+
+test("backfill refuses a day that does not exist, and takes 29 February of a leap year", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await dbq(folder, ["schedule", "add", "a", "report", "--cron", "@daily"]);
+  expect(await dbq(folder, ["schedule", "backfill", "a", "2026-02-28", "2026-02-29"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('got "2026-02-29"'),
+  });
+  expect(await queue.countTasks({})).toMatchObject({ pending: 0 });
+  expect(await dbq(folder, ["schedule", "backfill", "a", "2024-02-29", "2024-02-29"])).toMatchObject({
+    code: 0,
+    out: "1\n",
+  });
 });
 
 test.each([

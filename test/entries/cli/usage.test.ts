@@ -91,6 +91,17 @@ test("wrong usage exits with 2, and one line on stderr names the value", async (
     [["limit", "api"], "expected --concurrency, --rate or both; or --remove alone"],
     [["limit", "api", "--rate", "100"], "--rate"],
     [["limit", "api", "--queue", "a", "--concurrency", "1"], 'got "api" and one of these'],
+    [["limit", "api", "--group", "call", "--concurrency", "1"], '--group needs --func, got "api"'],
+    [["limit", "--group", "acme", "--concurrency", "1"], "--group needs --func"],
+    [["pause", "--group", "acme"], "--group needs --func"],
+    [["limit", "api", "--rate", "-5/1m"], "'-5/1m' is invalid. Before the /: Expected a whole number from 1"],
+    [["limit", "api", "--rate", "0/1m"], "'0/1m' is invalid. Before the /: "],
+    [["limit", "api", "--rate", "1.5/1m"], "'1.5/1m' is invalid. Before the /: "],
+    [
+      ["limit", "api", "--rate", "5/400d"],
+      "'5/400d' is invalid. After the /: Expected a duration from 1ms to",
+    ],
+    [["limit", "api", "--rate", "5/0s"], "'5/0s' is invalid. After the /: "],
     [["limit", "api", "--concurrency", "0"], "whole number from 1"],
     [["enqueue", "resize", "a.png", "320"], `'["a.png", 320]'`],
   ];

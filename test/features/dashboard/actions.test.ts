@@ -62,6 +62,10 @@ describe("one task", () => {
     [{ args: '{"a":1}' }, 'args: expected a JSON array, got {"a":1}'],
     [{ priority: "high" }, "priority: expected a whole number from"],
     [{ waitUntil: "tomorrow" }, 'waitUntil: expected a time such as 2026-11-23T16:00, got "tomorrow"'],
+    [
+      { waitUntil: "2027-02-30T16:00" },
+      'waitUntil: expected a day that exists, such as 2026-11-23T16:00, got "2027-02-30T16:00"',
+    ],
     [{ priority: "1", generationId: "77" }, "it is at generation 1, not 77"],
     [{}, "nothing to change"],
   ])("an edit with %o is refused, and changes nothing", async (fields, message) => {

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openQueue, remoteTask, task } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { dbq, dbqJson } from "../../entries/cli/in-process.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
 import { openDesk } from "./requests.ts";
@@ -65,4 +66,30 @@ test("a limit of a misspelt queue or function says so as well", async () => {
     /^the limit of queue mial is set\nNo task is in a queue of this name/,
   );
   expect((await dbq(folder, ["limit", "--queue", "mial", "--remove"])).out).not.toContain("spelling");
+});
+
+test("a function that has a limit in the code of a worker is not doubted", async () => {
+  const folder = temporaryFolder();
+  const queue = await openQueue(join(folder, "dbq.db"));
+  onTestFinished(() => queue.close());
+  const { store } = internalsOf(queue);
+  const values = { concurrency: 2, rate: null };
+  await store.limits.declare([{ func: "charge", values }]);
+  expect(await dbqJson(folder, ["pause", "--func", "charge"])).toEqual({ changed: true });
+  expect((await dbq(folder, ["limit", "--func", "charge", "--concurrency", "1"])).out).not.toContain(
+    "check the spelling",
+  );
+});
+
+test("dbq limit --json prints the doubt as a line of JSON on stderr, and the limits alone on stdout", async () => {
+  const folder = temporaryFolder();
+  const queue = await openQueue(join(folder, "dbq.db"));
+  onTestFinished(() => queue.close());
+  const { out, err } = await dbq(folder, ["limit", "--func", "sned", "--concurrency", "1", "--json"]);
+  expect(JSON.parse(out)).toMatchObject([{ target: { func: "sned" } }]);
+  expect(JSON.parse(err)).toEqual({
+    time: expect.any(String),
+    event: "warning",
+    message: expect.stringContaining("No task has a function of this name"),
+  });
 });

@@ -172,6 +172,21 @@ describe("wrong options", () => {
     expect(() => task(uniqueName(), () => undefined, { uses: wrong("api") })).toThrow(TypeError);
     expect(() => new ThrottleTask(wrong("soon"))).toThrow(TypeError);
   });
+
+  it("the message about a target says that a group is of a function, and that setLimit also takes a name", async () => {
+    const queue = await temporaryQueue();
+    const ofQueue = wrong({ queueName: "mail", group: "a" });
+    const isOfFunction =
+      /: group is of a function, not of a queue: expected .*\{ queueName \} or \{ func, group \}/;
+    await expect(queue.setLimit(ofQueue, { concurrency: 1 })).rejects.toThrow(isOfFunction);
+    await expect(queue.pause(ofQueue)).rejects.toThrow(isOfFunction);
+    await expect(queue.resume(ofQueue)).rejects.toThrow(isOfFunction);
+    for (const target of [5, {}])
+      await expect(queue.setLimit(wrong(target), { concurrency: 1 })).rejects.toThrow(
+        /^setLimit: expected a name, \{ queueName \} or \{ func, group \}, got/,
+      );
+    await expect(queue.pause(wrong({}))).rejects.toThrow(/^pause: expected \{ queueName \} or/);
+  });
 });
 
 test("a function's limit in code is that of each of its groups", async () => {

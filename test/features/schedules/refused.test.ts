@@ -26,6 +26,21 @@ test.each<[string, (queue: Queue) => Promise<unknown>, RegExp]>([
     /timeZone is for cron.*got every and timeZone "Europe\/Berlin"/,
   ],
   [
+    "an expression without its object",
+    (queue) => queue.schedule("a", "* * * * *" as never, report),
+    /^schedule "a": expected an object such as \{ cron: "30 2 \* \* \*" \} or .*, got "\* \* \* \* \*"/,
+  ],
+  [
+    "cron and a wrong every",
+    (queue) => queue.schedule("a", { cron: "* * * * *", every: 5 } as never, report),
+    /^schedule "a": expected one of cron and every, got both/,
+  ],
+  [
+    "a schedule without a function",
+    (queue) => queue.schedule("a", { every: "1s" }, undefined as unknown as typeof report),
+    /^schedule "a": expected a registered function, got undefined/,
+  ],
+  [
     "waitUntil of the tasks",
     (queue) => queue.schedule("a", { every: "1h" }, report.with({ waitUntil: new Date(0) })),
     /the task has waitUntil, 1970/,

@@ -1,7 +1,14 @@
 import type { Command } from "commander";
 import type { Diagnosis, QueueHealth } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { printDrains, printLimitsOf, printWorkers, unclaimedText, workerProblem } from "../health-tables.ts";
+import {
+  limitsForJson,
+  printDrains,
+  printLimitsOf,
+  printWorkers,
+  unclaimedText,
+  workerProblem,
+} from "../health-tables.ts";
 import { drizzleKitFact } from "../kit-fact.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
@@ -36,7 +43,8 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
     const problems = [...problemsOf(health), ...schedules.flatMap((each) => scheduleProblem(each) ?? [])];
     const { database, workers, unclaimed, drains, limits } = health;
     const ok = problems.length === 0;
-    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed, drains, limits });
+    if (options.json)
+      json({ ok, problems, database, workers, untaken: unclaimed, drains, limits: limitsForJson(limits) });
     else print(health, problems);
     if (!ok) process.exitCode = 1;
   });

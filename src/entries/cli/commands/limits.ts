@@ -1,11 +1,11 @@
 /** What may start: limits of concurrency and rate, pauses. */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Limit, LimitTarget, PauseTarget, Queue } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
-import { printLimits, targetText } from "../health-tables.ts";
-import { json, line } from "../output.ts";
-import { duration, label, whole } from "../parse.ts";
+import { limitsForJson, printLimits, targetText } from "../health-tables.ts";
+import { json, jsonNote, line } from "../output.ts";
+import { durationFrom, label, whole } from "../parse.ts";
 
 /** What a command is about. */
 interface TargetOptions extends CommonOptions {
@@ -36,7 +36,7 @@ export function addLimits(program: Command): void {
       const options = self.optsWithGlobals<CommonOptions>();
       await withExistingQueue(options, async (queue) => {
         const limits = await queue.listLimits();
-        if (options.json) json(limits);
+        if (options.json) json(limitsForJson(limits));
         else if (limits.length === 0) line("no limits");
         else printLimits(limits);
       });
@@ -73,10 +73,13 @@ export function addLimit(program: Command): void {
         await queue.setLimit(target, limit);
         const doubt = limit === null || typeof target === "string" ? undefined : await doubtOf(queue, target);
         const limits = await queue.listLimits();
-        if (options.json) json(limits);
+        if (options.json) json(limitsForJson(limits));
         else if (hadNone) line(`${targetText(target)} had no limit`);
         else line(`the limit of ${targetText(target)} is ${limit === null ? "removed" : "set"}`);
-        if (!options.json && doubt !== undefined) line(doubt);
+        if (doubt === undefined) return;
+        // The output is an array of limits, which has no place for a warning.
+        if (options.json) jsonNote({ time: new Date(), event: "warning", message: doubt });
+        else line(doubt);
       });
     });
 }
@@ -151,17 +154,22 @@ const withTarget = (command: Command): Command =>
 
 /** @throws UsageError unless it is about exactly one thing */
 function pauseTarget({ queue, func, group }: TargetOptions): PauseTarget {
-  if ((queue === undefined) === (func === undefined) || (queue !== undefined && group !== undefined))
+  if (group !== undefined && func === undefined) throw new UsageError("--group needs --func");
+  if ((queue === undefined) === (func === undefined))
     throw new UsageError("expected either --queue, or --func with or without --group");
   if (queue !== undefined) return { queueName: queue };
   return { func: func ?? "", ...(group !== undefined && { group }) };
 }
 
 function limitTarget(name: string | undefined, options: TargetOptions): LimitTarget {
-  if (name === undefined && options.queue === undefined && options.func === undefined)
+  const { queue, func, group } = options;
+  const isOfNone = queue === undefined && func === undefined;
+  if (isOfNone && group !== undefined)
+    throw new UsageError(`--group needs --func${name === undefined ? "" : `, got ${JSON.stringify(name)}`}`);
+  if (isOfNone && name === undefined)
     throw new UsageError("expected the name of a shared limit, --queue or --func");
   if (name === undefined) return pauseTarget(options);
-  if (options.queue !== undefined || options.func !== undefined || options.group !== undefined)
+  if (!isOfNone)
     throw new UsageError(
       `expected a name or --queue or --func, got ${JSON.stringify(name)} and one of these`,
     );
@@ -186,5 +194,17 @@ function rate(text: string): { limit: number; per: number } {
     throw new UsageError(
       `--rate: expected starts and a duration, such as 100/1m, got ${JSON.stringify(text)}: the duration is missing`,
     );
-  return { limit: whole(1, most)(text.slice(0, Math.max(0, at))), per: duration(text.slice(at + 1)) };
+  return {
+    limit: partOf("Before the /", text.slice(0, at), whole(1, most)),
+    per: partOf("After the /", text.slice(at + 1), durationFrom("1ms", "366d")),
+  };
+}
+
+/** A part of a rate. @throws InvalidArgumentError that says which part is wrong */
+function partOf(where: string, text: string, parse: (text: string) => number): number {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new InvalidArgumentError(`${where}: ${(error as Error).message}`);
+  }
 }

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { dayExists } from "../../../base/text/days.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
 import type { Queue, Schedule, ScheduleTiming, Task } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue, withQueue } from "../database.ts";
@@ -153,9 +154,10 @@ function missed(text: string): ScheduleTiming["missed"] {
 /** @throws UsageError */
 function time(text: string): Date {
   const date = new Date(text);
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(date.getTime())) return date;
+  const isTime = /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(date.getTime());
+  if (isTime && dayExists(text)) return date;
   throw new UsageError(
-    `expected a time such as 2027-01-31 or 2027-01-31T12:00:00Z, got ${JSON.stringify(shortened(text, 60))}`,
+    `expected ${isTime ? "a day that exists," : "a time"} such as 2027-01-31 or 2027-01-31T12:00:00Z, got ${JSON.stringify(shortened(text, 60))}`,
   );
 }
 

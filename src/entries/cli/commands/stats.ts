@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { QueueHealth, TaskCount } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
+import { limitsForJson, printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
 import { shortened } from "../text.ts";
@@ -34,7 +34,10 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
     const { workers, unclaimed, frozen, drains, limits } = health;
     const schedules = scheduleCounts(await queue.listSchedules());
     if (options.json)
-      json({ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains, limits, schedules });
+      json({
+        ...{ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains },
+        ...{ limits: limitsForJson(limits), schedules },
+      });
     else print(counts, health, schedules);
   });
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Queue } from "../../../index.ts";
 import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
 import { describeThrown } from "../failure.ts";
+import { limitsForJson } from "../health-tables.ts";
 import { json, lines } from "../output.ts";
 import { durationFrom } from "../parse.ts";
 import { Terminal } from "../terminal.ts";
@@ -33,8 +34,10 @@ export function addTop(program: Command): void {
 
 async function top(options: TopOptions): Promise<void> {
   await withExistingQueue(options, async (queue) => {
-    if (options.json) json(await lookAt(queue));
-    else if (options.once || !process.stdout.isTTY) await printOnce(queue, options);
+    if (options.json) {
+      const look = await lookAt(queue);
+      json({ ...look, limits: limitsForJson(look.limits) });
+    } else if (options.once || !process.stdout.isTTY) await printOnce(queue, options);
     else await watchLive(queue, options);
   });
 }
