@@ -27,7 +27,7 @@ import { type Loss, OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
-import { isThrottledWith, throttleOrReport } from "./throttle.ts";
+import { throttleHolding } from "./throttle.ts";
 
 /** What the dispatcher needs from its worker. */
 export interface DispatcherHost {
@@ -130,7 +130,7 @@ export class Dispatcher {
       executorOf: (definition) => host.executorOf(definition),
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
-      throttle: (record, delay) => this.#throttle(record, delay),
+      throttle: (record, delay) => throttleHolding(this.#held, host.store.limits, record, delay, report),
       isCompleted: (record) => this.ownership.isCompleted(record),
       report,
     };
@@ -381,13 +381,6 @@ export class Dispatcher {
   #start(attempt: RunningAttempt): void {
     this.#host.reportStarted(attempt.record);
     attempt.run();
-  }
-
-  /** Tasks that wait here for their turn do not start while the throttle is written, and are handed back after that. */
-  async #throttle(record: TaskRecord, delay: number): Promise<void> {
-    const stopped = this.#held.take((other) => isThrottledWith(record, other));
-    await throttleOrReport(this.#host.store.limits, record, delay, this.#attemptHost.report);
-    for (const attempt of stopped) attempt.interrupt();
   }
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {

@@ -5,7 +5,7 @@ import type { Queue } from "../queue/queue.ts";
 import type { Retention, WorkerStore } from "../store.ts";
 import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
 import { type Job, longestSleep, openJobs, PeriodicJob } from "./periodic-job.ts";
-import { auditPruning, limitPruning, partitionDropping, partitioning, pruning } from "./pruning.ts";
+import { auditPruning, limitPruning, partitionJobs, pruning } from "./pruning.ts";
 import { announce, Sweep, type SweepHost } from "./sweep.ts";
 
 const orphansEvery = 5_000;
@@ -43,10 +43,7 @@ export function maintenanceOf(
       of.onRescued(dead, tasks);
     },
   };
-  const pruned = [auditPruning(store.look), limitPruning(store.limits)];
-  const { partitions } = store;
-  if (partitions) pruned.push(partitionDropping(partitions, options.retention));
-  if (partitions && options.partitionFinished) pruned.push(partitioning(partitions, options.retention));
+  const pruned = [auditPruning(store.look), limitPruning(store.limits), ...partitionJobs(store, options)];
   return new Maintenance(host, [...jobs, ...pruned, ...openJobs(queue, host)]);
 }
 

@@ -1,5 +1,5 @@
 /** The background work on finished tasks: deletes old ones, and frees unique keys whose time has passed. */
-import type { LimitStore, LookStore, PartitionStore, Retention, WorkerStore } from "../store.ts";
+import type { LimitStore, LookStore, Retention, Store, WorkerStore } from "../store.ts";
 import type { Job } from "./periodic-job.ts";
 
 const pruneEvery = 30_000;
@@ -7,7 +7,7 @@ const pruneEvery = 30_000;
 const pruneBatch = 500;
 
 /** Tasks that one transaction moves to partitions. */
-const moveBatch = 1_000;
+const moveBatch = 200;
 /** Milliseconds that a finished task stays where awaits look first. */
 const moveAfter = 60_000;
 const moveEvery = 10_000;
@@ -54,17 +54,22 @@ export const limitPruning = (limits: Pick<LimitStore, "prune">): Job => ({
   run: async () => ((await limits.prune(limitAge, pruneBatch)) < pruneBatch ? limitsEvery : 0),
 });
 
-/** For `partitionFinished`. */
-export const partitioning = (partitions: PartitionStore, retention: Retention): Job => ({
-  name: "moving finished tasks to partitions",
-  run: async () => ((await partitions.move(retention, moveBatch, moveAfter)) < moveBatch ? moveEvery : 0),
-});
-
-/** Also where finished tasks do not move any more: `prune` does not delete what is in a partition. */
-export const partitionDropping = (partitions: PartitionStore, retention: Retention): Job => ({
-  name: "dropping old partitions of finished tasks",
-  async run() {
-    await partitions.drop(retention);
-    return dropEvery;
-  },
-});
+/** Tables that are old are dropped also where finished tasks do not move any more: `prune` does not delete what is in them. */
+export function partitionJobs(
+  { partitions }: Pick<Store, "partitions">,
+  { retention, partitionFinished = false }: { retention: Retention; partitionFinished?: boolean },
+): Job[] {
+  if (!partitions) return [];
+  const moving: Job = {
+    name: "moving finished tasks to partitions",
+    run: async () => ((await partitions.move(retention, moveBatch, moveAfter)) < moveBatch ? moveEvery : 0),
+  };
+  const dropping: Job = {
+    name: "dropping old partitions of finished tasks",
+    async run() {
+      await partitions.drop(retention);
+      return dropEvery;
+    },
+  };
+  return partitionFinished ? [moving, dropping] : [dropping];
+}

@@ -2,6 +2,7 @@
 import { limitChannel } from "../events.ts";
 import type { LimitStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
+import type { HeldStarts } from "./held-starts.ts";
 
 type Placed = Pick<TaskRecord, "func" | "groupKey">;
 
@@ -17,19 +18,25 @@ export async function throttleGroup(
 }
 
 /** Whether a throttle by the first task is about the other one, too. */
-export const isThrottledWith = (first: Placed, other: Placed): boolean =>
+const isThrottledWith = (first: Placed, other: Placed): boolean =>
   first.func === other.func && (first.groupKey === null || first.groupKey === other.groupKey);
 
-/** The same as `throttleGroup`, for a worker: reports an error, and never rejects. */
-export async function throttleOrReport(
+/**
+ * The same, for a worker: reports an error, and never rejects. Tasks that wait here for their turn do not start while it is
+ * written, and are handed back after that.
+ */
+export async function throttleHolding(
+  held: HeldStarts,
   limits: Pick<LimitStore, "throttle">,
   record: Pick<TaskRecord, "id" | "func" | "groupKey">,
   delay: number,
   report: (error: unknown, where: string) => void,
 ): Promise<void> {
+  const stopped = held.take((other) => isThrottledWith(record, other));
   try {
     await throttleGroup(limits, record, delay);
   } catch (error) {
     report(error, `throttling the task "${record.func}" (${record.id})`);
   }
+  for (const attempt of stopped) attempt.interrupt();
 }

@@ -16,7 +16,7 @@ export type Need =
   | "transactions that await their writes"
   | "locks of single rows"
   | "cycles in one transaction"
-  | "pruning of single tasks";
+  | "finished tasks that stay in place";
 
 /** A transaction of the app, begun and ended by hand. */
 export interface OpenTransaction {

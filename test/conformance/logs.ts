@@ -72,6 +72,7 @@ export const logsGroup: Group = {
     },
     {
       name: "a line of the attempt that has completed the task is stored after its outcome",
+      needs: ["finished tasks that stay in place"],
       run: async ({ store }) => {
         const [completed, failed] = [await running(store), await running(store)];
         await settle(store, outcomes.completed(completed), outcomes.failed(failed));

@@ -87,7 +87,7 @@ export const postgresVariants: readonly Kind[] = [
     "Postgres, with finished tasks in partitions",
     {},
     {
-      lacks: { "pruning of single tasks": "a partition is dropped as a whole" },
+      lacks: { "finished tasks that stay in place": "they move to partitions, which are dropped as a whole" },
       connect: async (url) => moving(await openPostgres(url, { migrate })),
     },
   ),

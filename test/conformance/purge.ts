@@ -96,7 +96,7 @@ export const purgeGroup: Group = {
     },
     {
       name: "prune deletes tasks that ended longer ago than their status is kept, with their attempts and log lines",
-      needs: ["pruning of single tasks"],
+      needs: ["finished tasks that stay in place"],
       run: async (ctx) => {
         const old = await oneInEach(ctx.store);
         const young = await taskIn(ctx.store, "completed", { func: "young" });
@@ -120,7 +120,7 @@ export const purgeGroup: Group = {
     },
     {
       name: "prune keeps tasks of a status with infinite retention",
-      needs: ["pruning of single tasks"],
+      needs: ["finished tasks that stay in place"],
       run: async (ctx) => {
         const { completed, failed } = await oneInEach(ctx.store);
         await age(ctx, 1_000 * minute, [completed.id, failed.id]);
@@ -139,7 +139,7 @@ export const purgeGroup: Group = {
     },
     {
       name: "prune takes at most its limit, over all statuses",
-      needs: ["pruning of single tasks"],
+      needs: ["finished tasks that stay in place"],
       run: async (ctx) => {
         const statuses = ["completed", "completed", "failed", "failed", "cancelled"] as const;
         const ids: number[] = [];

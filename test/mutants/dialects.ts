@@ -343,11 +343,21 @@ export const dialectFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "moves-beside-a-foreign-key",
+    why: "An app whose rows refer to tasks with on delete cascade loses them a minute after the task has finished.",
+    in: "Partitions.#mayMove",
+    find: "Number(referring) === 0",
+    replace: "Number(referring) >= 0",
+    caughtBy: ofPartitions(
+      "get nothing while a foreign key refers to the table of tasks, which would act as if they were deleted",
+    ),
+  },
+  {
     name: "attempts-of-dropped-tasks-stay",
     why: "The failed attempts of dropped tasks are never deleted.",
-    in: "Partitions.#drop",
-    find: "yield* rowsOnce(sql`delete from dbq_attempts where task_id in ${ids}`);",
-    replace: "",
+    in: "Partitions.#deleteBeside",
+    find: '["dbq_attempts", "dbq_task_logs"]',
+    replace: '["dbq_task_logs"]',
     caughtBy: ofPartitions(
       "are dropped when all of their tasks are older than their retention, with attempts and log lines",
     ),

@@ -104,9 +104,9 @@ export const limitFaults: readonly Mutant[] = [
   {
     name: "throttle-lets-turns-start",
     why: "A service refuses a call, and is called again by tasks that waited for their turn in the same worker.",
-    in: "Dispatcher.#throttle",
-    find: "this.#held.take((other) => isThrottledWith(record, other))",
-    replace: "[] as RunningAttempt[]",
+    in: "throttleHolding",
+    find: "held.take((other) => isThrottledWith(record, other))",
+    replace: "held.take(() => false)",
     caughtBy: {
       file: "test/features/flow/limits.test.ts",
       test: "a throttle also stops the tasks of its group that wait for their turn in the same worker",

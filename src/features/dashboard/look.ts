@@ -79,7 +79,7 @@ export class Look {
 
   /** Those of these ids of which there is a task. @throws DatabaseError */
   async existing(ids: readonly number[]): Promise<number[]> {
-    const found = new Set((await this.#reads.taskStates(ids)).map(({ id }) => id));
+    const found = new Set((await this.#reads.taskProgress(ids)).map(({ id }) => id));
     return ids.filter((id) => found.has(id));
   }
 

@@ -9,6 +9,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { performance } from "../../base/runtime/timers.ts";
 import { groupBy } from "../../base/values/group-by.ts";
+import { DatabaseError } from "../../errors.ts";
 import type { PartitionStore, Retention } from "../../store.ts";
 import type { RepeatPolicy, ServerRunner } from "../server/run.ts";
 import type { Dialect } from "../sql/dialect.ts";
@@ -22,14 +23,17 @@ const day = 86_400_000;
 /** Milliseconds before the end of its retention after which a task is not moved any more: it is deleted soon. */
 const margin = 3_600_000;
 
-/** Milliseconds: about 127 years. `Infinity` is no number in SQL. */
-const longestAge = 4e12;
+/** Tasks that are kept longer stay where they are: a table for each day of many years would be too many to look at. */
+const mostDays = 400;
 
 /** Milliseconds after which a look begins with the oldest finished task again: a task may have been locked, or committed late. */
 const startsAnewAfter = 3_600_000;
 
-/** A table that somebody reads is dropped another time. Until then all who read finished tasks would wait behind the drop. */
-const unlessRead: RepeatPolicy = { repeatable: true, waitForServer: true, lockedLimit: 0 };
+/** Tasks whose attempts and log lines one transaction deletes. */
+const dropBatch = 5_000;
+
+/** A table that somebody reads is dropped another time: all who read finished tasks would else wait behind the drop. */
+const unlessLocked: RepeatPolicy = { repeatable: true, waitForServer: true, lockedLimit: 0 };
 
 type Status = keyof Retention;
 
@@ -54,6 +58,12 @@ function toPartition(table: string): Partition | undefined {
 
 const statusesOf = (retention: Retention) => Object.entries(retention) as [Status, number][];
 
+/** `last`: when the last of these tasks finished, as in `Place`. */
+interface Moved {
+  found: number;
+  last?: string;
+}
+
 /** Where the looks at the finished tasks of one status are. */
 interface Place {
   /** The time at which the last task finished that was moved, as the database writes it. */
@@ -66,6 +76,7 @@ export class Partitions implements PartitionStore {
   readonly #runner: ServerRunner;
   readonly #d: Dialect;
   readonly #places = new Map<Status, Place>();
+  #hasComplained = false;
 
   constructor(runner: ServerRunner, dialect: Dialect) {
     this.#runner = runner;
@@ -73,18 +84,36 @@ export class Partitions implements PartitionStore {
   }
 
   async move(retention: Retention, limit: number, rest: number): Promise<number> {
+    if (!(await this.#runner.run(() => this.#mayMove()))) return 0;
     let found = 0;
     for (const [status, age] of statusesOf(retention)) {
       // The rows of a day are kept until its last one is old enough: up to a day too long.
-      if (age < day || found >= limit) continue;
+      if (age < day || age > mostDays * day) continue;
       const place = this.#placeOf(status);
-      const moved = await this.#runner.write(() =>
-        this.#move(status, { age, rest, from: place.last }, limit - found),
-      );
+      const move = () => this.#move(status, { age, rest, from: place.last }, limit);
+      // A vacuum by hand keeps a table from being made: the tasks move after it.
+      const moved = await orIfLocked<Moved>(this.#runner.write(move, unlessLocked), { found: 0 });
       found += moved.found;
       place.last = moved.last ?? place.last;
     }
     return found;
+  }
+
+  /**
+   * Not while a foreign key of the app's refers to the table of tasks: it would act as if the moved tasks were deleted.
+   * @throws DatabaseError the first time that it finds that the user may make no tables there
+   */
+  *#mayMove(): Program<boolean> {
+    const [[isOwner, referring] = []] = yield* rowsOnce(sql`
+      select pg_has_role(relowner, 'usage')::int,
+        (select count(*) from pg_constraint where contype = 'f' and confrelid = pg_class.oid)
+      from pg_class where oid = 'dbq_tasks'::regclass`);
+    if (Number(isOwner) === 1) return Number(referring) === 0;
+    if (this.#hasComplained) return false;
+    this.#hasComplained = true;
+    throw new DatabaseError(
+      "partitionFinished: the user of this connection does not own dbq_tasks, so no task moves",
+    );
   }
 
   #placeOf(status: Status): Place {
@@ -103,13 +132,14 @@ export class Partitions implements PartitionStore {
     status: Status,
     { age, rest, from }: { age: number; rest: number; from: string },
     limit: number,
-  ): Program<{ found: number; last?: string }> {
+  ): Program<Moved> {
     const d = this.#d;
     const ago = (milliseconds: number) => before(d, { age: milliseconds });
     const found = yield* rowsOnce(sql`
-      select id, to_char(finished_at at time zone 'UTC', 'YYYYMMDD'), finished_at::text as last from ${d.tasks}
+      select id, to_char(finished_at at time zone 'UTC', 'YYYYMMDD'),
+        to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' from ${d.tasks}
       where status = ${sql.raw(`'${status}'`)} and finished_at >= ${from}::timestamptz
-        and finished_at > ${ago(Math.min(age, longestAge) - margin)} and finished_at < ${ago(rest)}
+        and finished_at > ${ago(age - margin)} and finished_at < ${ago(rest)}
         and schedule_name is null and unique_until is null and not coalesce(${isDrains}, false)
       order by finished_at limit ${limit} ${d.skipLocked}`);
     const days = groupBy(found, ([, date]) => String(date));
@@ -126,11 +156,11 @@ export class Partitions implements PartitionStore {
 
   /** The table of a status and day, which is made if it is not there. */
   *#tableOf(status: Status, date: string): Program<string> {
-    const [schema] = yield* rowsOnce(sql`
-      select quote_ident(nspname) from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-      where pg_class.oid = 'dbq_tasks'::regclass`);
+    const [[schema, owner] = []] = yield* rowsOnce(sql`
+      select quote_ident(nspname), quote_ident(pg_get_userbyid(relowner))
+      from pg_class join pg_namespace on pg_namespace.oid = relnamespace where pg_class.oid = 'dbq_tasks'::regclass`);
     const name = `dbq_tasks_${status}_${date}`;
-    const table = `${schema?.[0]}.${name}`;
+    const table = `${schema}.${name}`;
     if ((yield* rowsOnce(sql`select 1 where to_regclass(${table}) is not null`)).length > 0) return table;
     // Two workers that made it at once would both find that it is not there, and one would fail.
     yield* rowsOnce(sql`select pg_advisory_xact_lock(6578802)`);
@@ -143,6 +173,8 @@ export class Partitions implements PartitionStore {
         check (schedule_name is null), check (unique_until is null)) inherits (dbq_tasks)`,
       `create index if not exists ${name}_finished on ${table} (finished_at)`,
       `create index if not exists ${name}_request on ${table} (request_id) where request_id is not null`,
+      // Else the owner of the tasks could not change its columns with theirs.
+      `alter table ${table} owner to ${owner}`,
     ])
       yield* rowsOnce(sql.raw(text));
     return table;
@@ -155,12 +187,13 @@ export class Partitions implements PartitionStore {
     return dropped;
   }
 
+  /** The tables that are old enough, of those that this user may drop. */
   *#expired(retention: Retention): Program<string[]> {
     const now = this.#d.millis(this.#d.now({}));
     const found = yield* rowsOnce(sql`
       select quote_ident(nspname) || '.' || quote_ident(relname), ${now} from pg_inherits
       join pg_class on pg_class.oid = inhrelid join pg_namespace on pg_namespace.oid = relnamespace
-      where inhparent = 'dbq_tasks'::regclass order by relname`);
+      where inhparent = 'dbq_tasks'::regclass and pg_has_role(relowner, 'usage') order by relname`);
     return found.flatMap(([name, time]) => {
       const partition = toPartition(String(name));
       return partition && partition.end + retention[partition.status] < Number(time) ? partition.table : [];
@@ -169,20 +202,43 @@ export class Partitions implements PartitionStore {
 
   /** False: somebody reads it. */
   async #drop(table: string): Promise<boolean> {
-    await this.#runner.write(function* () {
-      const ids = sql.raw(`(select id from ${table})`);
-      yield* rowsOnce(sql`delete from dbq_attempts where task_id in ${ids}`);
-      yield* rowsOnce(sql`delete from dbq_task_logs where task_id in ${ids}`);
-    });
-    try {
-      await this.#runner.write(function* () {
-        yield* rowsOnce(sql.raw("set local lock_timeout = '100ms'"));
-        yield* rowsOnce(sql.raw(`drop table if exists ${table}`));
-      }, unlessRead);
-      return true;
-    } catch (error) {
-      if (failureOf((error as Error).cause ?? error) === "locked") return false;
-      throw error;
+    const inLock = (statement: string) =>
+      orIfLocked(
+        this.#runner.write(function* () {
+          yield* rowsOnce(sql.raw("set local lock_timeout = '100ms'"));
+          yield* rowsOnce(sql.raw(statement));
+          return true;
+        }, unlessLocked),
+        false,
+      );
+    // Before anything is deleted: without attempts and log lines, its tasks would be there in part.
+    if (!(await inLock(`lock table ${table} in access exclusive mode`))) return false;
+    let after: number | undefined = Number.MIN_SAFE_INTEGER;
+    while (after !== undefined) {
+      const from: number = after;
+      after = await this.#runner.write(() => this.#deleteBeside(table, from));
     }
+    return await inLock(`drop table if exists ${table}`);
+  }
+
+  /** Deletes the attempts and log lines of the next tasks of this table. Returns the last id; undefined: there are no more. */
+  *#deleteBeside(table: string, after: number): Program<number | undefined> {
+    const found = yield* rowsOnce(
+      sql`select id from ${sql.raw(table)} where id > ${after} order by id limit ${dropBatch}`,
+    );
+    const ids = JSON.stringify(found.map(([id]) => Number(id)));
+    for (const other of ["dbq_attempts", "dbq_task_logs"])
+      yield* rowsOnce(sql`delete from ${sql.raw(other)} where ${this.#d.among("task_id", ids)}`);
+    return found.length < dropBatch ? undefined : Number(found.at(-1)?.[0]);
+  }
+}
+
+/** What a promise gives; `otherwise` when somebody else has locked what it needs. */
+async function orIfLocked<T>(promise: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (failureOf((error as Error).cause ?? error) === "locked") return otherwise;
+    throw error;
   }
 }

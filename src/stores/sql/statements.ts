@@ -207,7 +207,7 @@ function readStatements(d: Dialect) {
       where id is null or ${finished}`,
 
     taskStates: (p) => sql`
-      select ${state} from dbq_tasks where ${d.among("id", p.ids)}`,
+      select ${state} from ${d.tasks} where ${d.among("id", p.ids)}`,
 
     taskProgress: (p) => sql`
       select ${listed(d, "dbq_tasks", taskProgressColumns)} from dbq_tasks where ${d.among("id", p.ids)}`,
@@ -358,7 +358,7 @@ function logStatements(d: Dialect) {
     log: (p) => sql`
       insert into dbq_task_logs (task_id, generation_id, at, message)
       select dbq_tasks.id, ${generation}, ${d.time(itemOf("at"))}, ${itemOf("message")}
-      from ${d.objects(p.lines, item)} ${d.joinEach} dbq_tasks
+      from ${d.objects(p.lines, item)} ${d.joinEach} ${d.tasks}
       where dbq_tasks.id = ${d.only(itemOf("id"))} and (generation_id = ${generation} ${still("running")}
         or generation_id = ${generation} + 1 ${still("completed")})
       order by ${itemOf("line")}`,

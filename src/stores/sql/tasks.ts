@@ -283,8 +283,9 @@ export class TaskOperations {
       if (expected !== undefined && expected !== generationId) return "as it is";
       const rival = isFinished(status) && uniqueKey !== null ? yield* rivalOf() : undefined;
       if (rival !== undefined) throw new DuplicateTaskError(uniqueKey as string, rival);
+      if ((yield* count(s.reset, { id, generationId })) > 0) return "changed";
       if (bringBack && isFinished(status)) yield* count(bringBack, { id });
-      return (yield* count(s.reset, { id, generationId })) > 0 ? "changed" : "moved";
+      return "moved";
     });
   }
 

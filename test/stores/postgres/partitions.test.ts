@@ -1,6 +1,7 @@
 /** Finished tasks in tables by day on Postgres: `openQueue(url, { partitionFinished: true })`. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { openQueue, task } from "../../../src/index.ts";
+import { currentTask, openQueue, task } from "../../../src/index.ts";
 import type { PartitionStore, Store } from "../../../src/store.ts";
 import { claim, claimBy, insert, newWorker, outcomes, settle } from "../../conformance/arrange.ts";
 import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
@@ -151,6 +152,34 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
     expect(await partitions.drop({ ...week, completed: Number.POSITIVE_INFINITY })).toBe(0);
   });
 
+  it("get nothing while a foreign key refers to the table of tasks, which would act as if they were deleted", async () => {
+    const [id] = await completed(1);
+    await sql(`create table orders (task_id bigint references dbq_tasks on delete cascade);
+      insert into orders values (${id})`);
+    onTestFinished(async () => void (await sql("drop table orders")));
+    expect(await partitions.move(week, 100, 60_000)).toBe(0);
+    expect(await sql("select task_id::int from orders")).toEqual([{ task_id: id }]);
+  });
+
+  it("belong to the owner of the tasks, and one who may make no tables there hears so once", async () => {
+    await completed(1);
+    await sql("drop role if exists dbq_partitions_reader; create role dbq_partitions_reader");
+    onTestFinished(
+      async () => void (await sql("drop owned by dbq_partitions_reader; drop role dbq_partitions_reader")),
+    );
+    const { rows } = await schema.client.query("select current_schema() as name, session_user as me");
+    await sql(`grant usage on schema ${rows[0].name} to dbq_partitions_reader;
+      grant select, insert, update, delete on all tables in schema ${rows[0].name} to dbq_partitions_reader`);
+    const other = await openedPostgres(`${schema.url}%20-crole%3Ddbq_partitions_reader`);
+    await expect(other.partitions?.move(week, 100, 60_000)).rejects.toThrow(
+      "partitionFinished: the user of this connection does not own dbq_tasks, so no task moves",
+    );
+    expect(await other.partitions?.move(week, 100, 60_000)).toBe(0);
+    expect(await partitions.move(week, 100, 60_000)).toBe(1);
+    expect(await other.partitions?.drop({ ...week, completed: -day * 2 })).toBe(0);
+    expect(await tables()).toHaveLength(1);
+  });
+
   it("are dropped another time while a transaction reads them", async () => {
     const [id] = await completed(1, 9);
     await partitions.move({ ...week, completed: 30 * day }, 100, 60_000);
@@ -166,6 +195,15 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
 
   const add = task("partitions-add", async (a: number, b: number) => a + b);
 
+  /** Runs longer than the time between two looks of a worker at what it holds. */
+  const logs = task("partitions-logs", async () => {
+    for (let n = 0; n < 3; n += 1) {
+      currentTask().log("a line");
+      await sleep(400);
+    }
+    return "done";
+  });
+
   it("are not touched by enqueues, workers and awaits: with a lock on them, tasks run as before", async () => {
     await completed(5);
     await partitions.move(week, 100, 60_000);
@@ -173,6 +211,8 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
     await sql(`begin; lock table dbq_tasks_completed_${dateOf(0)} in access exclusive mode`);
     try {
       await startedWorker(queue);
+      const logging = await queue.enqueueTask(logs);
+      expect(await queue.awaitTaskResult(logging, { timeout: "20s" })).toBe("done");
       const options = [{ uniqueKey: "k" }, { group: "g" }, { delay: 10 }, { priority: 9 }];
       const ids = await queue.enqueueTasks(options.map((each) => [add.with(each), 1, 2]));
       for (const id of ids) expect(await queue.awaitTaskResult(id, { timeout: "20s" })).toBe(3);
