@@ -54,7 +54,10 @@ export const limitPruning = (limits: Pick<LimitStore, "prune">): Job => ({
   run: async () => ((await limits.prune(limitAge, pruneBatch)) < pruneBatch ? limitsEvery : 0),
 });
 
-/** Tables that are old are dropped also where finished tasks do not move any more: `prune` does not delete what is in them. */
+/**
+ * The jobs for tables of finished tasks by day. Old tables are dropped also where tasks do not move any more, since `prune` deletes
+ * nothing in them.
+ */
 export function partitionJobs(
   { partitions }: Pick<Store, "partitions">,
   { retention, partitionFinished = false }: { retention: Retention; partitionFinished?: boolean },

@@ -1,7 +1,7 @@
 /**
  * Partitions: finished tasks in tables of their own, one for each status and day (UTC). They inherit from `dbq_tasks`, so
  * whatever reads that table reads them too. The table itself stays as small as what waits and runs. A day whose tasks are all
- * older than their retention is dropped as a whole, in the same time for ten tasks and ten million.
+ * older than their retention is dropped as a whole; only their attempts and log lines are deleted row by row.
  *
  * Inheritance, not PARTITION BY: each unique index of a partitioned table must contain the day, so that two tasks could have one
  * id, or hold one unique key.
@@ -233,7 +233,7 @@ export class Partitions implements PartitionStore {
   }
 }
 
-/** What a promise gives; `otherwise` when somebody else has locked what it needs. */
+/** The value of a promise; `otherwise` when another transaction has locked a table that it needs. */
 async function orIfLocked<T>(promise: Promise<T>, otherwise: T): Promise<T> {
   try {
     return await promise;
