@@ -32,7 +32,7 @@ Examples:
   $ npm run mutants -- --only settle rescue --jobs 1
   $ npm run mutants -- --list
   $ npm run --silent mutants -- --json > mutants.json
-  $ DBQ_SAMPLE=8 DBQ_SEED=1 npm run mutants     (an eighth of them, and those of changed files: as CI does it)
+  $ DBQ_SAMPLE=12 DBQ_SEED=1 npm run mutants     (a twelfth of them, and those of changed files: as CI does it)
   $ npm run mutants -- --times 50     (no faults: the named tests alone, to find those that fail now and then)`;
 
 /** @param {string[]} args @returns {Options} */

@@ -87,6 +87,12 @@ export const postgresVariants: readonly Kind[] = [
     "Postgres, with finished tasks in partitions",
     {},
     {
+      concerns: [
+        "get, list, count, idle, attempts",
+        "settle",
+        "cancel and retry",
+        "find, edit and act on many",
+      ],
       lacks: { "finished tasks that stay in place": "they move to partitions, which are dropped as a whole" },
       connect: async (url) => moving(await openPostgres(url, { migrate })),
     },
