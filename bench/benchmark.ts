@@ -31,6 +31,8 @@ export interface Settings<V extends Variant = Variant> {
   readonly tasks: number | undefined;
   /** How long the user wants a timed benchmark to run; undefined: the benchmark's own time. */
   readonly minutes: number | undefined;
+  /** How many million finished rows the user wants in a large table, and as many pending ones; undefined: one. */
+  readonly backlog: number | undefined;
   /** A quick check that it runs, with small numbers. */
   readonly quick: boolean;
   /** A new, empty folder for this measurement, removed afterwards. */

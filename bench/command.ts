@@ -11,6 +11,7 @@ interface Given {
   rounds: number;
   tasks?: number;
   minutes?: number;
+  backlog?: number;
   synchronous?: Synchronous | "both";
   quick?: true;
   json?: true;
@@ -51,6 +52,11 @@ function build(names: readonly string[], contenders: readonly string[]): Command
       "how long pg-snapshot writes before it measures, and pg-retention runs (default: 10)",
       minutes,
     )
+    .option(
+      "--backlog <millions>",
+      "finished rows beside which backlog and pg-backlog drain, and as many pending ones (default: 1)",
+      whole,
+    )
     .addOption(
       new Option(
         "--synchronous <setting>",
@@ -75,11 +81,21 @@ export function readCommand(args: readonly string[], all: readonly Benchmark[]):
     [...contenders],
   );
   const given = command.parse(args, { from: "user" }).opts<Given>();
-  const { only, rounds, tasks, minutes, quick = false, json = false, strict = false, list = false } = given;
+  const {
+    only,
+    rounds,
+    tasks,
+    minutes,
+    backlog,
+    quick = false,
+    json = false,
+    strict = false,
+    list = false,
+  } = given;
   return {
     benchmarks: wanted(all, only, given.on),
     wishes: {
-      ...{ rounds, tasks, minutes, quick },
+      ...{ rounds, tasks, minutes, backlog, quick },
       synchronous: settings(given.synchronous ?? (quick ? "normal" : "both")),
       contenders: given.contenders,
       variants: given.variants,

@@ -6,6 +6,7 @@ export interface Wishes {
   readonly rounds: number;
   readonly tasks: number | undefined;
   readonly minutes: number | undefined;
+  readonly backlog: number | undefined;
   readonly quick: boolean;
   readonly synchronous: readonly Synchronous[];
   /** Contenders by their names; undefined: all. */

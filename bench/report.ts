@@ -37,7 +37,7 @@ export function benchmarkText({ benchmark }: Setup): string {
 
 /** The command that repeats this measurement. */
 export function commandOf({ benchmark, variant, synchronous, rounds }: Setup, wishes: Wishes): string {
-  const { tasks, minutes, quick, contenders } = wishes;
+  const { tasks, minutes, backlog, quick, contenders } = wishes;
   return [
     `npm run bench -- --only ${benchmark.name}`,
     ...(variant.name === "" ? [] : [`--variants "${variant.name}"`]),
@@ -48,6 +48,7 @@ export function commandOf({ benchmark, variant, synchronous, rounds }: Setup, wi
     `--rounds ${rounds}`,
     ...(tasks === undefined ? [] : [`--tasks ${tasks}`]),
     ...(minutes === undefined ? [] : [`--minutes ${minutes}`]),
+    ...(backlog === undefined ? [] : [`--backlog ${backlog}`]),
     ...(quick ? ["--quick"] : []),
   ].join(" ");
 }

@@ -60,12 +60,12 @@ async function whoIsThere(setup: Setup): Promise<{ missing: Absent[]; present: S
 
 async function tried(
   { setup, contender }: Measurement,
-  { tasks, minutes, quick }: Wishes,
+  { tasks, minutes, backlog, quick }: Wishes,
   options: ChildOptions,
   failed: Absent[],
 ): Promise<Figures | undefined> {
   const { benchmark, variant, synchronous } = setup;
-  const settings = { synchronous, tasks, minutes, quick, variant };
+  const settings = { synchronous, tasks, minutes, backlog, quick, variant };
   try {
     return await measureInChild({ benchmark, contender: contender.name, settings }, options);
   } catch (error) {

@@ -1,5 +1,6 @@
 /** The tables that the backlog benchmark drains: a small one, and one with millions of other rows. */
 import { openQueue } from "dbq-ts";
+import type { Settings } from "../benchmark.ts";
 import { fill } from "./prefill.ts";
 
 /** Functions that the worker knows too, whose tasks have a lower priority. */
@@ -19,23 +20,15 @@ export interface Backlog {
 
 export const empty: Backlog = { completed: 0, failed: 0, elsewhere: 0, later: 0, scheduled: 0 };
 
-const full: Backlog = {
-  completed: 900_000,
-  failed: 100_000,
-  elsewhere: 500_000,
-  later: 500_000,
-  scheduled: 500_000,
-};
-
-/** The full numbers, or a twentieth of them. */
-export function fullBacklog(quick: boolean): Backlog {
-  const share = quick ? 20 : 1;
+/** So many million finished tasks, as many pending ones, and half as many scheduled ones; 1 without a number, or quickly a twentieth. */
+export function fullBacklog({ backlog, quick }: Pick<Settings, "backlog" | "quick">): Backlog {
+  const rows = 1_000_000 * (backlog ?? (quick ? 0.05 : 1));
   return {
-    completed: full.completed / share,
-    failed: full.failed / share,
-    elsewhere: full.elsewhere / share,
-    later: full.later / share,
-    scheduled: full.scheduled / share,
+    completed: (9 * rows) / 10,
+    failed: rows / 10,
+    elsewhere: rows / 2,
+    later: rows / 2,
+    scheduled: rows / 2,
   };
 }
 

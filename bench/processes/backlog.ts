@@ -15,12 +15,13 @@ interface Table {
   synchronous: Settings["synchronous"];
 }
 
-async function measureBacklog({ directory, synchronous, tasks, quick }: Settings): Promise<Figures> {
+async function measureBacklog(settings: Settings): Promise<Figures> {
+  const { directory, synchronous, tasks, quick } = settings;
   const urgent = tasks ?? (quick ? 2_000 : 20_000);
   const small: Table = { path: join(directory, "small.db"), urgent, synchronous };
   const large: Table = { path: join(directory, "large.db"), urgent, synchronous };
   await makeTable(small.path, empty);
-  await makeTable(large.path, fullBacklog(quick));
+  await makeTable(large.path, fullBacklog(settings));
   const beside = { small: [] as Drained[], large: [] as Drained[] };
   for (let i = 0; i < drains; i += 1) {
     beside.small.push(await drain(small, false));
