@@ -187,13 +187,14 @@ export class Partitions implements PartitionStore {
     return dropped;
   }
 
-  /** The tables that are old enough, of those that this user may drop. */
+  /** The tables that are old enough, of those that this user may drop. None while `dbq move` copies them: a drop fires no trigger. */
   *#expired(retention: Retention): Program<string[]> {
     const now = this.#d.millis(this.#d.now({}));
     const found = yield* rowsOnce(sql`
       select quote_ident(nspname) || '.' || quote_ident(relname), ${now} from pg_inherits
       join pg_class on pg_class.oid = inhrelid join pg_namespace on pg_namespace.oid = relnamespace
-      where inhparent = 'dbq_tasks'::regclass and pg_has_role(relowner, 'usage') order by relname`);
+      where inhparent = 'dbq_tasks'::regclass and pg_has_role(relowner, 'usage')
+        and to_regproc('dbq_move_refuse') is null order by relname`);
     return found.flatMap(([name, time]) => {
       const partition = toPartition(String(name));
       return partition && partition.end + retention[partition.status] < Number(time) ? partition.table : [];

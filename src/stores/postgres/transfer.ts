@@ -30,8 +30,16 @@ end $make$`;
 const refuses = (name: string, event: string, table: string, each: "row" | "statement"): string =>
   `create trigger dbq_move_${name} before ${event} on ${table} for each ${each} execute function dbq_move_refuse()`;
 
+/** The statement for each table of finished tasks (`partitions.ts`), in place of `%s`: they do not inherit triggers. */
+const onPartitions = (statement: string): string => `do $each$ declare part regclass; begin
+  for part in select inhrelid from pg_inherits where inhparent = 'dbq_tasks'::regclass loop
+    execute format('${statement}', part);
+  end loop;
+end $each$`;
+
 const dropTriggers = [
   ...settings,
+  onPartitions("drop trigger if exists dbq_move_delete on %s"),
   "drop trigger if exists dbq_move_insert on dbq_tasks",
   "drop trigger if exists dbq_move_update on dbq_tasks",
   "drop trigger if exists dbq_move_delete on dbq_tasks",
@@ -55,8 +63,13 @@ export const postgresMoving: TransferText = {
     refuses("register", "insert", "dbq_workers", "statement"),
     refuses("schedule_insert", "insert", "dbq_schedules", "statement"),
     refuses("schedule_update", "update", "dbq_schedules", "row"),
-    ...(isSource(phase) ? [refuses("delete", "delete", "dbq_tasks", "row")] : []),
-    ...(isSource(phase) ? [refuses("schedule_delete", "delete", "dbq_schedules", "row")] : []),
+    ...(isSource(phase)
+      ? [
+          refuses("delete", "delete", "dbq_tasks", "row"),
+          onPartitions(refuses("delete", "delete", "%s", "row")),
+          refuses("schedule_delete", "delete", "dbq_schedules", "row"),
+        ]
+      : []),
   ],
   unfreeze: () => dropTriggers,
   lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,

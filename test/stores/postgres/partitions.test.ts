@@ -193,6 +193,23 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
     expect(await tables()).toEqual([]);
   });
 
+  it("are neither changed nor dropped while dbq move copies them", async () => {
+    const [id = 0] = await completed(1, 9);
+    await partitions.move({ ...week, completed: 30 * day }, 100, 60_000);
+    const state = { moveId: "m", run: "r", phase: "closing", other: "new.db", refusal: "it moves" } as const;
+    await store.transfer.setState(state, undefined);
+    await store.transfer.freeze("r");
+    try {
+      await expect(store.purge({ includeRunning: false }, 100, 0)).rejects.toThrow("it moves");
+      expect(await partitions.drop(week)).toBe(0);
+    } finally {
+      await store.transfer.unfreeze("r");
+      await store.transfer.setState(undefined, state);
+    }
+    expect(await store.get([id])).toMatchObject([{ id }]);
+    expect(await partitions.drop(week)).toBe(1);
+  });
+
   const add = task("partitions-add", async (a: number, b: number) => a + b);
 
   /** Runs longer than the time between two looks of a worker at what it holds. */
