@@ -88,7 +88,10 @@ export class Dispatcher {
    */
   readonly #owned = new Bag<RunningAttempt>();
   /** The owned attempts that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer(() => this.#prefetch.pause());
+  readonly #prefetched = new PrefetchBuffer({
+    fillSlots: () => this.#fillSlots(),
+    onLate: () => this.#prefetch.pause(),
+  });
   readonly #prefetch: PrefetchControl;
   readonly #held = new HeldStarts((attempt) => this.#start(attempt));
   readonly #unknownClaims: UnknownClaims;
@@ -379,6 +382,7 @@ export class Dispatcher {
   }
 
   #start(attempt: RunningAttempt): void {
+    this.#prefetch.started();
     this.#host.reportStarted(attempt.record);
     attempt.run();
   }
@@ -392,6 +396,7 @@ export class Dispatcher {
       this.#host.reportLost(attempt.record, attempt.cancelled);
       this.#mayHaveWork = true;
     }
+    if (this.inflight === this.#ended.length + this.#underWay.settling) this.#prefetch.stopped();
     this.#loop.request();
     // The next task must not run in the async context of the function that has just ended.
     if (this.#prefetched.length > 0) inRootContext(() => this.#fillSlots());

@@ -3,7 +3,7 @@
  * wait for cycles most of the time. `PrefetchControl` says how many tasks to claim ahead, `PrefetchBuffer` holds them.
  */
 
-import { performance, setTimeout } from "../base/runtime/timers.ts";
+import { performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
 import { isCrashSensitive } from "../base/tasks/crash-sensitive.ts";
 import type { Outcome } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
@@ -12,11 +12,14 @@ import type { RunningAttempt } from "./attempt.ts";
 /** Tasks claimed ahead at most, however quick the handlers are: enough for two cycles at once, each of which claims half of them. */
 const maxAhead = 1_000;
 
-/** The current cycle, the next one, and one more, so that a worker whose handlers wait for cycles can speed up. */
+/** The current cycle, the next one, and one more: a cycle may take longer than the last one. */
 const cyclesAhead = 3;
 
 /** Milliseconds for which tasks are claimed ahead at most: half of what a task may wait in the buffer. */
 const maxAheadMs = 50;
+
+/** Milliseconds that tasks take at least: a clock may show no time between two looks. */
+const shortest = 0.001;
 
 /** Milliseconds without prefetch after a task waited too long for a slot. */
 const pauseMs = 1_000;
@@ -24,16 +27,23 @@ const pauseMs = 1_000;
 /** Characters of arguments that may wait in the buffer. */
 const maxCharacters = 4 * 2 ** 20;
 
-/** Measures how quickly tasks end and how long a cycle takes, and says how many tasks to claim ahead. */
+/**
+ * Measures how quickly tasks end while the worker runs any, and how long a cycle takes, and says how many tasks to claim ahead.
+ * The time in which it runs none does not count: it waits for a claim then. A rate that counted it would be lower the slower the
+ * database answers, and the next claim smaller: 20 ms away from its server, a worker would end at one task per slot and cycle.
+ */
 export class PrefetchControl {
   readonly #disabled: boolean;
-  #lastBegan = Number.NEGATIVE_INFINITY;
   #cycleMs = 0;
+  /** Since when the worker has been running tasks; undefined: it runs none. */
+  #busySince: number | undefined;
+  /** Milliseconds of running tasks since the last cycle began, until `#busySince`. */
+  #busyMs = 0;
   /**
    * The period before this one: the rate is taken over two, since a cycle that settles much follows one that settles
    * little.
    */
-  #last = { ended: 0, milliseconds: 0 };
+  #last = { ended: 0, busyMs: 0 };
   #pausedUntil = Number.NEGATIVE_INFINITY;
   /** Mean characters of a task's arguments in the last claim. */
   #charactersPerTask = 1;
@@ -43,26 +53,46 @@ export class PrefetchControl {
     this.#disabled = disabled;
   }
 
+  /** A task starts. */
+  started(): void {
+    if (!this.#disabled) this.#busySince ??= performance.now();
+  }
+
+  /** The last task that ran has ended. */
+  stopped(): void {
+    if (this.#busySince !== undefined) this.#busyMs += performance.now() - this.#busySince;
+    this.#busySince = undefined;
+  }
+
   /**
    * A cycle begins that settles these outcomes, while `waiting` tasks, or places of claims under way, are more than the free
    * slots. Returns how many tasks to claim beyond the free slots: at most half of what may wait, so that claims are of
    * similar size.
    */
   begin(outcomes: readonly Outcome[], waiting: number): number {
-    if (this.#disabled || performance.now() < this.#pausedUntil) return 0;
-    // Tasks handed back say nothing about the speed of handlers.
-    const ended = outcomes.filter(({ kind }) => kind !== "interrupted").length;
-    const now = performance.now();
-    const milliseconds = now - this.#lastBegan;
-    const rate = (this.#last.ended + ended) / (this.#last.milliseconds + milliseconds);
-    this.#lastBegan = now;
-    this.#last = { ended, milliseconds };
+    if (this.#disabled) return 0;
+    const rate = this.#rate(outcomes);
+    if (performance.now() < this.#pausedUntil) return 0;
     const most = Math.min(
       maxAhead,
       maxCharacters / this.#charactersPerTask,
       rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs),
     );
     return Math.max(0, Math.min(Math.floor(most / 2), Math.floor(most) - waiting));
+  }
+
+  /** How many tasks have ended per millisecond, in this period and the one before it. */
+  #rate(outcomes: readonly Outcome[]): number {
+    if (this.#busySince !== undefined) {
+      this.stopped();
+      this.started();
+    }
+    const last = this.#last;
+    // Tasks handed back say nothing about the speed of handlers.
+    const ended = outcomes.filter(({ kind }) => kind !== "interrupted").length;
+    this.#last = { ended, busyMs: this.#busyMs };
+    this.#busyMs = 0;
+    return (last.ended + ended) / Math.max(shortest, last.busyMs + this.#last.busyMs);
   }
 
   /** A cycle that began at `began`, on the clock of `performance.now()`, has claimed these tasks. */
@@ -101,12 +131,15 @@ const maxWaitMs = 100;
 export class PrefetchBuffer {
   /** `until`: when the task is handed back, on the clock of `performance.now()`. */
   readonly #waiting: { attempt: RunningAttempt; until: number }[] = [];
-  readonly #onLate: () => void;
+  readonly #host: { fillSlots(): void; onLate(): void };
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onLate` is called when a task was handed back because it waited too long. */
-  constructor(onLate: () => void) {
-    this.#onLate = onLate;
+  /**
+   * `fillSlots` starts the tasks for which there is a slot; `onLate` is called when a task was handed back because it waited too
+   * long.
+   */
+  constructor(host: { fillSlots(): void; onLate(): void }) {
+    this.#host = host;
   }
 
   get length(): number {
@@ -134,10 +167,13 @@ export class PrefetchBuffer {
     if (!first || this.#timer) return;
     const handBack = () => {
       this.#timer = undefined;
-      if (this.handBack(performance.now())) this.#onLate();
+      // When the process has stood still, slots may be free. A cycle that is about to begin has begun by now.
+      this.#host.fillSlots();
+      if (this.handBack(performance.now())) this.#host.onLate();
       this.watch();
     };
-    this.#timer = setTimeout(handBack, Math.max(1, first.until - performance.now())).unref();
+    const wait = Math.max(1, first.until - performance.now());
+    this.#timer = setTimeout(() => setImmediate(handBack), wait).unref();
   }
 
   /** Hands back all tasks, or those whose wait is over at `now`. False: there were none. */

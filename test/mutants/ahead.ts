@@ -80,8 +80,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "only-the-first-that-waited-too-long",
     why: "What waits behind it waits much longer.",
     in: "PrefetchBuffer.watch",
-    find: "if (this.handBack(performance.now())) this.#onLate(); this.watch();",
-    replace: "if (this.handBack(performance.now())) this.#onLate();",
+    find: "if (this.handBack(performance.now())) this.#host.onLate(); this.watch();",
+    replace: "if (this.handBack(performance.now())) this.#host.onLate();",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",
       test: "each prefetched task is handed back when its own wait is over",
@@ -92,8 +92,27 @@ export const aheadFaults: readonly Mutant[] = [
     why: "A worker sits on tasks that it will not start for a long time.",
     in: "PrefetchControl.begin",
     find: "rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs)",
-    replace: "cyclesAhead * (this.#last.ended + ended)",
+    replace: "cyclesAhead * outcomes.length",
     caughtBy: ofPace("nothing is claimed ahead while handlers take much longer than a cycle"),
+  },
+  {
+    name: "waiting-for-a-claim-counts-as-running",
+    why: "The slower the database answers, the fewer tasks each claim asks for: 20 ms away it is one for each slot.",
+    in: "PrefetchControl.stopped",
+    find: "this.#busySince = undefined;",
+    replace: "",
+    caughtBy: ofPace("cycles of 200 ms do not let a worker claim less of what its quick handlers could run"),
+  },
+  {
+    name: "late-although-a-slot-is-free",
+    why: "A process that stood still hands back tasks that it could start, and claims nothing ahead for a second.",
+    in: "PrefetchBuffer.watch",
+    find: "this.#host.fillSlots();",
+    replace: "",
+    caughtBy: {
+      file: "test/worker/prefetch-buffer.test.ts",
+      test: "a task whose wait is over starts when a slot is free",
+    },
   },
   {
     name: "ahead-whatever-it-weighs",
@@ -171,7 +190,7 @@ export const aheadFaults: readonly Mutant[] = [
     in: "PrefetchControl.begin",
     find: "rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs)",
     replace: "rate * cyclesAhead * this.#cycleMs",
-    caughtBy: ofPace("with slow cycles, no more tasks are claimed ahead than start within 50 ms"),
+    caughtBy: ofPace("of tasks that run all the time, no more are claimed ahead than start within 50 ms"),
   },
   {
     name: "too-crash-sensitive-and-forgotten",

@@ -79,12 +79,13 @@ interface Call extends SettleAndClaim {
 }
 
 /**
- * A dispatcher with 200 slots over a server that holds plenty of quick tasks. `calls`: those under way, in the order of
- * their begin.
+ * A dispatcher with 200 slots over a server that holds plenty of tasks, each of which takes `runMs` milliseconds. `calls`: those
+ * under way, in the order of their begin.
  */
-function overlapping({ idle = true, crashSensitive = false } = {}) {
+function overlapping({ idle = true, crashSensitive = false, runMs = 0 } = {}) {
   // Every second task ends a little later, during the cycle that settles the first ones.
   const quick = task(uniqueName("quick"), async (id: number) => {
+    vi.advanceTimersByTime(runMs);
     if (id % 2 === 0) await turns(4);
   });
   const { store } = storeOf([]);
@@ -220,14 +221,11 @@ test("after one of two cycles has failed, outcomes are settled one by one althou
 });
 
 test("while handlers are slow, two claims at once ask for no more tasks than there are slots", async () => {
-  const { dispatcher, calls } = overlapping();
+  const { dispatcher, calls } = overlapping({ runMs: 100 });
   dispatcher.lookForWork();
   await turns(1);
   calls[0]?.answer();
-  vi.advanceTimersByTime(10_000);
-  await turns(3);
-  vi.advanceTimersByTime(10_000);
-  await turns();
+  await turns(8);
   expect(calls.map(({ outcomes }) => outcomes.length)).toEqual([100, 100]);
   expect(calls.map(({ claim }) => claim?.limit)).toEqual([100, 100]);
 });

@@ -7,12 +7,14 @@ import "../support/fakeable-timers.ts";
 beforeEach(() => {
   vi.useFakeTimers();
   onLate.mockClear();
+  fillSlots.mockReset();
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
 const onLate = vi.fn();
+const fillSlots = vi.fn();
 
 /** Attempts that record that they were handed back. */
 function attempts(count: number, handedBack: number[]): RunningAttempt[] {
@@ -23,7 +25,7 @@ function attempts(count: number, handedBack: number[]): RunningAttempt[] {
 }
 
 test("prefetched tasks start in the order of their claim", () => {
-  const waiting = new PrefetchBuffer(onLate);
+  const waiting = new PrefetchBuffer({ fillSlots, onLate });
   const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);
@@ -32,7 +34,7 @@ test("prefetched tasks start in the order of their claim", () => {
 
 test("each prefetched task is handed back when its own wait is over", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(onLate);
+  const waiting = new PrefetchBuffer({ fillSlots, onLate });
   const all = attempts(3, handedBack);
   for (const attempt of all) {
     waiting.push(attempt);
@@ -40,7 +42,7 @@ test("each prefetched task is handed back when its own wait is over", () => {
     vi.advanceTimersByTime(40);
   }
   expect(handedBack).toEqual([0]);
-  vi.advanceTimersByTime(20);
+  vi.advanceTimersByTime(21);
   expect(handedBack).toEqual([0, 1]);
   vi.advanceTimersByTime(1_000);
   expect(handedBack).toEqual([0, 1, 2]);
@@ -50,7 +52,7 @@ test("each prefetched task is handed back when its own wait is over", () => {
 
 test("a task that has a slot is not handed back", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(onLate);
+  const waiting = new PrefetchBuffer({ fillSlots, onLate });
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.watch();
   waiting.shift();
@@ -58,9 +60,19 @@ test("a task that has a slot is not handed back", () => {
   expect(handedBack).toEqual([1]);
 });
 
+test("a task whose wait is over starts when a slot is free", () => {
+  const handedBack: number[] = [];
+  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  for (const attempt of attempts(3, handedBack)) waiting.push(attempt);
+  fillSlots.mockImplementationOnce(() => waiting.shift());
+  waiting.watch();
+  vi.advanceTimersByTime(1_000);
+  expect(handedBack).toEqual([1, 2]);
+});
+
 test("handBack hands back all tasks, and none after clear", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(onLate);
+  const waiting = new PrefetchBuffer({ fillSlots, onLate });
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.handBack();
   expect(handedBack).toEqual([0, 1]);
@@ -73,7 +85,7 @@ test("handBack hands back all tasks, and none after clear", () => {
 
 test("a task that was removed takes no slot", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(onLate);
+  const waiting = new PrefetchBuffer({ fillSlots, onLate });
   const [a, b, c] = attempts(3, handedBack) as [RunningAttempt, RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);

@@ -10,19 +10,21 @@ const outcomes = (count: number, kind = "completed") =>
 const claimed = (count: number, args = "[]") =>
   Array.from({ length: count }, () => ({ args, kwargs: "{}" }) as TaskRecord);
 
-/** Claim limits of cycles of 4 ms each, `pause` milliseconds apart; the worker runs its claimed tasks meanwhile. */
+/** Claim limits of cycles of `cycle` milliseconds each. After each the worker runs the claimed tasks, for `run` milliseconds. */
 function limitsOf(
   pace: PrefetchControl,
-  { pause = 0, slots = 10, turns = 40, kind = "completed", args = "[]" } = {},
+  { cycle = 4, run = 1, slots = 10, turns = 40, kind = "completed", args = "[]" } = {},
 ): number[] {
   const limits: number[] = [];
   let ended = 0;
   for (let turn = 0; turn < turns; turn += 1) {
-    vi.advanceTimersByTime(pause);
+    pace.started();
+    vi.advanceTimersByTime(run);
+    pace.stopped();
     const limit = slots + pace.begin(outcomes(ended, kind), 0);
     limits.push(limit);
     const began = performance.now();
-    vi.advanceTimersByTime(4);
+    vi.advanceTimersByTime(cycle);
     pace.end(claimed(limit, args), began);
     ended = limit;
   }
@@ -45,8 +47,15 @@ test("a worker first claims as many tasks as it has slots, then more and more wh
 });
 
 test("nothing is claimed ahead while handlers take much longer than a cycle", () => {
-  expect(new Set(limitsOf(new PrefetchControl(false), { pause: 1_000 }))).toEqual(new Set([10]));
+  expect(new Set(limitsOf(new PrefetchControl(false), { run: 1_000 }))).toEqual(new Set([10]));
 });
+
+test.each([20, 200, 2_000])(
+  "cycles of %s ms do not let a worker claim less of what its quick handlers could run",
+  (cycle) => {
+    expect(limitsOf(new PrefetchControl(false), { cycle }).at(-1)).toBe(510);
+  },
+);
 
 test("nothing is claimed ahead on a synchronous store", () => {
   expect(new Set(limitsOf(new PrefetchControl(true)))).toEqual(new Set([10]));
@@ -82,8 +91,9 @@ test("a worker owns no more crash-sensitive tasks than it has slots", () => {
   expect(roomForCrashSensitive(1, [retried, once], [])).toBe(0);
 });
 
-test("with slow cycles, no more tasks are claimed ahead than start within 50 ms", () => {
+test("of tasks that run all the time, no more are claimed ahead than start within 50 ms", () => {
   const pace = new PrefetchControl(false);
+  pace.started();
   for (let turn = 0; turn < 10; turn += 1) {
     pace.begin(outcomes(100), 0);
     const began = performance.now();

@@ -113,7 +113,10 @@ export class Agent<C = unknown> extends WorkerEmitter {
   /** Those of them whose outcomes are on their way to a Manager. */
   readonly #sent = new Set<RunningAttempt>();
   /** The claimed attempts that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer(() => this.#prefetch.pause());
+  readonly #prefetched = new PrefetchBuffer({
+    fillSlots: () => this.#fillSlots(),
+    onLate: () => this.#prefetch.pause(),
+  });
   readonly #prefetch = new PrefetchControl(false);
   /** Whether the last claim found as many tasks as it asked for. */
   #mayHaveMore = false;
@@ -393,6 +396,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
   #fillSlots(): void {
     while (this.#prefetched.length > 0 && this.#freeSlots > 0) {
       const attempt = this.#prefetched.shift() as RunningAttempt;
+      this.#prefetch.started();
       this.reportStarted(attempt.record);
       attempt.run();
     }
@@ -411,6 +415,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       this.reportLost(attempt.record, attempt.cancelled);
       if (this.#owned.size === 0) this.#wakeDrained();
     }
+    if (this.#freeSlots === this.#options.concurrency) this.#prefetch.stopped();
     this.#wakeClaim();
     // The next task must not run in the async context of the function that has just ended.
     if (this.#prefetched.length > 0) inRootContext(() => this.#fillSlots());
