@@ -71,8 +71,7 @@ const targetKey = (target: LimitTarget) =>
 function limitRow(limit: LimitInfo, isReplaced: boolean): Cell[] {
   const { target, fromCode, concurrency, rate, running, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
   const each = hasGroups ? " each group" : "";
-  const burst = rate === null || rate.burst === 1 ? "" : ` (burst ${rate.burst})`;
-  const speed = rate === null ? "" : `${rate.limit}/${typedDuration(rate.per)}${burst}${each}`;
+  const speed = rate === null ? "" : `${rateText(rate)}${each}`;
   const atOnce = concurrency === null ? "" : `${concurrency}${each}`;
   // Of a shared name, the tasks that wait are not counted.
   const waits = typeof target === "string" ? "" : waiting;
@@ -84,6 +83,11 @@ function limitRow(limit: LimitInfo, isReplaced: boolean): Cell[] {
   ].flat();
   const state: Cell = pausedAt === null ? states.join(", ") : { text: states.join(", "), color: "yellow" };
   return [targetText(target), atOnce, speed, running, waits, state];
+}
+
+/** A rate as it is typed. */
+export function rateText({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string {
+  return `${limit}/${typedDuration(per)}${burst === 1 ? "" : ` (burst ${burst})`}`;
 }
 
 /** The limits as JSON has them. Of a shared name, the tasks that wait are not counted: `waiting` is null. */

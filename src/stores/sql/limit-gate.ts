@@ -6,7 +6,7 @@ import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitScope, RateValues } from "../../store.ts";
 import type { Candidate, Gate } from "./admission.ts";
 import type { Read, Unread } from "./claim-steps.ts";
-import { keyOf, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
+import { keyOf, namesIn, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { afterStart, inLots, interval, lot, mostEarly, nextStart } from "./rate.ts";
 import type { Bound, SteeredPair } from "./steering.ts";
@@ -353,15 +353,6 @@ export class SteeredClaim {
 }
 
 const idsOf = (items: readonly { id: number }[]) => JSON.stringify(items.map(({ id }) => id));
-
-function namesIn(uses: unknown): string[] {
-  if (uses === null) return [];
-  try {
-    return [JSON.parse(String(uses))].flat().map(String);
-  } catch {
-    return [];
-  }
-}
 
 /** Starts that a claim gives one after the other. The states that it has read stay as they are. */
 class Starts {

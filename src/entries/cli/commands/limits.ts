@@ -138,12 +138,36 @@ function addSwitch(
       const target = pauseTarget(options);
       await withExistingQueue(options, async (queue) => {
         const changed = await act(queue, target);
-        const doubt = name === "pause" ? await doubtOf(queue, target) : undefined;
-        if (options.json) json({ changed, ...(doubt !== undefined && { warning: doubt }) });
-        else line(`${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`);
-        if (!options.json && doubt !== undefined) line(doubt);
+        const more = name === "pause" ? await doubtAbout(queue, target) : await pausedBeside(queue, target);
+        if (options.json) json({ changed, ...more.json });
+        else for (const text of [`${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`, ...more.lines]) line(text);
       });
     });
+}
+
+/** What a command says beside whether it changed something. */
+interface More {
+  json: object;
+  lines: string[];
+}
+
+async function doubtAbout(queue: Queue, target: PauseTarget): Promise<More> {
+  const doubt = await doubtOf(queue, target);
+  return doubt === undefined ? { json: {}, lines: [] } : { json: { warning: doubt }, lines: [doubt] };
+}
+
+/** How many pauses a line names. */
+const mostNamed = 20;
+
+async function pausedBeside(queue: Queue, target: PauseTarget): Promise<More> {
+  const { stillPaused } = await import("../../../index.ts");
+  const paused = await stillPaused(queue, target);
+  const named = paused.slice(0, mostNamed).map(targetText).join("; ");
+  const others = paused.length > mostNamed ? `; and ${paused.length - mostNamed} more: dbq limits` : "";
+  return {
+    json: { stillPaused: paused },
+    lines: paused.length === 0 ? [] : [`still paused: ${named}${others}`],
+  };
 }
 
 const withTarget = (command: Command): Command =>
