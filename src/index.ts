@@ -103,7 +103,11 @@ export type {
   UnclaimedTasks,
   WorkerHealth,
 } from "./queue/health.ts";
-export type { LimitInfo } from "./queue/limits.ts";
+export {
+  type LimitInfo,
+  /** @internal What the command line says of shared limits. */
+  unsetNames,
+} from "./queue/limits.ts";
 export { Queue } from "./queue/queue.ts";
 export type { DrainedResult } from "./queue/settle-drained.ts";
 export type {
@@ -114,9 +118,9 @@ export type {
   StatsOptions,
   StatsPoint,
 } from "./queue/stats.ts";
-export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
 /** @internal What the command line says after it has resumed something. */
 export { stillPaused } from "./queue/still-paused.ts";
+export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
 /** @internal What the command line says of a name that it pauses. */
 export { unknownName } from "./queue/unknown-name.ts";
 /** @internal What the command line says of a task that has not started. */

@@ -103,6 +103,10 @@ export function targetText(target: LimitTarget): string {
   return `function ${shortened(target.func, 60)}${group}`;
 }
 
+/** A shared name that the database has learnt from tasks. */
+export const unsetNameText = (name: string): string =>
+  `tasks use the limit by the name ${JSON.stringify(shortened(name, 80))}, which nobody has set: it may be misspelt; dbq limit sets one`;
+
 export function unclaimedText({ func, queueName, tasks, pendingFor, reason }: UnclaimedTasks): string {
   const how = pendingFor === null ? "scheduled" : `pending for ${span(pendingFor)}`;
   return `${tasks} of ${shortened(func, 80)} in queue ${shortened(queueName, 80)}, ${how}: ${reason}`;

@@ -3,8 +3,8 @@ import { printable } from "../../../base/text/escapes.ts";
 import type { Attempt, Hold, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
-import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { rateText } from "../health-tables.ts";
+import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { errorText } from "../task-events.ts";
 import { columnsOf, exactMoment, jsonText, progressText, shortened } from "../text.ts";
@@ -43,12 +43,7 @@ async function show(id: number, options: CommonOptions): Promise<void> {
   });
 }
 
-function print(
-  task: Task,
-  waits: TaskWaits,
-  attempts: readonly Attempt[],
-  logs: readonly TaskLog[],
-): void {
+function print(task: Task, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
   const facts = [...factsOf(task), ...waitFacts(task, waits)].filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;

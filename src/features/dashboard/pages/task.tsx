@@ -368,7 +368,9 @@ const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, i
         <>
           {isOfEach ? "Each group of its " : isKnownToHold ? "Its " : "It may use the "}
           {its}
-          {isKnownToHold ? `${about === "limit" ? "" : " has a limit"}: ${limits}.` : `, which is used up: ${limits}.`}
+          {isKnownToHold
+            ? `${about === "limit" ? "" : " has a limit"}: ${limits}.`
+            : `, which is used up: ${limits}.`}
           {hasPutOff ? " Its rate has put the task off." : ""}
           {nextFreeAt === null ? (
             ""
