@@ -668,6 +668,37 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "a rate whose state lies hours ahead, since the clock was set back, goes on and lets go what it had put off",
+      run: async ({ bare: store, sql, database }) => {
+        await store.limits.set(ofFunc(), each(60, minute));
+        const ids = await insert(store, ...tasks(3));
+        await claimAll(store, claimBy());
+        assert.deepEqual(await statuses(store, ids), ["running", "scheduled", "scheduled"]);
+        // As if an hour had passed before the clock was set back by it.
+        await sql("update dbq_limits set tat = tat + 3600000000 where tat is not null");
+        const later = database.earlier("wait_until", -60 * minute);
+        await sql(`update dbq_tasks set wait_until = ${later} where status = 'scheduled'`);
+        const [next] = await insert(store, {});
+        assert.equal((await claim(store, claimBy())).length, 1);
+        assert.deepEqual(await statuses(store, [next as number]), ["running"]);
+        assert.equal((await claim(store, claimBy())).length, 0);
+        await claimAll(store, claimBy());
+        const waiting = (await store.get(ids)).filter(({ status }) => status === "scheduled");
+        for (const { waitUntil } of waiting) assert.ok((waitUntil ?? 0) < Date.now() + minute);
+      },
+    },
+    {
+      name: "a group whose own slow rate is removed goes by that of its function at once",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(1_000, minute));
+        await store.limits.set(ofGroup("a"), each(1, 60 * minute));
+        await insert(store, ...tasks(2, { groupKey: "a" }));
+        assert.equal((await claimAll(store, grouped())).length, 1);
+        await store.limits.set(ofGroup("a"), null);
+        assert.equal((await claimAll(store, grouped())).length, 1);
+      },
+    },
+    {
       name: "a task that a rate has put off and a person gives another time keeps it, and holds no other task up",
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), each(60, minute));
@@ -702,7 +733,7 @@ export const limitsGroup: Group = {
         await store.limits.pause(ofQueue("other"));
         await insert(store, { groupKey: "a" }, { groupKey: "a" });
         const [first] = await claimAll(store, using("w1", "api"));
-        const [waiting] = (await store.list({ status: ["scheduled"] }, 1)) as [TaskRecord];
+        const [waiting] = (await store.list({ status: ["scheduled"] }, 1, undefined)) as [TaskRecord];
         const { own, shared, uses, putOffBy } = await store.limits.about(waiting);
         const found = own.map(({ kind, name, group, running }) => [kind, name, group, running]);
         assert.deepEqual(found, [
