@@ -103,11 +103,7 @@ export type {
   UnclaimedTasks,
   WorkerHealth,
 } from "./queue/health.ts";
-export {
-  type LimitInfo,
-  /** @internal What the command line says of shared limits. */
-  unsetNames,
-} from "./queue/limits.ts";
+export type { LimitInfo } from "./queue/limits.ts";
 export { Queue } from "./queue/queue.ts";
 export type { DrainedResult } from "./queue/settle-drained.ts";
 export type {
@@ -123,6 +119,8 @@ export { stillPaused } from "./queue/still-paused.ts";
 export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
 /** @internal What the command line says of a name that it pauses. */
 export { unknownName } from "./queue/unknown-name.ts";
+/** @internal What the command line says of shared limits. */
+export { unsetNames } from "./queue/unset-names.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
 export type { TaskEvent } from "./queue/watch.ts";

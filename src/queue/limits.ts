@@ -10,8 +10,7 @@ import {
 import { limitChannel } from "../events.ts";
 import type { LimitRecord, LimitScope, LimitState } from "../store.ts";
 import type { Pause } from "./health.ts";
-import { internalsOf, type QueueInternals } from "./internals.ts";
-import type { Queue } from "./queue.ts";
+import type { QueueInternals } from "./internals.ts";
 
 /** A limit, a pause or a throttle, and what it is about at this moment. */
 export interface LimitInfo {
@@ -76,17 +75,6 @@ export function pausesAmong(records: readonly LimitRecord[]): Pause[] {
       pausedAt === null ? [] : [{ target: targetOf(scope) as PauseTarget, pausedAt: new Date(pausedAt) }],
     )
     .sort((a, b) => a.pausedAt.getTime() - b.pausedAt.getTime());
-}
-
-/** Those of these shared names that no limit has. */
-export function unsetAmong(names: readonly string[], limits: readonly LimitInfo[]): string[] {
-  const set = new Set(limits.map(({ target }) => target));
-  return names.filter((name) => !set.has(name));
-}
-
-/** The shared names that running tasks use, or whose rate has put tasks off, and that none of these limits has. @throws DatabaseError */
-export async function unsetNames(queue: Queue, limits: readonly LimitInfo[]): Promise<string[]> {
-  return unsetAmong(await internalsOf(queue).store.limits.namesInUse(), limits);
 }
 
 export async function listLimits({ store }: QueueInternals): Promise<LimitInfo[]> {

@@ -6,8 +6,9 @@ import { readOptions, wrong } from "../../base/options/validators.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
 import type { HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
-import { type LimitInfo, pausesAmong, unsetAmong } from "../../queue/limits.ts";
+import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
+import { unsetAmong } from "../../queue/unset-names.ts";
 import {
   type Backlog,
   type Diagnosis,
