@@ -114,9 +114,15 @@ export type {
   StatsOptions,
   StatsPoint,
 } from "./queue/stats.ts";
+/** @internal What the command line says after it has resumed something. */
+export { stillPaused } from "./queue/still-paused.ts";
 export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
 /** @internal What the command line says of a name that it pauses. */
 export { unknownName } from "./queue/unknown-name.ts";
+/** @internal What the command line says of shared limits. */
+export { unsetNames } from "./queue/unset-names.ts";
+/** @internal What the command line says of a task that has not started. */
+export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
 export type { TaskEvent } from "./queue/watch.ts";
 export type { Diagnosis, DrainLag, LimitValues, RateValues, TaskCount, WorkerRecord } from "./store.ts";
 export {

@@ -600,6 +600,34 @@ export interface LimitState extends LimitRecord {
   nextFreeAt: number | null;
 }
 
+/** A limit or a pause that may hold a task back, and how much of it is used now. */
+export interface LimitUse extends LimitRecord {
+  /** Running tasks that count for it. Of a function: those of the task's group. */
+  running: number;
+  /** When the rate lets the next task start; null: it does now. Of a function: in the task's group. */
+  nextFreeAt: number | null;
+}
+
+/** A task, and what limits go by. */
+export interface TaskPlace {
+  id: number;
+  queueName: string;
+  func: string;
+  groupKey: string | null;
+}
+
+/** What limits and pauses have to do with one task that has not started. */
+export interface LimitsOfTask {
+  /** Those of its queue, its function and its group. */
+  own: LimitUse[];
+  /** All limits by a shared name. */
+  shared: LimitUse[];
+  /** The shared names that running tasks of its function count for; undefined: none of them counts for a limit. */
+  uses: readonly string[] | undefined;
+  /** The rate that has put it off; null: none has. */
+  putOffBy: LimitScope | null;
+}
+
 /**
  * Limits and pauses. A change holds from the moment at which its promise resolves: it locks the rows of all workers, so it
  * waits for the claims that are under way, and each later claim learns of it by its own worker's row.
@@ -629,6 +657,12 @@ export interface LimitStore {
 
   /** The same without what they are about. */
   records(): Promise<LimitRecord[]>;
+
+  /** What limits and pauses have to do with a task. Counts running tasks: for one task that a person looks at. */
+  about(task: TaskPlace): Promise<LimitsOfTask>;
+
+  /** The shared names that running tasks count for, and those of rates that have put tasks off. */
+  namesInUse(): Promise<string[]>;
 
   /** Writes these rows as they are: for a move. */
   adopt(records: readonly LimitRecord[]): Promise<void>;

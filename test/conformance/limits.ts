@@ -668,6 +668,110 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "a rate whose state lies hours ahead, since the clock was set back, goes on and lets go what it had put off",
+      run: async ({ bare: store, sql, database }) => {
+        await store.limits.set(ofFunc(), each(60, minute));
+        const ids = await insert(store, ...tasks(3));
+        await claimAll(store, claimBy());
+        assert.deepEqual(await statuses(store, ids), ["running", "scheduled", "scheduled"]);
+        // As if an hour had passed before the clock was set back by it.
+        await sql("update dbq_limits set tat = tat + 3600000000 where tat is not null");
+        const later = database.earlier("wait_until", -60 * minute);
+        await sql(`update dbq_tasks set wait_until = ${later} where status = 'scheduled'`);
+        const [next] = await insert(store, {});
+        assert.equal((await claim(store, claimBy())).length, 1);
+        assert.deepEqual(await statuses(store, [next as number]), ["running"]);
+        assert.equal((await claim(store, claimBy())).length, 0);
+        await claimAll(store, claimBy());
+        const waiting = (await store.get(ids)).filter(({ status }) => status === "scheduled");
+        for (const { waitUntil } of waiting) assert.ok((waitUntil ?? 0) < Date.now() + minute);
+      },
+    },
+    {
+      name: "a group whose own slow rate is removed goes by that of its function at once",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(1_000, minute));
+        await store.limits.set(ofGroup("a"), each(1, 60 * minute));
+        await insert(store, ...tasks(2, { groupKey: "a" }));
+        assert.equal((await claimAll(store, grouped())).length, 1);
+        await store.limits.set(ofGroup("a"), null);
+        assert.equal((await claimAll(store, grouped())).length, 1);
+      },
+    },
+    {
+      name: "a task that a rate has put off and a person gives another time keeps it, and holds no other task up",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(60, minute));
+        const [, moved] = await insert(store, ...tasks(2));
+        await claimAll(store, claimBy());
+        const [before] = await store.get([moved as number]);
+        assert.equal(before?.status, "scheduled");
+        await store.look.edit(moved as number, { priority: 3 }, undefined);
+        assert.equal((await store.limits.about(before)).putOffBy?.name, "resize");
+        const waitUntil = (before.waitUntil ?? 0) + 60 * minute;
+        await store.look.edit(moved as number, { waitUntil }, undefined);
+        assert.equal((await store.limits.about(before)).putOffBy, null);
+        const [next] = await insert(store, {});
+        await claimAll(store, claimBy());
+        const [after] = await store.get([next as number]);
+        assert.ok(
+          (after?.waitUntil ?? 0) < (before.waitUntil ?? 0) + minute,
+          "the next task waits for its own turn",
+        );
+        await store.limits.set(ofFunc(), null);
+        const [kept] = await store.get([moved as number]);
+        assert.deepEqual([kept?.status, kept?.waitUntil], ["scheduled", waitUntil]);
+      },
+    },
+    {
+      name: "tells of one task what limits have to do with it: their use, by its group, and the rate that put it off",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), { concurrency: 2, rate: null });
+        await store.limits.set(ofGroup("b"), atOnce(1));
+        await store.limits.set(ofName("api"), each(1, minute));
+        await store.limits.set(ofQueue("default"), atOnce(9));
+        await store.limits.pause(ofQueue("other"));
+        await insert(store, { groupKey: "a" }, { groupKey: "a" });
+        const [first] = await claimAll(store, using("w1", "api"));
+        const [waiting] = (await store.list({ status: ["scheduled"] }, 1, undefined)) as [TaskRecord];
+        const { own, shared, uses, putOffBy } = await store.limits.about(waiting);
+        const found = own.map(({ kind, name, group, running }) => [kind, name, group, running]);
+        assert.deepEqual(found, [
+          ["func", "resize", "", 1],
+          ["queue", "default", "", 1],
+        ]);
+        assert.deepEqual(
+          shared.map(({ name, running }) => [name, running]),
+          [["api", 1]],
+        );
+        assert.ok((shared[0]?.nextFreeAt ?? 0) > (first?.startedAt ?? 0));
+        assert.deepEqual([uses, putOffBy], [["api"], ofName("api")]);
+        const ofOther = await store.limits.about({ ...waiting, groupKey: "b" });
+        assert.deepEqual(
+          ofOther.own.map(({ kind, group, running }) => [kind, group, running]),
+          [
+            ["func", "", 0],
+            ["group", "b", 0],
+            ["queue", "", 1],
+          ],
+        );
+        const elsewhere = await store.limits.about({ ...waiting, func: "other", queueName: "third" });
+        assert.deepEqual([elsewhere.own, elsewhere.uses], [[], undefined]);
+      },
+    },
+    {
+      name: "tells the shared names that running tasks use, and those of rates that have put tasks off",
+      run: async ({ bare: store }) => {
+        assert.deepEqual(await store.limits.namesInUse(), []);
+        await store.limits.set(ofName("slow"), each(1, minute));
+        await insert(store, ...tasks(2));
+        const [first] = await claimAll(store, using("w1", "slow", "unset"));
+        assert.deepEqual(await store.limits.namesInUse(), ["slow", "unset"]);
+        await completed(store, first as TaskRecord);
+        assert.deepEqual(await store.limits.namesInUse(), ["slow"]);
+      },
+    },
+    {
       name: "lists the limits with what runs, waits and is paused",
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), atOnce(1));

@@ -138,6 +138,8 @@ const missingLimits = {
   resizeWorker: missing("limits"),
   list: missing("limits"),
   records: missing("limits"),
+  about: missing("limits"),
+  namesInUse: missing("limits"),
   adopt: missing("limits"),
 };
 

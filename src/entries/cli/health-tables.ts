@@ -71,8 +71,7 @@ const targetKey = (target: LimitTarget) =>
 function limitRow(limit: LimitInfo, isReplaced: boolean): Cell[] {
   const { target, fromCode, concurrency, rate, running, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
   const each = hasGroups ? " each group" : "";
-  const burst = rate === null || rate.burst === 1 ? "" : ` (burst ${rate.burst})`;
-  const speed = rate === null ? "" : `${rate.limit}/${typedDuration(rate.per)}${burst}${each}`;
+  const speed = rate === null ? "" : `${rateText(rate)}${each}`;
   const atOnce = concurrency === null ? "" : `${concurrency}${each}`;
   // Of a shared name, the tasks that wait are not counted.
   const waits = typeof target === "string" ? "" : waiting;
@@ -84,6 +83,11 @@ function limitRow(limit: LimitInfo, isReplaced: boolean): Cell[] {
   ].flat();
   const state: Cell = pausedAt === null ? states.join(", ") : { text: states.join(", "), color: "yellow" };
   return [targetText(target), atOnce, speed, running, waits, state];
+}
+
+/** A rate as it is typed. */
+export function rateText({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string {
+  return `${limit}/${typedDuration(per)}${burst === 1 ? "" : ` (burst ${burst})`}`;
 }
 
 /** The limits as JSON has them. Of a shared name, the tasks that wait are not counted: `waiting` is null. */
@@ -98,6 +102,10 @@ export function targetText(target: LimitTarget): string {
   const group = target.group === undefined ? "" : `, group ${shortened(target.group, 60)}`;
   return `function ${shortened(target.func, 60)}${group}`;
 }
+
+/** A shared name that the database has learnt from tasks. */
+export const unsetNameText = (name: string): string =>
+  `tasks use the limit by the name ${JSON.stringify(shortened(name, 80))}, which nobody has set: it may be misspelt; dbq limit sets one`;
 
 export function unclaimedText({ func, queueName, tasks, pendingFor, reason }: UnclaimedTasks): string {
   const how = pendingFor === null ? "scheduled" : `pending for ${span(pendingFor)}`;

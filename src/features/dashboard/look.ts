@@ -13,7 +13,7 @@ import {
 import { countTo, type FindOptions, type Found, findTasks } from "../../queue/find.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { AuditEntry, FunctionCount, LimitRecord, Store } from "../../store.ts";
+import type { AuditEntry, FunctionCount, LimitsOfTask, Store, TaskPlace } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 
 /** The columns whose JSON a look shows as it is stored. */
@@ -67,9 +67,9 @@ export class Look {
     return await this.#reads.health.backlog(1, 1);
   }
 
-  /** Limits, pauses and throttles, without the numbers of their tasks. @throws DatabaseError */
-  async limits(): Promise<LimitRecord[]> {
-    return await this.#reads.limits.records();
+  /** What limits and pauses have to do with this task. @throws DatabaseError */
+  async limitsOf(task: TaskPlace): Promise<LimitsOfTask> {
+    return await this.#reads.limits.about(task);
   }
 
   /** How many tasks match, up to `cap`; `complete`: there are no more. @throws as `find` */

@@ -8,6 +8,7 @@ import type { HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/he
 import { internalsOf } from "../../queue/internals.ts";
 import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
+import { unsetAmong } from "../../queue/unset-names.ts";
 import {
   type Backlog,
   type Diagnosis,
@@ -45,6 +46,10 @@ export interface QueueHealth {
   limits: LimitInfo[];
   /** Names in `uses` that no limit has, of the registered ones among the `functions`. */
   unsetLimits: { func: string; name: string }[];
+  /** Names that running tasks use, or whose rate has put tasks off, and that no limit has. */
+  unsetNames: string[];
+  /** The shared names that have a limit, and that neither the `functions` nor a running task uses: they may be misspelt. */
+  unusedNames: string[];
   /** The functions that have a limit or a pause, and are none of the `functions`: their names may be misspelt. */
   unregisteredLimits: string[];
 }
@@ -64,6 +69,7 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
   const unclaimed = frozen === null ? findUnclaimed(await lookAtTasks(store), workers, functions) : [];
   const drains = lag.filter(({ active, unsent }) => active || unsent > 0);
   const limits = await queue.listLimits();
+  const inUse = await store.limits.namesInUse();
   return {
     database,
     workers,
@@ -71,19 +77,30 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
     unclaimed,
     drains,
     limits,
-    unsetLimits: unsetAmong(functions ?? [], limits),
+    unsetLimits: unsetOf(functions ?? [], limits),
+    unsetNames: unsetAmong(inUse, limits),
+    unusedNames: functions === undefined ? [] : unusedAmong(functions, inUse, limits),
     unregisteredLimits: functions === undefined ? [] : unregisteredAmong(functions, limits),
   };
 }
 
-function unsetAmong(
+function unsetOf(
   functions: readonly string[],
   limits: readonly LimitInfo[],
 ): { func: string; name: string }[] {
-  const set = new Set(limits.map(({ target }) => target));
   return sharingAmong(functions).flatMap(({ name: func, uses = [] }) =>
-    uses.filter((name) => !set.has(name)).map((name) => ({ func, name })),
+    unsetAmong(uses, limits).map((name) => ({ func, name })),
   );
+}
+
+function unusedAmong(
+  functions: readonly string[],
+  inUse: readonly string[],
+  limits: readonly LimitInfo[],
+): string[] {
+  const used = new Set([...inUse, ...sharingAmong(functions).flatMap(({ uses = [] }) => uses)]);
+  const shared = limits.flatMap(({ target }) => (typeof target === "string" ? [target] : []));
+  return shared.filter((name) => !used.has(name));
 }
 
 function unregisteredAmong(functions: readonly string[], limits: readonly LimitInfo[]): string[] {

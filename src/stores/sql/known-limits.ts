@@ -37,6 +37,27 @@ export function toLimitRow(row: Row): LimitRow {
 
 export const keyOf = ({ kind, name, group }: LimitScope): string => JSON.stringify([kind, name, group]);
 
+/** The scope of which `keyOf` made this key; null for what is none. */
+export function scopeIn(key: unknown): LimitScope | null {
+  if (key === null || key === undefined) return null;
+  try {
+    const [kind, name, group] = JSON.parse(textOf(key));
+    return { kind, name: String(name), group: String(group) };
+  } catch {
+    return null;
+  }
+}
+
+/** The shared names in the column `uses`. */
+export function namesIn(uses: unknown): string[] {
+  if (uses === null) return [];
+  try {
+    return [JSON.parse(textOf(uses))].flat().map(String);
+  } catch {
+    return [];
+  }
+}
+
 export const scopeParams = ({ kind, name, group }: LimitScope) => ({ scope: kind, name, group });
 
 export const isLimit = ({ concurrency, rate }: Pick<LimitRow, "concurrency" | "rate">): boolean =>

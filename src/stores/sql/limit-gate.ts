@@ -6,9 +6,10 @@ import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitScope, RateValues } from "../../store.ts";
 import type { Candidate, Gate } from "./admission.ts";
 import type { Read, Unread } from "./claim-steps.ts";
-import { keyOf, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
+import { keyOf, namesIn, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
-import { afterStart, inLots, interval, lot, mostEarly, nextStart } from "./rate.ts";
+import { afterStart, inLots, interval, isAhead, lot, mostEarly, nextStart, startsNow } from "./rate.ts";
+import { toTaskVersion } from "./rows.ts";
 import type { Bound, SteeredPair } from "./steering.ts";
 import type { Texts } from "./texts.ts";
 
@@ -51,6 +52,8 @@ export class SteeredClaim {
   readonly #lastDue = new Map<string, number>();
   /** When the tasks are to start that the claim takes, by their ids, in microseconds. */
   readonly #starts = new Map<number, number>();
+  /** The keys of rates whose state was too far ahead. The turns of the tasks that they have put off are, too. */
+  readonly #wrong = new Set<string>();
   /** Limits that another claim has locked. */
   readonly #busy = new Set<string>();
   /** The ids of candidates that had been put off before. */
@@ -147,7 +150,7 @@ export class SteeredClaim {
     for (const { state } of unknown.values())
       if (state.kind !== "group") read.push(...(yield* rows(limit, scopeParams(state))));
     const states = new Map(read.map(toLimitRow).map((row) => [keyOf(row), row.tat] as const));
-    for (const key of unknown.keys()) this.#states.set(key, states.get(key) ?? null);
+    for (const bound of unknown.values()) this.#setState(bound, states.get(keyOf(bound.state)) ?? null);
     const rates = new Map([...unknown.values()].map(({ key, rate }) => [key, rate] as const));
     const keys = JSON.stringify([...rates.keys()].map((key) => ({ key })));
     for (const [key, due, n] of yield* rows(putOffs, { keys })) {
@@ -156,6 +159,14 @@ export class SteeredClaim {
       if (rate && due !== null)
         this.#lastDue.set(textOf(key), Number(due) * 1_000 + (Number(n) - 1) * interval(rate));
     }
+  }
+
+  /** A state that lies too far ahead would let nothing start until the clock has come there. */
+  #setState(bound: Rated, tat: number | null): void {
+    const now = this.now * 1_000;
+    const isWrong = isAhead(bound.rate, tat, now);
+    if (isWrong) this.#wrong.add(bound.key);
+    this.#states.set(keyOf(bound.state), isWrong ? startsNow(bound.rate, now) : tat);
   }
 
   // ---- locks ---------------------------------------------------------------------------------
@@ -282,10 +293,14 @@ export class SteeredClaim {
         this.#states.set(key, afterStart(bound.rate, this.stateOf(bound), start));
         changed.set(key, bound);
       }
-    const { addLimit, setState } = this.#texts.limits;
-    for (const [key, { state }] of changed) {
+    const { addLimit, setState, putOffTasks, letGo } = this.#texts.limits;
+    for (const [key, { state, key: rate }] of changed) {
       if (state.kind === "group") yield* count(addLimit, scopeParams(state));
       yield* count(setState, { ...scopeParams(state), tat: this.#states.get(key) });
+      if (!this.#wrong.has(rate)) continue;
+      const tasks = yield* rows(putOffTasks, { key: rate, limit: 2 * mostPutOff });
+      yield* changes(letGo, tasks.map(toTaskVersion));
+      this.#lastDue.delete(rate);
     }
     const refused = this.#gate?.refused.filter(({ task }) => !started.has(task.id)) ?? [];
     yield* this.#putOff(refused);
@@ -353,15 +368,6 @@ export class SteeredClaim {
 }
 
 const idsOf = (items: readonly { id: number }[]) => JSON.stringify(items.map(({ id }) => id));
-
-function namesIn(uses: unknown): string[] {
-  if (uses === null) return [];
-  try {
-    return [JSON.parse(String(uses))].flat().map(String);
-  } catch {
-    return [];
-  }
-}
 
 /** Starts that a claim gives one after the other. The states that it has read stay as they are. */
 class Starts {

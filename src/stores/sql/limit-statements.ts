@@ -181,7 +181,7 @@ function groupStatements(d: Dialect) {
 
 /** What counts for limits. */
 function usageStatements(d: Dialect) {
-  const { group, running, putOffBy, uses } = d.steered;
+  const { group, running, putOff, putOffBy, uses } = d.steered;
   const version = listed(d, "dbq_tasks", taskVersionColumns);
   return {
     /** How many tasks of each of these groups of a function run: one look into the index for each. */
@@ -196,6 +196,18 @@ function usageStatements(d: Dialect) {
     /** How many tasks run in each queue and count for these names. */
     inUse: () => sql`
       select queue_name, ${uses}, count(*) from ${d.tasks} where ${running} group by queue_name, ${uses}`,
+
+    /** The shared names that a running task of a function counts for. */
+    usesOf: (p) => sql`
+      select ${uses} from ${d.tasks} where ${running} and ${d.same("func", p.func)} and uses is not null ${d.atMost(p.limit)}`,
+
+    /** The rate that has put a task off. */
+    putOffOf: (p) => sql`
+      select put_off_by from ${d.tasks} where id = ${d.integer(p.id)} and status = 'scheduled'`,
+
+    /** The rates that have put tasks off. */
+    puttingOff: () => sql`
+      select distinct put_off_by from ${d.tasks} where ${putOff}`,
 
     /** Of each rate, when the last task becomes due that it has put off, and how many do so at that time. */
     putOffs: (p) => {

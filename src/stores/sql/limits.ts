@@ -1,7 +1,16 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
 import { groupBy } from "../../base/values/group-by.ts";
-import type { LimitRecord, LimitScope, LimitState, LimitValues } from "../../store.ts";
-import { type LimitRow, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
+import type {
+  LimitRecord,
+  LimitScope,
+  LimitState,
+  LimitsOfTask,
+  LimitUse,
+  LimitValues,
+  TaskPlace,
+} from "../../store.ts";
+import type { Row } from "./dialect.ts";
+import { type LimitRow, namesIn, scopeIn, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
 import { limitCounts } from "./limit-counts.ts";
 import { changes, count, notifyChange, type Program, rows } from "./program.ts";
 import { nextStart, spent } from "./rate.ts";
@@ -12,6 +21,9 @@ import type { Texts } from "./texts.ts";
 const batch = 500;
 
 type LimitCounts = Pick<LimitState, "running" | "waiting" | "hasGroups">;
+
+/** The counts in the last column. */
+const sumOf = (counted: readonly Row[]): number => counted.reduce((sum, row) => sum + Number(row.at(-1)), 0);
 
 const none: LimitValues = { concurrency: null, rate: null };
 
@@ -229,7 +241,7 @@ export class LimitOperations {
     const sum = { running: 0, waiting: 0, hasGroups: false };
     if (kind === "name") {
       for (const [, uses, tasks] of yield* rows(this.#s.inUse))
-        if (String(textOf(uses)).includes(JSON.stringify(name))) sum.running += Number(tasks);
+        if (namesIn(uses).includes(name)) sum.running += Number(tasks);
       return sum;
     }
     const isFunc = kind === "func" || kind === "code";
@@ -241,6 +253,54 @@ export class LimitOperations {
       sum.hasGroups =
         Number(running?.[1]) > 0 || Number((yield* rows(this.#counts.func.grouped, { name }))[0]?.[0]) > 0;
     return sum;
+  }
+
+  // ---- of one task ---------------------------------------------------------------------------
+
+  *about({ id, queueName, func, groupKey }: TaskPlace): Program<LimitsOfTask> {
+    const group = groupKey ?? "";
+    const records = yield* this.records();
+    const inUse = records.length === 0 ? [] : yield* rows(this.#s.inUse);
+    const now = Number((yield* rows(this.#s.now))[0]?.[0]);
+    const own: LimitUse[] = [];
+    const shared: LimitUse[] = [];
+    for (const { tat: _, ...record } of records) {
+      const { kind, name } = record;
+      if (kind === "name") {
+        const running = sumOf(inUse.filter(([, uses]) => namesIn(uses).includes(name)));
+        shared.push({ ...record, running, nextFreeAt: yield* this.#nextFree(record, record, now) });
+      } else if (kind === "queue" && name === queueName) {
+        const running = sumOf(inUse.filter(([queue]) => queue === name));
+        own.push({ ...record, running, nextFreeAt: yield* this.#nextFree(record, record, now) });
+      } else if (kind !== "queue" && name === func && (kind !== "group" || record.group === group)) {
+        const running = yield* this.#runningIn(func, groupKey);
+        const state: LimitScope = { kind: "group", name, group };
+        own.push({ ...record, running, nextFreeAt: yield* this.#nextFree(record, state, now) });
+      }
+    }
+    const [uses] = yield* rows(this.#s.usesOf, { func, limit: 1 });
+    const [putOff] = yield* rows(this.#s.putOffOf, { id });
+    return { own, shared, uses: uses && namesIn(uses[0]), putOffBy: scopeIn(putOff?.[0]) };
+  }
+
+  /** @param state the row that has the state of the rate */
+  *#nextFree({ rate }: LimitValues, state: LimitScope, now: number): Program<number | null> {
+    const tat = rate && (yield* this.#get(state))?.tat;
+    const next = rate && tat ? Math.ceil(nextStart(rate, tat) / 1_000) : 0;
+    return next > now ? next : null;
+  }
+
+  *#runningIn(func: string, group: string | null): Program<number> {
+    const { inUseOf, inUseUngrouped } = this.#s;
+    if (group === null) return sumOf(yield* rows(inUseUngrouped, { func }));
+    return sumOf(yield* rows(inUseOf, { func, groups: JSON.stringify([{ group }]) }));
+  }
+
+  *namesInUse(): Program<string[]> {
+    const used = (yield* rows(this.#s.inUse)).flatMap(([, uses]) => namesIn(uses));
+    const scopes = (yield* rows(this.#s.puttingOff)).flatMap(([key]) => scopeIn(key) ?? []);
+    const named = scopes.filter(({ kind }) => kind === "name").map(({ name }) => name);
+    return [...new Set([...used, ...named])].sort();
   }
 
   /** For a move: the rows of another database. */

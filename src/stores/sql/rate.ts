@@ -39,6 +39,16 @@ export const afterStart = (rate: RateValues, tat: number | null, now: number): n
 export const spent = (rate: RateValues, now: number): number =>
   Math.ceil(now + mostEarly + rate.burst * interval(rate));
 
+/** Microseconds. Two claims may have looked at the clock in another order than they wrote; no claim takes that long. */
+const longestClaim = 60_000_000;
+
+/** Whether no start of this rate can have made this state: a clock was set back, or another rate held before that was slower. */
+export const isAhead = (rate: RateValues, tat: number | null, now: number): boolean =>
+  tat !== null && tat > spent(rate, now) + longestClaim;
+
+/** The state that lets one task start now, and the next one an interval later. */
+export const startsNow = (rate: RateValues, now: number): number => now + (rate.burst - 1) * interval(rate);
+
 /** Rounds the time at which a task becomes due that a rate has put off: where turns are close together, so do those of one lot. */
 export const inLots = (rate: RateValues, due: number): number =>
   interval(rate) < lot ? Math.floor(due / lot) * lot : due;

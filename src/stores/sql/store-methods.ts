@@ -165,6 +165,8 @@ function limitMethods({ run, write }: Runner, ops: Operations["limits"]): LimitS
     resizeWorker: (workerId, concurrency) => write(() => ops.resizeWorker(workerId, concurrency)),
     list: (kind) => run(() => ops.list(kind)),
     records: () => run(() => ops.records()),
+    about: (task) => run(() => ops.about(task)),
+    namesInUse: () => run(() => ops.namesInUse()),
     adopt: (records) => write(() => ops.adopt(records)),
     prune: async (age, limit) => {
       const found = await run(() => ops.spent(age, limit));

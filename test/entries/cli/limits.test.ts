@@ -42,7 +42,7 @@ test("pause and resume say whether they changed something; stats and doctor show
   expect((await dbq(folder, ["pause", "--func", "call"])).out).toBe("function call was already paused\n");
   expect((await dbq(folder, ["stats"])).out).toMatch(/function call .* paused since \d{4}-/);
   expect((await dbq(folder, ["doctor"])).out).toMatch(/function call .* paused since \d{4}-/);
-  expect(await dbqJson(folder, ["resume", "--func", "call"])).toEqual({ changed: true });
+  expect(await dbqJson(folder, ["resume", "--func", "call"])).toEqual({ changed: true, stillPaused: [] });
   expect((await dbq(folder, ["resume", "--func", "call"])).out).toBe("function call was not paused\n");
 });
 

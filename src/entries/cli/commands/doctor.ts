@@ -7,6 +7,7 @@ import {
   printLimitsOf,
   printWorkers,
   unclaimedText,
+  unsetNameText,
   workerProblem,
 } from "../health-tables.ts";
 import { drizzleKitFact } from "../kit-fact.ts";
@@ -57,7 +58,8 @@ function withKit(health: QueueHealth): QueueHealth {
 }
 
 function problemsOf(health: QueueHealth): string[] {
-  const { database, workers, unclaimed, unsetLimits, unregisteredLimits } = health;
+  const { database, workers, unclaimed, unsetLimits, unsetNames, unusedNames, unregisteredLimits } = health;
+  const named = new Set(unsetLimits.map(({ name }) => name));
   return [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
     ...workers.flatMap((worker) => workerProblem(worker) ?? []),
@@ -65,6 +67,11 @@ function problemsOf(health: QueueHealth): string[] {
     ...unsetLimits.map(
       ({ func, name }) =>
         `${shortened(func, 80)} uses ${JSON.stringify(shortened(name, 80))}, which no limit has: dbq limit sets one`,
+    ),
+    ...unsetNames.filter((name) => !named.has(name)).map(unsetNameText),
+    ...unusedNames.map(
+      (name) =>
+        `the limit by the name ${JSON.stringify(shortened(name, 80))} is used by no running task, and by no function of the given modules: it may be misspelt`,
     ),
     ...unregisteredLimits.map(
       (func) =>

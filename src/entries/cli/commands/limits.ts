@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Limit, LimitTarget, PauseTarget, Queue } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
-import { limitsForJson, printLimits, targetText } from "../health-tables.ts";
+import { limitsForJson, printLimits, targetText, unsetNameText } from "../health-tables.ts";
 import { json, jsonNote, line } from "../output.ts";
 import { durationFrom, label, whole } from "../parse.ts";
 
@@ -35,10 +35,12 @@ export function addLimits(program: Command): void {
     .action(async (_: unknown, self: Command) => {
       const options = self.optsWithGlobals<CommonOptions>();
       await withExistingQueue(options, async (queue) => {
+        const { unsetNames } = await import("../../../index.ts");
         const limits = await queue.listLimits();
         if (options.json) json(limitsForJson(limits));
         else if (limits.length === 0) line("no limits");
         else printLimits(limits);
+        for (const name of await unsetNames(queue, limits)) warn(unsetNameText(name), options);
       });
     });
 }
@@ -76,12 +78,15 @@ export function addLimit(program: Command): void {
         if (options.json) json(limitsForJson(limits));
         else if (hadNone) line(`${targetText(target)} had no limit`);
         else line(`the limit of ${targetText(target)} is ${limit === null ? "removed" : "set"}`);
-        if (doubt === undefined) return;
-        // The output is an array of limits, which has no place for a warning.
-        if (options.json) jsonNote({ time: new Date(), event: "warning", message: doubt });
-        else line(doubt);
+        if (doubt !== undefined) warn(doubt, options);
       });
     });
+}
+
+/** Beside an array of limits as JSON, which has no place for a warning, it is a line of JSON on stderr. */
+function warn(message: string, options: CommonOptions): void {
+  if (options.json) jsonNote({ time: new Date(), event: "warning", message });
+  else line(message);
 }
 
 /** Whether the name may be misspelt. */
@@ -138,12 +143,41 @@ function addSwitch(
       const target = pauseTarget(options);
       await withExistingQueue(options, async (queue) => {
         const changed = await act(queue, target);
-        const doubt = name === "pause" ? await doubtOf(queue, target) : undefined;
-        if (options.json) json({ changed, ...(doubt !== undefined && { warning: doubt }) });
-        else line(`${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`);
-        if (!options.json && doubt !== undefined) line(doubt);
+        const more = name === "pause" ? await doubtAbout(queue, target) : await pausedBeside(queue, target);
+        if (options.json) json({ changed, ...more.json });
+        else
+          for (const text of [
+            `${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`,
+            ...more.lines,
+          ])
+            line(text);
       });
     });
+}
+
+/** What a command says beside whether it changed something. */
+interface More {
+  json: object;
+  lines: string[];
+}
+
+async function doubtAbout(queue: Queue, target: PauseTarget): Promise<More> {
+  const doubt = await doubtOf(queue, target);
+  return doubt === undefined ? { json: {}, lines: [] } : { json: { warning: doubt }, lines: [doubt] };
+}
+
+/** How many pauses a line names. */
+const mostNamed = 20;
+
+async function pausedBeside(queue: Queue, target: PauseTarget): Promise<More> {
+  const { stillPaused } = await import("../../../index.ts");
+  const paused = await stillPaused(queue, target);
+  const named = paused.slice(0, mostNamed).map(targetText).join("; ");
+  const others = paused.length > mostNamed ? `; and ${paused.length - mostNamed} more: dbq limits` : "";
+  return {
+    json: { stillPaused: paused },
+    lines: paused.length === 0 ? [] : [`still paused: ${named}${others}`],
+  };
 }
 
 const withTarget = (command: Command): Command =>

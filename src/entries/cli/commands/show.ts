@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { printable } from "../../../base/text/escapes.ts";
-import type { Attempt, Task, TaskError, TaskLog } from "../../../index.ts";
+import type { Attempt, Hold, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
+import { rateText } from "../health-tables.ts";
 import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { errorText } from "../task-events.ts";
@@ -30,20 +31,21 @@ export function addShow(program: Command): void {
 }
 
 async function show(id: number, options: CommonOptions): Promise<void> {
-  const { TaskNotFoundError } = await import("../../../index.ts");
+  const { TaskNotFoundError, taskWaits } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
     const task = await queue.getTask(id);
     if (task === undefined) throw new TaskNotFoundError(id);
     const attempts = await queue.listAttempts(id);
     const logs = await queue.listLogs(id);
-    if (options.json) json({ ...task, attempts, logs });
-    else print(task, attempts, logs);
+    const waits = await taskWaits(queue, task);
+    if (options.json) json({ ...task, attempts, logs, ...waits });
+    else print(task, waits, attempts, logs);
   });
 }
 
-function print(task: Task, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
+function print(task: Task, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
-  const facts = factsOf(task).filter(([, value]) => value !== "");
+  const facts = [...factsOf(task), ...waitFacts(task, waits)].filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;
   for (const [name, value] of facts) line({ text: `  ${name}`.padEnd(width), color: "dim" }, value);
   if (task.error) printError(task, task.error, width);
@@ -130,6 +132,29 @@ function factsOf(task: Task): [string, Cell][] {
     ["progress", progress === null ? "" : progressText(progress, progressNote)],
     ["result", result === undefined ? "" : jsonText(result)],
   ];
+}
+
+/** Why it has not started: a sentence, then each pause and limit on a line of its own. */
+function waitFacts(task: Task, { waits, waitsFor }: TaskWaits): [string, Cell][] {
+  if (waits === null) return [];
+  const holds = waitsFor.flatMap((hold) => holdTexts(hold, task));
+  return [["why", waits], ...holds.map((text, i): [string, Cell] => [i === 0 ? "held by" : " ", text])];
+}
+
+/** A pause, a throttle and each value of a limit has a text of its own. */
+function holdTexts(hold: Hold, { waitUntil }: Task): string[] {
+  const { about, name, pausedAt, throttledUntil, concurrency, rate, running, nextFreeAt } = hold;
+  const it = `${about === "limit" ? "shared limit" : about} ${printable(shortened(name, 80))}`;
+  const each = hold.isOfEach ? ", each group" : "";
+  const doubt = hold.isKnownToHold ? "" : ", if the function uses it";
+  const turn = hold.hasPutOff && waitUntil ? `, has put it off until ${exactMoment(waitUntil)}` : "";
+  const next = nextFreeAt === null ? "" : `, next start ${exactMoment(nextFreeAt)}`;
+  return [
+    pausedAt === null ? [] : [`${it}: paused since ${exactMoment(pausedAt)}`],
+    throttledUntil === null ? [] : [`${it}: throttled until ${exactMoment(throttledUntil)}`],
+    concurrency === null ? [] : [`${it}: ${running} of ${concurrency} at once${each}${doubt}`],
+    rate === null ? [] : [`${it}: rate ${rateText(rate)}${each}${turn}${next}${doubt}`],
+  ].flat();
 }
 
 /** The key, and until when it is taken whatever becomes of the task. */

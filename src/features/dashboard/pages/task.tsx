@@ -1,9 +1,8 @@
 /** The page of one task. */
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
-import type { Health } from "../../../queue/health.ts";
+import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../../queue/waits.ts";
 import type { Task, TaskError } from "../../../task.ts";
-import { type Hold, holdsOf } from "../holds.ts";
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf } from "../query.ts";
@@ -32,17 +31,13 @@ const longestJson = 65_536;
 /** The JSON columns as text. */
 type Json = Record<"args" | "kwargs" | "result" | "meta", string | null>;
 
-export interface TaskData {
+export interface TaskData extends TaskWaits {
   task: Task;
   json: Json;
   /** Whether the arguments are shown as they are stored: others cannot be edited. */
   argsAreStored: boolean;
   attempts: Attempt[];
   logs: TaskLog[];
-  /** While it is pending or scheduled: the pauses, throttles and limits that it waits for, or may wait for. */
-  waitsFor: Hold[];
-  /** While it is pending: why no worker takes it; `null`: nothing is known that keeps workers from it. */
-  unserved: string | null;
   /** The actions that people took on it, newest first. */
   notes: { at: number; actor: string | null; action: string; count: number }[];
 }
@@ -54,8 +49,8 @@ async function load({ look, reader, reads, params, visible }: PageContext): Prom
   const task = visible(found.task);
   const attempts = await reader.listAttempts(id);
   const logs = await reader.listLogs(id);
-  const waitsFor = isWaiting(task) ? holdsOf(task, await look.limits()) : [];
-  const unserved = task.status === "pending" ? unservedAmong(await reads.health(), task) : null;
+  const health = task.status === "pending" ? await reads.health() : undefined;
+  const waits = isWaiting(task) ? waitsOf(task, await look.limitsOf(task), health) : noWait;
   const notes = await look.notes(`task ${id}`, 20);
   // What `redact` has changed is shown as it gave it, without its errors and lines of before.
   const isRedacted = task !== found.task;
@@ -65,14 +60,10 @@ async function load({ look, reader, reads, params, visible }: PageContext): Prom
     argsAreStored: !isRedacted || jsonOf(task).args === jsonOf(found.task).args,
     attempts: isRedacted ? attempts.map((attempt) => ({ ...attempt, error: null })) : attempts,
     logs: isRedacted ? [] : logs.slice(-shownLines),
-    waitsFor,
-    unserved,
+    ...waits,
     notes,
   };
 }
-
-const unservedAmong = ({ unservedFunctions }: Health, { func, queueName }: Task): string | null =>
-  unservedFunctions.find((each) => each.func === func && each.queueName === queueName)?.reason ?? null;
 
 function jsonOf({ args, kwargs, result, meta }: Task): Json {
   const text = (value: unknown) => JSON.stringify(value) ?? null;
@@ -108,7 +99,6 @@ export const task: Page<TaskData> = {
 };
 
 const isFinished = ({ status }: Task) => ["completed", "failed", "cancelled"].includes(status);
-const isWaiting = ({ status }: Task) => status === "pending" || status === "scheduled";
 
 const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, context }) => {
   const to = (action: string) => `/api/tasks/${shown.id}/${action}`;
@@ -290,7 +280,7 @@ const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context:
   );
 };
 
-const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waitsFor, unserved } }) => (
+const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits, waitsFor } }) => (
   <Panel title="Timeline">
     <ol class="timeline">
       <li>
@@ -325,10 +315,11 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits
         <li class={shown.status}>
           {shown.status === "scheduled" ? (
             <>
-              waits until <Time at={shown.waitUntil} />
+              {`${waits}: not before `}
+              <Time at={shown.waitUntil} />
             </>
           ) : (
-            waitsText(waitsFor, unserved)
+            waits
           )}
           {waitsFor.map((hold) => (
             <p>
@@ -343,23 +334,15 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits
   </Panel>
 );
 
-/** What a pending task waits for: a pause is certain, a limit is not. */
-function waitsText(waitsFor: readonly Hold[], unserved: string | null): string {
-  if (waitsFor.some(({ pausedAt }) => pausedAt !== null)) return "waits for the end of a pause";
-  if (waitsFor.some(({ throttledUntil }) => throttledUntil !== null))
-    return "waits for the end of a throttle";
-  if (unserved !== null) return `waits for a worker: ${unserved}`;
-  return waitsFor.length === 0 ? "waits for a worker" : "waits for a worker, or for a limit";
-}
-
 const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, isOfEach, ...limit } }) => {
+  const { concurrency, rate, running, nextFreeAt, hasPutOff, isKnownToHold } = limit;
   const limits = [
-    ...(limit.concurrency === null ? [] : [`${grouped(limit.concurrency)} at once`]),
-    ...(limit.rate === null ? [] : [rateText(limit.rate)]),
+    ...(concurrency === null ? [] : [`${grouped(concurrency)} at once, and ${grouped(running)} run`]),
+    ...(rate === null ? [] : [rateText(rate)]),
   ].join(", ");
   const its = (
     <>
-      {`${about} `}
+      {`${about === "limit" ? "shared limit" : about} `}
       <bdi>{name}</bdi>
     </>
   );
@@ -383,9 +366,20 @@ const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, i
         ""
       ) : (
         <>
-          {isOfEach ? "Each group of its " : "Its "}
+          {isOfEach ? "Each group of its " : isKnownToHold ? "Its " : "It may use the "}
           {its}
-          {` has a limit: ${limits}.`}
+          {isKnownToHold
+            ? `${about === "limit" ? "" : " has a limit"}: ${limits}.`
+            : `, which is used up: ${limits}.`}
+          {hasPutOff ? " Its rate has put the task off." : ""}
+          {nextFreeAt === null ? (
+            ""
+          ) : (
+            <>
+              {" Its rate lets the next task start "}
+              <Time at={nextFreeAt} />.
+            </>
+          )}
         </>
       )}
     </>

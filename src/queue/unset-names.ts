@@ -1,0 +1,18 @@
+/** Says which shared limits tasks use that nobody has set: their names may be misspelt. */
+import { internalsOf } from "./internals.ts";
+import type { LimitInfo } from "./limits.ts";
+import type { Queue } from "./queue.ts";
+
+/** Those of these shared names that no limit has. */
+export function unsetAmong(names: readonly string[], limits: readonly LimitInfo[]): string[] {
+  const set = new Set(limits.map(({ target }) => target));
+  return names.filter((name) => !set.has(name));
+}
+
+/**
+ * The shared names that running tasks use, or whose rate has put tasks off, and that none of these limits has.
+ * @throws DatabaseError
+ */
+export async function unsetNames(queue: Queue, limits: readonly LimitInfo[]): Promise<string[]> {
+  return unsetAmong(await internalsOf(queue).store.limits.namesInUse(), limits);
+}
