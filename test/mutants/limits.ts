@@ -152,8 +152,8 @@ export const limitFaults: readonly Mutant[] = [
     name: "full-worker-has-no-lots",
     why: "What a worker puts off that has no room for it now becomes due at its turn: its claim is late, and the rate is not kept.",
     in: "SteeredClaim.#written",
-    find: "this.#held === undefined ? due",
-    replace: "!this.#held ? due",
+    find: "this.#held === undefined ? due : inLots(rate, due)",
+    replace: "!this.#held ? due : inLots(rate, due)",
     caughtBy: onFile("tasks that a claim without room for them puts off become due in lots, too"),
   },
   {
