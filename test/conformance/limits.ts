@@ -447,6 +447,27 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "tasks that a claim without room for them puts off become due in lots, too",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), each(50, 1_000));
+        const ids = await insert(store, ...tasks(12));
+        await store.register(newWorker("w1"));
+        const { claimed, startsIn, again } = await store.settleAndClaim({
+          outcomes: [],
+          claim: claimBy("w1", { limit: 20, held: 0 }),
+        });
+        assert.deepEqual([claimed.map(({ id }) => id), [...(startsIn ?? [])]], [ids.slice(0, 1), []]);
+        await claimAll(store, claimBy("w1", { limit: 20, held: 0 }));
+        const put = (await store.get(ids)).flatMap(({ waitUntil }) => waitUntil ?? []);
+        assert.ok(put.length >= 5, `${put.length} are put off`);
+        assert.deepEqual(
+          put.filter((due) => due % 100 !== 0),
+          [],
+        );
+        assert.notEqual(again, undefined);
+      },
+    },
+    {
       name: "tasks that claims put off one by one become due in as many lots",
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), each(12, 1_000));

@@ -42,8 +42,8 @@ export class SteeredClaim {
   readonly #byKey: ReadonlyMap<string, SteeredPair>;
   /** Milliseconds since 1970, by the database's clock. */
   readonly now: number;
-  /** How many tasks it may claim before their turn. */
-  readonly #held: number;
+  /** How many tasks it may claim before their turn. Undefined: the worker never waits for a turn. */
+  readonly #held: number | undefined;
   /** How many tasks run, by the keys of bounds. */
   #used = new Map<string, number>();
   /** The states of rates, by the keys of their rows. */
@@ -70,7 +70,7 @@ export class SteeredClaim {
     texts: Texts,
     pairs: readonly SteeredPair[],
     now: number,
-    held: number,
+    held: number | undefined,
     read?: Pick<Read, "turns" | "unread">,
   ) {
     this.#texts = texts;
@@ -208,12 +208,12 @@ export class SteeredClaim {
 
   /** How long before its turn a task becomes due, in microseconds, so that a claim finds the others of its lot too. */
   get #notice(): number {
-    return this.#held > 0 ? lot : 0;
+    return this.#held === undefined ? 0 : lot;
   }
 
   /** Of the tasks that the last gate has refused, those that may be claimed now, although their turn comes a little later. */
   early(admitted: number): Candidate[] {
-    return this.#gate?.early(this.#held - admitted, this.now * 1_000 + mostEarly) ?? [];
+    return this.#gate?.early((this.#held ?? 0) - admitted, this.now * 1_000 + mostEarly) ?? [];
   }
 
   /** Gives these tasks their starts, in this order. Returns them in milliseconds since 1970. */
@@ -336,10 +336,10 @@ export class SteeredClaim {
     if (this.hasPutOff) this.retryAt(0);
   }
 
-  /** Looks again when these rates let a task start. */
+  /** Looks again when these rates let a task start, or a little before where there is room for one that waits for its turn. */
   #retryFor(rates: readonly Rated[]): void {
     const next = Math.max(...rates.map((bound) => this.#nextOf(bound)));
-    this.retryAt((next - this.#notice) / 1_000 - this.now);
+    this.retryAt((next - (this.#held === 0 ? 0 : this.#notice)) / 1_000 - this.now);
   }
 
   #nextOf(bound: Rated): number {
@@ -355,7 +355,7 @@ export class SteeredClaim {
 
   /** In milliseconds since 1970. */
   #written({ rate }: Rated, due: number): number {
-    return Math.ceil((this.#held > 0 ? inLots(rate, due) : due) / 1_000);
+    return Math.ceil((this.#held === undefined ? due : inLots(rate, due)) / 1_000);
   }
 
   #lastOf({ key }: Bound): number {

@@ -69,7 +69,7 @@ export class SteeredClaims {
     const limits = yield* this.#limits.at(Number(row[0]));
     const pairs = steeredPairs(request, limits);
     if (pairs.length === 0) return undefined;
-    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]), request.held ?? 0);
+    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]), request.held);
     const candidates = yield* this.#inTurns(request, claim);
     const gate = claim.gate();
     const isAny = candidates.some((task) => gate.admits(task)) || claim.early(0).length > 0;
@@ -86,7 +86,7 @@ export class SteeredClaims {
     startedAt: number,
     read?: Read,
   ): Program<Claimed> {
-    const limits = new SteeredClaim(this.#texts, pairs, startedAt, request.held ?? 0, read);
+    const limits = new SteeredClaim(this.#texts, pairs, startedAt, request.held, read);
     const candidates = read?.candidates ?? (yield* this.#inTurns(request, limits));
     yield* limits.lock(candidates);
     const policy: AdmissionPolicy = {
