@@ -198,8 +198,8 @@ export const connectionFaults: readonly Mutant[] = [
     in: "openSession",
     find: "sendAll(0);",
     replace: "",
-    caughtBy: ofHeartbeats(
-      "two workers on Postgres > beat again, both of them, soon after their connection was ended between rare heartbeats",
+    caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
+      "on MySQL > a heartbeat that was cut off continues on another connection",
     ),
   },
   {
