@@ -233,9 +233,9 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "forgotten-task-stays-running",
     why: "A task whose claim was answered to nobody runs for ever under a session that lives.",
-    in: "Desk.#handBackForgotten",
-    find: "now - namedAt > lease",
-    replace: "now - namedAt > lease * 1_000",
+    in: "Session.forgotten",
+    find: "now - namedAt > age",
+    replace: "now - namedAt > age * 1_000",
     caughtBy: wire("tells a beat of cancelled and lost tasks, and keeps the others alive beyond the lease"),
   },
   {

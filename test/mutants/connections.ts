@@ -7,6 +7,7 @@ const ofPool = inFile("stores/server/pool");
 const ofUrl = inFile("stores/server/url");
 const ofSessions = inFile("stores/postgres/sessions");
 const deaths = inFile("worker/failure-detector");
+const ofHeartbeats = inFile("stores/server/shared-heartbeat");
 
 export const connectionFaults: readonly Mutant[] = [
   // ---- connections ---------------------------------------------------------------------------
@@ -175,10 +176,50 @@ export const connectionFaults: readonly Mutant[] = [
     name: "end-of-a-connection-is-found-at-the-next-beat",
     why: "When the connection of a worker's heartbeats breaks, the worker is declared dead before its next heartbeat is due.",
     in: "connected",
-    find: "() => scheduleNext(firstRetry)",
+    find: "() => sendAll(firstRetry)",
     replace: "() => undefined",
     caughtBy: ofSessions(
       "a worker's session on Postgres > is opened again when it was terminated, also between rare heartbeats",
+    ),
+  },
+  {
+    name: "each-worker-has-a-heartbeat-connection",
+    why: "Six processes with many workers take all connections of a server.",
+    in: "openConnections.heartbeatThread",
+    find: "`${target ?? own} ${lock}`",
+    replace: "`${workerId} ${lock}`",
+    caughtBy: ofHeartbeats(
+      "two workers on Postgres > beat over one connection, which ends with the last of them",
+    ),
+  },
+  {
+    name: "new-session-is-in-the-row-of-one-worker",
+    why: "When the connection of the heartbeats breaks, all workers of the process but one are declared dead.",
+    in: "openSession",
+    find: "sendAll(0);",
+    replace: "",
+    caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
+      "on MySQL > a heartbeat that was cut off continues on another connection",
+    ),
+  },
+  {
+    name: "stop-of-a-worker-ends-all-heartbeats",
+    why: "When one of the workers of a process stops, others run the tasks of those that go on.",
+    in: "SharedThread.remove",
+    find: "if (this.#heartbeats.size > 0) return this.#thread?.postMessage({ remove: number });",
+    replace: "",
+    caughtBy: ofHeartbeats(
+      "two workers on Postgres > beat over one connection, which ends with the last of them",
+    ),
+  },
+  {
+    name: "held-row-of-a-worker-ends-the-session-of-all",
+    why: "Somebody locks the row of one worker, and the other workers of its process are declared dead.",
+    in: "send",
+    find: "if (!isHeld(error)) throw error;",
+    replace: "throw error;",
+    caughtBy: ofHeartbeats(
+      "two workers on Postgres > keep their session while the row of one of them is locked, and the other one beats",
     ),
   },
   {

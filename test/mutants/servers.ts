@@ -287,8 +287,8 @@ export const serverFaults: readonly Mutant[] = [
     name: "session-that-was-cut-off-keeps-its-lock",
     why: "A worker whose heartbeat connection ended sends no more heartbeats, and its tasks run twice.",
     in: "locked",
-    find: "params.session = `${session}:${sessions}`",
-    replace: "params.session = session ?? `${session}:${sessions}`",
+    find: "lockName = `${session}:${sessions}`",
+    replace: "lockName = session ?? `${session}:${sessions}`",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
       "on MySQL > a heartbeat that was cut off continues on another connection",
     ),

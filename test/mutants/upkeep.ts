@@ -152,8 +152,8 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "heartbeat-does-not-tell-a-loss",
     why: "A worker that woke after its lease goes on with tasks that others run by now.",
     in: "sendOnce",
-    find: 'if (changes === 0) parentPort?.postMessage("lost"); else $rest;',
-    replace: 'if (changes === 0) parentPort?.postMessage("alive"); else $rest;',
+    find: 'if (changes === 0) say("lost"); else $rest;',
+    replace: 'if (changes === 0) say("alive"); else $rest;',
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
       test: "the thread reports that the row of its worker is gone",

@@ -22,6 +22,8 @@ exports.connectWith =
     };
     client.on("error", end);
     client.on("end", end);
+    // Seconds: the heartbeats of other workers wait behind the one whose row is held.
+    await client.query("set session innodb_lock_wait_timeout = 1");
     return {
       /** @param {string} sql @param {unknown[]} values */
       query: async (sql, values) => {
@@ -38,3 +40,6 @@ exports.connectWith =
       },
     };
   };
+
+/** Whether the server refused a statement since another transaction holds the row. @param {{ errno?: number }} error */
+exports.isHeld = ({ errno }) => errno === 1205;

@@ -33,3 +33,6 @@ exports.connectWith = (pg) => async (config, host, queryTimeout, onEnd) => {
     },
   };
 };
+
+/** Whether the server refused a statement since another transaction holds the row. @param {{ code?: string }} error */
+exports.isHeld = ({ code }) => code === "55P03";

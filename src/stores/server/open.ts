@@ -105,7 +105,8 @@ async function openConnections(
   if (appDb) watchTransactions(appDb);
   const connectAs = (config: object, use: Use) => (host: Host) => kind.connect(config, host, use);
   const size = poolSize ?? defaultPoolSize;
-  const { pool, release } = usePool(targetOf(kind, { config, hosts }, options, size), () => {
+  const target = targetOf(kind, { config, hosts }, options);
+  const { pool, release } = usePool(target && `${target} ${size}`, () => {
     return new ServerPool(connectAs(config, useOf(options)), preference, size);
   });
   const apps = new ServerPool(
@@ -114,12 +115,14 @@ async function openConnections(
     poolSize ?? transactionPoolSize,
     appPool,
   );
+  const own = randomBytes(8).toString("hex");
   const reach: ServerReach = {
     pool,
     listener: sessions ? kind.listenerOver(pool) : undefined,
     heartbeatThread: (workerId, strategy) => {
       const lock = sessions && kind.seesLocks(strategy);
-      return heartbeatThread(kind, { config, hosts: preference.inOrder }, workerId, lock);
+      const key = `${target ?? own} ${lock}`;
+      return heartbeatThread(kind, { config, hosts: preference.inOrder }, { key, workerId, lock });
     },
     transact: (fn) =>
       appDb?.transaction(fn) ??
@@ -140,15 +143,14 @@ async function openConnections(
   return await serverStore(kind, reach, options);
 }
 
-/** What names a pool that several queues may share; undefined: this one has a pool of its own. */
+/** What names the connections that several queues may share; undefined: this one has connections of its own. */
 function targetOf(
   { driver }: ServerKind,
   { config, hosts }: ServerSettings,
   options: ServerOptions,
-  size: number,
 ): string | undefined {
   if (options.sharesPool !== true || !isPlain(config)) return undefined;
-  return JSON.stringify([driver, useOf(options), size, config, hosts]);
+  return JSON.stringify([driver, useOf(options), config, hosts]);
 }
 
 /** The same database over a few connections that only read. Nobody tells it of changes. */
@@ -173,28 +175,29 @@ async function openReader(
   return await serverStore(kind, reach, { ...options, migrate: false });
 }
 
-/** `lock`: whether the thread's session holds a lock, whose end shows other processes that the worker has died. */
+/**
+ * The thread that sends the heartbeats of all workers with this `key`. `lock`: whether its session holds a lock, whose end shows
+ * other processes that these workers have died.
+ */
 function heartbeatThread(
   kind: ServerKind,
   { config, hosts }: ServerSettings,
-  workerId: string,
-  lock: boolean,
+  { key, workerId, lock }: { key: string; workerId: string; lock: boolean },
 ): HeartbeatThread | undefined {
   if (!isPlain(config)) return undefined;
   const driver = driverFile(kind.driver);
   if (driver === undefined) return undefined;
   const { beatInSession } = kind.operations.optimistic(systemClock).texts.statements;
-  const session = lock ? `dbq:${randomBytes(8).toString("hex")}` : null;
   const data = {
     connector: kind.connector,
     driver,
     config,
     hosts,
     lock: lock ? kind.lock : undefined,
-    heartbeat: kind.steps.compiler.compile(beatInSession),
-    params: { workerId, session },
+    session: lock ? `dbq:${randomBytes(8).toString("hex")}` : null,
   };
-  return { program: heartbeatProgram, data };
+  const worker = { workerId, heartbeat: kind.steps.compiler.compile(beatInSession) };
+  return { key, program: heartbeatProgram, data, worker };
 }
 
 /** Whether the settings can be sent to a thread: a password, or the check of a certificate, may be a function. */

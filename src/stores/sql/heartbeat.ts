@@ -1,4 +1,4 @@
-/** Sends a worker's heartbeats from a thread of its own, and from this thread while that one does not. */
+/** Sends the heartbeats of workers from a thread that they share, and from this thread while that one does not. */
 import { Worker as Thread } from "node:worker_threads";
 import { packageFile } from "../../base/runtime/packages.ts";
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "../../base/runtime/timers.ts";
@@ -11,13 +11,19 @@ const longestRestart = 30_000;
 /** Milliseconds that `stop` waits for the thread to end. The thread keeps nothing alive after that. */
 const longestEnd = 1_000;
 
-/**
- * The text of a program that sends heartbeats. It posts "alive" after the first one, "lost" when the worker's row is gone,
- * and the message of any error.
- */
+/** A thread that sends heartbeats. */
 export interface HeartbeatThread {
+  /** Workers whose threads have the same key share one. @default a thread of its own */
+  key?: unknown;
+  /**
+   * The text of its program. A message `{ add, every, ... }` begins the heartbeats of the worker with this number, `{ remove }`
+   * ends them, "stop" ends the thread. It posts `{ of, says }` for a worker: "alive" after the first heartbeat, "lost" when its
+   * row is gone; and `{ error }`, a text.
+   */
   program: string;
   data: Readonly<Record<string, unknown>>;
+  /** What the program has to know of this worker. */
+  worker: Readonly<Record<string, unknown>>;
 }
 
 export interface HeartbeatSettings {
@@ -30,6 +36,8 @@ export interface HeartbeatSettings {
   /** Called when the worker's row is gone. */
   onLost: () => void;
 }
+
+type Message = { of: number; says: "alive" | "lost" } | { error: string };
 
 /**
  * The file of the driver, for the thread to load. Reports when there is none: the event loop then sends all heartbeats.
@@ -50,26 +58,97 @@ function packageLoader(): string[] {
   return file === undefined ? [] : ["--require", file];
 }
 
+/** The heartbeats of one worker. */
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
-  #thread: Thread | undefined;
+  readonly #thread: SharedThread | undefined;
   /** Runs until the thread has sent a heartbeat. */
   #interval: NodeJS.Timeout | undefined;
   #sending = Promise.resolve();
-  #restart: NodeJS.Timeout | undefined;
-  #restartAfter = firstRestart;
 
   constructor(settings: HeartbeatSettings) {
     this.#settings = settings;
+    this.sendHere();
+    this.#thread = settings.thread && threadFor(settings.thread);
+    this.#thread?.add(this);
+  }
+
+  /** Resolves when no heartbeat from this thread is under way, and the other one has ended if this worker was its last. */
+  async stop(): Promise<void> {
+    clearInterval(this.#interval);
+    await this.#thread?.remove(this);
+    await this.#sending;
+  }
+
+  /** What the thread has to know of the worker. */
+  get forThread(): object {
+    return { ...this.#settings.thread?.worker, every: this.#settings.every };
+  }
+
+  /** Sends heartbeats from here until the thread says that it does. */
+  sendHere(): void {
+    this.#interval ??= setInterval(() => this.#send(), this.#settings.every).unref();
+  }
+
+  onMessage(says: "alive" | "lost"): void {
+    if (says === "lost") {
+      this.#settings.onLost();
+    } else {
+      clearInterval(this.#interval);
+      this.#interval = undefined;
+    }
+  }
+
+  #send(): void {
+    const { send, onLost } = this.#settings;
+    this.#sending = send().then(
+      (isThere) => {
+        if (!isThere) onLost();
+      },
+      (error: unknown) => report(error, "heartbeat"),
+    );
+  }
+}
+
+const threads = new Map<unknown, SharedThread>();
+
+function threadFor(settings: HeartbeatThread): SharedThread {
+  const { key = settings } = settings;
+  const thread = threads.get(key) ?? new SharedThread(settings, () => threads.delete(key));
+  threads.set(key, thread);
+  return thread;
+}
+
+/** A thread that sends the heartbeats of some workers. It is started again when it ends before the last of them stops. */
+class SharedThread {
+  readonly #settings: HeartbeatThread;
+  readonly #onStop: () => void;
+  readonly #heartbeats = new Map<number, Heartbeat>();
+  #added = 0;
+  #thread: Thread | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #restartAfter = firstRestart;
+
+  constructor(settings: HeartbeatThread, onStop: () => void) {
+    this.#settings = settings;
+    this.#onStop = onStop;
     this.#start();
   }
 
-  /** Resolves when the thread has ended and no heartbeat is under way. */
-  async stop(): Promise<void> {
+  add(heartbeat: Heartbeat): void {
+    this.#added += 1;
+    this.#heartbeats.set(this.#added, heartbeat);
+    this.#thread?.postMessage({ add: this.#added, ...heartbeat.forThread });
+  }
+
+  async remove(heartbeat: Heartbeat): Promise<void> {
+    const [number] = [...this.#heartbeats].find(([, known]) => known === heartbeat) ?? [];
+    if (number === undefined) return;
+    this.#heartbeats.delete(number);
+    if (this.#heartbeats.size > 0) return this.#thread?.postMessage({ remove: number });
+    this.#onStop();
     clearTimeout(this.#restart);
-    clearInterval(this.#interval);
     if (this.#thread) await this.#end(this.#thread);
-    await this.#sending;
   }
 
   /** Asks the thread to end: `terminate()` in the middle of native code would crash the process. */
@@ -88,53 +167,40 @@ export class Heartbeat {
   }
 
   #start(): void {
-    const { every, thread } = this.#settings;
-    this.#interval ??= setInterval(() => this.#send(), every).unref();
-    if (thread === undefined) return;
     try {
-      this.#thread = this.#newThread(thread);
+      this.#thread = this.#newThread(this.#settings);
     } catch (error) {
       report(error, "starting the heartbeat thread");
       this.#startLater();
+      return;
     }
+    for (const [add, heartbeat] of this.#heartbeats)
+      this.#thread.postMessage({ add, ...heartbeat.forThread });
   }
 
-  #send(): void {
-    const { send, onLost } = this.#settings;
-    this.#sending = send().then(
-      (isThere) => {
-        if (!isThere) onLost();
-      },
-      (error: unknown) => report(error, "heartbeat"),
-    );
-  }
-
-  #newThread({ program, data }: HeartbeatThread): Thread {
+  #newThread({ program, data: workerData }: HeartbeatThread): Thread {
     // The app's loaders and inspectors must not run in this thread. Drivers look for passwords and certificates in the
     // environment.
     const { NODE_OPTIONS: _, ...env } = process.env;
-    const workerData = { ...data, every: this.#settings.every };
     const thread = new Thread(program, { eval: true, workerData, execArgv: packageLoader(), env });
     thread.unref();
-    thread.on("message", (message: string) => this.#onMessage(message));
+    thread.on("message", (message: Message) => this.#onMessage(message));
     thread.on("error", (error) => report(error, "heartbeat thread"));
     thread.on("exit", () => {
       this.#thread = undefined;
+      for (const heartbeat of this.#heartbeats.values()) heartbeat.sendHere();
       this.#startLater();
     });
     return thread;
   }
 
-  #onMessage(message: string): void {
-    if (message === "alive") {
-      clearInterval(this.#interval);
-      this.#interval = undefined;
-      this.#restartAfter = firstRestart;
-    } else if (message === "lost") {
-      this.#settings.onLost();
-    } else {
-      report(new Error(message), "heartbeat thread");
+  #onMessage(message: Message): void {
+    if ("error" in message) {
+      report(new Error(message.error), "heartbeat thread");
+      return;
     }
+    if (message.says === "alive") this.#restartAfter = firstRestart;
+    this.#heartbeats.get(message.of)?.onMessage(message.says);
   }
 
   #startLater(): void {

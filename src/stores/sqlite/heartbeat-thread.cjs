@@ -7,13 +7,15 @@
 const { statSync } = require("node:fs");
 const { parentPort, workerData } = require("node:worker_threads");
 
-/** @type {{ driver: string, path: string, pragmas: string[], text: string, names: string[], workerId: string, every: number }} */
-const { driver, path, pragmas, text, names, workerId, every } = workerData;
+/** @type {{ driver: string, path: string, pragmas: string[], text: string, names: string[] }} */
+const { driver, path, pragmas, text, names } = workerData;
 const Database = require(driver);
 
 /** Milliseconds. A process that suspects this worker waits 200 for a heartbeat, once the file can be written again. */
 const retryAfter = { busy: 20, failed: 50 };
 
+/** The worker: this thread has one. @type {{ add: number, workerId: string, every: number }} */
+let worker;
 let isAlive = false;
 let failure = "";
 /** @type {NodeJS.Timeout | undefined} */
@@ -40,7 +42,11 @@ function opened() {
   }
 }
 
+/** @param {"alive" | "lost"} says */
+const say = (says) => parentPort?.postMessage({ of: worker.add, says });
+
 function sendOnce() {
+  const { workerId, every } = worker;
   try {
     open ??= opened();
     // The file was moved: a process that opens it where it is now must find this worker silent.
@@ -50,8 +56,8 @@ function sendOnce() {
     }
     const values = names.map((name) => (name === "now" ? Date.now() : workerId));
     const { changes } = open.beat.run(...values);
-    if (changes === 0) parentPort?.postMessage("lost");
-    else if (!isAlive) parentPort?.postMessage("alive");
+    if (changes === 0) say("lost");
+    else if (!isAlive) say("alive");
     isAlive = changes > 0;
     failure = "";
     next = setTimeout(sendOnce, every);
@@ -59,15 +65,17 @@ function sendOnce() {
     const { code = "", message = String(error) } = /** @type {Partial<NodeJS.ErrnoException>} */ (error);
     const busy = code.startsWith("SQLITE_BUSY");
     // As text, since the class of an error is lost between threads. Once, while the error stays the same.
-    if (!busy && message !== failure) parentPort?.postMessage(message);
+    if (!busy && message !== failure) parentPort?.postMessage({ error: message });
     if (!busy) failure = message;
     next = setTimeout(sendOnce, Math.min(every, busy ? retryAfter.busy : retryAfter.failed));
   }
 }
 
-sendOnce();
-
-parentPort?.once("message", () => {
-  clearTimeout(next);
-  open?.client.close();
+parentPort?.once("message", (added) => {
+  worker = added;
+  sendOnce();
+  parentPort?.once("message", () => {
+    clearTimeout(next);
+    open?.client.close();
+  });
 });

@@ -180,6 +180,6 @@ function heartbeatThread(path: string, workerId: string, clock: Clock): Heartbea
   if (clock !== systemClock) return undefined;
   const driver = driverFile("better-sqlite3");
   if (driver === undefined) return undefined;
-  const data = { driver, path, pragmas: walPragmas, ...compiler.compile(texts.statements.beat), workerId };
-  return { program: heartbeatProgram, data };
+  const data = { driver, path, pragmas: walPragmas, ...compiler.compile(texts.statements.beat) };
+  return { program: heartbeatProgram, data, worker: { workerId } };
 }

@@ -26,9 +26,10 @@ function beating(every = 10, before = "") {
   client.exec(before);
   const lost = vi.fn();
   const driver = createRequire(import.meta.url).resolve("better-sqlite3");
-  const data = { driver, path, pragmas: [], text, names: ["workerId"], workerId: "w1" };
+  const data = { driver, path, pragmas: [], text, names: ["workerId"] };
+  const thread = { program: heartbeatProgram, data, worker: { workerId: "w1" } };
   const send = async () => true;
-  const heartbeat = new Heartbeat({ every, thread: { program: heartbeatProgram, data }, send, onLost: lost });
+  const heartbeat = new Heartbeat({ every, thread, send, onLost: lost });
   onTestFinished(async () => {
     await heartbeat.stop();
     client.close();
