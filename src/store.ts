@@ -90,8 +90,9 @@ export interface ClaimRequest {
   /** Tasks that have just ended, or end with this cycle: their limits and groups may have room. */
   freed?: readonly Pick<TaskRecord, "id" | "queueName" | "func" | "groupKey">[];
   /**
-   * How many of the claimed tasks may have their turn at a rate a little later (`SettleAndClaimResult.startsIn`). With 0 there is
-   * only no room for them now: what the claim puts off still becomes due a little before its turn.
+   * How many of the claimed tasks may have their turn at a rate a little later (`SettleAndClaimResult.startsIn`): each of them keeps
+   * a slot free until then. With 0 there is only no room for them now: what the claim puts off still becomes due a little before its
+   * turn.
    * @default the worker never waits for a turn
    */
   held?: number | undefined;

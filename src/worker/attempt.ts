@@ -114,6 +114,11 @@ export class RunningAttempt implements Execution {
     return this.#cancelled;
   }
 
+  /** Whether it has neither started nor ended. */
+  get isClaimed(): boolean {
+    return this.#phase === "claimed";
+  }
+
   /** Whether `lose` was called before the attempt ended. */
   get isLost(): boolean {
     return this.#released === "lost";

@@ -87,13 +87,13 @@ export class Dispatcher {
    * the function of the first one has settled.
    */
   readonly #owned = new Bag<RunningAttempt>();
-  /** The owned attempts that have no slot yet, but those that `#held` has. */
+  /** The owned attempts that have no slot yet. */
   readonly #prefetched = new PrefetchBuffer({
     fillSlots: () => this.#fillSlots(),
     onLate: () => this.#prefetch.pause(),
   });
   readonly #prefetch: PrefetchControl;
-  readonly #held = new HeldStarts(() => this.#fillSlots());
+  readonly #held = new HeldStarts((attempt) => this.#start(attempt));
   readonly #unknownClaims: UnknownClaims;
   readonly ownership: OwnershipCheck;
   /**
@@ -147,12 +147,7 @@ export class Dispatcher {
 
   /** How many tasks run, or have ended and are not settled yet. */
   get inflight(): number {
-    return this.#owned.size - this.#held.waiting - this.#waitingForSlot;
-  }
-
-  /** How many claimed tasks could start if there were slots. */
-  get #waitingForSlot(): number {
-    return this.#prefetched.length + this.#held.due;
+    return this.#owned.size - this.#prefetched.length;
   }
 
   // ---- what the worker asks for --------------------------------------------------------------
@@ -227,8 +222,8 @@ export class Dispatcher {
   }
 
   async #runCycle(): Promise<void> {
-    // Tasks that wait for a slot start while the database works for this cycle.
-    if (this.#waitingForSlot > 0) setImmediate(() => this.#fillSlots());
+    // Prefetched tasks start while the database works for this cycle.
+    if (this.#prefetched.length > 0) setImmediate(() => this.#fillSlots());
     // After a failure one outcome at a time, apart from the claim: a row that the database refuses must not block
     // others.
     const failures = this.#failedCycles;
@@ -285,7 +280,7 @@ export class Dispatcher {
     const { workerId, queueNames, concurrency } = this.#host;
     const underWay = this.#underWay;
     const free = this.#freeSlots(underWay.settling);
-    const taken = this.#waitingForSlot + underWay.claiming.tasks;
+    const taken = this.#prefetched.length + underWay.claiming.tasks;
     // It measures each cycle, whether or not that claims.
     const ahead = this.#prefetch.begin(outcomes, Math.max(0, taken - free));
     const slots = Math.max(0, free - taken);
@@ -294,31 +289,30 @@ export class Dispatcher {
     const mayHaveWork =
       this.#mayHaveWork || (this.#limited && batch.length > 0) || (this.#leftTasks && underWay.isClaiming);
     if (!mayClaim || this.#phase !== "claiming" || !mayHaveWork || limit === 0) return undefined;
-    // Alone, it claims for slots that are free once its own outcomes are settled. Tasks that wait for their turn have no slot.
+    // Alone, it claims for slots that are free once its own outcomes are settled.
     const crashSensitive =
-      ahead > 0 || this.#held.waiting > 0 || !underWay.isAlone(batch)
+      ahead > 0 || !underWay.isAlone(batch)
         ? roomForCrashSensitive(concurrency, this.#owned, batch) - underWay.claiming.crashSensitive
         : limit;
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
     this.#sharing = sharing !== undefined;
-    const request = {
-      ...{ workerId, queueNames, funcs, limit, held: this.#roomForHeld(slots) },
-      crashSensitive: Math.max(0, crashSensitive),
-    };
+    const held = this.#roomForHeld(slots);
+    const request = { workerId, queueNames, funcs, limit, held, crashSensitive: Math.max(0, crashSensitive) };
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
   }
 
   /**
-   * How many tasks a claim for so many slots may take before their turn. There is a free slot for each that waits, as far as
-   * this worker knows now: another worker may be able to start the others.
+   * How many tasks a claim may take before their turn at a rate; undefined: this worker never waits for a turn. Each keeps a slot
+   * until then. Half of the slots are left to tasks that can start at once.
    */
   #roomForHeld(slots: number): number | undefined {
+    const { clock, concurrency } = this.#host;
     // While a task would wait for its turn, a clock that a test steps stands still.
-    if (this.#host.clock || !this.#held.isPunctual) return undefined;
-    return Math.max(0, slots - this.#held.waiting);
+    if (clock || concurrency < 2 || !this.#held.isPunctual) return undefined;
+    return Math.max(0, Math.min(slots, Math.floor(concurrency / 2) - this.#held.waiting));
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
@@ -382,23 +376,18 @@ export class Dispatcher {
     const definition = definitionNamed(record.func) ?? remoteDefinition(record.func);
     const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
     this.#owned.add(attempt);
+    if (startsIn !== undefined) this.#held.add(attempt, startsIn);
     // A function that was unregistered during the claim is not run here any more: its task is handed back.
-    if (this.#phase !== "claiming" || !definition.fn) attempt.interrupt();
-    else if (startsIn !== undefined) this.#held.add(attempt, startsIn);
-    else this.#prefetched.push(attempt);
+    if (this.#phase === "claiming" && definition.fn) this.#prefetched.push(attempt);
+    else attempt.interrupt();
     this.ownership.watch();
   }
 
-  /**
-   * Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them. Those
-   * whose turn at a rate has come go first.
-   */
+  /** Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them. */
   #fillSlots(): void {
     if (this.#loop.isAboutToBegin) return;
-    while (this.#waitingForSlot > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0) {
-      const attempt = this.#held.next() ?? this.#prefetched.shift();
-      if (attempt) this.#start(attempt);
-    }
+    while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0)
+      this.#held.start(this.#prefetched.shift() as RunningAttempt);
     this.#prefetched.watch();
   }
 
@@ -409,7 +398,6 @@ export class Dispatcher {
   }
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {
-    this.#held.remove(attempt);
     if (outcome) {
       this.#ended.push(new PendingSettlement(attempt, outcome));
     } else {
@@ -421,7 +409,7 @@ export class Dispatcher {
     if (this.inflight === this.#ended.length + this.#underWay.settling) this.#prefetch.stopped();
     this.#loop.request();
     // The next task must not run in the async context of the function that has just ended.
-    if (this.#waitingForSlot > 0) inRootContext(() => this.#fillSlots());
+    if (this.#prefetched.length > 0) inRootContext(() => this.#fillSlots());
   };
 
   // ---- failures ------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 /**
  * Claimed tasks whose turn at a rate comes a little later. The database has given each its start, and no other start moves when
- * this process is late; so a worker claims them early. Until its turn a task takes no slot; then it is the next to get one.
+ * this process is late; so a worker claims them early, and each waits for its turn in its slot.
  */
 import { after, performance } from "../base/runtime/timers.ts";
 import type { TaskRecord } from "../task.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
 /**
- * Milliseconds after its turn at which an attempt still starts; then its task is handed back. While a process stands still, or
- * has no free slot, all its turns may pass: those attempts would start together.
+ * Milliseconds after its turn at which an attempt still starts; then its task is handed back. While a process stands still, all
+ * its turns may pass: those attempts would start together.
  */
 const mostLate = 1_000;
 
@@ -16,16 +16,15 @@ const mostLate = 1_000;
 const pauseMs = 1_000;
 
 export class HeldStarts {
-  readonly #onTurn: () => void;
-  /** The attempts whose turn is still to come. */
+  readonly #start: (attempt: RunningAttempt) => void;
+  /** On the clock of `performance.now()`. */
+  readonly #startsAt = new WeakMap<RunningAttempt, number>();
+  /** The attempts that have a slot, and wait for their turn. */
   readonly #waiting = new Set<RunningAttempt>();
-  /** The attempts whose turn has come, in this order, and the turn of each on the clock of `performance.now()`. */
-  readonly #due = new Map<RunningAttempt, number>();
   #pausedUntil = Number.NEGATIVE_INFINITY;
 
-  /** `onTurn` is called when the turn of an attempt has come: `next` returns it then. */
-  constructor(onTurn: () => void) {
-    this.#onTurn = onTurn;
+  constructor(start: (attempt: RunningAttempt) => void) {
+    this.#start = start;
   }
 
   /** Whether the worker was on time lately, so that it may claim tasks before their turn. */
@@ -33,73 +32,52 @@ export class HeldStarts {
     return performance.now() >= this.#pausedUntil;
   }
 
-  /** How many attempts wait for their turn. */
+  /** How many attempts keep a slot, and wait for their turn. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** How many attempts have had their turn, and wait for a slot. */
-  get due(): number {
-    return this.#due.size;
-  }
-
   /** @param milliseconds from now. The claim looked at the clock of the database before: nothing starts before its turn. */
   add(attempt: RunningAttempt, milliseconds: number): void {
+    this.#startsAt.set(attempt, performance.now() + milliseconds);
+  }
+
+  /** The attempt has a slot: starts it, at its turn if it has one to wait for. Until then it may end. */
+  start(attempt: RunningAttempt): void {
+    const at = this.#startsAt.get(attempt);
+    if (at === undefined) {
+      this.#start(attempt);
+      return;
+    }
     this.#waiting.add(attempt);
-    this.#waitUntil(performance.now() + milliseconds, attempt);
+    this.#waitUntil(at, attempt);
   }
 
   #waitUntil(at: number, attempt: RunningAttempt): void {
     const wait = at - performance.now();
     // A timer of Node counts whole milliseconds, and may fire almost one too early.
     if (wait > 0) after(wait, () => this.#waitUntil(at, attempt));
-    else if (this.#waiting.delete(attempt)) this.#turnCame(at, attempt);
+    else if (this.#waiting.delete(attempt) && attempt.isClaimed) this.#startAt(at, attempt);
   }
 
-  #turnCame(at: number, attempt: RunningAttempt): void {
-    this.#due.set(attempt, at);
-    this.#onTurn();
-    this.#watch(at, attempt);
-  }
-
-  /** Hands the attempt back once it is too late for it, unless it has a slot by then. */
-  #watch(at: number, attempt: RunningAttempt): void {
-    if (!this.#due.has(attempt)) return;
-    const wait = at + mostLate - performance.now();
-    if (wait >= 0) after(wait + 1, () => this.#watch(at, attempt));
-    else this.#handBackLate();
-  }
-
-  /** Removes and returns the attempt whose turn came first. There is a slot for it. */
-  next(): RunningAttempt | undefined {
-    this.#handBackLate();
-    const [first] = this.#due.keys();
-    if (first) this.#due.delete(first);
-    return first;
-  }
-
-  #handBackLate(): void {
+  #startAt(at: number, attempt: RunningAttempt): void {
     const now = performance.now();
-    const late = [...this.#due].filter(([, at]) => now - at > mostLate);
-    if (late.length > 0) this.#pausedUntil = now + pauseMs;
-    for (const [attempt] of late) this.#due.delete(attempt);
-    for (const [attempt] of late) attempt.interrupt();
+    if (now - at <= mostLate) {
+      this.#start(attempt);
+      return;
+    }
+    this.#pausedUntil = now + pauseMs;
+    attempt.interrupt();
   }
 
-  /** Removes an attempt that has ended before it had a slot. */
-  remove(attempt: RunningAttempt): void {
-    this.#waiting.delete(attempt);
-    this.#due.delete(attempt);
-  }
-
-  /** Removes and returns the attempts that are like this: none of them will start. */
+  /** Removes and returns the waiting attempts that are like this: none of them will start. */
   take(isOne: (record: TaskRecord) => boolean): RunningAttempt[] {
-    const taken = [...this.#waiting, ...this.#due.keys()].filter(({ record }) => isOne(record));
-    for (const attempt of taken) this.remove(attempt);
+    const taken = [...this.#waiting].filter(({ record }) => isOne(record));
+    for (const attempt of taken) this.#waiting.delete(attempt);
     return taken;
   }
 
-  /** Hands back all tasks that have no slot yet. */
+  /** Hands back all tasks that wait for their turn. */
   handBack(): void {
     for (const attempt of this.take(() => true)) attempt.interrupt();
   }
@@ -107,6 +85,5 @@ export class HeldStarts {
   /** Forgets them without a write. */
   clear(): void {
     this.#waiting.clear();
-    this.#due.clear();
   }
 }

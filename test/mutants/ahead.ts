@@ -36,8 +36,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "slots-claimed-twice",
     why: "A worker with slow tasks claims for slots that the claim beside it is about to fill.",
     in: "Dispatcher.#claimRequest",
-    find: "this.#waitingForSlot + underWay.claiming.tasks",
-    replace: "this.#waitingForSlot",
+    find: "this.#prefetched.length + underWay.claiming.tasks",
+    replace: "this.#prefetched.length",
     caughtBy: ofTwo("while handlers are slow, two claims at once ask for no more tasks than there are slots"),
   },
   {
@@ -72,8 +72,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "claimed-ahead-and-started-at-once",
     why: "More tasks run at once than there are slots.",
     in: "Dispatcher.#fillSlots",
-    find: "this.#waitingForSlot > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0",
-    replace: "this.#waitingForSlot > 0",
+    find: "this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0",
+    replace: "this.#prefetched.length > 0",
     caughtBy: ofAhead(handsBack),
   },
   {
@@ -126,8 +126,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "crash-sensitive-tasks-ahead",
     why: "A task that kills its worker ends two hundred others, which never began.",
     in: "Dispatcher.#claimRequest",
-    find: "ahead > 0 || this.#held.waiting > 0 || !underWay.isAlone(batch)",
-    replace: "this.#held.waiting > 0 || !underWay.isAlone(batch)",
+    find: "ahead > 0 || !underWay.isAlone(batch)",
+    replace: "!underWay.isAlone(batch)",
     caughtBy: ofAhead("a worker claims no more crash-sensitive tasks than it has slots"),
   },
   {

@@ -10,7 +10,7 @@ const onFile = (test: string) => ({
 
 const heldStarts = (test: string) => ({ file: "test/worker/held-starts.test.ts", test });
 
-const ofSlots = (test: string) => ({ file: "test/worker/turns-and-slots.test.ts", test });
+const ofTurns = (test: string) => ({ file: "test/worker/turns-and-slots.test.ts", test });
 
 const ofPlaces = (test: string) => ({ file: "test/features/flow/freed-places.test.ts", test });
 
@@ -79,73 +79,17 @@ export const limitFaults: readonly Mutant[] = [
     why: "A task starts before its turn, when the timer that waits for the turn fires too early.",
     in: "HeldStarts.#waitUntil",
     find: "after(wait, () => this.#waitUntil(at, attempt))",
-    replace: "after(wait, () => this.#waiting.delete(attempt) && this.#turnCame(at, attempt))",
+    replace: "after(wait, () => this.#startAt(at, attempt))",
     caughtBy: heldStarts("an attempt does not start before its turn when its timer fires too early"),
   },
   {
     name: "missed-turns-start-together",
     why: "After a process stood still, all its tasks start at once whose turns at a rate have passed.",
-    in: "HeldStarts.next",
-    find: "this.#handBackLate();",
-    replace: "",
+    in: "HeldStarts.#startAt",
+    find: "now - at <= mostLate",
+    replace: "true",
     caughtBy: heldStarts(
       "attempts whose turn has passed while the process stood still do not start together: they are handed back",
-    ),
-  },
-  {
-    name: "turn-waits-for-a-slot-for-ever",
-    why: "A task whose turn at a rate has come stays with a worker whose slots are all busy, however long its tasks take.",
-    in: "HeldStarts.#turnCame",
-    find: "this.#watch(at, attempt);",
-    replace: "",
-    caughtBy: heldStarts(
-      "an attempt that gets no slot within a second after its turn is handed back, and nothing is claimed early for a second",
-    ),
-  },
-  {
-    name: "waiting-for-a-turn-takes-a-slot",
-    why: "A plain task waits up to 200 ms for a slot that a task keeps whose turn at a rate has not come.",
-    in: "Dispatcher.inflight",
-    find: "this.#owned.size - this.#held.waiting",
-    replace: "this.#owned.size",
-    caughtBy: ofSlots("with 1 slots, tasks that wait for their turn keep no plain task waiting"),
-  },
-  {
-    name: "turn-needs-no-slot",
-    why: "A task starts at its turn although all slots are busy: more tasks run at once than the worker's concurrency.",
-    in: "Dispatcher.#fillSlots",
-    find: "this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0",
-    replace: "(this.#held.due > 0 || this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0)",
-    caughtBy: ofSlots(
-      "turns that come while all slots are busy wait for a free one each, before tasks that are claimed later",
-    ),
-  },
-  {
-    name: "turn-is-overtaken",
-    why: "Tasks that are claimed later take each slot that a task needs whose turn at a rate has come.",
-    in: "Dispatcher.#waitingForSlot",
-    find: "this.#prefetched.length + this.#held.due",
-    replace: "this.#prefetched.length",
-    caughtBy: ofSlots(
-      "turns that come while all slots are busy wait for a free one each, before tasks that are claimed later",
-    ),
-  },
-  {
-    name: "turns-without-bound",
-    why: "A worker claims a slot's worth of tasks before their turns again and again, while those that it has wait.",
-    in: "Dispatcher.#roomForHeld",
-    find: "slots - this.#held.waiting",
-    replace: "slots",
-    caughtBy: ofSlots("a worker claims no more tasks before their turn than it has slots, less those in use"),
-  },
-  {
-    name: "crash-fails-waiting-turns-too",
-    why: "With tasks that wait for their turn a worker owns more crash-sensitive ones than it has slots, and a crash fails all of them.",
-    in: "Dispatcher.#claimRequest",
-    find: "this.#held.waiting > 0",
-    replace: "false",
-    caughtBy: ofSlots(
-      "a worker owns no more crash-sensitive tasks than it has slots, with those that wait for their turn",
     ),
   },
   {
@@ -155,6 +99,14 @@ export const limitFaults: readonly Mutant[] = [
     find: "this.#held === undefined ? due : inLots(rate, due)",
     replace: "!this.#held ? due : inLots(rate, due)",
     caughtBy: onFile("tasks that a claim without room for them puts off become due in lots, too"),
+  },
+  {
+    name: "turns-take-all-slots",
+    why: "A plain task waits up to 200 ms for a slot that a task keeps whose turn at a rate has not come.",
+    in: "Dispatcher.#roomForHeld",
+    find: "Math.min(slots, Math.floor(concurrency / 2) - this.#held.waiting)",
+    replace: "slots",
+    caughtBy: ofTurns("tasks that wait for their turn leave half of a worker's slots to others"),
   },
   {
     name: "stop-lets-turns-start",
@@ -190,7 +142,7 @@ export const limitFaults: readonly Mutant[] = [
   },
   {
     name: "turn-at-one-of-several-rates",
-    why: "A claim takes tasks whose turn at the rate of their queue is far away, and no other worker can start them until then.",
+    why: "A claim takes tasks whose turn at the rate of their queue is far away, and each keeps a slot until then.",
     in: "LimitGate.early",
     find: "bounds.filter(isRated).some",
     replace: "bounds.filter(isRated).slice(-1).some",

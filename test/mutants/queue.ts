@@ -101,8 +101,8 @@ export const queueFaults: readonly Mutant[] = [
     name: "task-of-an-unregistered-function-is-started",
     why: "A task whose function was unregistered during the claim ends as completed, and nothing was run.",
     in: "Dispatcher.#accept",
-    find: 'this.#phase !== "claiming" || !definition.fn',
-    replace: 'this.#phase !== "claiming"',
+    find: 'this.#phase === "claiming" && definition.fn',
+    replace: 'this.#phase === "claiming"',
     caughtBy: {
       file: "test/worker/redefinition.test.ts",
       test: "a task whose function is unregistered during its claim is handed back, and no retry is charged",
