@@ -306,13 +306,13 @@ export class Dispatcher {
 
   /**
    * How many tasks a claim may take before their turn at a rate; undefined: this worker never waits for a turn. Each keeps a slot
-   * until then. Half of the slots are left to tasks that can start at once.
+   * until then. One slot is left to tasks that can start at once.
    */
   #roomForHeld(slots: number): number | undefined {
     const { clock, concurrency } = this.#host;
     // While a task would wait for its turn, a clock that a test steps stands still.
     if (clock || concurrency < 2 || !this.#held.isPunctual) return undefined;
-    return Math.max(0, Math.min(slots, Math.floor(concurrency / 2) - this.#held.waiting));
+    return Math.max(0, Math.min(slots, concurrency - 1 - this.#held.waiting));
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */

@@ -104,9 +104,9 @@ export const limitFaults: readonly Mutant[] = [
     name: "turns-take-all-slots",
     why: "A plain task waits up to 200 ms for a slot that a task keeps whose turn at a rate has not come.",
     in: "Dispatcher.#roomForHeld",
-    find: "Math.min(slots, Math.floor(concurrency / 2) - this.#held.waiting)",
+    find: "Math.min(slots, concurrency - 1 - this.#held.waiting)",
     replace: "slots",
-    caughtBy: ofTurns("tasks that wait for their turn leave half of a worker's slots to others"),
+    caughtBy: ofTurns("tasks that wait for their turn leave one of a worker's slots to others"),
   },
   {
     name: "stop-lets-turns-start",
