@@ -10,8 +10,7 @@ export interface RedisClient {
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
 }
 
-/** Redis does nothing else while it adds the messages of one send: so many take it some milliseconds. */
-const limits = { count: 1_000, bytes: 64 * 2 ** 20 };
+const limits = { count: 10_000, bytes: 64 * 2 ** 20 };
 
 /**
  * Adds all messages by one command. A pipeline of ioredis 5.11 has a command and three promises for each message, of which a
@@ -24,8 +23,8 @@ end`;
 
 /**
  * A target for `drain` that adds each task to a stream of Redis, by `XADD key * id … name … data … options …`, where `data` and
- * `options` are JSON. One script adds all messages of a batch, and at most 1,000. A stream keeps repetitions: its consumers drop
- * them by the field `id`. The client is yours: close it after the drain.
+ * `options` are JSON. One script adds all messages of a batch. A stream keeps repetitions: its consumers drop them by the field
+ * `id`. The client is yours: close it after the drain.
  * @param client a client of ioredis
  * @param key the stream's key
  * @throws TypeError for a wrong client or key
