@@ -17,7 +17,7 @@ export const observingFaults: readonly Mutant[] = [
   {
     name: "a-function-runs-outside-of-its-span",
     why: "The spans that a function makes are not found in the trace of its task.",
-    in: "activate",
+    in: "callIn",
     find: "context.with(active, operation)",
     replace: "operation()",
     caughtBy: inOtel(
@@ -28,7 +28,7 @@ export const observingFaults: readonly Mutant[] = [
     name: "parts-of-a-dropped-attempt-are-sampled",
     why: "The sampler drops an attempt, and its function's call is exported as a trace of its own.",
     in: "listenForAttempts.partOf",
-    find: "attempt && spanOf(attempt)?.isRecording()",
+    find: "attempt && spanOf(attempt)",
     replace: "attempt",
     caughtBy: inOtel(
       "of a task that the sampler drops, it is asked once for the attempt, with what the function's attempts have in common",
@@ -46,9 +46,9 @@ export const observingFaults: readonly Mutant[] = [
     name: "a-dropped-attempt-is-no-parent",
     why: "The sampler drops a trace, and the function's own spans are exported as traces without their beginning.",
     in: "startProcess",
-    find: "runIn(message, saysAsMuch ? parent.active : trace.setSpan(ROOT_CONTEXT, span));",
+    find: "message.call = saysAsMuch ? parent.call : callIn(trace.setSpan(ROOT_CONTEXT, span));",
     replace:
-      "if (isRecording) runIn(message, saysAsMuch ? parent.active : trace.setSpan(ROOT_CONTEXT, span));",
+      "if (isRecording) message.call = saysAsMuch ? parent.call : callIn(trace.setSpan(ROOT_CONTEXT, span));",
     caughtBy: inOtel(
       "a function's own spans are dropped with the attempt of a task that was enqueued without a trace",
     ),

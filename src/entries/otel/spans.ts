@@ -21,6 +21,8 @@ import { perFunction } from "./attributes.ts";
 import type { ObservedRow, ObservedTask, Subscriptions, TraceMessage } from "./subscriptions.ts";
 import { toSpanContext, toTraceContext } from "./trace-context.ts";
 
+type Call = NonNullable<TraceMessage["call"]>;
+
 interface EnqueueMessage extends TraceMessage {
   tasks: readonly ObservedTask[];
 }
@@ -101,7 +103,11 @@ function activate(message: TraceMessage, span: Span): void {
 }
 
 function runIn(message: TraceMessage, active: Context): void {
-  message.call = (operation) => context.with(active, operation);
+  message.call = callIn(active);
+}
+
+function callIn(active: Context): Call {
+  return (operation) => context.with(active, operation);
 }
 
 function endWith(span: Span, { error, how }: TraceMessage): void {
@@ -158,19 +164,17 @@ function listenFor<M extends TraceMessage>(
 function listenForAttempts(subscriptions: Subscriptions, tracer: Tracer): void {
   let hasParts = false;
   const enqueues = new EnqueueContexts();
-  const spanOf = subscriptions.onTrace<ProcessMessage, Span>("dbq:process", {
+  const spanOf = subscriptions.onTrace<ProcessMessage, Span | undefined>("dbq:process", {
     start: (message) => {
       const span = startProcess(tracer, message, enqueues);
       // Only once a span is recorded: without a listener, dbq makes no messages for calls and hooks.
-      if (!hasParts && span.isRecording()) listenForParts();
+      if (span && !hasParts) listenForParts();
       return span;
     },
-    end: endProcess,
+    end: (message, span) => span && endProcess(message, span),
   });
   const partOf = ({ attempt, record }: TaskMessage, name: string): Span | undefined =>
-    attempt && spanOf(attempt)?.isRecording()
-      ? tracer.startSpan(name, { attributes: ofTask(record) })
-      : undefined;
+    attempt && spanOf(attempt) ? tracer.startSpan(name, { attributes: ofTask(record) }) : undefined;
   const listenForParts = () => {
     hasParts = true;
     listenFor<TaskMessage>(subscriptions, "dbq:run", (message) => partOf(message, "execute_function"));
@@ -235,6 +239,8 @@ function claimSpan(tracer: Tracer, { tasks, workerId, startedAt, endedAt }: Clai
 interface EnqueueContext {
   span: SpanContext;
   active: Context;
+  /** Calls an operation in that context. */
+  call: Call;
 }
 
 /** Makes them once for tasks that were enqueued together, which carry the same text and mostly run one after another. */
@@ -246,13 +252,21 @@ class EnqueueContexts {
     if (text === this.#text) return this.#last;
     const span = toSpanContext(text);
     this.#text = text;
-    this.#last = span && { span, active: trace.setSpanContext(ROOT_CONTEXT, span) };
+    this.#last = span && contextOf(span);
     return this.#last;
   }
 }
 
-/** The first attempt is a child of the enqueue. A retry is a trace of its own with a link to it: it may come hours later. */
-function startProcess(tracer: Tracer, message: ProcessMessage, enqueues: EnqueueContexts): Span {
+function contextOf(span: SpanContext): EnqueueContext {
+  const active = trace.setSpanContext(ROOT_CONTEXT, span);
+  return { span, active, call: callIn(active) };
+}
+
+/**
+ * The first attempt is a child of the enqueue. A retry is a trace of its own with a link to it: it may come hours later.
+ * @returns the span, if it is recorded. Nothing is to be told to one that the sampler has dropped.
+ */
+function startProcess(tracer: Tracer, message: ProcessMessage, enqueues: EnqueueContexts): Span | undefined {
   const { record } = message;
   const options: SpanOptions = { kind: SpanKind.CONSUMER, attributes: ofAttempts(record) };
   const enqueue = enqueues.of(record.traceContext);
@@ -264,15 +278,13 @@ function startProcess(tracer: Tracer, message: ProcessMessage, enqueues: Enqueue
   if (isRecording) span.setAttributes(ofRow(record));
   // A dropped span of an unsampled trace adds nothing to its parent's context, which exists already.
   const saysAsMuch = !isRecording && parent?.span.traceFlags === TraceFlags.NONE;
-  runIn(message, saysAsMuch ? parent.active : trace.setSpan(ROOT_CONTEXT, span));
-  return span;
+  message.call = saysAsMuch ? parent.call : callIn(trace.setSpan(ROOT_CONTEXT, span));
+  return isRecording ? span : undefined;
 }
 
 function endProcess(message: ProcessMessage, span: Span): void {
-  if (span.isRecording()) {
-    const status = statusAfter[message.outcome ?? ""];
-    if (status !== undefined) span.setAttribute("dbq.task.status", status);
-    if (message.outcome === "failed" || message.outcome === "retry") fail(span, message.error);
-  }
+  const status = statusAfter[message.outcome ?? ""];
+  if (status !== undefined) span.setAttribute("dbq.task.status", status);
+  if (message.outcome === "failed" || message.outcome === "retry") fail(span, message.error);
   span.end();
 }

@@ -52,5 +52,5 @@ test("wrong options are refused by name, with the value", async () => {
   expect(() => drain({} as Queue, { to })).toThrow("expected a Queue");
   expect(() => bullmq({} as never)).toThrow("bullmq: expected a Queue of BullMQ");
   expect(() => redisStream({} as never, "key")).toThrow("redisStream: expected a client of ioredis");
-  expect(() => redisStream({ pipeline: () => undefined } as never, "")).toThrow('got ""');
+  expect(() => redisStream({ eval: () => undefined } as never, "")).toThrow('got ""');
 });

@@ -182,6 +182,25 @@ describe.skipIf(isMissing(await redisServer()))("a drain into Redis", () => {
     expect(await queue.awaitTaskResult(id)).toEqual({ target: `redis:${key}`, messageId });
   });
 
+  test("each task of a large batch gets its entry in the stream, in the order of the tasks", async () => {
+    const client = connect();
+    const key = `dbq-${process.pid}-large`;
+    const { queue, carrier } = await setUp({ to: redisStream(client, key), batch: 2_000 });
+    onTestFinished(async () => {
+      await client.del(key);
+    });
+    await queue.enqueueTasks(Array.from({ length: 5_000 }, (_, n) => [send, n] as const));
+    const sent = sentBy(carrier, 5_000);
+    await carrier.start();
+    const messageIds = await sent;
+    const entries = (await client.xrange(key, "-", "+")) as [string, string[]][];
+    expect(entries.map(([, [, messageId]]) => messageId)).toEqual(messageIds);
+    const numbers = entries.map(
+      ([, fields]) => (JSON.parse(fields[5] as string) as { args: number[] }).args[0],
+    );
+    expect(numbers).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
+  });
+
   test("a stream whose key is of another type pauses the drain: no task fails for it", async () => {
     const client = connect();
     const key = `dbq-${process.pid}-no-stream`;
