@@ -88,10 +88,10 @@ export class Dispatcher {
    */
   readonly #owned = new Bag<RunningAttempt>();
   /** The owned attempts that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer({
-    fillSlots: () => this.#fillSlots(),
-    onLate: () => this.#prefetch.pause(),
-  });
+  readonly #prefetched = new PrefetchBuffer(
+    () => this.#fillSlots(),
+    () => this.#prefetch.pause(),
+  );
   readonly #prefetch: PrefetchControl;
   readonly #held = new HeldStarts((attempt) => this.#start(attempt));
   readonly #unknownClaims: UnknownClaims;
@@ -224,8 +224,7 @@ export class Dispatcher {
   async #runCycle(): Promise<void> {
     // Prefetched tasks start while the database works for this cycle.
     if (this.#prefetched.length > 0) setImmediate(() => this.#fillSlots());
-    // After a failure one outcome at a time, apart from the claim: a row that the database refuses must not block
-    // others.
+    // After a failure one outcome at a time, apart from the claim: a row that the database refuses blocks no others.
     const failures = this.#failedCycles;
     const oneByOne = failures > 0;
     const batch = this.#ended.splice(0, oneByOne ? 1 : this.#ended.length);
@@ -297,22 +296,12 @@ export class Dispatcher {
     const funcs = this.#host.funcs();
     const sharing = this.#host.sharing(funcs);
     this.#sharing = sharing !== undefined;
-    const held = this.#roomForHeld(slots);
+    // While a task would wait for its turn, a clock that a test steps stands still.
+    const held = this.#host.clock ? undefined : this.#held.room(slots, concurrency);
     const request = { workerId, queueNames, funcs, limit, held, crashSensitive: Math.max(0, crashSensitive) };
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
-  }
-
-  /**
-   * How many tasks a claim may take before their turn at a rate; undefined: this worker never waits for a turn. Each keeps a slot
-   * until then. One slot is left to tasks that can start at once.
-   */
-  #roomForHeld(slots: number): number | undefined {
-    const { clock, concurrency } = this.#host;
-    // While a task would wait for its turn, a clock that a test steps stands still.
-    if (clock || concurrency < 2 || !this.#held.isPunctual) return undefined;
-    return Math.max(0, Math.min(slots, concurrency - 1 - this.#held.waiting));
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
@@ -434,10 +423,7 @@ export class Dispatcher {
     await new Promise((resolve) => setTimeout(resolve, single ? 0 : failureBackoff(this.#failedCycles)));
   }
 
-  /**
-   * The store has waited for the answer already, so the next cycle settles again at once. Refused may then mean:
-   * already written.
-   */
+  /** The store has waited for the answer already: it settles again at once. Refused may then mean: already written. */
   #settleUnanswered(batch: readonly PendingSettlement[]): void {
     for (const { attempt, outcome } of batch) recordUnanswered(attempt, outcome);
     this.#mayHaveWork = true;

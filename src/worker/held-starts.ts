@@ -27,14 +27,13 @@ export class HeldStarts {
     this.#start = start;
   }
 
-  /** Whether the worker was on time lately, so that it may claim tasks before their turn. */
-  get isPunctual(): boolean {
-    return performance.now() >= this.#pausedUntil;
-  }
-
-  /** How many attempts keep a slot, and wait for their turn. */
-  get waiting(): number {
-    return this.#waiting.size;
+  /**
+   * How many tasks a claim for so many free slots may take before their turn. Each keeps a slot until then; one slot of the worker
+   * is left to tasks that can start at once. Undefined: it waits for no turn, since it was late itself or has one slot.
+   */
+  room(slots: number, concurrency: number): number | undefined {
+    if (concurrency < 2 || performance.now() < this.#pausedUntil) return undefined;
+    return Math.max(0, Math.min(slots, concurrency - 1 - this.#waiting.size));
   }
 
   /** @param milliseconds from now. The claim looked at the clock of the database before: nothing starts before its turn. */

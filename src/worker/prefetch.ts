@@ -131,15 +131,17 @@ const maxWaitMs = 100;
 export class PrefetchBuffer {
   /** `until`: when the task is handed back, on the clock of `performance.now()`. */
   readonly #waiting: { attempt: RunningAttempt; until: number }[] = [];
-  readonly #host: { fillSlots(): void; onLate(): void };
+  readonly #fillSlots: () => void;
+  readonly #onLate: () => void;
   #timer: NodeJS.Timeout | undefined;
 
   /**
    * `fillSlots` starts the tasks for which there is a slot; `onLate` is called when a task was handed back because it waited too
    * long.
    */
-  constructor(host: { fillSlots(): void; onLate(): void }) {
-    this.#host = host;
+  constructor(fillSlots: () => void, onLate: () => void) {
+    this.#fillSlots = fillSlots;
+    this.#onLate = onLate;
   }
 
   get length(): number {
@@ -168,8 +170,8 @@ export class PrefetchBuffer {
     const handBack = () => {
       this.#timer = undefined;
       // When the process has stood still, slots may be free. A cycle that is about to begin has begun by now.
-      this.#host.fillSlots();
-      if (this.handBack(performance.now())) this.#host.onLate();
+      this.#fillSlots();
+      if (this.handBack(performance.now())) this.#onLate();
       this.watch();
     };
     const wait = Math.max(1, first.until - performance.now());

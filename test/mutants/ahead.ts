@@ -80,8 +80,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "only-the-first-that-waited-too-long",
     why: "What waits behind it waits much longer.",
     in: "PrefetchBuffer.watch",
-    find: "if (this.handBack(performance.now())) this.#host.onLate(); this.watch();",
-    replace: "if (this.handBack(performance.now())) this.#host.onLate();",
+    find: "if (this.handBack(performance.now())) this.#onLate(); this.watch();",
+    replace: "if (this.handBack(performance.now())) this.#onLate();",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",
       test: "each prefetched task is handed back when its own wait is over",
@@ -107,7 +107,7 @@ export const aheadFaults: readonly Mutant[] = [
     name: "late-although-a-slot-is-free",
     why: "A process that stood still hands back tasks that it could start, and claims nothing ahead for a second.",
     in: "PrefetchBuffer.watch",
-    find: "this.#host.fillSlots();",
+    find: "this.#fillSlots();",
     replace: "",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",

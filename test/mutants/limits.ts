@@ -103,8 +103,8 @@ export const limitFaults: readonly Mutant[] = [
   {
     name: "turns-take-all-slots",
     why: "A plain task waits up to 200 ms for a slot that a task keeps whose turn at a rate has not come.",
-    in: "Dispatcher.#roomForHeld",
-    find: "Math.min(slots, concurrency - 1 - this.#held.waiting)",
+    in: "HeldStarts.room",
+    find: "Math.min(slots, concurrency - 1 - this.#waiting.size)",
     replace: "slots",
     caughtBy: ofTurns("tasks that wait for their turn leave one of a worker's slots to others"),
   },

@@ -52,12 +52,12 @@ test("an attempt that has ended before its turn does not start", async () => {
 
 test("attempts whose turn has passed while the process stood still do not start together: they are handed back", async () => {
   const { held, started, handedBack } = waiting(20, 60, 100, 1_280);
-  expect(held.isPunctual).toBe(true);
+  expect(held.room(3, 20)).toBe(3);
   const end = performance.now() + 1_200;
   while (performance.now() < end);
   await sleep(20);
   expect([started, handedBack]).toEqual([[], [0, 1, 2]]);
-  expect(held.isPunctual).toBe(false);
+  expect(held.room(3, 20)).toBeUndefined();
   await sleep(100);
   expect([started, handedBack]).toEqual([[3], [0, 1, 2]]);
 });
@@ -81,7 +81,7 @@ test("an attempt that is a little late starts", async () => {
   const end = performance.now() + 60;
   while (performance.now() < end);
   await sleep(20);
-  expect([started, held.isPunctual]).toEqual([[0], true]);
+  expect([started, held.room(3, 20)]).toEqual([[0], 3]);
 });
 
 test("attempts that are taken or handed back do not start", async () => {

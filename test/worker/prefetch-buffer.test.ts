@@ -25,7 +25,7 @@ function attempts(count: number, handedBack: number[]): RunningAttempt[] {
 }
 
 test("prefetched tasks start in the order of their claim", () => {
-  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  const waiting = new PrefetchBuffer(fillSlots, onLate);
   const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);
@@ -34,7 +34,7 @@ test("prefetched tasks start in the order of their claim", () => {
 
 test("each prefetched task is handed back when its own wait is over", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  const waiting = new PrefetchBuffer(fillSlots, onLate);
   const all = attempts(3, handedBack);
   for (const attempt of all) {
     waiting.push(attempt);
@@ -52,7 +52,7 @@ test("each prefetched task is handed back when its own wait is over", () => {
 
 test("a task that has a slot is not handed back", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  const waiting = new PrefetchBuffer(fillSlots, onLate);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.watch();
   waiting.shift();
@@ -62,7 +62,7 @@ test("a task that has a slot is not handed back", () => {
 
 test("a task whose wait is over starts when a slot is free", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  const waiting = new PrefetchBuffer(fillSlots, onLate);
   for (const attempt of attempts(3, handedBack)) waiting.push(attempt);
   fillSlots.mockImplementationOnce(() => waiting.shift());
   waiting.watch();
@@ -72,7 +72,7 @@ test("a task whose wait is over starts when a slot is free", () => {
 
 test("handBack hands back all tasks, and none after clear", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  const waiting = new PrefetchBuffer(fillSlots, onLate);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.handBack();
   expect(handedBack).toEqual([0, 1]);
@@ -85,7 +85,7 @@ test("handBack hands back all tasks, and none after clear", () => {
 
 test("a task that was removed takes no slot", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer({ fillSlots, onLate });
+  const waiting = new PrefetchBuffer(fillSlots, onLate);
   const [a, b, c] = attempts(3, handedBack) as [RunningAttempt, RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);

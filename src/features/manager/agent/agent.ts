@@ -113,10 +113,10 @@ export class Agent<C = unknown> extends WorkerEmitter {
   /** Those of them whose outcomes are on their way to a Manager. */
   readonly #sent = new Set<RunningAttempt>();
   /** The claimed attempts that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer({
-    fillSlots: () => this.#fillSlots(),
-    onLate: () => this.#prefetch.pause(),
-  });
+  readonly #prefetched = new PrefetchBuffer(
+    () => this.#fillSlots(),
+    () => this.#prefetch.pause(),
+  );
   readonly #prefetch = new PrefetchControl(false);
   /** Whether the last claim found as many tasks as it asked for. */
   #mayHaveMore = false;
