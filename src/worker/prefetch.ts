@@ -21,6 +21,9 @@ const maxAheadMs = 50;
 /** Milliseconds that tasks take at least: a clock may show no time between two looks. */
 const shortest = 0.001;
 
+/** Milliseconds without a running task after which the last ones say nothing about those that come. */
+const forgottenAfter = 1_000;
+
 /** Milliseconds without prefetch after a task waited too long for a slot. */
 const pauseMs = 1_000;
 
@@ -37,6 +40,7 @@ export class PrefetchControl {
   #cycleMs = 0;
   /** Since when the worker has been running tasks; undefined: it runs none. */
   #busySince: number | undefined;
+  #stoppedAt = Number.NEGATIVE_INFINITY;
   /** Milliseconds of running tasks since the last cycle began, until `#busySince`. */
   #busyMs = 0;
   /**
@@ -60,7 +64,9 @@ export class PrefetchControl {
 
   /** The last task that ran has ended. */
   stopped(): void {
-    if (this.#busySince !== undefined) this.#busyMs += performance.now() - this.#busySince;
+    if (this.#busySince === undefined) return;
+    this.#stoppedAt = performance.now();
+    this.#busyMs += this.#stoppedAt - this.#busySince;
     this.#busySince = undefined;
   }
 
@@ -86,6 +92,8 @@ export class PrefetchControl {
     if (this.#busySince !== undefined) {
       this.stopped();
       this.started();
+    } else if (performance.now() - this.#stoppedAt > forgottenAfter) {
+      this.#last = { ended: 0, busyMs: 0 };
     }
     const last = this.#last;
     // Tasks handed back say nothing about the speed of handlers.

@@ -104,6 +104,14 @@ export const aheadFaults: readonly Mutant[] = [
     caughtBy: ofPace("cycles of 200 ms do not let a worker claim less of what its quick handlers could run"),
   },
   {
+    name: "idle-worker-claims-ahead",
+    why: "A worker that ran quick tasks an hour ago takes hundreds of slow ones at once, and others wait until it hands them back.",
+    in: "PrefetchControl.#rate",
+    find: "performance.now() - this.#stoppedAt > forgottenAfter",
+    replace: "performance.now() < this.#stoppedAt",
+    caughtBy: ofPace("after a second without a task, the first claim is for the free slots"),
+  },
+  {
     name: "late-although-a-slot-is-free",
     why: "A process that stood still hands back tasks that it could start, and claims nothing ahead for a second.",
     in: "PrefetchBuffer.watch",

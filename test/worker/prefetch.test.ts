@@ -57,6 +57,16 @@ test.each([20, 200, 2_000])(
   },
 );
 
+test("after a second without a task, the first claim is for the free slots", () => {
+  const aheadAfter = (idle: number) => {
+    const pace = new PrefetchControl(false);
+    limitsOf(pace);
+    vi.advanceTimersByTime(idle);
+    return pace.begin([], 0);
+  };
+  expect([aheadAfter(990), aheadAfter(1_010)]).toEqual([500, 0]);
+});
+
 test("nothing is claimed ahead on a synchronous store", () => {
   expect(new Set(limitsOf(new PrefetchControl(true)))).toEqual(new Set([10]));
   expect(new PrefetchControl(true).begin([], 4)).toBe(0);
