@@ -55,13 +55,13 @@ test("the page of a task names its group, and the limit that each group of its f
   await queue.setLimit({ func: "per-tenant" }, { concurrency: 1, rate: { limit: 5, per: "1m" } });
   const page = async (of: number) => await (await get(`/tasks/${of}`)).text();
   expect(textOf(await page(id), "timeline")).toContain(
-    "Each group of its function per-tenant has a limit: 1 at once (0 run), 5 per minute.",
+    "Each group of its function per-tenant has a limit: 1 at once (0 running), 5 per minute.",
   );
   expect(textOf(await page(id), "facts")).toContain("Groupacme");
   expect(await (await get("/tasks")).text()).toContain("group acme");
   await queue.setLimit({ func: "per-tenant", group: "acme" }, { concurrency: 7 });
   const own = textOf(await page(id), "timeline");
-  expect(own).toContain("Its group acme has a limit: 7 at once (0 run).");
+  expect(own).toContain("Its group acme has a limit: 7 at once (0 running).");
   expect(own).toContain("Each group of its function per-tenant has a limit: 5 per minute.");
   const alone = await queue.enqueueTask(perTenant);
   expect(textOf(await page(alone), "timeline")).toContain("Its function per-tenant has a limit: 1 at once");

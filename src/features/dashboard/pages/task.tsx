@@ -337,7 +337,7 @@ const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits
 const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, isOfEach, ...limit } }) => {
   const { concurrency, rate, running, nextFreeAt, hasPutOff, isKnownToHold } = limit;
   const limits = [
-    ...(concurrency === null ? [] : [`${grouped(concurrency)} at once (${grouped(running)} run)`]),
+    ...(concurrency === null ? [] : [`${grouped(concurrency)} at once (${grouped(running)} running)`]),
     ...(rate === null ? [] : [rateText(rate)]),
   ].join(", ");
   const its = (
