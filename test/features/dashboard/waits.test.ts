@@ -70,7 +70,7 @@ test("the page of a pending task names the limits that it may wait for", async (
   await queue.setLimit({ func: "send", group: "acme" }, { rate: { limit: 100, per: "1m" } });
   const timeline = textOf(await (await get(`/tasks/${id}`)).text(), "timeline");
   expect(timeline).toContain("waits for a worker, or for a limit");
-  expect(timeline).toContain("Its queue mail has a limit: 4 at once (0 run).");
+  expect(timeline).toContain("Its queue mail has a limit: 4 at once (0 running).");
   expect(timeline).toContain("Its group acme has a limit: 100 per minute.");
 });
 
