@@ -1,5 +1,7 @@
 /** Why a task waits, as `dbq show` tells; what is still paused, and which shared names nobody has set. */
+
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import {
   openQueue,
@@ -124,6 +126,8 @@ test("resume names what is still paused: of a queue functions and groups, of a f
   for (const name of ["mail", "slow"]) await queue.pause({ queueName: name });
   await queue.pause({ func: "send" });
   await queue.pause({ func: "send", group: "acme" });
+  // The oldest comes first, by the millisecond.
+  await sleep(5);
   await queue.pause({ func: "other", group: "acme" });
   expect((await dbq(folder, ["resume", "--func", "send"])).out).toBe(
     "function send is now resumed\nstill paused: queue mail; function send, group acme\n",
