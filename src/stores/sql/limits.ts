@@ -7,6 +7,7 @@ import type {
   LimitsOfTask,
   LimitUse,
   LimitValues,
+  RateValues,
   TaskPlace,
 } from "../../store.ts";
 import type { Row } from "./dialect.ts";
@@ -24,6 +25,22 @@ type LimitCounts = Pick<LimitState, "running" | "waiting" | "hasGroups">;
 
 /** The counts in the last column. */
 const sumOf = (counted: readonly Row[]): number => counted.reduce((sum, row) => sum + Number(row.at(-1)), 0);
+
+/** Of the running tasks by queue and by what they use: how many count for a shared limit. */
+const sumFor = (name: string, inUse: readonly Row[]): number =>
+  sumOf(inUse.filter(([, uses]) => namesIn(uses).includes(name)));
+
+/** When a limit lets the next task start whose rate is in this state, in milliseconds since 1970; null: it does now. */
+function nextFree(
+  rate: RateValues | null,
+  tat: number | null,
+  now: number,
+  throttledUntil = 0,
+): number | null {
+  const free = rate && tat !== null ? nextStart(rate, tat) / 1_000 : 0;
+  const next = Math.ceil(Math.max(free, throttledUntil));
+  return next > now ? next : null;
+}
 
 const none: LimitValues = { concurrency: null, rate: null };
 
@@ -222,9 +239,7 @@ export class LimitOperations {
       if (kind !== undefined && row.kind !== kind) continue;
       const tat = yield* this.#stateOf(row);
       const counts = yield* this.#countsOf(row);
-      const free = row.rate && tat !== null ? nextStart(row.rate, tat) / 1_000 : 0;
-      const next = Math.ceil(Math.max(free, row.throttledUntil ?? 0));
-      states.push({ ...row, ...counts, nextFreeAt: next > now ? next : null });
+      states.push({ ...row, ...counts, nextFreeAt: nextFree(row.rate, tat, now, row.throttledUntil ?? 0) });
     }
     return states;
   }
@@ -240,8 +255,7 @@ export class LimitOperations {
   *#countsOf({ kind, name, group }: LimitScope): Program<LimitCounts> {
     const sum = { running: 0, waiting: 0, hasGroups: false };
     if (kind === "name") {
-      for (const [, uses, tasks] of yield* rows(this.#s.inUse))
-        if (namesIn(uses).includes(name)) sum.running += Number(tasks);
+      sum.running = sumFor(name, yield* rows(this.#s.inUse));
       return sum;
     }
     const isFunc = kind === "func" || kind === "code";
@@ -262,32 +276,28 @@ export class LimitOperations {
     const records = yield* this.records();
     const inUse = records.length === 0 ? [] : yield* rows(this.#s.inUse);
     const now = Number((yield* rows(this.#s.now))[0]?.[0]);
+    const inGroup = {
+      running: yield* this.#runningIn(func, groupKey),
+      tat: (yield* this.#get({ kind: "group", name: func, group }))?.tat ?? null,
+    };
     const own: LimitUse[] = [];
     const shared: LimitUse[] = [];
-    for (const { tat: _, ...record } of records) {
-      const { kind, name } = record;
-      if (kind === "name") {
-        const running = sumOf(inUse.filter(([, uses]) => namesIn(uses).includes(name)));
-        shared.push({ ...record, running, nextFreeAt: yield* this.#nextFree(record, record, now) });
-      } else if (kind === "queue" && name === queueName) {
-        const running = sumOf(inUse.filter(([queue]) => queue === name));
-        own.push({ ...record, running, nextFreeAt: yield* this.#nextFree(record, record, now) });
-      } else if (kind !== "queue" && name === func && (kind !== "group" || record.group === group)) {
-        const running = yield* this.#runningIn(func, groupKey);
-        const state: LimitScope = { kind: "group", name, group };
-        own.push({ ...record, running, nextFreeAt: yield* this.#nextFree(record, state, now) });
-      }
+    for (const { tat: ownTat, ...record } of records) {
+      const { kind, name, rate } = record;
+      const use = (running: number, tat = ownTat): LimitUse => ({
+        ...record,
+        running,
+        nextFreeAt: nextFree(rate, tat, now),
+      });
+      if (kind === "name") shared.push(use(sumFor(name, inUse)));
+      else if (kind === "queue") {
+        if (name === queueName) own.push(use(sumOf(inUse.filter(([queue]) => queue === name))));
+      } else if (name === func && (kind !== "group" || record.group === group))
+        own.push(use(inGroup.running, inGroup.tat));
     }
     const [uses] = yield* rows(this.#s.usesOf, { func, limit: 1 });
     const [putOff] = yield* rows(this.#s.putOffOf, { id });
     return { own, shared, uses: uses && namesIn(uses[0]), putOffBy: scopeIn(putOff?.[0]) };
-  }
-
-  /** @param state the row that has the state of the rate */
-  *#nextFree({ rate }: LimitValues, state: LimitScope, now: number): Program<number | null> {
-    const tat = rate && (yield* this.#get(state))?.tat;
-    const next = rate && tat ? Math.ceil(nextStart(rate, tat) / 1_000) : 0;
-    return next > now ? next : null;
   }
 
   *#runningIn(func: string, group: string | null): Program<number> {

@@ -37,9 +37,8 @@ function lookStatements(d: Dialect) {
   return {
     /** A new time is no turn at a rate. MySQL sets columns from left to right: the old time is compared before it is replaced. */
     edit: change(
-      (
-        p,
-      ) => sql`put_off_by = case when wait_until = ${newTime(p)} then put_off_by end, args = ${d.json(p.args)}, kwargs = ${d.json(p.kwargs)}, priority = ${d.integer(p.priority)},
+      (p) => sql`put_off_by = case when wait_until = ${newTime(p)} then put_off_by end,
+        args = ${d.json(p.args)}, kwargs = ${d.json(p.kwargs)}, priority = ${d.integer(p.priority)},
         queue_name = ${p.queueName}, wait_until = ${newTime(p)}, updated_at = ${d.now(p)},
         status = case when ${newTime(p)} > ${d.now(p)} then 'scheduled' else 'pending' end`,
       sql.raw("and coalesce(status, '') in ('pending', 'scheduled')"),
