@@ -20,7 +20,7 @@ export interface Backlog {
 
 export const empty: Backlog = { completed: 0, failed: 0, elsewhere: 0, later: 0, scheduled: 0 };
 
-/** So many million finished tasks, as many pending ones, and half as many scheduled ones; 1 without a number, or quickly a twentieth. */
+/** `backlog` million finished tasks, as many pending ones, and half as many scheduled ones. Without a number one million, or a twentieth of it. */
 export function fullBacklog({ backlog, quick }: Pick<Settings, "backlog" | "quick">): Backlog {
   const rows = 1_000_000 * (backlog ?? (quick ? 0.05 : 1));
   return {

@@ -131,7 +131,7 @@ export const postgresBacklog: Benchmark = {
   on: "postgres",
   once: true,
   rounds: 2,
-  // Ten million rows of each kind take this long to insert.
+  // With `--backlog 10` most of the time goes into inserting the rows.
   limit: 90 * 60_000,
   figures: [
     { name: "tasks/s", unit: "/s", better: "higher" },

@@ -1,4 +1,4 @@
-/** Says what is still paused once somebody has resumed a queue, a function or a group. */
+/** Finds the pauses that remain after a queue, a function or a group was resumed. */
 import { isDeepStrictEqual } from "node:util";
 import type { PauseTarget } from "../base/options/limits.ts";
 import { internalsOf } from "./internals.ts";

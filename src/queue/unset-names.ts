@@ -1,4 +1,4 @@
-/** Says which shared limits tasks use that nobody has set: their names may be misspelt. */
+/** Finds the names of shared limits that tasks use although nobody has set such a limit: these names may be misspelt. */
 import { internalsOf } from "./internals.ts";
 import type { LimitInfo } from "./limits.ts";
 import type { Queue } from "./queue.ts";

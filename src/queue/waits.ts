@@ -62,7 +62,7 @@ export const isWaiting = ({ status }: Pick<Task, "status">): boolean =>
 
 export const noWait: TaskWaits = { waits: null, waitsFor: [], unserved: null };
 
-/** The same, of what was read before. @param health undefined: the task is not due yet */
+/** Says what `taskWaits` says, from limits and health that the caller has read. @param health undefined: the task is not due yet */
 export function waitsOf(
   task: Waiting,
   limits: LimitsOfTask,
@@ -148,7 +148,8 @@ const isPutOffBy = ({ kind, name }: LimitUse, putOffBy: LimitScope): boolean =>
 const isOfFunction = (kind: LimitScope["kind"]): boolean => kind !== "queue" && kind !== "name";
 
 /**
- * A value of a group goes before that of its function. What was set for the function replaces the whole limit of its code.
+ * Whether another limit holds in place of this value: a group's own value replaces that of its function, and a limit that was set
+ * for the function replaces the whole limit in its code.
  */
 function isReplaced({ kind }: LimitUse, all: readonly LimitUse[], value: "concurrency" | "rate"): boolean {
   if (kind !== "func" && kind !== "code") return false;

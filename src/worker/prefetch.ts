@@ -144,8 +144,8 @@ export class PrefetchBuffer {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * `fillSlots` starts the tasks for which there is a slot; `onLate` is called when a task was handed back because it waited too
-   * long.
+   * @param fillSlots starts as many of the waiting tasks as there are free slots
+   * @param onLate is called after a task was handed back because it had waited too long
    */
   constructor(fillSlots: () => void, onLate: () => void) {
     this.#fillSlots = fillSlots;

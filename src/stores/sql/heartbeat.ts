@@ -62,6 +62,8 @@ function packageLoader(): string[] {
 export class Heartbeat {
   readonly #settings: HeartbeatSettings;
   readonly #thread: SharedThread | undefined;
+  /** What the thread knows this worker by. */
+  readonly #number: number | undefined;
   /** Runs until the thread has sent a heartbeat. */
   #interval: NodeJS.Timeout | undefined;
   #sending = Promise.resolve();
@@ -70,13 +72,13 @@ export class Heartbeat {
     this.#settings = settings;
     this.sendHere();
     this.#thread = settings.thread && threadFor(settings.thread);
-    this.#thread?.add(this);
+    this.#number = this.#thread?.add(this);
   }
 
   /** Resolves when no heartbeat from this thread is under way, and the other one has ended if this worker was its last. */
   async stop(): Promise<void> {
     clearInterval(this.#interval);
-    await this.#thread?.remove(this);
+    if (this.#number !== undefined) await this.#thread?.remove(this.#number);
     await this.#sending;
   }
 
@@ -135,16 +137,16 @@ class SharedThread {
     this.#start();
   }
 
-  add(heartbeat: Heartbeat): void {
+  /** Returns the number by which `remove` and the thread know it. */
+  add(heartbeat: Heartbeat): number {
     this.#added += 1;
     this.#heartbeats.set(this.#added, heartbeat);
     this.#thread?.postMessage({ add: this.#added, ...heartbeat.forThread });
+    return this.#added;
   }
 
-  async remove(heartbeat: Heartbeat): Promise<void> {
-    const [number] = [...this.#heartbeats].find(([, known]) => known === heartbeat) ?? [];
-    if (number === undefined) return;
-    this.#heartbeats.delete(number);
+  async remove(number: number): Promise<void> {
+    if (!this.#heartbeats.delete(number)) return;
     if (this.#heartbeats.size > 0) return this.#thread?.postMessage({ remove: number });
     this.#onStop();
     clearTimeout(this.#restart);

@@ -37,7 +37,7 @@ export function toLimitRow(row: Row): LimitRow {
 
 export const keyOf = ({ kind, name, group }: LimitScope): string => JSON.stringify([kind, name, group]);
 
-/** The scope of which `keyOf` made this key; null for what is none. */
+/** The scope from which `keyOf` made this key; null: `keyOf` did not make it. */
 export function scopeIn(key: unknown): LimitScope | null {
   if (key === null || key === undefined) return null;
   try {

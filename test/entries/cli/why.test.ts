@@ -32,6 +32,17 @@ async function working(queue: Queue): Promise<void> {
   onTestFinished(() => worker.stop({ grace: 0 }));
 }
 
+/** Runs a task that uses this shared limit. Returns what lets the task end. */
+async function runningWith(queue: Queue, name: string): Promise<() => void> {
+  const held = deferred();
+  const call = task(uniqueName("call"), () => held.promise, { uses: [name] });
+  onTestFinished(() => void unregisterTask(call));
+  await working(queue);
+  await queue.enqueueTask(call);
+  await expect.poll(async () => await queue.countTasks()).toMatchObject({ running: 1 });
+  return () => held.resolve();
+}
+
 test.each([
   [{ queueName: "mail" }, /held by +queue mail: paused since \d{4}-/],
   [{ func: "send" }, /held by +function send: paused since \d{4}-/],
@@ -108,16 +119,11 @@ test("show says that a task waits for its time or for a worker; of a finished or
 
 test("of a function that is not known, a shared limit that is used up may be what holds the task back", async () => {
   const { queue, why } = await opened();
-  const held = deferred();
-  const call = task(uniqueName("call"), () => held.promise, { uses: ["openai"] });
-  onTestFinished(() => void unregisterTask(call));
   await queue.setLimit("openai", { concurrency: 1 });
-  await working(queue);
-  await queue.enqueueTask(call);
-  await expect.poll(async () => await queue.countTasks()).toMatchObject({ running: 1 });
+  const letGo = await runningWith(queue, "openai");
   const id = await queue.enqueueTask(remoteTask("elsewhere"));
   expect(await why(id)).toContain("shared limit openai: 1 of 1 at once, if the function uses it\n");
-  held.resolve();
+  letGo();
 });
 
 test("resume names what is still paused: of a queue functions and groups, of a function its groups and its queues", async () => {
@@ -149,14 +155,9 @@ test("resume names what is still paused: of a queue functions and groups, of a f
 
 test("limits and doctor name a shared name that a running task uses and nobody has set", async () => {
   const { folder, queue } = await opened();
-  const held = deferred();
-  const call = task(uniqueName("call"), () => held.promise, { uses: ["mailz"] });
-  onTestFinished(() => void unregisterTask(call));
   await queue.setLimit("mails", { concurrency: 1 });
   expect((await dbq(folder, ["limits"])).out).not.toContain("mailz");
-  await working(queue);
-  await queue.enqueueTask(call);
-  await expect.poll(async () => await queue.countTasks()).toMatchObject({ running: 1 });
+  const letGo = await runningWith(queue, "mailz");
   const text =
     'tasks use the limit by the name "mailz", which nobody has set: it may be misspelt; dbq limit sets one';
   expect((await dbq(folder, ["limits"])).out).toContain(`${text}\n`);
@@ -168,7 +169,7 @@ test("limits and doctor name a shared name that a running task uses and nobody h
   expect(JSON.parse(doctor.out)).toMatchObject({ ok: false, problems: [text] });
   await queue.setLimit("mailz", { concurrency: 1 });
   expect(await dbqJson(folder, ["doctor"])).toMatchObject({ ok: true, problems: [] });
-  held.resolve();
+  letGo();
 });
 
 test("doctor with modules names a shared limit that none of their functions uses", async () => {

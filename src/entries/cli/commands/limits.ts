@@ -144,13 +144,9 @@ function addSwitch(
       await withExistingQueue(options, async (queue) => {
         const changed = await act(queue, target);
         const more = name === "pause" ? await doubtAbout(queue, target) : await pausedBeside(queue, target);
-        if (options.json) json({ changed, ...more.json });
-        else
-          for (const text of [
-            `${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`,
-            ...more.lines,
-          ])
-            line(text);
+        if (options.json) return json({ changed, ...more.json });
+        line(`${targetText(target)} ${changed ? `is now ${name}d` : unchanged}`);
+        for (const text of more.lines) line(text);
       });
     });
 }
