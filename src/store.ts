@@ -535,8 +535,11 @@ export interface TransactionalStore {
   /** True: transactions block the event loop from begin to end, so their callbacks must be synchronous. */
   readonly synchronous: boolean;
 
-  /** Whether a worker gains by a second cycle beside the one under way: on Postgres, while a connection is idle. */
-  cyclesMayOverlap(): boolean;
+  /**
+   * Whether a worker gains by a second cycle beside the one under way: on Postgres, while a connection is idle. Where all are in
+   * use, `later` is called once when one is idle again.
+   */
+  cyclesMayOverlap(later?: () => void): boolean;
 
   /**
    * Binds to a Drizzle transaction or database of the caller's. What is written becomes visible when that transaction

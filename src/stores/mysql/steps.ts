@@ -1,7 +1,11 @@
 /** How MySQL and MariaDB run the steps of an operation that are not one text on every server. */
+import { sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../base/runtime/memoize.ts";
 import type { Queryable } from "../server/pool.ts";
 import { execute, integersIn, listOf, parameterOf, type ServerSteps } from "../server/run.ts";
-import { Compiler } from "../sql/compile.ts";
+import { type Compiled, Compiler } from "../sql/compile.ts";
+import type { Params } from "../sql/dialect.ts";
+import { oneRow, type Statement } from "../sql/statements.ts";
 import { failureOf, isDuplicate } from "./connection.ts";
 import { optimisticDialect } from "./dialect.ts";
 
@@ -14,16 +18,19 @@ const compiler = new Compiler({ quote: "`", parameter: () => "?", items: optimis
 const mostRows = 500;
 const mostText = 2 ** 20;
 
+/** The most rows whose ids are listed in an UPDATE: for each of them, its values are sought in the list. */
+const mostListed = 100;
+
 const lengthOf = (values: readonly unknown[]) =>
   values.reduce((sum: number, value) => sum + (typeof value === "string" ? value.length : 0), 0);
 
 /** The parameters in parts that fit into one statement each. */
-function* packets<T extends object>(params: readonly T[]): Generator<readonly T[]> {
+function* packets<T extends object>(params: readonly T[], most = mostRows): Generator<readonly T[]> {
   let some: T[] = [];
   let text = 0;
   for (const one of params) {
     const length = lengthOf(Object.values(one));
-    if (some.length === mostRows || (some.length > 0 && text + length > mostText)) {
+    if (some.length === most || (some.length > 0 && text + length > mostText)) {
       yield some;
       [some, text] = [[], 0];
     }
@@ -57,22 +64,83 @@ export const mysqlSteps: ServerSteps = {
     }
     return ids;
   },
-  /** An UPDATE does not return which rows it changed: locks them first, and compares their generations. */
+  /**
+   * An UPDATE does not return which rows it changed, but how many: most batches change all of theirs. Otherwise that is undone, and
+   * the rows are locked and their generations compared before the change.
+   */
   changes: async (queryable, query, params) => {
-    const ids = JSON.stringify(params.map(({ id }) => id));
-    const before = await generations(queryable, ids);
-    const there = params.filter(({ id, generationId }) => before.get(id as number) === generationId);
-    const kept = new Set(there);
-    if (kept.size === 0) return params.map(() => false);
-    let changed = 0;
-    for (const some of packets(there))
-      changed += (await execute(queryable, compiler.compileMany(query), { items: listOf(some) })).changed;
-    if (changed === there.length) return params.map((one) => kept.has(one));
-    // There is a row that no UPDATE finds, such as one with a generation beyond 2^53.
-    const after = await generations(queryable, ids);
-    return params.map(({ id }) => after.get(id as number) !== before.get(id as number));
+    const [one, second] = params;
+    if (one && !second) return [(await execute(queryable, compiler.compile(query), one)).changed === 1];
+    await queryable.query("savepoint dbq_changes", []);
+    if ((await changeListed(queryable, query, params)) === params.length) return params.map(() => true);
+    await queryable.query("rollback to savepoint dbq_changes", []);
+    return await changeLocked(queryable, query, params);
   },
 };
+
+/** Changes rows whose ids are listed: an UPDATE of a join writes each row to a temporary table first. Returns how many it found. */
+async function changeListed(
+  queryable: Queryable,
+  query: Statement,
+  params: readonly Params[],
+): Promise<number> {
+  let changed = 0;
+  for (const some of packets(params, mostListed)) {
+    const [first] = some;
+    const differing = new Set(["id"]);
+    for (const name of compiler.compile(query).names)
+      if (typeof name === "string" && some.some((one) => one[name] !== first?.[name])) differing.add(name);
+    const { text, names } = compileListed(query)([...differing].join());
+    // A list in the place of each parameter that differs.
+    const parts = text.split("?");
+    const lists = names.map((name) =>
+      typeof name === "string" && differing.has(name)
+        ? some.map((one) => parameterOf(name, one))
+        : [parameterOf(name, first ?? {})],
+    );
+    const listed = parts.map((part, i) => part + (lists[i] ?? []).map(() => "?").join(", ")).join("");
+    changed += (await queryable.query(listed, lists.flat())).changed;
+  }
+  return changed;
+}
+
+/** An UPDATE does not return which rows it changed: locks them first, and compares their generations. */
+async function changeLocked(
+  queryable: Queryable,
+  query: Statement,
+  params: readonly Params[],
+): Promise<boolean[]> {
+  const ids = JSON.stringify(params.map(({ id }) => id));
+  const before = await generations(queryable, ids);
+  const there = params.filter(({ id, generationId }) => before.get(id as number) === generationId);
+  const kept = new Set(there);
+  if (kept.size === 0) return params.map(() => false);
+  let changed = 0;
+  for (const some of packets(there))
+    changed += (await execute(queryable, compiler.compileMany(query), { items: listOf(some) })).changed;
+  if (changed === there.length) return params.map((one) => kept.has(one));
+  // There is a row that no UPDATE finds, such as one with a generation beyond 2^53.
+  const after = await generations(queryable, ids);
+  return params.map(({ id }) => after.get(id as number) !== before.get(id as number));
+}
+
+/** A change of the rows whose ids are listed. `differing`: the names of the parameters that are not the same for all of them. */
+const compileListed = memoize((query: Statement) =>
+  memoize((differing: string): Compiled => {
+    const lists = new Set(differing.split(","));
+    const listed: Statement = (p) => {
+      const inList = (name: string) =>
+        lists.has(name) ? sql`elt(field(dbq_tasks.id, ${p.id}), ${p[name]})` : p[name];
+      const params = new Proxy({}, { get: (_, name) => inList(String(name)) }) as Params;
+      return query(params, {
+        ...oneRow,
+        afterTable: sql.raw("force index (primary)"),
+        isOne: sql`dbq_tasks.id in (${p.id})`,
+      });
+    };
+    return compiler.compile(listed);
+  }),
+);
 
 const flavours = new WeakMap<Queryable, { returns: boolean; step: number }>();
 

@@ -47,6 +47,10 @@ class ListeningSession {
   #retry: NodeJS.Timeout | undefined;
   #retryAfter = firstRetry;
   #connecting = false;
+  /** Whether the connection has answered since it was made. */
+  get #isListening(): boolean {
+    return this.#client !== undefined && !this.#connecting;
+  }
 
   constructor(pool: ServerPool, channel: string) {
     this.#pool = pool;
@@ -64,6 +68,14 @@ class ListeningSession {
   /** The session ends with its last receiver. */
   async remove(receive: (payload: string) => void): Promise<void> {
     if (this.#receivers.delete(receive) && this.#receivers.size === 0) await this.#end();
+  }
+
+  /** Notifies on this session's connection. Undefined: it has none now. */
+  notify(payload: string): Promise<unknown> | undefined {
+    const name = "dbq_notify";
+    return this.#isListening
+      ? this.#client?.query({ name, text: notifyText(this.#channel, 1), values: [payload] })
+      : undefined;
   }
 
   async #end(): Promise<void> {
@@ -197,15 +209,14 @@ export class PostgresListener {
     if (this.#pending && !this.#closed) this.notify(this.#pending);
   }
 
+  /** On the listening connection, where there is one: the shared ones are for work. */
   async #send(payload: string): Promise<boolean> {
     const text = notifyText(this.#channel, 1);
     const send = (connection: Connection) => connection.query(text, [payload], "dbq_notify");
-    return await this.#pool
-      .use(send, () => true)
-      .then(
-        () => true,
-        () => false,
-      );
+    return await (this.#session.notify(payload) ?? this.#pool.use(send, () => true)).then(
+      () => true,
+      () => false,
+    );
   }
 
   async close(): Promise<void> {

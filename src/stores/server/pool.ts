@@ -50,8 +50,8 @@ export interface Pool {
   readonly name: string;
   /** `isSpoilt`: whether the error that `fn` threw makes the connection useless. */
   use<T>(fn: (queryable: Queryable) => Promise<T>, isSpoilt: (error: unknown) => boolean): Promise<T>;
-  /** Whether `use` would get a connection now, without a wait for another user. */
-  hasIdle(): boolean;
+  /** Whether `use` would get a connection now, without a wait for another user. If not, `later` is called once when it may. */
+  hasIdle(later?: () => void): boolean;
 }
 
 export type Connect = (host: Host) => Promise<Connection>;
@@ -107,6 +107,8 @@ export class ServerPool implements Pool {
   /** The one that was given back last is the last. */
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
+  /** Whom to tell that a connection is idle: those who have not waited for one. */
+  readonly #wishing = new Set<() => void>();
   readonly #hostOf = new WeakMap<Connection, Host>();
   readonly #idleSince = new WeakMap<Connection, number>();
   #open = 0;
@@ -167,8 +169,10 @@ export class ServerPool implements Pool {
     }
   }
 
-  hasIdle(): boolean {
-    return this.#waiting.length === 0 && (this.#idle.length > 0 || this.#open < this.#size);
+  hasIdle(later?: () => void): boolean {
+    const has = this.#waiting.length === 0 && (this.#idle.length > 0 || this.#open < this.#size);
+    if (!has && later) this.#wishing.add(later);
+    return has;
   }
 
   async #take(): Promise<Connection> {
@@ -249,7 +253,15 @@ export class ServerPool implements Pool {
       if (usable) void connection.end();
       else connection.destroy();
     }
-    this.#waiting.shift()?.();
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#tellOfIdle();
+  }
+
+  #tellOfIdle(): void {
+    const wishing = [...this.#wishing];
+    this.#wishing.clear();
+    for (const tell of wishing) tell();
   }
 
   #endIdleLater(): void {

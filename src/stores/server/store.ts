@@ -177,7 +177,7 @@ function storeOver(
     log: (lines, keep) => runner.write((tries) => ops.logs.log(lines, keep, tries > 0)),
     // Not repeated when its answer is lost: a second claim would hide which tasks the first one gave.
     settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, cycling), ops.cycle, cycle),
-    cyclesMayOverlap: () => kind.cyclesOverlap && reach.pool.hasIdle(),
+    cyclesMayOverlap: (later) => kind.cyclesOverlap && reach.pool.hasIdle(later),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     isInTransaction: () => isInCallback(reach.transacting),

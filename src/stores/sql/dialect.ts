@@ -13,6 +13,8 @@ export interface Items {
   beforeTable: SQL;
   afterTable: SQL;
   afterSet: SQL;
+  /** Whether a row is one of the batch. @default by the id of the list's item */
+  isOne?: SQL;
 }
 
 /** Makes SQL around a parameter or a column. */

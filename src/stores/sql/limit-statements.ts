@@ -6,6 +6,7 @@ import { candidateColumns, taskVersionColumns } from "./rows.ts";
 import {
   before,
   claimed,
+  held,
   itemColumns,
   itemOf,
   keyAtClaim,
@@ -225,9 +226,9 @@ function usageStatements(d: Dialect) {
       select ${version} from ${d.tasks} where status = 'running' and uses is null and ${d.same("queue_name", p.name)}`,
 
     /** Not a state change: the generation stays. */
-    countTask: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
+    countTask: (p, { beforeTable, afterTable, afterSet, isOne } = oneRow) => sql`
       update ${beforeTable} ${d.tasks} ${afterTable} set uses = ${d.json(sql.raw("'[]'"))} ${afterSet}
-      where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and uses is null`,
+      where ${held(d, p, isOne)} ${still("running")} and uses is null`,
   } satisfies Record<string, Statement>;
 }
 

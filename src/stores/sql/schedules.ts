@@ -15,7 +15,7 @@ import { itemList } from "./compile.ts";
 import type { Dialect, Items, Params } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { readAt, scheduleColumns, toScheduleRecord } from "./rows.ts";
-import { itemColumns, itemOf, nextSlot, oneRow, type Statement } from "./statements.ts";
+import { held as heldTask, itemColumns, itemOf, nextSlot, oneRow, type Statement } from "./statements.ts";
 import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 
@@ -113,10 +113,10 @@ function writeStatements(d: Dialect) {
       }),
 
     /** Makes a task that was just inserted one of a schedule's. Not a state change: the generation stays. */
-    stamp: (p: Params, { beforeTable, afterTable, afterSet }: Items = oneRow) => sql`
+    stamp: (p: Params, { beforeTable, afterTable, afterSet, isOne }: Items = oneRow) => sql`
       update ${beforeTable} ${d.tasks} ${afterTable} set schedule_name = ${p.scheduleName},
         slot = ${d.time(d.integer(p.slot))} ${afterSet}
-      where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`,
+      where ${heldTask(d, p, isOne)}`,
   } satisfies Record<string, Statement | undefined>;
 }
 

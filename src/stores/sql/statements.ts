@@ -45,8 +45,8 @@ const byDrain = sql.raw(`worker_id like '${drainPrefix}%'`);
 const finished = sql.raw(isFinished);
 
 /** A row at the generation that was read. */
-const held = (d: Dialect, p: Params) =>
-  sql`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`;
+export const held = (d: Dialect, p: Params, isOne = sql`dbq_tasks.id = ${d.only(p.id)}`) =>
+  sql`${isOne} and generation_id = ${p.generationId}`;
 
 /** Not `status =`: the row is to be found by its id, not by walking the index of all tasks in this status. */
 export const still = (status: TaskStatus) => sql.raw(`and coalesce(status, '') = '${status}'`);
@@ -55,9 +55,10 @@ export const still = (status: TaskStatus) => sql.raw(`and coalesce(status, '') =
 export const stateChange =
   (d: Dialect) =>
   (set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement =>
-  (p, { beforeTable, afterTable, afterSet } = oneRow) =>
+  (p, { beforeTable, afterTable, afterSet, isOne } = oneRow) =>
     sql`
-      update ${beforeTable} ${d.tasks} ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet} where ${held(d, p)} ${and}`;
+      update ${beforeTable} ${d.tasks} ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet}
+      where ${held(d, p, isOne)} ${and}`;
 
 const isDue = (d: Dialect, p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
 
@@ -326,15 +327,15 @@ function transitionStatements(d: Dialect) {
     promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, still("scheduled")),
 
     /** Not a state change: the generation stays. */
-    noteProgress: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
+    noteProgress: (p, { beforeTable, afterTable, afterSet, isOne } = oneRow) => sql`
       update ${beforeTable} ${d.tasks} ${afterTable} set progress = ${p.progress}, progress_note = ${p.note}, updated_at = ${d.now(p)} ${afterSet}
-      where ${held(d, p)} ${still("running")}`,
+      where ${held(d, p, isOne)} ${still("running")}`,
 
     /** Not a state change: the generation stays. */
-    fillDefaults: (p, { beforeTable, afterTable, afterSet } = oneRow) => sql`
+    fillDefaults: (p, { beforeTable, afterTable, afterSet, isOne } = oneRow) => sql`
       update ${beforeTable} ${d.tasks} ${afterTable} set max_retries = ${d.integer(p.maxRetries)}, fill_defaults = 0,
         updated_at = ${d.now(p)} ${afterSet}
-      where ${held(d, p)} ${still("running")} and fill_defaults = 1`,
+      where ${held(d, p, isOne)} ${still("running")} and fill_defaults = 1`,
 
     recordAttempt: (p, many) => {
       const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
