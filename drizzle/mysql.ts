@@ -108,13 +108,29 @@ export const dbqTasks = mysqlTable(
       sql`(case when \`status\` in ('pending', 'scheduled', 'running', 'waiting') then \`schedule_name\` end)`,
       { mode: "virtual" },
     ),
+    /** When the task is due, while it is scheduled; 1970 for one without a time. Null for all others, as the next two columns. */
+    dueAt: time("due_at").generatedAlwaysAs(
+      sql`(case when \`status\` = 'scheduled' then coalesce(\`wait_until\`, timestamp'1970-01-01 00:00:00') end)`,
+      { mode: "virtual" },
+    ),
+    /** The worker, while the task is running. */
+    runBy: name("run_by", { length: 255 }).generatedAlwaysAs(
+      sql`(case when \`status\` = 'running' then \`worker_id\` end)`,
+      { mode: "virtual" },
+    ),
+    /** The status, once the task has finished. */
+    endedAs: name("ended_as", { length: 16 }).generatedAlwaysAs(
+      sql`(case when \`status\` in ('completed', 'failed', 'cancelled') then \`status\` end)`,
+      { mode: "virtual" },
+    ),
   },
+  // MySQL has no partial indexes. Each change of status changes an entry of each index whose columns it changes: so most are null.
   (t) => [
     index("dbq_tasks_steered").on(t.steeredPlace, t.func, t.groupBytes, t.claimRank, t.id),
     index("dbq_tasks_claim").on(t.status, t.queueName, t.func, t.claimRank, t.id),
-    index("dbq_tasks_due").on(t.status, t.waitUntil),
-    index("dbq_tasks_running").on(t.status, t.workerId),
-    index("dbq_tasks_finished").on(t.status, t.finishedAt),
+    index("dbq_tasks_due").on(t.dueAt),
+    index("dbq_tasks_running").on(t.runBy),
+    index("dbq_tasks_finished").on(t.endedAs, t.finishedAt),
     index("dbq_tasks_request").on(t.requestId),
     uniqueIndex("dbq_tasks_unique_key").on(t.takenKey),
     uniqueIndex("dbq_tasks_slot").on(t.scheduleName, t.slot),

@@ -536,7 +536,7 @@ export interface TransactionalStore {
   readonly synchronous: boolean;
 
   /**
-   * Whether a worker gains by a second cycle beside the one under way: on Postgres, while a connection is idle. Where all are in
+   * Whether a worker gains by a second cycle beside the one under way: on a server, while a connection is idle. Where all are in
    * use, `later` is called once when one is idle again.
    */
   cyclesMayOverlap(later?: () => void): boolean;

@@ -1,7 +1,7 @@
 /**
  * Keeps the slots of a running worker filled. One cycle settles the attempts that have ended, claims tasks for the free
- * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle. On
- * Postgres, where many tasks end during a cycle, the next one begins beside it, so that the server and this process both work.
+ * slots, and starts them. On a server it claims quick tasks ahead of their slots, to run them during the next cycle.
+ * Where many tasks end during a cycle there, the next one begins beside it, so that the server and this process both work.
  */
 
 import { Bag } from "../base/runtime/bag.ts";

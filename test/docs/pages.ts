@@ -66,6 +66,9 @@ const ofMysqlAlone: readonly string[] = [
   "steered_place",
   "group_bytes",
   "unfinished_of",
+  "due_at",
+  "run_by",
+  "ended_as",
   "dbq_tasks_steered",
   "dbq_tasks_unique_key",
 ];

@@ -40,6 +40,15 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   tasksWithIds: (list) =>
     sql`json_table(${list}, '$[*]' columns (value bigint path '$')) as list
       straight_join dbq_tasks force index (primary) on id = value where 1 = 1`,
+  // There are no partial indexes, but generated columns: null for the tasks of all other statuses.
+  indexed: {
+    dueAt: sql.raw("due_at"),
+    hasNoTime: sql.raw("due_at = timestamp'1970-01-01 00:00:00'"),
+    runBy: sql.raw("run_by"),
+    endedAs: sql.raw("ended_as"),
+    // The index of claims begins with the status.
+    someOf: { failed: sql.raw("and ended_as = 'failed' order by finished_at desc") },
+  },
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by claim_rank, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),

@@ -44,7 +44,7 @@ const mysql: ServerKind = {
   driver: "mysql2/promise",
   connector: heartbeatConnector,
   lock: { text: "select get_lock(?, 0)", names: ["session"] },
-  cyclesOverlap: false,
+  cyclesOverlap: (strategy) => strategy === "skip-locked",
   // In a cluster, only the node that gave a lock knows it.
   seesLocks: (strategy) => strategy === "skip-locked",
 };

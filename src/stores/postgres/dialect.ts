@@ -1,7 +1,7 @@
 /** The SQL of Postgres. */
 import { sql } from "drizzle-orm/sql/sql";
 import { unfinishedStatuses } from "../../task.ts";
-import { type Dialect, type ItemColumn, steeredByPartialIndexes } from "../sql/dialect.ts";
+import { type Dialect, type ItemColumn, indexedByStatus, steeredByPartialIndexes } from "../sql/dialect.ts";
 import { holds, holdsKey, isIn } from "../sql/statuses.ts";
 import { postgresMoving } from "./transfer.ts";
 
@@ -55,6 +55,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // A plan that is made while the table is empty would meet `id > after` by the primary key: the lines of all tasks.
   isLaterLine: (taskId, after) => sql`(task_id, dbq_task_logs.id) > (${taskId}, ${after})`,
   integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
+  indexed: indexedByStatus,
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by priority desc, id limit ${limit})`,
   skipLocked: sql.raw("for update skip locked"),

@@ -65,7 +65,7 @@ const common = {
     text: "select case when pg_try_advisory_lock(hashtextextended($1, 0)) then 1 end",
     names: ["session"],
   },
-  cyclesOverlap: true,
+  cyclesOverlap: () => true,
   seesLocks: () => true,
   partitions: (runner, dialect) => new Partitions(runner, dialect),
 } satisfies Partial<ServerKind>;

@@ -98,11 +98,8 @@ export interface ServerKind extends TransactionKind {
   connector: string;
   /** The statement by which the heartbeat's session takes the lock named `session`. */
   lock: Compiled;
-  /**
-   * Whether two cycles of a worker at once are faster than one. Not where a cycle is a transaction of several statements: the two
-   * then wait for each other's locks.
-   */
-  cyclesOverlap: boolean;
+  /** Whether two cycles of a worker at once are faster than one. Not where claims without locks then compete with each other. */
+  cyclesOverlap(strategy: Strategy): boolean;
   /** Whether every connection to a server of this strategy sees a session's lock. */
   seesLocks(strategy: Strategy): boolean;
 }
@@ -177,7 +174,7 @@ function storeOver(
     log: (lines, keep) => runner.write((tries) => ops.logs.log(lines, keep, tries > 0)),
     // Not repeated when its answer is lost: a second claim would hide which tasks the first one gave.
     settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, cycling), ops.cycle, cycle),
-    cyclesMayOverlap: (later) => kind.cyclesOverlap && reach.pool.hasIdle(later),
+    cyclesMayOverlap: (later) => kind.cyclesOverlap(strategy) && reach.pool.hasIdle(later),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
     isInTransaction: () => isInCallback(reach.transacting),

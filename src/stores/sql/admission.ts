@@ -10,10 +10,11 @@ import { performance } from "../../base/runtime/timers.ts";
 import { crashSensitiveWhen, isCrashSensitive } from "../../base/tasks/crash-sensitive.ts";
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+import { columnOf } from "./columns.ts";
 import { type Program, rows } from "./program.ts";
 import type { Texts } from "./texts.ts";
 
-/** A candidate of a claim: a pending task that is due. Where candidates are locked, it has no JSON before. */
+/** A candidate of a claim: a pending task that is due. Where candidates are locked, it has only what policies ask about before. */
 export type Candidate = TaskRecord;
 
 /** One policy during one claim. */
@@ -33,12 +34,9 @@ export interface AdmissionPolicy {
   begin(request: ClaimRequest, texts: Texts): Program<() => Gate>;
 }
 
-/** A task's column in SQL. */
-const column = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
 /** `isCrashSensitive` as a condition of SQL. */
 export const crashSensitiveSql = crashSensitiveWhen
-  .map(({ field, is, value }) => `${column(field)} ${is} ${value}`)
+  .map(({ field, is, value }) => `${columnOf(field)} ${is} ${value}`)
   .join(" or ");
 
 /** A worker that claims ahead takes no more crash-sensitive tasks than it has slots: `roomForCrashSensitive` says why. */

@@ -44,12 +44,12 @@ function agentStatements(d: Dialect) {
 
     claimed: (p) => sql`
       select ${listed(d, "dbq_tasks", taskColumns, { givenKey: true })} from ${d.tasks}
-      where status = 'running' and worker_id = ${p.workerId}
+      where status = 'running' and ${d.indexed.runBy} = ${p.workerId}
         and started_at >= (select requested_at from dbq_workers where dbq_workers.id = ${p.workerId}) order by id`,
 
     held: (p) => sql`
       select ${listed(d, "dbq_tasks", heldColumns)} from ${d.objects(p.workers, workerId)} ${d.joinEach} ${d.tasks}
-      where status = 'running' and worker_id = ${itemOf("workerId")}`,
+      where status = 'running' and ${d.indexed.runBy} = ${itemOf("workerId")}`,
   } satisfies Record<string, Statement>;
 }
 

@@ -99,17 +99,18 @@ export function positionsIn<C extends string>(columns: readonly C[]): Readonly<R
 
 /**
  * Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name.
- * `json: false`: null in the place of JSON. `givenKey`: as `unique_key` the key that the enqueue gave, also when the task has
+ * `json: false`: null in the place of JSON. `only`: null in the place of all others. `givenKey`: as `unique_key` the key that the enqueue gave, also when the task has
  * given it up.
  */
 export function listed(
   d: Dialect,
   table: Table,
   columns: readonly string[],
-  { json = true, givenKey = false } = {},
+  { json = true, givenKey = false, only = undefined as ReadonlySet<string> | undefined } = {},
 ): SQL {
   const list = columns.map((name) => {
     const column = sql.raw(name);
+    if (only?.has(name) === false) return sql`null as ${column}`;
     if (givenKey && name === "unique_key") return sql`coalesce(unique_key, start_key) as ${column}`;
     switch (kindOf(table, name)) {
       case "time":
@@ -130,14 +131,15 @@ const numbersBesideColumns = new Set([
   ...["delay", "charge", "line", "after", "uniqueFor", "debounceLimit", "turn"],
 ]);
 
-const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+/** The column of a field. */
+export const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** The type of a parameter in the list of a batch, by the column of the same name in camelCase. Times are milliseconds there. */
 export function itemTypeOf(name: string): "integer" | "real" | "text" {
   if (numbersBesideColumns.has(name)) return "integer";
   const { dbq_tasks, dbq_attempts, dbq_task_logs, dbq_stats, dbq_schedules } = kindsOf;
   const kinds: Kinds = { ...dbq_schedules, ...dbq_stats, ...dbq_task_logs, ...dbq_attempts, ...dbq_tasks };
-  const { [snakeCase(name)]: kind = "text" } = kinds;
+  const { [columnOf(name)]: kind = "text" } = kinds;
   if (kind === "time") return "integer";
   return kind === "json" ? "text" : kind;
 }

@@ -1,6 +1,7 @@
 /** The differences between the databases' SQL, as data. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { TransferState } from "../../store.ts";
+import type { TaskStatus } from "../../task.ts";
 
 /** The values of a result's row, in the order of its columns. */
 export type Row = readonly unknown[];
@@ -54,6 +55,8 @@ export interface Dialect {
   among: (column: string, list: unknown) => SQL;
   /** The tasks with the ids of a JSON array, up to the WHERE: each is looked up by its id, since a scan would lock others. */
   tasksWithIds: (list: unknown) => SQL;
+  /** How the indexes hold the tasks of one status. */
+  indexed: IndexedText;
   /** The LIMIT of a SELECT. */
   atMost: Around;
   /** One query of a UNION of candidates; of each, the first `limit` rows in the order of claims are enough. */
@@ -136,6 +139,33 @@ export interface SteeredText {
   /** Whether a recursive query can go from one group to the next one by the index. */
   skips: boolean;
 }
+
+/** The columns of indexes that hold the tasks of one status, or of a few. */
+export interface IndexedText {
+  /** When a scheduled task is due. */
+  dueAt: SQL;
+  /** Which scheduled tasks have no time: other clients may write such rows. */
+  hasNoTime: SQL;
+  /** The worker of a running task. */
+  runBy: SQL;
+  /** The status of a finished task. */
+  endedAs: SQL;
+  /** Behind `where status = …`, for a look at some tasks of this status: makes the database read the index that holds few others. */
+  someOf: Partial<Record<TaskStatus, SQL>>;
+}
+
+/** `IndexedText` where indexes are partial, and their WHERE names the status. */
+export const indexedByStatus: IndexedText = {
+  dueAt: sql.raw("wait_until"),
+  hasNoTime: sql.raw("wait_until is null"),
+  runBy: sql.raw("worker_id"),
+  endedAs: sql.raw("status"),
+  someOf: {
+    running: sql.raw("order by worker_id"),
+    scheduled: sql.raw("order by wait_until"),
+    failed: sql.raw("and finished_at is not null order by finished_at desc"),
+  },
+};
 
 /** `SteeredText` where partial indexes hold these tasks. */
 export const steeredByPartialIndexes: Omit<SteeredText, "uses"> = {

@@ -72,7 +72,7 @@ function drainedStatements(d: Dialect) {
 
     overdue: (p) => sql`
       select id, generation_id from ${d.tasks}
-      where status = 'running' and worker_id = ${sent} and ${inQueue(p)} and updated_at < ${before(d, p)}
+      where status = 'running' and ${d.indexed.runBy} = ${sent} and ${inQueue(p)} and updated_at < ${before(d, p)}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     sentAmong: (p) => sql`
@@ -81,7 +81,7 @@ function drainedStatements(d: Dialect) {
     completedBefore: (p) => sql`
       select id, ${d.millis(sql.raw("finished_at"))} as ended, case when ${inQueue(p)} and ${isDrains} then 1 else 0 end as is_own
       from ${d.tasks}
-      where status = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)}
+      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)}
       order by finished_at ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;
 }

@@ -22,13 +22,6 @@ const longestAge = sql.raw("1000000000000");
 /** Probes in one statement. */
 const probesAtOnce = 50;
 
-/** The index that finds the tasks of a status, and where it begins. */
-const orderOf: Partial<Record<TaskStatus, string>> = {
-  running: "order by worker_id",
-  scheduled: "order by wait_until",
-  failed: "and finished_at is not null order by finished_at desc",
-};
-
 interface Level {
   queueName: string;
   func: string;
@@ -179,10 +172,10 @@ export class HealthOperations {
 
   *sample(status: TaskStatus, most: number): Program<TaskCount[]> {
     const d = this.#dialect;
-    const order = sql.raw(`status = '${status}' ${orderOf[status] ?? ""}`);
+    const some = sql`${sql.raw(`status = '${status}'`)} ${d.indexed.someOf[status] ?? sql``}`;
     const found = yield* rowsOnce(sql`
       select queue_name, func, count(*) from (
-        select queue_name, func from dbq_tasks where ${order} ${this.#limit(most)}) as tasks
+        select queue_name, func from dbq_tasks where ${some} ${this.#limit(most)}) as tasks
       group by ${d.exact("queue_name")}, ${d.exact("func")} order by queue_name, func`);
     return found.map(([queueName, func, count]) => ({
       queueName: String(queueName),

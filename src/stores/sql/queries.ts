@@ -1,8 +1,9 @@
 /** The queries whose text depends on the call: candidates of a claim, lists, counts. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
+import { crashSensitiveWhen } from "../../base/tasks/crash-sensitive.ts";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
-import { listed } from "./columns.ts";
+import { columnOf, listed } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import { plainColumns } from "./plain-candidates.ts";
 import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
@@ -36,10 +37,15 @@ function candidatesOf(d: Dialect, pairs: number, columns: (pair: number) => SQL)
       order by ${order} ${d.atMost(p.limit)}`;
 }
 
+/** Where candidates are locked, they are read again then: before, only what policies ask about, and what finds the rows to lock. */
+const readUnlocked: ReadonlySet<string> = new Set([
+  ...["id", "queue_name", "func", "priority"],
+  ...crashSensitiveWhen.map(({ field }) => columnOf(field)),
+]);
+
 /** Candidates with all columns that a claim needs. */
 export function wholeCandidatesOf(d: Dialect, pairs: number): Statement {
-  // Where candidates are locked, they are read again then: no JSON before.
-  const columns = listed(d, "dbq_tasks", candidateColumns, { json: !d.locks });
+  const columns = listed(d, "dbq_tasks", candidateColumns, d.locks ? { only: readUnlocked } : {});
   return candidatesOf(d, pairs, () => columns);
 }
 

@@ -394,21 +394,21 @@ function dueAndOldStatements(d: Dialect) {
   const version = listed(d, "dbq_tasks", taskVersionColumns);
   return {
     due: (p) => sql`
-      select ${version} from ${d.tasks} where status = 'scheduled' and wait_until <= ${d.now(p)}
-      order by wait_until ${d.atMost(p.limit)} ${d.skipLocked}`,
+      select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.dueAt} <= ${d.now(p)}
+      order by ${d.indexed.dueAt} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     /** Rows of other clients may be scheduled without a time: they are due. */
     dueAnyway: (p) => sql`
-      select ${version} from ${d.tasks} where status = 'scheduled' and wait_until is null
+      select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.hasNoTime}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     nextDue: (p) => sql`
-      select case when (select 1 from ${d.tasks} where status = 'scheduled' and wait_until is null order by wait_until limit 1) is not null then 0
-        else (select ${d.minus(sql.raw("wait_until"), d.now(p))} from ${d.tasks} where status = 'scheduled' and wait_until is not null order by wait_until limit 1) end as next_due,
+      select case when (select 1 from ${d.tasks} where status = 'scheduled' and ${d.indexed.hasNoTime} order by ${d.indexed.dueAt} limit 1) is not null then 0
+        else (select ${d.minus(d.indexed.dueAt, d.now(p))} from ${d.tasks} where status = 'scheduled' and ${d.indexed.dueAt} is not null order by ${d.indexed.dueAt} limit 1) end as next_due,
         ${nextSlot(d, p)} as next_slot`,
 
     expired: (p) => sql`
-      select id from ${d.tasks} where status = ${p.status} and finished_at < ${before(d, p)}
+      select id from ${d.tasks} where ${d.indexed.endedAs} = ${p.status} and finished_at < ${before(d, p)}
         and (unique_until is null or unique_until <= ${d.now(p)})
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
@@ -429,7 +429,7 @@ function workerStatements(d: Dialect) {
     listed(d, "dbq_tasks", taskColumns, { givenKey: true }),
   ];
   const heldBy: Statement = (p) => sql`
-      select ${task} from ${d.tasks} where status = 'running' and worker_id = ${p.workerId}`;
+      select ${task} from ${d.tasks} where status = 'running' and ${d.indexed.runBy} = ${p.workerId}`;
   return {
     register: (p) => sql`
       insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,

@@ -1,7 +1,7 @@
 /** SQLite's SQL. */
 import { sql } from "drizzle-orm/sql/sql";
 import { unfinishedStatuses } from "../../task.ts";
-import { type Dialect, steeredByPartialIndexes } from "../sql/dialect.ts";
+import { type Dialect, indexedByStatus, steeredByPartialIndexes } from "../sql/dialect.ts";
 import { holds, holdsKey, isIn } from "../sql/statuses.ts";
 import { sqliteMoving } from "./transfer.ts";
 
@@ -28,6 +28,7 @@ export const sqliteDialect: Dialect = {
   joinEach: sql.raw("cross join"),
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
+  indexed: indexedByStatus,
   atMost: (limit) => sql`limit ${limit} + 0`,
   // SQLite reads each probe in the order of its index, and merges them.
   probe: (question) => question,
