@@ -43,12 +43,12 @@ export class CycleLoop {
    * The next cycle begins in the next phase of the event loop, so that it settles all attempts that end in this tick; or
    * at the end of one that is under way.
    */
-  request(): void {
+  readonly request = (): void => {
     this.#requested = true;
     if (this.#stopped || this.#aboutToBegin || !this.#mayBegin()) return;
     this.#aboutToBegin = true;
     inRootContext(() => setImmediate(() => this.#begin()));
-  }
+  };
 
   #mayBegin(): boolean {
     return this.#running === 0 || this.#host.mayOverlap?.(this.#running) === true;

@@ -102,7 +102,6 @@ export class Dispatcher {
    */
   #phase: "claiming" | "draining" | "interrupted" | "abandoned" = "claiming";
   readonly #underWay = new CyclesUnderWay();
-  readonly #requestCycle = () => this.#loop.request();
   /** The outcomes that the next cycle settles. */
   #ended: PendingSettlement[] = [];
   /** False after a claim that left nothing behind, until a wake-up or the poll. */
@@ -219,7 +218,7 @@ export class Dispatcher {
   #mayOverlap(): boolean {
     if (!this.#underWay.leaveEnough(this.#ended.length)) return false;
     if (this.#failedCycles > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue) return false;
-    return this.#host.store.cyclesMayOverlap(this.#requestCycle);
+    return this.#host.store.cyclesMayOverlap(this.#loop.request);
   }
 
   async #runCycle(): Promise<void> {

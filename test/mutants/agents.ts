@@ -423,8 +423,8 @@ export const agentFaults: readonly Mutant[] = [
     name: "an-older-outcome-ends-the-task",
     why: "An agent that was declared dead completes the task that another one runs since.",
     in: "held",
-    find: "`dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId}`",
-    replace: "`dbq_tasks.id = ${d.only(p.id)}`",
+    find: "`${isOne} and generation_id = ${p.generationId}`",
+    replace: "`${isOne}`",
     caughtBy: model,
   },
 ];

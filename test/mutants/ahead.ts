@@ -23,6 +23,16 @@ export const aheadFaults: readonly Mutant[] = [
     caughtBy: ofTwo("no third cycle begins, and no second one that would look at what the worker holds"),
   },
   {
+    name: "second-cycle-waits-for-the-first",
+    why: "A worker that once found no idle connection settles what has ended meanwhile only after the cycle under way.",
+    in: "Dispatcher.#mayOverlap",
+    find: "this.#host.store.cyclesMayOverlap($later)",
+    replace: "this.#host.store.cyclesMayOverlap()",
+    caughtBy: ofTwo(
+      "a second cycle that found no idle connection begins once there is one, and not only after the first",
+    ),
+  },
+  {
     name: "success-beside-a-failure",
     why: "A row that the database refuses keeps all outcomes of its cycle from being settled, for as long as others succeed.",
     in: "Dispatcher.#runCycle",

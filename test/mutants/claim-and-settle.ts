@@ -286,7 +286,7 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "progress-ignores-generation",
     why: "An attempt that was left behind writes its progress over that of the one which runs now.",
     in: "transitionStatements.noteProgress",
-    find: '`where ${held(d, p)} ${still("running")}`',
+    find: '`where ${held(d, p, isOne)} ${still("running")}`',
     replace: '`where dbq_tasks.id = ${p.id} ${still("running")}`',
     caughtBy: onFile(
       "ownership and progress > progress of a stale generation, or of a task that does not run, is ignored",
@@ -296,7 +296,7 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "defaults-ignore-generation",
     why: "A worker that has lost a task sets the retries of the attempt that runs now.",
     in: "transitionStatements.fillDefaults",
-    find: '`where ${held(d, p)} ${still("running")}`',
+    find: '`where ${held(d, p, isOne)} ${still("running")}`',
     replace: '`where dbq_tasks.id = ${p.id} ${still("running")}`',
     caughtBy: onFile(
       "ownership and progress > fillDefaults of a stale generation, or of a task that does not run, is ignored",

@@ -4,6 +4,7 @@ import type { Mutant } from "./mutant.ts";
 
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofPool = inFile("stores/server/pool");
+const ofWishes = (test: string) => ofPool(`who asks for an idle connection while all are in use > ${test}`);
 const ofUrl = inFile("stores/server/url");
 const ofSessions = inFile("stores/postgres/sessions");
 const deaths = inFile("worker/failure-detector");
@@ -39,8 +40,8 @@ export const connectionFaults: readonly Mutant[] = [
     name: "refused-connection-keeps-its-place",
     why: "After the server refused a few connections, the queue never connects again, even when the server is back.",
     in: "ServerPool.#free",
-    find: "this.#open -= 1; this.#waiting.shift()?.(); throw error;",
-    replace: "this.#waiting.shift()?.(); throw error;",
+    find: "this.#open -= 1; this.#tellOfPlace(); throw error;",
+    replace: "this.#tellOfPlace(); throw error;",
     caughtBy: ofPool(
       "a pooled connection > a refused connection does not count towards the size of the pool",
     ),
@@ -61,6 +62,40 @@ export const connectionFaults: readonly Mutant[] = [
     find: "this.#endIdleLater();",
     replace: "",
     caughtBy: ofPool("a pooled connection > is ended when it was idle for longer than its limit"),
+  },
+  {
+    name: "nobody-is-told-of-a-connection-that-was-not-made",
+    why: "A worker that found all connections in use begins no second cycle after a refusal of the server.",
+    in: "ServerPool.#free",
+    find: "this.#tellOfPlace();",
+    replace: "this.#waiting.shift()?.();",
+    caughtBy: ofWishes("is told when a connection could not be made, since its place is free"),
+  },
+  {
+    name: "nobody-is-told-of-an-idle-connection",
+    why: "A worker that found all connections in use begins no second cycle, however soon one of them is idle.",
+    in: "ServerPool.#tellOfPlace",
+    find: "for (const tell of wishing) tell();",
+    replace: "",
+    caughtBy: ofWishes("is told once when a connection is given back for which nobody waits"),
+  },
+  {
+    name: "told-of-a-connection-that-another-one-takes",
+    why: "A worker asks for a connection again and again while others take each one that is given back.",
+    in: "ServerPool.#tellOfPlace",
+    find: "if (next) return void next();",
+    replace: "next?.();",
+    caughtBy: ofWishes(
+      "is not told when a user that waits takes the connection, but when that one gives it back",
+    ),
+  },
+  {
+    name: "told-of-each-idle-connection-from-then-on",
+    why: "Each operation of a queue wakes a worker that once found all connections in use.",
+    in: "ServerPool.#tellOfPlace",
+    find: "this.#wishing.clear();",
+    replace: "",
+    caughtBy: ofWishes("is told once when a connection is given back for which nobody waits"),
   },
   {
     name: "each-queue-has-connections-of-its-own",

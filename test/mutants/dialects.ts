@@ -10,6 +10,8 @@ const ofSchemas = (test: string) =>
 const ofPartitions = (test: string) =>
   inFile("stores/postgres/partitions")(`partitions of finished tasks > ${test}`);
 const ofMysql = inFile("stores/mysql/store.full");
+const ofChanges = (test: string) =>
+  inFile("stores/mysql/changes.full")(`a change of many tasks on MySQL > ${test}`);
 
 /** Cases of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -413,7 +415,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "row-that-no-update-finds-is-claimed",
     why: "A row whose generation was changed by hand runs again and again, and never ends.",
-    in: "steps.changes",
+    in: "changeLocked",
     find: "changed === there.length",
     replace: "changed >= 0",
     caughtBy: onMysql("claim > a row that cannot be claimed does not block other tasks or the next claim"),
@@ -421,13 +423,72 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "results-of-a-turn-are-one-packet",
     why: "Tasks with large results that end together are settled never, and run again when their worker ends.",
-    in: "steps.changes",
-    find: "for (const some of packets(there)) $body;",
-    replace: "for (const some of [there]) $body;",
+    in: "changeListed",
+    find: "for (const some of packets(params, mostListed)) $body",
+    replace: "for (const some of [params]) $body",
     caughtBy: {
       file: "test/stores/mysql/limits.full.test.ts",
       test: "limits of MySQL > results are settled together although they exceed a packet: letters",
     },
+  },
+  {
+    name: "results-beside-a-moved-task-are-one-packet",
+    why: "Tasks with large results are settled never when they end together with one that was rescued.",
+    in: "changeLocked",
+    find: "for (const some of packets(there)) $body;",
+    replace: "for (const some of [there]) $body;",
+    caughtBy: {
+      file: "test/stores/mysql/limits.full.test.ts",
+      test: "limits of MySQL > results are settled together although they exceed a packet, beside a task that has moved on",
+    },
+  },
+  {
+    name: "change-that-missed-a-task-is-not-undone",
+    why: "Beside a task that has moved on, results are written twice, and those tasks are reported as lost.",
+    in: "steps.changes",
+    find: 'await queryable.query("rollback to savepoint dbq_changes", []);',
+    replace: "",
+    caughtBy: ofChanges("changes all but the last task, which has moved on, and says so"),
+  },
+  {
+    name: "change-that-missed-a-task-undoes-the-apps-transaction",
+    why: "What an app wrote before in its transaction is gone, and the rest of it is committed.",
+    in: "steps.changes",
+    find: '"rollback to savepoint dbq_changes"',
+    replace: '"rollback"',
+    caughtBy: ofChanges("leaves what an app's transaction wrote before, where one task has moved on"),
+  },
+  {
+    name: "change-that-missed-a-task-counts-as-whole",
+    why: "A worker takes the result of a task that was rescued from it for accepted.",
+    in: "steps.changes",
+    find: "(await changeListed(queryable, query, params)) === params.length",
+    replace: "(await changeListed(queryable, query, params)) >= 0",
+    caughtBy: ofChanges("changes all but the first task, which has moved on, and says so"),
+  },
+  {
+    name: "results-in-another-order-than-their-tasks",
+    why: "Each of the tasks that end together gets the result of another one.",
+    in: "changeListed",
+    find: "some.map((one) => parameterOf(name, one))",
+    replace: '(name === "id" ? some : [...some].reverse()).map((one) => parameterOf(name, one))',
+    caughtBy: ofChanges("gives each task its own result > over a connection of dbq"),
+  },
+  {
+    name: "all-have-the-values-of-the-first",
+    why: "All tasks that end together get the result of the first one.",
+    in: "changeListed",
+    find: "some.some((one) => one[name] !== first?.[name])",
+    replace: "some.length === 0",
+    caughtBy: ofChanges("gives each task its own result > over a connection of dbq"),
+  },
+  {
+    name: "only-the-last-hundred-counts",
+    why: "More than a hundred tasks that end together are changed, changed back, and changed once more.",
+    in: "changeListed",
+    find: "changed += (await queryable.query(listed, lists.flat())).changed;",
+    replace: "changed = (await queryable.query(listed, lists.flat())).changed;",
+    caughtBy: ofChanges("is one UPDATE for each hundred tasks, where none has moved on"),
   },
   {
     name: "holder-as-it-was-when-the-transaction-began",

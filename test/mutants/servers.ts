@@ -175,6 +175,46 @@ export const serverFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "notifications-wait-for-a-shared-connection",
+    why: "While a worker uses all of its connections, others do not hear which tasks they may start.",
+    in: "PostgresListener.#send",
+    find: "if (await this.#session.notify(payload)) return true;",
+    replace: "",
+    caughtBy: inFile("stores/postgres/listener")(
+      "a process that listens > notifies others on that connection, though all shared ones are in use",
+    ),
+  },
+  {
+    name: "a-process-ends-before-it-has-notified",
+    why: "Others do not hear of what a process did last, before it had nothing more to do.",
+    in: "ListeningSession.notify",
+    find: "keepAlive(client, true);",
+    replace: "",
+    caughtBy: inFile("stores/postgres/listener")(
+      "a process that listens > lives on until a notification is answered, however little else it has to do",
+    ),
+  },
+  {
+    name: "a-connection-that-fails-to-notify-is-kept",
+    why: "A connection that was cut without a sign takes each notification for half a minute, and sends none.",
+    in: "ListeningSession.notify",
+    find: "this.#listenLater(client);",
+    replace: "",
+    caughtBy: inFile("stores/postgres/listener")(
+      "a process that listens > listens on another connection when a notification fails on that one without more",
+    ),
+  },
+  {
+    name: "only-a-process-that-listens-notifies",
+    why: "What a process without a worker enqueues in a transaction, others begin at their next poll.",
+    in: "PostgresListener.#send",
+    find: "if (await this.#session.notify(payload)) return true;",
+    replace: "return await this.#session.notify(payload);",
+    caughtBy: inFile("stores/postgres/listener")(
+      "a process that listens > notifies others on a shared connection while that one is being made again",
+    ),
+  },
+  {
     name: "inserts-that-tell-nothing-are-not-told",
     why: "Of two enqueues close together, only the first wakes other processes; the second waits for their poll.",
     in: "Execution.#insert",

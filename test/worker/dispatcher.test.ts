@@ -92,6 +92,18 @@ function overlapping({ idle = true, crashSensitive = false, runMs = 0 } = {}) {
   const calls: Call[] = [];
   const [settled, held, errors]: [number[], Set<number>, unknown[]] = [[], new Set(), []];
   let [last, most] = [0, 0];
+  let isIdle = idle;
+  /** Whom the store tells that a connection is idle. */
+  const wishing = new Set<() => void>();
+  const cyclesMayOverlap = (later?: () => void) => {
+    if (!isIdle && later) wishing.add(later);
+    return isIdle;
+  };
+  const becomeIdle = () => {
+    isIdle = true;
+    for (const tell of wishing) tell();
+    wishing.clear();
+  };
   const claimed = ({ limit, crashSensitive: room = limit }: ClaimRequest) =>
     Array.from({ length: crashSensitive ? Math.min(limit, room) : limit }, () => {
       last += 1;
@@ -131,12 +143,12 @@ function overlapping({ idle = true, crashSensitive = false, runMs = 0 } = {}) {
     });
   const heldBy = vi.fn(async () => Array.from(held, (id) => claimedRecord(id, quick.taskName)));
   const taskStates = async (ids: readonly number[]) => ids.map((id) => claimedRecord(id, quick.taskName));
-  const all = Object.assign(store, { settleAndClaim, heldBy, taskStates, cyclesMayOverlap: () => idle });
+  const all = Object.assign(store, { settleAndClaim, heldBy, taskStates, cyclesMayOverlap });
   const dispatcher = dispatcherOver(all, [quick.taskName], {
     concurrency: 200,
     reportError: (error) => errors.push(error),
   });
-  return { dispatcher, calls, settled, errors, heldBy, most: () => most };
+  return { dispatcher, calls, settled, errors, heldBy, becomeIdle, most: () => most };
 }
 
 /** Two cycles are under way: the first settles many outcomes, and as many tasks have ended since it began. */
@@ -172,6 +184,18 @@ test("where many tasks end during a cycle, the next one begins beside it, and ea
 test("without an idle connection one cycle follows the other", async () => {
   const { calls } = await withTwoCycles({ idle: false });
   expect(calls.length).toBe(1);
+});
+
+test("a second cycle that found no idle connection begins once there is one, and not only after the first", async () => {
+  const { calls, becomeIdle } = await withTwoCycles({ idle: false });
+  await turns(20);
+  const [first] = calls as [Call];
+  expect(calls).toEqual([first]);
+  becomeIdle();
+  await turns();
+  expect(calls.length).toBe(2);
+  expect(calls[0]).toBe(first);
+  expect(calls[1]?.outcomes.length).toBeGreaterThanOrEqual(50);
 });
 
 test("two claims at once get no more crash-sensitive tasks than there are slots", async () => {

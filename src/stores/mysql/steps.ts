@@ -1,8 +1,9 @@
 /** How MySQL and MariaDB run the steps of an operation that are not one text on every server. */
-import { sql } from "drizzle-orm/sql/sql";
+import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { Queryable } from "../server/pool.ts";
 import { execute, integersIn, listOf, parameterOf, type ServerSteps } from "../server/run.ts";
+import { itemTypeOf } from "../sql/columns.ts";
 import { type Compiled, Compiler } from "../sql/compile.ts";
 import type { Params } from "../sql/dialect.ts";
 import { oneRow, type Statement } from "../sql/statements.ts";
@@ -129,8 +130,7 @@ const compileListed = memoize((query: Statement) =>
   memoize((differing: string): Compiled => {
     const lists = new Set(differing.split(","));
     const listed: Statement = (p) => {
-      const inList = (name: string) =>
-        lists.has(name) ? sql`elt(field(dbq_tasks.id, ${p.id}), ${p[name]})` : p[name];
+      const inList = (name: string) => (lists.has(name) ? ofItsRow(p, name) : p[name]);
       const params = new Proxy({}, { get: (_, name) => inList(String(name)) }) as Params;
       return query(params, {
         ...oneRow,
@@ -141,6 +141,14 @@ const compileListed = memoize((query: Statement) =>
     return compiler.compile(listed);
   }),
 );
+
+/** The value of the list `name` at the row's place in the list of ids. ELT gives text, which MySQL 8 would compare as text or inexactly. */
+function ofItsRow(p: Params, name: string): SQL {
+  const value = sql`elt(field(dbq_tasks.id, ${p.id}), ${p[name]})`;
+  const type = itemTypeOf(name);
+  if (type === "integer") return sql`cast(${value} as signed)`;
+  return type === "real" ? sql`(${value} + 0e0)` : value;
+}
 
 const flavours = new WeakMap<Queryable, { returns: boolean; step: number }>();
 

@@ -47,10 +47,8 @@ class ListeningSession {
   #retry: NodeJS.Timeout | undefined;
   #retryAfter = firstRetry;
   #connecting = false;
-  /** Whether the connection has answered since it was made. */
-  get #isListening(): boolean {
-    return this.#client !== undefined && !this.#connecting;
-  }
+  /** How many notifications have no answer yet. */
+  #notifying = 0;
 
   constructor(pool: ServerPool, channel: string) {
     this.#pool = pool;
@@ -70,12 +68,23 @@ class ListeningSession {
     if (this.#receivers.delete(receive) && this.#receivers.size === 0) await this.#end();
   }
 
-  /** Notifies on this session's connection. Undefined: it has none now. */
-  notify(payload: string): Promise<unknown> | undefined {
-    const name = "dbq_notify";
-    return this.#isListening
-      ? this.#client?.query({ name, text: notifyText(this.#channel, 1), values: [payload] })
-      : undefined;
+  /** Notifies on the connection that listens, which keeps the process alive until then. False: there is none, or it failed. */
+  async notify(payload: string): Promise<boolean> {
+    const client = this.#client;
+    if (!client || this.#connecting) return false;
+    this.#notifying += 1;
+    keepAlive(client, true);
+    try {
+      await client.query({ name: "dbq_notify", text: notifyText(this.#channel, 1), values: [payload] });
+      return true;
+    } catch {
+      // It may have no answer to anything: the next notification goes another way.
+      this.#listenLater(client);
+      return false;
+    } finally {
+      this.#notifying -= 1;
+      if (this.#notifying === 0) keepAlive(client, false);
+    }
   }
 
   async #end(): Promise<void> {
@@ -209,14 +218,17 @@ export class PostgresListener {
     if (this.#pending && !this.#closed) this.notify(this.#pending);
   }
 
-  /** On the listening connection, where there is one: the shared ones are for work. */
+  /** On the connection that listens, if possible: the shared ones are for work. */
   async #send(payload: string): Promise<boolean> {
+    if (await this.#session.notify(payload)) return true;
     const text = notifyText(this.#channel, 1);
     const send = (connection: Connection) => connection.query(text, [payload], "dbq_notify");
-    return await (this.#session.notify(payload) ?? this.#pool.use(send, () => true)).then(
-      () => true,
-      () => false,
-    );
+    return await this.#pool
+      .use(send, () => true)
+      .then(
+        () => true,
+        () => false,
+      );
   }
 
   async close(): Promise<void> {

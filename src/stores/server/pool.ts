@@ -216,7 +216,7 @@ export class ServerPool implements Pool {
       return await this.dedicated();
     } catch (error) {
       this.#open -= 1;
-      this.#waiting.shift()?.();
+      this.#tellOfPlace();
       throw error;
     }
   }
@@ -253,12 +253,13 @@ export class ServerPool implements Pool {
       if (usable) void connection.end();
       else connection.destroy();
     }
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#tellOfIdle();
+    this.#tellOfPlace();
   }
 
-  #tellOfIdle(): void {
+  /** Somebody may use a connection now: the one who has waited longest, else those who wish to know. */
+  #tellOfPlace(): void {
+    const next = this.#waiting.shift();
+    if (next) return void next();
     const wishing = [...this.#wishing];
     this.#wishing.clear();
     for (const tell of wishing) tell();

@@ -99,8 +99,8 @@ export function positionsIn<C extends string>(columns: readonly C[]): Readonly<R
 
 /**
  * Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name.
- * `json: false`: null in the place of JSON. `only`: null in the place of all others. `givenKey`: as `unique_key` the key that the enqueue gave, also when the task has
- * given it up.
+ * `json: false`: null in the place of JSON. `only`: null in the place of all others. `givenKey`: as `unique_key` the key that the
+ * enqueue gave, also when the task has given it up.
  */
 export function listed(
   d: Dialect,

@@ -50,18 +50,36 @@ describe.skipIf(isMissing(server))("limits of MySQL", () => {
     const store = await openedMysql(database.url);
     await insert(store, ...Array.from({ length: many }, () => ({})));
     const tasks = await claim(store, claimBy("w1", { limit: many }));
-    const result = JSON.stringify(text);
-    const ended = tasks.map((each) => ({ ...outcomes.completed(each), result }));
+    // No two are the same: the statement would have one of them only.
+    const ended = tasks.map((each, n) => ({
+      ...outcomes.completed(each),
+      result: JSON.stringify(`${text}${n}`),
+    }));
     expect(await settle(store, ...ended)).toEqual(tasks.map(() => true));
+  });
+
+  it("results are settled together although they exceed a packet, beside a task that has moved on", async () => {
+    const store = await openedMysql(database.url);
+    await insert(store, ...Array.from({ length: 20 }, () => ({})));
+    const tasks = await claim(store, claimBy("w1", { limit: 20 }));
+    const text = "x".repeat(1_000_000);
+    const ended = tasks.map((each, n) => ({
+      ...outcomes.completed(each),
+      result: JSON.stringify(`${text}${n}`),
+    }));
+    const [first] = ended;
+    if (first) first.generationId += 7;
+    expect(await settle(store, ...ended)).toEqual(tasks.map((_, n) => n > 0));
   });
 
   it("changes that take several packets each report whether they found their task", async () => {
     const store = await openedMysql(database.url);
     await insert(store, {}, {}, {}, {}, {});
     const tasks = await claim(store, claimBy("w1", { limit: 5 }));
-    const result = JSON.stringify("x".repeat(900_000));
+    const text = "x".repeat(900_000);
     const ended = tasks.map((each, i) => {
       const generationId = each.generationId + (i === 2 ? 7 : 0);
+      const result = JSON.stringify(`${text}${i}`);
       return { ...outcomes.completed(each), generationId, result };
     });
     expect(await settle(store, ...ended)).toEqual([true, true, false, true, true]);

@@ -2,12 +2,15 @@
 import { Worker as Thread } from "node:worker_threads";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
-import { Client, type Notification, Pool } from "pg";
+import { Client, type ClientConfig, type Notification, Pool } from "pg";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Store } from "../../../src/store.ts";
 import { connectPostgres } from "../../../src/stores/postgres/connection.ts";
+import { PostgresListener } from "../../../src/stores/postgres/listener.ts";
 import { openPostgresDatabase } from "../../../src/stores/postgres/store.ts";
+import { Hosts, ServerPool } from "../../../src/stores/server/pool.ts";
+import type { Host } from "../../../src/stores/server/url.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import {
   claim,
@@ -21,6 +24,7 @@ import {
 } from "../../conformance/arrange.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
+import { deferred } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { openedPostgres } from "../server/stores.ts";
 
@@ -38,6 +42,12 @@ function named(): { url: string; name: string } {
   names += 1;
   const name = `${schema.name}_${names}`;
   return { url: `${schema.url}&application_name=${name}`, name };
+}
+
+function connecting(): { config: ClientConfig; host: Host } {
+  const { hostname, port, username, password, pathname } = new URL(schema.url);
+  const config = { user: username, password: decodeURIComponent(password), database: pathname.slice(1) };
+  return { config, host: { host: hostname, port: Number(port || 5432) } };
 }
 
 /** Ends the sessions of this name whose last statement matches. @returns how many */
@@ -235,14 +245,65 @@ describe.skipIf(isMissing(server))("notifications on Postgres", () => {
   });
 });
 
+describe.skipIf(isMissing(server))("a process with one shared connection, which is in use", () => {
+  /** Listens on a channel of its own, and has one shared connection. */
+  async function listeningProcess(application_name: string) {
+    const { config, host } = connecting();
+    const connect = (to: Host) => connectPostgres({ ...config, application_name }, to, "own");
+    const pool = new ServerPool(connect, new Hosts([host]), 1);
+    const listener = new PostgresListener(pool, schema.name);
+    onTestFinished(async () => {
+      await listener.close();
+      await pool.close();
+    });
+    const heard = vi.fn();
+    listener.add(heard);
+    await vi.waitUntil(() => heard.mock.calls.length > 0, { timeout: 5_000, interval: 5 });
+    heard.mockClear();
+    return { pool, listener, heard };
+  }
+
+  async function both() {
+    const { name } = named();
+    const [writer, { heard }] = [await listeningProcess(name), await listeningProcess(`${name}_reader`)];
+    const held = deferred();
+    const use = writer.pool.use(
+      () => held.promise,
+      () => false,
+    );
+    const hears = () => vi.waitUntil(() => heard.mock.calls.length > 0, { timeout: 5_000, interval: 5 });
+    const letGo = async () => {
+      held.resolve();
+      await use;
+    };
+    return { ...writer, name, heard, hears, letGo };
+  }
+
+  it("notifies others on the connection with which it listens", async () => {
+    const { listener, heard, hears, letGo } = await both();
+    listener.notify("work");
+    await hears();
+    expect(heard.mock.calls).toEqual([[true]]);
+    await letGo();
+  });
+
+  it("notifies others although the connection with which it listens was terminated", async () => {
+    const { name, listener, heard, hears, letGo } = await both();
+    expect(await terminate(name, "listen%")).toBe(1);
+    listener.notify("quiet");
+    // It may wait for the shared one by now.
+    await letGo();
+    await hears();
+    expect(heard.mock.calls).toEqual([[false]]);
+  });
+});
+
 describe.skipIf(isMissing(server))("a connection behind a pooler", () => {
   it.each([
     [true, 1],
     [false, 0],
   ])("(sessions: %s) keeps %i statements", async (sessions, kept) => {
-    const { hostname, port, username, password, pathname } = new URL(schema.url);
-    const config = { user: username, password: decodeURIComponent(password), database: pathname.slice(1) };
-    const host = { host: hostname, port: Number(port || 5432) };
+    const { config, host } = connecting();
     const connection = await connectPostgres(config, host, sessions ? "own" : "pooled");
     onTestFinished(() => connection.end());
     await connection.query("select 1", [], "one");

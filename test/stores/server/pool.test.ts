@@ -186,6 +186,89 @@ describe("a pooled connection", () => {
   });
 });
 
+describe("who asks for an idle connection while all are in use", () => {
+  /** A pool with one connection, and so many users of it: each begins once the one before it has ended, by `end`. */
+  async function busyPool(count: number) {
+    const { pool } = poolOf(1);
+    const told = vi.fn();
+    const users = Array.from({ length: count }, () => deferred());
+    const uses = users.map(({ promise }) => pool.use(() => promise, never));
+    // The first one has the connection, and the others wait for it.
+    await new Promise((resolve) => setImmediate(resolve));
+    const end = async (n: number) => {
+      users[n]?.resolve();
+      await uses[n];
+    };
+    return { pool, told, end };
+  }
+
+  it("is told once when a connection is given back for which nobody waits", async () => {
+    const { pool, told, end } = await busyPool(1);
+    expect(pool.hasIdle(told)).toBe(false);
+    expect(told).not.toHaveBeenCalled();
+    // A connection is idle when it is told.
+    told.mockImplementation(() => expect(pool.hasIdle()).toBe(true));
+    await end(0);
+    expect(told).toHaveBeenCalledTimes(1);
+    await pool.use(nothing, never);
+    expect(told).toHaveBeenCalledTimes(1);
+  });
+
+  it("is not told when a user that waits takes the connection, but when that one gives it back", async () => {
+    const { pool, told, end } = await busyPool(2);
+    expect(pool.hasIdle(told)).toBe(false);
+    await end(0);
+    expect(told).not.toHaveBeenCalled();
+    await end(1);
+    expect(told).toHaveBeenCalledTimes(1);
+  });
+
+  it("is told once although it has asked twice, and again after it has asked again", async () => {
+    const { pool, told, end } = await busyPool(1);
+    pool.hasIdle(told);
+    pool.hasIdle(told);
+    await end(0);
+    expect(told).toHaveBeenCalledTimes(1);
+    const going = deferred();
+    const use = pool.use(() => going.promise, never);
+    pool.hasIdle(told);
+    going.resolve();
+    await use;
+    expect(told).toHaveBeenCalledTimes(2);
+  });
+
+  it("is told when a connection broke, since its place is free", async () => {
+    const { pool } = poolOf(1);
+    const told = vi.fn();
+    const use = pool.use(failing, always);
+    expect(pool.hasIdle(told)).toBe(false);
+    await expect(use).rejects.toThrow("it failed");
+    expect(told).toHaveBeenCalledTimes(1);
+  });
+
+  it("is told when a connection could not be made, since its place is free", async () => {
+    const refused = deferred();
+    const connect = () => refused.promise.then(() => Promise.reject(new Error("refused")));
+    const pool = new ServerPool(connect, new Hosts([{ host: "a", port: 1 }]), 1);
+    const told = vi.fn();
+    const use = pool.use(nothing, never);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(pool.hasIdle(told)).toBe(false);
+    refused.resolve();
+    await expect(use).rejects.toThrow("refused");
+    expect(told).toHaveBeenCalledTimes(1);
+  });
+
+  it("is never told when it was answered that one is idle", async () => {
+    const { pool } = poolOf(2);
+    const told = vi.fn();
+    const use = pool.use(nothing, never);
+    expect(pool.hasIdle(told)).toBe(true);
+    await use;
+    expect(told).not.toHaveBeenCalled();
+  });
+});
+
 describe("an idle connection", () => {
   /** A pool with this many connections, used at once and returned at 0 ms; and its clock. */
   async function idlePool(size: number, limits: PoolLimits) {
