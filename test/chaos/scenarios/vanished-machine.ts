@@ -128,14 +128,29 @@ async function onMachines(url: string, machine: OtherMachine, trial: Trial): Pro
     trial.progress(done);
   }
   const history = await load.drain();
+  const waits = nodesOf(url).length > 1 ? history.entries.filter(waitsAmong(absences)) : [];
   demand(history, {
-    allowed: (entry) => entry.pid === far.worker.pid && reportsCut(entry),
+    allowed: (entry) => (entry.pid === far.worker.pid && reportsCut(entry)) || waits.includes(entry),
     mayDie: () => false,
     unanswered: true,
   });
-  demandNoConflicts(history);
-  return figures(history, far.worker, absences);
+  demandNoConflicts({ ...history, entries: history.entries.filter((entry) => !waits.includes(entry)) });
+  return [
+    ...figures(history, far.worker, absences),
+    { name: "reported waits for the locks of the vanished machine", value: waits.length },
+  ];
 }
+
+/**
+ * On a cluster a claim locks nothing, and so does not pass over locked rows either: a worker of the same node waits for those
+ * of the open transaction until the server ends that.
+ */
+const waitsAmong =
+  (absences: readonly Absence[]) =>
+  ({ what, at, note }: Entry): boolean =>
+    what === "error" &&
+    /^settling and claiming: .*ER_LOCK_WAIT_TIMEOUT/.test(String(note)) &&
+    absences.some(({ from, to, inTransaction }) => inTransaction && at >= from && at < to);
 
 /** It reports that the server does not answer. */
 const reportsCut = ({ what, note }: Entry) =>
