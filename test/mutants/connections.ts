@@ -238,6 +238,17 @@ export const connectionFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "late-heartbeat-names-an-ended-session",
+    why: "When the network comes back, a heartbeat from before makes the others declare the living worker dead.",
+    in: "workerStatements",
+    find: "d.integer(p.anew)",
+    replace:
+      "and (${d.integer(p.anew)} = 1 or session is null or session is not null or session = ${p.session})",
+    caughtBy: ofHeartbeats(
+      "two workers on Postgres > are not disturbed by a heartbeat of an earlier session that the network held back",
+    ),
+  },
+  {
     name: "stop-of-a-worker-ends-all-heartbeats",
     why: "When one of the workers of a process stops, others run the tasks of those that go on.",
     in: "SharedThread.remove",

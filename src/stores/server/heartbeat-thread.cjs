@@ -10,8 +10,8 @@ const { parentPort, workerData } = require("node:worker_threads");
 /**
  * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void> }} Connected
  * @typedef {{ text: string, names: string[] }} Text
- * @typedef {{ add: number, workerId: string, every: number, heartbeat: Text, due: number, isAlive: boolean, isHeld: boolean }} Beating
- * `due`: when its next heartbeat is sent, by `performance.now()`
+ * @typedef {{ add: number, workerId: string, every: number, heartbeat: Text, due: number, isAlive: boolean, isHeld: boolean, session?: string | null }} Beating
+ * `due`: when its next heartbeat is sent, by `performance.now()`; `session`: the lock that its row names
  * @type {{ connector: string, driver: string, config: object, hosts: { host: string, port: number }[], lock: Text | undefined,
  *   session: string | null }}
  */
@@ -56,10 +56,10 @@ function passOver() {
 
 /**
  * A standby, or a node that is cut off from its cluster, accepts connections and refuses writes.
- * @param {Text} statement @param {string} [workerId]
+ * @param {Text} statement @param {object} [of] its other parameters
  */
-async function query({ text, names }, workerId) {
-  const params = /** @type {Record<string, unknown>} */ ({ workerId, session: lockName });
+async function query({ text, names }, of) {
+  const params = /** @type {Record<string, unknown>} */ ({ ...of, session: lockName });
   const values = names.map((name) => params[name] ?? null);
   try {
     return await /** @type {Connected} */ (connection).query(text, values);
@@ -154,7 +154,9 @@ const messageOf = (error) => (error instanceof Error ? error.message : String(er
 /** @param {Beating} worker */
 async function send(worker) {
   try {
-    const { changed } = await query(worker.heartbeat, worker.workerId);
+    const { workerId, session } = worker;
+    const { changed } = await query(worker.heartbeat, { workerId, anew: session === lockName ? 0 : 1 });
+    worker.session = lockName;
     if (changed === 0) parentPort?.postMessage({ of: worker.add, says: "lost" });
     else if (!worker.isAlive) parentPort?.postMessage({ of: worker.add, says: "alive" });
     worker.isAlive = changed > 0;

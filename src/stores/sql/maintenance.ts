@@ -170,7 +170,7 @@ export class MaintenanceOperations {
 
   /** The heartbeat of a worker without a heartbeat thread: it has no session of its own that could show that it lives. */
   *beatWithoutSession(workerId: string): Program<boolean> {
-    return (yield* count(this.#s.beatInSession, { workerId, session: null })) > 0;
+    return (yield* count(this.#s.beatInSession, { workerId, session: null, anew: 1 })) > 0;
   }
 
   *heldBy(workerId: string): Program<TaskVersion[]> {

@@ -440,10 +440,13 @@ function workerStatements(d: Dialect) {
     beat: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
 
-    /** `session`: the lock that the worker's own session holds; null when the heartbeat uses a shared connection. */
+    /**
+     * `session`: the lock that the worker's own session holds; null when the heartbeat uses a shared connection. `anew`: 1 for the
+     * first heartbeat in this session. A later one that the network holds back must not undo the first one of the next session.
+     */
     beatInSession: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, session = ${p.session}
-      where id = ${p.workerId}`,
+      where id = ${p.workerId} and (${d.integer(p.anew)} = 1 or session is null or session = ${p.session})`,
 
     workers: (p) => sql`
       select ${worker}, ${d.minus(d.now(p), sql`heartbeat_at`)}, ${d.sessionLives}

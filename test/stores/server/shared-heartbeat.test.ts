@@ -2,6 +2,11 @@
 import type { RowDataPacket } from "mysql2/promise";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Store } from "../../../src/store.ts";
+import { skipLockedDialect as mysqlDialect } from "../../../src/stores/mysql/dialect.ts";
+import { mysqlSteps } from "../../../src/stores/mysql/steps.ts";
+import { skipLockedDialect as postgresDialect } from "../../../src/stores/postgres/dialect.ts";
+import { postgresSteps } from "../../../src/stores/postgres/steps.ts";
+import { textsOf } from "../../../src/stores/sql/texts.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
@@ -11,7 +16,7 @@ import { openedMysql, openedPostgres } from "./stores.ts";
 interface TestDatabase {
   url: string;
   open(url: string): Promise<Store>;
-  query(text: string): Promise<unknown>;
+  query(text: string, values?: unknown[]): Promise<unknown>;
   /** The ids of the connections that hold the lock of a session. */
   beating(): Promise<number[]>;
   end(connection: number): Promise<unknown>;
@@ -25,7 +30,7 @@ const onPostgres = async (): Promise<TestDatabase> => {
   return {
     url: `${url}&application_name=${name}`,
     open: (url) => openedPostgres(url, { sharesPool: true }),
-    query: (text) => client.query(text),
+    query: (text, values) => client.query(text, values),
     beating: async () => (await client.query<{ pid: number }>(text, [name])).rows.map(({ pid }) => pid),
     end: (pid) => client.query("select pg_terminate_backend($1)", [pid]),
   };
@@ -46,21 +51,28 @@ const onMysql = async (): Promise<TestDatabase> => {
       before ??= await connections();
       return store;
     },
-    query: (text) => client.query(text),
+    query: (text, values) => client.query(text, values),
     beating: async () => (await connections()).filter((id) => !before?.includes(id)),
     end: (id) => client.query(`kill ${id}`),
   };
 };
 
 const kinds = [
-  { name: "Postgres", server: await postgresServer(), create: onPostgres },
-  { name: "MySQL", server: await mysqlServer(), create: onMysql },
+  {
+    ...{ name: "Postgres", server: await postgresServer(), create: onPostgres },
+    beatText: () =>
+      postgresSteps(undefined).compiler.compile(textsOf(postgresDialect).statements.beatInSession),
+  },
+  {
+    ...{ name: "MySQL", server: await mysqlServer(), create: onMysql },
+    beatText: () => mysqlSteps.compiler.compile(textsOf(mysqlDialect).statements.beatInSession),
+  },
 ];
 
 const rarely = 3_600_000;
 const patient = { timeout: 10_000, interval: 5 };
 
-for (const { name, server, create } of kinds)
+for (const { name, server, create, beatText } of kinds)
   describe.skipIf(isMissing(server))(`two workers on ${name}`, () => {
     let database: TestDatabase;
     let stores: [Store, Store];
@@ -156,6 +168,18 @@ for (const { name, server, create } of kinds)
       expect(await database.beating()).toEqual(connections);
       await database.query("rollback");
       await beats("w1", 2);
+    });
+
+    it("are not disturbed by a heartbeat of an earlier session that the network held back", async () => {
+      await bothAlive(rarely);
+      const before = await beatOf("w1");
+      const { text, names } = beatText();
+      const late = { workerId: "w1", session: "earlier:1", anew: 0 } as Record<string, unknown>;
+      await database.query(
+        text,
+        names.map((name) => late[String(name)]),
+      );
+      expect(await workerOf("w1")).toMatchObject({ beat: before, sessionLives: true });
     });
 
     it("on two targets beat over a connection for each", async () => {
