@@ -38,6 +38,16 @@ exports.connectWith =
         ended = true;
         await client.end().catch(() => undefined);
       },
+      reset: () => {
+        ended = true;
+        const { stream } = /** @type {any} */ (client).connection;
+        // Only a TCP socket can be reset: not one of TLS, nor a file.
+        try {
+          stream.resetAndDestroy();
+        } catch {
+          stream.destroy();
+        }
+      },
     };
   };
 

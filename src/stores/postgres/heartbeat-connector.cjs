@@ -31,6 +31,16 @@ exports.connectWith = (pg) => async (config, host, queryTimeout, onEnd) => {
       ended = true;
       await client.end().catch(() => undefined);
     },
+    reset: () => {
+      ended = true;
+      const { stream } = /** @type {any} */ (client).connection;
+      // Only a TCP socket can be reset: not one of TLS, nor a file.
+      try {
+        stream.resetAndDestroy();
+      } catch {
+        stream.destroy();
+      }
+    },
   };
 };
 

@@ -8,7 +8,9 @@
 const { parentPort, workerData } = require("node:worker_threads");
 
 /**
- * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void> }} Connected
+ * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void>, reset(): void }} Connected
+ * `reset` ends it without a word to the server, and drops what the network has not carried yet: after an outage, the server
+ * would otherwise take a heartbeat and an end of the connection that are long past
  * @typedef {{ text: string, names: string[] }} Text
  * @typedef {{ add: number, workerId: string, every: number, heartbeat: Text, due: number, isAlive: boolean, isHeld: boolean, session?: string | null }} Beating
  * `due`: when its next heartbeat is sent, by `performance.now()`; `session`: the lock that its row names
@@ -138,7 +140,7 @@ async function sendDue() {
 function onFailure(error) {
   const broken = connection;
   connection = undefined;
-  void broken?.end();
+  broken?.reset();
   const message = messageOf(error);
   // Once, while it stays the same, and not after the first failure: a new connection usually succeeds.
   if (message !== failure && retry >= longestRetry) {
@@ -156,7 +158,7 @@ async function send(worker) {
   try {
     const { workerId, session } = worker;
     const { changed } = await query(worker.heartbeat, { workerId, anew: session === lockName ? 0 : 1 });
-    worker.session = lockName;
+    if (changed > 0) worker.session = lockName;
     if (changed === 0) parentPort?.postMessage({ of: worker.add, says: "lost" });
     else if (!worker.isAlive) parentPort?.postMessage({ of: worker.add, says: "alive" });
     worker.isAlive = changed > 0;
