@@ -1,4 +1,4 @@
-/** Finds the names of shared limits that tasks use although nobody has set such a limit: these names may be misspelt. */
+/** Finds the shared names that tasks use and for which nobody has set a limit. Such a name may be misspelt. */
 import { internalsOf } from "./internals.ts";
 import type { LimitInfo } from "./limits.ts";
 import type { Queue } from "./queue.ts";

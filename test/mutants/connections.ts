@@ -201,8 +201,8 @@ export const connectionFaults: readonly Mutant[] = [
     name: "ended-session-beats-no-more",
     why: "When the connection of a worker's heartbeats breaks once, the other workers declare it dead, and its tasks run twice.",
     in: "sendOnce",
-    find: "connection = undefined; broken?.reset();",
-    replace: "broken?.reset();",
+    find: "connection = undefined; if (broken) reset(broken);",
+    replace: "if (broken) reset(broken);",
     caughtBy: ofSessions(
       "a worker's session on Postgres > is opened again when it was terminated, also between rare heartbeats",
     ),

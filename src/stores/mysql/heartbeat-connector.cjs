@@ -38,15 +38,9 @@ exports.connectWith =
         ended = true;
         await client.end().catch(() => undefined);
       },
-      reset: () => {
+      leave: () => {
         ended = true;
-        const { stream } = /** @type {any} */ (client).connection;
-        // Only a TCP socket can be reset: not one of TLS, nor a file.
-        try {
-          stream.resetAndDestroy();
-        } catch {
-          stream.destroy();
-        }
+        return /** @type {any} */ (client).connection.stream;
       },
     };
   };

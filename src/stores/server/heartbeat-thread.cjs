@@ -8,9 +8,8 @@
 const { parentPort, workerData } = require("node:worker_threads");
 
 /**
- * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void>, reset(): void }} Connected
- * `reset` ends it without a word to the server, and drops what the network has not carried yet: after an outage, the server
- * would otherwise take a heartbeat and an end of the connection that are long past
+ * @typedef {{ query(text: string, params: unknown[]): Promise<{ rows: unknown[][], changed: number }>, end(): Promise<void>, leave(): import("node:net").Socket }} Connected
+ * `leave` returns its socket, whose end is then no news
  * @typedef {{ text: string, names: string[] }} Text
  * @typedef {{ add: number, workerId: string, every: number, heartbeat: Text, due: number, isAlive: boolean, isHeld: boolean, session?: string | null }} Beating
  * `due`: when its next heartbeat is sent, by `performance.now()`; `session`: the lock that its row names
@@ -136,11 +135,26 @@ async function sendDue() {
   scheduleNext(pause);
 }
 
+/**
+ * Ends a connection without a word to the server, and drops what the network has not carried yet. After an outage, the server
+ * would otherwise take a heartbeat and an end of the connection that are long past.
+ * @param {Connected} broken
+ */
+function reset(broken) {
+  const socket = broken.leave();
+  // Only a TCP socket can be reset: not one of TLS, nor a file.
+  try {
+    socket.resetAndDestroy();
+  } catch {
+    socket.destroy();
+  }
+}
+
 /** @param {unknown} error */
 function onFailure(error) {
   const broken = connection;
   connection = undefined;
-  broken?.reset();
+  if (broken) reset(broken);
   const message = messageOf(error);
   // Once, while it stays the same, and not after the first failure: a new connection usually succeeds.
   if (message !== failure && retry >= longestRetry) {

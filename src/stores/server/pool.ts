@@ -107,7 +107,7 @@ export class ServerPool implements Pool {
   /** The one that was given back last is the last. */
   readonly #idle: Connection[] = [];
   readonly #waiting: (() => void)[] = [];
-  /** Whom to tell that a connection is idle: those who have not waited for one. */
+  /** What is called when a connection is idle for which nobody waits. */
   readonly #wishing = new Set<() => void>();
   readonly #hostOf = new WeakMap<Connection, Host>();
   readonly #idleSince = new WeakMap<Connection, number>();
@@ -256,7 +256,7 @@ export class ServerPool implements Pool {
     this.#tellOfPlace();
   }
 
-  /** Somebody may use a connection now: the one who has waited longest, else those who wish to know. */
+  /** A connection may be used now: tells the user who has waited longest, or, if nobody waits, those who have asked about one. */
   #tellOfPlace(): void {
     const next = this.#waiting.shift();
     if (next) return void next();

@@ -26,7 +26,7 @@ type LimitCounts = Pick<LimitState, "running" | "waiting" | "hasGroups">;
 /** The counts in the last column. */
 const sumOf = (counted: readonly Row[]): number => counted.reduce((sum, row) => sum + Number(row.at(-1)), 0);
 
-/** Of the running tasks by queue and by what they use: how many count for a shared limit. */
+/** Counts the running tasks that use a shared limit, from rows of how many run in each queue with the same `uses`. */
 const sumFor = (name: string, inUse: readonly Row[]): number =>
   sumOf(inUse.filter(([, uses]) => namesIn(uses).includes(name)));
 
