@@ -337,7 +337,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "heartbeat-stays-with-a-host-that-cannot-write",
     why: "After a failover a worker that runs tasks looks dead to all others.",
     in: "query",
-    find: "passOver();",
+    find: "if (!isHeld(error)) passOver();",
     replace: "",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
       "on Postgres > a heartbeat uses the next host when the first accepts it and cannot write",
