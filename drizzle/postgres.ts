@@ -75,10 +75,13 @@ const taskColumns = {
 const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
   table("dbq_tasks", taskColumns, (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
-    index("dbq_tasks_claim").on(t.queueName, t.func, sql`priority desc`, t.id).where(sql`status = 'pending'`),
+    // By an expression of the id: see `byPriority` of the dialect.
+    index("dbq_tasks_claim")
+      .on(t.queueName, t.func, sql`priority desc`, sql`(id + 0)`)
+      .where(sql`status = 'pending'`),
     // No entry for a task without a group, a limit or a rate.
     index("dbq_tasks_group")
-      .on(t.queueName, t.func, t.groupKey, sql`priority desc`, t.id)
+      .on(t.queueName, t.func, t.groupKey, sql`priority desc`, sql`(id + 0)`)
       .where(sql`status = 'pending' and group_key is not null`),
     index("dbq_tasks_in_use")
       .on(t.func, t.groupKey, t.queueName, sql`(uses::text)`)

@@ -1,7 +1,8 @@
 /**
  * The plans of Postgres for the statements that run all the time. Each statement must find its rows by an index and
  * read few more rows than it needs, beside any number of finished tasks and of tasks for other workers. Tested with and
- * without table statistics, with custom and generic plans, and with plans made while the tables were empty.
+ * without table statistics, with those of another time, with custom and generic plans, and with plans made while the tables
+ * were empty.
  */
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -150,6 +151,31 @@ describe.skipIf(isMissing(server)).each([false, true])("Postgres with statistics
       for (const plan of plans) expectFew(plan, analysed ? mostRows : many + mostRows);
     });
   });
+});
+
+describe.skipIf(isMissing(server))("Postgres with statistics of a backlog that was the whole table", () => {
+  beforeAll(async () => {
+    schema = await newSchema();
+    store = await openPostgres(schema.url, { migrate: true });
+    await schema.client.query(
+      `${unattended}; insert into dbq_tasks (func) select 'resize' from generate_series(1, ${many})`,
+    );
+    await schema.client.query("vacuum analyze dbq_tasks");
+    await schema.client.query(
+      `update dbq_tasks set status = 'completed', finished_at = now() where id <= ${many - few}`,
+    );
+  });
+  afterAll(async () => {
+    await store?.close();
+    await schema?.drop();
+  });
+
+  it.each(["force_custom_plan", "force_generic_plan"] as const)(
+    "a claim passes over no task that has ended: %s",
+    async (mode) => {
+      for (const plan of await plansOf(mode, (s) => claim(s))) expectFew(plan, mostRows);
+    },
+  );
 });
 
 function expectFew({ text, scanned, rows, pages }: Plan, most: number): void {

@@ -19,6 +19,7 @@ import { itemColumns, itemOf, keyAtClaim, type Statement } from "../sql/statemen
 import type { Texts } from "../sql/texts.ts";
 import type { Transitions } from "../sql/transitions.ts";
 import { type ClaimCursor, ClaimCursors, start as startOfClaims } from "./claim-cursor.ts";
+import { place } from "./dialect.ts";
 
 type Completed = Extract<Outcome, { kind: "completed" }>;
 
@@ -54,7 +55,7 @@ function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   const part = (where: SQL, from: SQL) => {
     const near = (limit: unknown) => sql`
       select id, priority, queue_name, func, ${from} as after, ${sensitive} as crash_sensitive from ${d.tasks}
-      where ${pending(d, p[queue], p[func])} and ${where} order by priority desc, id limit ${limit}`;
+      where ${pending(d, p[queue], p[func])} and ${where} order by ${d.byPriority} limit ${limit}`;
     if (look === "all") return sql`(${near(p.limit)})`;
     return sql`(select * from (${near(p.depth)}) as near
       where not crash_sensitive order by priority desc, id limit ${p.limit})`;
@@ -64,7 +65,7 @@ function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   return sql.join(
     [
       part(sql`priority > ${at}`, all),
-      part(sql`priority = ${at} and id > ${id}`, id),
+      part(sql`priority = ${at} and ${place} > ${id}`, id),
       part(sql`priority < ${at}`, all),
     ],
     sql` union all `,
@@ -149,8 +150,8 @@ function settleAndClaimStatement(
       select found.* from wanted cross join lateral (
         select id, generation_id, priority, ${sensitive} as crash_sensitive from ${d.tasks}
         where ${pending(d, sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
-          and priority = wanted.priority and id > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
-        order by priority desc, id limit wanted.n for update skip locked) as found),
+          and priority = wanted.priority and ${place} > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
+        order by ${d.byPriority} limit wanted.n for update skip locked) as found),
     admitted as (
       select id, generation_id from (
         select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from locked) as placed

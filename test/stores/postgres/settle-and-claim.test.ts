@@ -121,7 +121,7 @@ describe.skipIf(isMissing(server))("a worker that claims without locks", () => {
   function overtaken(first: number): void {
     let taken = false;
     afterAnswers(async ({ text }) => {
-      if (taken || !/select .* order by priority desc, id limit/s.test(text)) return;
+      if (taken || !/select .* order by priority desc, \(id \+ 0\) limit/s.test(text)) return;
       taken = true;
       await schema.client.query(
         `update dbq_tasks set generation_id = generation_id + 1, status = 'cancelled' where id = ${first}`,
