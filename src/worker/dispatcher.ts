@@ -90,7 +90,7 @@ export class Dispatcher {
   /** The owned attempts that have no slot yet. */
   readonly #prefetched = new PrefetchBuffer(
     () => this.#fillSlots(),
-    () => this.#prefetch.pause(),
+    (ms) => this.#prefetch.waited(ms),
   );
   readonly #prefetch: PrefetchControl;
   readonly #held = new HeldStarts((attempt) => this.#start(attempt));

@@ -24,8 +24,8 @@ const shortest = 0.001;
 /** Milliseconds without a running task after which the last ones say nothing about those that come. */
 const forgottenAfter = 1_000;
 
-/** Milliseconds without prefetch after a task waited too long for a slot. */
-const pauseMs = 1_000;
+/** Milliseconds: while no task waits longer for its slot, twice as many may wait after each cycle. */
+const shortWaitMs = 25;
 
 /** Characters of arguments that may wait in the buffer. */
 const maxCharacters = 4 * 2 ** 20;
@@ -48,7 +48,12 @@ export class PrefetchControl {
    * little.
    */
   #last = { ended: 0, busyMs: 0 };
-  #pausedUntil = Number.NEGATIVE_INFINITY;
+  /** How many tasks may wait for a slot, going by how long others have waited. */
+  #room = maxAhead;
+  /** How many might wait for a slot when the last cycle began. */
+  #most = 0;
+  /** Milliseconds that a task has waited at most since then. */
+  #longestWait = 0;
   /** Mean characters of a task's arguments in the last claim. */
   #charactersPerTask = 1;
 
@@ -78,13 +83,29 @@ export class PrefetchControl {
   begin(outcomes: readonly Outcome[], waiting: number): number {
     if (this.#disabled) return 0;
     const rate = this.#rate(outcomes);
-    if (performance.now() < this.#pausedUntil) return 0;
+    this.#adapt();
     const most = Math.min(
-      maxAhead,
+      this.#room,
       maxCharacters / this.#charactersPerTask,
       rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs),
     );
+    this.#most = most;
     return Math.max(0, Math.min(Math.floor(most / 2), Math.floor(most) - waiting));
+  }
+
+  /**
+   * The rate says too much where many processes share few cores: each runs its tasks quickly whenever it is its turn. So half as
+   * many tasks are claimed ahead after one has waited longer than `maxAheadMs`.
+   */
+  #adapt(): void {
+    if (this.#longestWait > maxAheadMs) this.#room = Math.max(1, Math.min(this.#room, this.#most) / 2);
+    else if (this.#longestWait <= shortWaitMs) this.#room = Math.min(maxAhead, 2 * this.#room);
+    this.#longestWait = 0;
+  }
+
+  /** A task has waited so many milliseconds for a slot, or until it was handed back. */
+  waited(ms: number): void {
+    this.#longestWait = Math.max(this.#longestWait, ms);
   }
 
   /** How many tasks have ended per millisecond, in this period and the one before it. */
@@ -109,11 +130,6 @@ export class PrefetchControl {
     this.#cycleMs = performance.now() - began;
     const characters = claimed.reduce((sum, { args, kwargs }) => sum + args.length + kwargs.length, 0);
     if (claimed.length > 0) this.#charactersPerTask = characters / claimed.length;
-  }
-
-  /** A prefetched task waited too long for a slot: claims nothing ahead for a second. */
-  pause(): void {
-    this.#pausedUntil = performance.now() + pauseMs;
   }
 }
 
@@ -140,16 +156,16 @@ export class PrefetchBuffer {
   /** `until`: when the task is handed back, on the clock of `performance.now()`. */
   readonly #waiting: { attempt: RunningAttempt; until: number }[] = [];
   readonly #fillSlots: () => void;
-  readonly #onLate: () => void;
+  readonly #onWaited: (ms: number) => void;
   #timer: NodeJS.Timeout | undefined;
 
   /**
    * @param fillSlots starts as many of the waiting tasks as there are free slots
-   * @param onLate is called after a task was handed back because it had waited too long
+   * @param onWaited is told of each task that found a slot, or was handed back, how many milliseconds it has waited
    */
-  constructor(fillSlots: () => void, onLate: () => void) {
+  constructor(fillSlots: () => void, onWaited: (ms: number) => void) {
     this.#fillSlots = fillSlots;
-    this.#onLate = onLate;
+    this.#onWaited = onWaited;
   }
 
   get length(): number {
@@ -162,7 +178,9 @@ export class PrefetchBuffer {
 
   /** Removes and returns the task that was claimed first. */
   shift(): RunningAttempt | undefined {
-    return this.#waiting.shift()?.attempt;
+    const first = this.#waiting.shift();
+    if (first) this.#noteWait(first);
+    return first?.attempt;
   }
 
   /** Removes a task that was lost before it had a slot. */
@@ -179,7 +197,7 @@ export class PrefetchBuffer {
       this.#timer = undefined;
       // When the process has stood still, slots may be free. A cycle that is about to begin has begun by now.
       this.#fillSlots();
-      if (this.handBack(performance.now())) this.#onLate();
+      this.handBack(performance.now());
       this.watch();
     };
     const wait = Math.max(1, first.until - performance.now());
@@ -190,8 +208,15 @@ export class PrefetchBuffer {
   handBack(now = Number.POSITIVE_INFINITY): boolean {
     const count = this.#waiting.findIndex(({ until }) => until > now);
     const late = this.#waiting.splice(0, count < 0 ? this.#waiting.length : count);
-    for (const { attempt } of late) attempt.interrupt();
+    for (const waiting of late) {
+      this.#noteWait(waiting);
+      waiting.attempt.interrupt();
+    }
     return late.length > 0;
+  }
+
+  #noteWait({ until }: { until: number }): void {
+    this.#onWaited(performance.now() - until + maxWaitMs);
   }
 
   /** Empties the buffer without handing anything back. */

@@ -90,8 +90,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "only-the-first-that-waited-too-long",
     why: "What waits behind it waits much longer.",
     in: "PrefetchBuffer.watch",
-    find: "if (this.handBack(performance.now())) this.#onLate(); this.watch();",
-    replace: "if (this.handBack(performance.now())) this.#onLate();",
+    find: "this.handBack(performance.now()); this.watch();",
+    replace: "this.handBack(performance.now());",
     caughtBy: {
       file: "test/worker/prefetch-buffer.test.ts",
       test: "each prefetched task is handed back when its own wait is over",
@@ -123,7 +123,7 @@ export const aheadFaults: readonly Mutant[] = [
   },
   {
     name: "late-although-a-slot-is-free",
-    why: "A process that stood still hands back tasks that it could start, and claims nothing ahead for a second.",
+    why: "A process that stood still hands back tasks that it could start.",
     in: "PrefetchBuffer.watch",
     find: "this.#fillSlots();",
     replace: "",
@@ -197,10 +197,33 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "ahead-again-after-waiting-too-long",
     why: "The same tasks are claimed and handed back again and again, while other workers could run them.",
-    in: "PrefetchControl.handedBack",
-    find: "this.#pausedUntil = performance.now() + pause;",
+    in: "PrefetchControl.#adapt",
+    find: "Math.max(1, Math.min(this.#room, this.#most) / 2)",
+    replace: "this.#room",
+    caughtBy: ofPace(
+      "after a task has waited more than 50 ms for a slot, half as many are claimed ahead, until all find one soon",
+    ),
+  },
+  {
+    name: "waited-once-and-for-all",
+    why: "After one stop of the process a worker claims nothing ahead any more.",
+    in: "PrefetchControl.#adapt",
+    find: "this.#longestWait = 0;",
     replace: "",
-    caughtBy: ofPace("nothing is claimed ahead for a second after a pause"),
+    caughtBy: ofPace(
+      "a worker whose tasks wait too long claims one ahead after a while, and then more when there is room again",
+    ),
+  },
+  {
+    name: "ahead-although-handed-back",
+    why: "Where slots do not become free, a worker claims as many tasks as before, and hands them back again.",
+    in: "PrefetchBuffer.handBack",
+    find: "this.#noteWait(waiting);",
+    replace: "",
+    caughtBy: {
+      file: "test/worker/prefetch-buffer.test.ts",
+      test: "each prefetched task is handed back when its own wait is over",
+    },
   },
   {
     name: "ahead-by-slow-turns",

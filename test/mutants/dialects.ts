@@ -528,4 +528,15 @@ export const dialectFaults: readonly Mutant[] = [
       "transaction and within > a call after the end of its transaction throws and writes nothing",
     ),
   },
+  {
+    name: "claim-by-the-primary-key",
+    why: "While the statistics are of a backlog that was the whole table, each claim from the start passes over all tasks that have ended.",
+    in: "place",
+    find: 'sql.raw("(id + 0)")',
+    replace: 'sql.raw("id")',
+    caughtBy: {
+      file: "test/conformance/plans-postgres.full.test.ts",
+      test: "Postgres with statistics of a backlog that was the whole table > a claim passes over no task that has ended: force_custom_plan",
+    },
+  },
 ];

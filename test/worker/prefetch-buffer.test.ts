@@ -6,14 +6,14 @@ import "../support/fakeable-timers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
-  onLate.mockClear();
+  onWaited.mockClear();
   fillSlots.mockReset();
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
-const onLate = vi.fn();
+const onWaited = vi.fn();
 const fillSlots = vi.fn();
 
 /** Attempts that record that they were handed back. */
@@ -25,7 +25,7 @@ function attempts(count: number, handedBack: number[]): RunningAttempt[] {
 }
 
 test("prefetched tasks start in the order of their claim", () => {
-  const waiting = new PrefetchBuffer(fillSlots, onLate);
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
   const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);
@@ -34,7 +34,7 @@ test("prefetched tasks start in the order of their claim", () => {
 
 test("each prefetched task is handed back when its own wait is over", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(fillSlots, onLate);
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
   const all = attempts(3, handedBack);
   for (const attempt of all) {
     waiting.push(attempt);
@@ -47,12 +47,25 @@ test("each prefetched task is handed back when its own wait is over", () => {
   vi.advanceTimersByTime(1_000);
   expect(handedBack).toEqual([0, 1, 2]);
   expect([waiting.length, vi.getTimerCount()]).toEqual([0, 0]);
-  expect(onLate).toHaveBeenCalledTimes(3);
+  expect(onWaited.mock.calls).toHaveLength(3);
+  for (const [ms] of onWaited.mock.calls) expect(ms).toBeGreaterThanOrEqual(100);
+});
+
+test("tells how long each task has waited for its slot", () => {
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
+  const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
+  waiting.push(a);
+  vi.advanceTimersByTime(30);
+  waiting.push(b);
+  waiting.shift();
+  vi.advanceTimersByTime(12);
+  waiting.shift();
+  expect(onWaited.mock.calls).toEqual([[30], [12]]);
 });
 
 test("a task that has a slot is not handed back", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(fillSlots, onLate);
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.watch();
   waiting.shift();
@@ -62,7 +75,7 @@ test("a task that has a slot is not handed back", () => {
 
 test("a task whose wait is over starts when a slot is free", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(fillSlots, onLate);
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
   for (const attempt of attempts(3, handedBack)) waiting.push(attempt);
   fillSlots.mockImplementationOnce(() => waiting.shift());
   waiting.watch();
@@ -72,11 +85,10 @@ test("a task whose wait is over starts when a slot is free", () => {
 
 test("handBack hands back all tasks, and none after clear", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(fillSlots, onLate);
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.handBack();
   expect(handedBack).toEqual([0, 1]);
-  expect(onLate).not.toHaveBeenCalled();
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.clear();
   waiting.handBack();
@@ -85,7 +97,7 @@ test("handBack hands back all tasks, and none after clear", () => {
 
 test("a task that was removed takes no slot", () => {
   const handedBack: number[] = [];
-  const waiting = new PrefetchBuffer(fillSlots, onLate);
+  const waiting = new PrefetchBuffer(fillSlots, onWaited);
   const [a, b, c] = attempts(3, handedBack) as [RunningAttempt, RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);

@@ -114,12 +114,28 @@ test("of tasks that run all the time, no more are claimed ahead than start withi
   expect(pace.begin(outcomes(100), 0)).toBe(2);
 });
 
-test("nothing is claimed ahead for a second after a pause", () => {
+test("after a task has waited more than 50 ms for a slot, half as many are claimed ahead, until all find one soon", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
-  pace.pause();
-  expect(pace.begin(outcomes(510), 0)).toBe(0);
-  vi.advanceTimersByTime(999);
-  expect(pace.begin(outcomes(510), 0)).toBe(0);
+  const aheadAfter = (...waits: number[]) => {
+    for (const ms of waits) pace.waited(ms);
+    vi.advanceTimersByTime(1);
+    return pace.begin(outcomes(510), 0);
+  };
+  expect(aheadAfter(1, 50, 2)).toBe(500);
+  expect(aheadAfter(1, 51, 2)).toBe(250);
+  expect(aheadAfter(101)).toBe(125);
+  expect(aheadAfter(26)).toBe(125);
+  expect([aheadAfter(25), aheadAfter(0), aheadAfter()]).toEqual([250, 500, 500]);
+});
+
+test("a worker whose tasks wait too long claims one ahead after a while, and then more when there is room again", () => {
+  const pace = new PrefetchControl(false);
+  limitsOf(pace);
+  for (let turn = 0; turn < 100; turn += 1) {
+    pace.waited(101);
+    pace.begin(outcomes(510), 0);
+  }
+  expect(pace.begin(outcomes(510), 0)).toBe(1);
   expect(limitsOf(pace).at(-1)).toBe(510);
 });

@@ -115,7 +115,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
   /** The claimed attempts that have no slot yet. */
   readonly #prefetched = new PrefetchBuffer(
     () => this.#fillSlots(),
-    () => this.#prefetch.pause(),
+    (ms) => this.#prefetch.waited(ms),
   );
   readonly #prefetch = new PrefetchControl(false);
   /** Whether the last claim found as many tasks as it asked for. */
