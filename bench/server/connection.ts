@@ -64,3 +64,11 @@ export async function settle(url: string): Promise<void> {
   if (!url.startsWith("postgres")) return;
   await withConnection(url, async ({ rows }) => await rows("checkpoint").catch(() => []));
 }
+
+/** Resolves when no task of the function `step` is pending or running. */
+export async function allEnded(rows: Asking): Promise<void> {
+  for (const status of ["pending", "running", "pending"]) {
+    const one = `select 1 from dbq_tasks where queue_name = 'default' and func = 'step' and status = '${status}' limit 1`;
+    while ((await rows(one)).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

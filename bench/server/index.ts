@@ -4,6 +4,7 @@ import { managers } from "./agents.ts";
 import { postgresBacklog } from "./backlog.ts";
 import { mariadbDrain, postgresDrain } from "./drain.ts";
 import { serverEnqueue } from "./enqueue.ts";
+import { postgresProcesses } from "./processes.ts";
 import { postgresPruning } from "./pruning.ts";
 import { postgresRetention } from "./retention.ts";
 import { postgresSnapshot } from "./snapshot.ts";
@@ -21,4 +22,5 @@ export const serverBenchmarks: readonly Benchmark[] = [
   postgresPruning,
   mariadbDrain,
   ...strategies,
+  postgresProcesses,
 ];

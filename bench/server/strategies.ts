@@ -10,7 +10,7 @@ import {
   type Variant,
 } from "../benchmark.ts";
 import { type Child, withChildren } from "../processes/children.ts";
-import { type Connection, settle, withConnection } from "./connection.ts";
+import { allEnded, type Connection, settle, withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
 
@@ -73,7 +73,7 @@ async function drain(
 ): Promise<Figures> {
   const start = performance.now();
   await Promise.all(workers.map((worker) => worker.ask("start")));
-  await allEnded(connection);
+  await allEnded(connection.rows);
   const milliseconds = performance.now() - start;
   const reports = await Promise.all(workers.map((worker) => worker.ask("stop")));
   const errors = reports.flatMap((report) => report.errors);
@@ -87,13 +87,6 @@ async function drain(
     errors: errors.length,
     "smallest share": (Math.min(...ran) * workers.length) / count,
   };
-}
-
-async function allEnded({ rows }: Connection): Promise<void> {
-  for (const status of ["pending", "running", "pending"]) {
-    const one = `select 1 from dbq_tasks where queue_name = 'default' and func = 'step' and status = '${status}' limit 1`;
-    while ((await rows(one)).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 const contender = (server: Server, name: string, strategy: Strategy): Contender<LoadVariant> => ({

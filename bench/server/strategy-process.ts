@@ -1,4 +1,5 @@
 /** A worker in a separate process that takes part in a drain, and records which tasks it ran. */
+import { setTimeout } from "node:timers/promises";
 import { openQueue, task, Worker } from "dbq-ts";
 import { configOf, serve } from "../processes/served.ts";
 
@@ -6,14 +7,17 @@ export interface StrategyConfig {
   url: string;
   strategy: "skip-locked" | "optimistic";
   poolSize: number;
+  /** Milliseconds that each function waits. @default it returns at once */
+  waits?: number;
 }
 
-const { url, strategy, poolSize } = configOf<StrategyConfig>();
+const { url, strategy, poolSize, waits } = configOf<StrategyConfig>();
 const queue = await openQueue(url, { strategy, poolSize });
 const ran: number[] = [];
 const errors: string[] = [];
 const step = task("step", (n: number) => {
   ran.push(n);
+  return waits === undefined ? undefined : setTimeout(waits);
 });
 const worker = new Worker(queue, { tasks: [step] });
 worker.on("error", (error) =>

@@ -1,0 +1,76 @@
+/** How much more sixteen worker processes on one Postgres run than one, of functions that mostly wait. */
+import { openQueue } from "dbq-ts";
+import { type Benchmark, type Figures, programBeside, type Settings, type Variant } from "../benchmark.ts";
+import { withChildren } from "../processes/children.ts";
+import { allEnded, settle, withConnection } from "./connection.ts";
+import { noServer, withDatabase } from "./databases.ts";
+import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
+
+interface ProcessesVariant extends Variant {
+  readonly processes: number;
+}
+
+/** Milliseconds that each function waits, as for an answer over the network. */
+const waits = 20;
+
+/** Milliseconds that the tasks of one process take without any cost of the queue, at ten at a time. */
+const idealMs = 12_000;
+
+const processCounts = [1, 4, 16];
+
+const variantOf = (processes: number): ProcessesVariant => ({
+  name: `${processes} process${processes === 1 ? "" : "es"}`,
+  processes,
+  quick: processes === 4,
+});
+
+async function measure({ tasks, quick, variant }: Settings<ProcessesVariant>): Promise<Figures> {
+  const { processes } = variant;
+  const count = tasks ?? Math.min(30_000, processes * Math.round(((quick ? 0.1 : 1) * 10 * idealMs) / waits));
+  return await withDatabase("postgres", async (url) => {
+    await (await openQueue(url)).close();
+    return await withChildren(async (start) => {
+      const program = programBeside(import.meta.url, "strategy-process");
+      const config: StrategyConfig = { url, strategy: "skip-locked", poolSize: 2, waits };
+      const children = await Promise.all(
+        Array.from({ length: processes }, () => start<StrategyCommands>(program, config)),
+      );
+      await Promise.all(children.map((child) => child.ask("start")));
+      return await withConnection(url, async ({ rows }) => {
+        await settle(url);
+        await rows(
+          `insert into dbq_tasks (func, args) select 'step', json_build_array(n) from generate_series(1, ${count}) n`,
+        );
+        await rows("notify dbq");
+        const began = performance.now();
+        await allEnded(rows);
+        const milliseconds = performance.now() - began;
+        const ran = (await Promise.all(children.map((child) => child.ask("stop")))).map((one) => one.ran);
+        if (new Set(ran.flat()).size !== count)
+          throw new Error(`${new Set(ran.flat()).size} of ${count} tasks ran`);
+        return {
+          "tasks/s": (1_000 * count) / milliseconds,
+          "run twice": ran.flat().length - count,
+          "smallest share": (Math.min(...ran.map(({ length }) => length)) * processes) / count,
+        };
+      });
+    });
+  });
+}
+
+export const postgresProcesses: Benchmark<ProcessesVariant> = {
+  name: "pg-processes",
+  title: "Postgres: functions that wait, in more and more worker processes",
+  about:
+    `Each process runs ten functions at a time that wait ${waits} ms each, as for an answer over the network: at best 500 a second. ` +
+    "The processes run before the tasks are there, all at once. They share the machine's cores with the server.",
+  on: "postgres",
+  once: true,
+  variants: processCounts.map(variantOf),
+  figures: [
+    { name: "tasks/s", unit: "tasks/s", better: "higher" },
+    { name: "run twice", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
+    { name: "smallest share", unit: "of the mean", better: "higher" },
+  ],
+  contenders: [{ name: "dbq", missing: noServer("postgres"), measure }],
+};
