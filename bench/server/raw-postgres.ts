@@ -67,7 +67,7 @@ const turnText = `
     select id, generation_id from dbq_tasks
     where queue_name = 'default' and func = $4 and status = 'pending'
       and (wait_until is null or wait_until <= statement_timestamp())
-    order by priority desc, id limit $5 for update skip locked
+    order by priority desc, (id + 0) limit $5 for update skip locked
   )
   update dbq_tasks t set status = 'running', generation_id = t.generation_id + 1, worker_id = 'floor',
     started_at = statement_timestamp(), updated_at = statement_timestamp()
