@@ -8,30 +8,33 @@ import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
 
 interface ProcessesVariant extends Variant {
   readonly processes: number;
+  /** How many functions each of them runs at a time. */
+  readonly concurrency: number;
 }
 
 /** Milliseconds that each function waits, as for an answer over the network. */
 const waits = 20;
 
-/** Milliseconds that the tasks of one process take without any cost of the queue, at ten at a time. */
+/** Milliseconds that the tasks take where the queue costs nothing; there are at most 30,000. */
 const idealMs = 12_000;
+const mostTasks = 30_000;
 
-const processCounts = [1, 4, 16];
-
-const variantOf = (processes: number): ProcessesVariant => ({
-  name: `${processes} process${processes === 1 ? "" : "es"}`,
+const variantOf = (processes: number, concurrency: number): ProcessesVariant => ({
+  name: `${processes} process${processes === 1 ? "" : "es"}, ${concurrency} at a time`,
   processes,
+  concurrency,
   quick: processes === 4,
 });
 
 async function measure({ tasks, quick, variant }: Settings<ProcessesVariant>): Promise<Figures> {
-  const { processes } = variant;
-  const count = tasks ?? Math.min(30_000, processes * Math.round(((quick ? 0.1 : 1) * 10 * idealMs) / waits));
+  const { processes, concurrency } = variant;
+  const ideal = (processes * concurrency * (quick ? idealMs / 10 : idealMs)) / waits;
+  const count = tasks ?? Math.min(mostTasks, ideal);
   return await withDatabase("postgres", async (url) => {
     await (await openQueue(url)).close();
     return await withChildren(async (start) => {
       const program = programBeside(import.meta.url, "strategy-process");
-      const config: StrategyConfig = { url, strategy: "skip-locked", poolSize: 2, waits };
+      const config: StrategyConfig = { url, strategy: "skip-locked", poolSize: 2, waits, concurrency };
       const children = await Promise.all(
         Array.from({ length: processes }, () => start<StrategyCommands>(program, config)),
       );
@@ -62,11 +65,11 @@ export const postgresProcesses: Benchmark<ProcessesVariant> = {
   name: "pg-processes",
   title: "Postgres: functions that wait, in more and more worker processes",
   about:
-    `Each process runs ten functions at a time that wait ${waits} ms each, as for an answer over the network: at best 500 a second. ` +
-    "The processes run before the tasks are there, all at once. They share the machine's cores with the server.",
+    `Each function waits ${waits} ms, as for an answer over the network: ten at a time are at best 500 a second. The processes ` +
+    "run before the tasks are there, all at once. They share the machine's cores with the server.",
   on: "postgres",
   once: true,
-  variants: processCounts.map(variantOf),
+  variants: [variantOf(1, 10), variantOf(4, 10), variantOf(16, 10), variantOf(1, 160)],
   figures: [
     { name: "tasks/s", unit: "tasks/s", better: "higher" },
     { name: "run twice", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },

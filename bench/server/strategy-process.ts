@@ -9,9 +9,11 @@ export interface StrategyConfig {
   poolSize: number;
   /** Milliseconds that each function waits. @default it returns at once */
   waits?: number;
+  /** @default the worker's own */
+  concurrency?: number;
 }
 
-const { url, strategy, poolSize, waits } = configOf<StrategyConfig>();
+const { url, strategy, poolSize, waits, concurrency } = configOf<StrategyConfig>();
 const queue = await openQueue(url, { strategy, poolSize });
 const ran: number[] = [];
 const errors: string[] = [];
@@ -19,7 +21,7 @@ const step = task("step", (n: number) => {
   ran.push(n);
   return waits === undefined ? undefined : setTimeout(waits);
 });
-const worker = new Worker(queue, { tasks: [step] });
+const worker = new Worker(queue, { tasks: [step], ...(concurrency ? { concurrency } : {}) });
 worker.on("error", (error) =>
   errors.push(error instanceof Error ? `${error.name}: ${error.message}` : String(error)),
 );

@@ -31,6 +31,13 @@ function without<T>(items: T[], matches: (item: T) => boolean): void {
 /** The task that was retried, died with a worker, and failed. */
 const failedTask = ({ tasks }: FabricatedHistory) => first(tasks, ({ status }) => status === "failed");
 
+/** The worker that stopped is gone after its lease instead. */
+function endsSilently({ entries, workerMoves }: FabricatedHistory): void {
+  without(entries, reports("stopping"));
+  const move = first(workerMoves, ({ came, worker }) => came === 0 && worker === names.stopping);
+  move.silent = move.lease;
+}
+
 /** For each promise, a change of the history that breaks this promise and no other. */
 const breaks: Record<string, (history: FabricatedHistory) => void> = {
   "an acknowledged task exists": ({ entries }) =>
@@ -102,10 +109,14 @@ const breaks: Record<string, (history: FabricatedHistory) => void> = {
   "a worker holds no task when it registers": ({ workerMoves }) => {
     first(workerMoves, ({ came }) => came === 1).holds = 1;
   },
-  "no worker is rescued within its lease": ({ workerMoves }) => {
-    first(workerMoves, ({ came, worker }) => came === 0 && worker === names.steady).holds = 1;
+  "no worker is rescued within its lease": ({ workerMoves, entries }) => {
+    const { at } = first(
+      entries,
+      ({ what, pid }) => what === "stopping" && names.steady.includes(`:${pid}:`),
+    );
+    first(workerMoves, ({ came, worker }) => came === 0 && worker === names.steady).at = at - 1;
   },
-  "only a stopping worker hands back uncharged": ({ entries }) => without(entries, reports("stopping")),
+  "only a stopping worker hands back uncharged": (history) => endsSilently(history),
   "no process dies, fails or is refused": ({ entries }) => void entries.push(line("died", { note: "13" })),
   "the database is intact": (history) => {
     history.integrity = "row 1 missing from index dbq_tasks_claim";
@@ -152,7 +163,7 @@ describe("the checker accepts what a scenario expects", () => {
 test("a task claimed ahead, or by a claim whose answer was lost, may be handed back uncharged by a running worker unless it was started", () => {
   const history = correctHistory();
   const handedBack = moveOf(history, (move) => endsAttempt(move) && isRefund(move));
-  without(history.entries, reports("stopping"));
+  endsSilently(history);
   const promise = "only a stopping worker hands back uncharged";
   expect(broken(history, { ...expected, unanswered: true })).toEqual([promise]);
   history.ahead = true;

@@ -152,6 +152,7 @@ export function correctHistory(): FabricatedHistory {
   builder.attempt(put, steady, "snoozed");
   builder.promote(put);
   builder.attempt(put, steady, "returned");
+  builder.report("stopping", pidOf(steady));
   builder.gone(steady, 0);
   return builder.history;
 

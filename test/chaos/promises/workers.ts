@@ -1,11 +1,24 @@
 /**
  * The promises about workers: live workers keep their tasks, dead ones are found, and each holds only what it claimed.
  */
+import type { Entry } from "../../fixtures/event-log.ts";
 import type { Move } from "../audit.ts";
 import { endsAttempt, isClaim, isRefund, key, keyOfEnded, type Promises, processOf } from "./finder.ts";
 
 /** Milliseconds by which two times may differ because of rounding. */
 const rounding = 10;
+
+/** Whether something happened to a worker before its process began to stop it. */
+function beforeStop(entries: readonly Entry[]): (what: { worker: string | null; at: number }) => boolean {
+  const timesOf = (word: string) =>
+    new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
+  // A process that does not log its beginning does not log its stop either.
+  const [begun, stopping] = [timesOf("begun"), timesOf("stopping")];
+  return ({ worker, at }) => {
+    const by = processOf(worker);
+    return begun.has(by) && at < (stopping.get(by) ?? Number.POSITIVE_INFINITY);
+  };
+}
 
 export const workers: Promises = {
   "nothing runs without a live worker": ({ tasks, workers }, { living = [] }) => {
@@ -22,24 +35,22 @@ export const workers: Promises = {
   "a worker holds no task when it registers": ({ workerMoves }) =>
     workerMoves.filter(({ came, holds }) => came === 1 && holds > 0),
 
-  "no worker is rescued within its lease": ({ workerMoves }, { mayDie = () => true }) =>
-    workerMoves.filter(
-      ({ worker, came, holds, silent, lease }) =>
-        came === 0 && holds > 0 && silent < lease - rounding && !mayDie(worker),
-    ),
+  "no worker is rescued within its lease": ({ entries, workerMoves }, { mayDie = () => true }) => {
+    const isEarly = beforeStop(entries);
+    return workerMoves.filter(
+      (move) =>
+        move.came === 0 && move.silent < move.lease - rounding && isEarly(move) && !mayDie(move.worker),
+    );
+  },
 
   "only a stopping worker hands back uncharged": ({ entries, moves, ahead }, { unanswered, beforeTurn }) => {
-    const timesOf = (word: string) =>
-      new Map(entries.filter(({ what }) => what === word).map(({ pid, at }) => [pid, at]));
-    // A process that does not log its beginning does not log its stop either.
-    const [begun, stopping] = [timesOf("begun"), timesOf("stopping")];
+    const isEarly = beforeStop(entries);
     const started = new Set(entries.filter(({ what }) => what === "start").map(key));
     const mayBe = (move: Move) => (unanswered || beforeTurn || ahead) && !started.has(keyOfEnded(move));
-    return moves.filter((move) => {
-      const by = processOf(move.worker);
-      const early = begun.has(by) && move.at < (stopping.get(by) ?? Number.POSITIVE_INFINITY);
-      return endsAttempt(move) && move.status === "pending" && isRefund(move) && early && !mayBe(move);
-    });
+    return moves.filter(
+      (move) =>
+        endsAttempt(move) && move.status === "pending" && isRefund(move) && isEarly(move) && !mayBe(move),
+    );
   },
 
   "no process dies, fails or is refused": ({ entries }, { allowed = () => false }) =>

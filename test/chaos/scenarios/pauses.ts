@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Entry } from "../../fixtures/event-log.ts";
 import type { Child, Harness } from "../../fixtures/harness.ts";
 import { hangOnce } from "../../fixtures/tasks.ts";
-import type { Move } from "../audit.ts";
+import type { Move, WorkerMove } from "../audit.ts";
 import { backendOf, openRaw } from "../backends/backend.ts";
 import { demand } from "../checker.ts";
 import type { History } from "../history.ts";
@@ -192,9 +192,11 @@ function figures(history: History, made: readonly Pause[]): Figure[] {
 /** Whether a worker lost a task after this pause began, and before its next heartbeat. */
 function isSince({ pid, from, to }: Pause, move: Move, { workerMoves }: History): boolean {
   if (pid !== pidOf(move) || move.at < from) return false;
-  const gone = workerMoves.findLast(
-    ({ worker, came, at }) => worker === move.worker && !came && at <= move.at,
-  );
+  // The transaction that takes a worker's tasks deletes its row, before or after that: the clock may go on in between.
+  const distance = ({ at }: WorkerMove) => Math.abs(at - move.at);
+  const [gone] = workerMoves
+    .filter(({ worker, came }) => worker === move.worker && !came)
+    .sort((a, b) => distance(a) - distance(b));
   return gone !== undefined && gone.at - gone.silent <= to;
 }
 
