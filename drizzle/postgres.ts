@@ -75,7 +75,7 @@ const taskColumns = {
 const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
   table("dbq_tasks", taskColumns, (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
-    // By an expression of the id: see `byPriority` of the dialect.
+    // Not by the id itself: a claim that looks for `id > after` could then be planned by the primary key.
     index("dbq_tasks_claim")
       .on(t.queueName, t.func, sql`priority desc`, sql`(id + 0)`)
       .where(sql`status = 'pending'`),

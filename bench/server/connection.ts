@@ -65,10 +65,14 @@ export async function settle(url: string): Promise<void> {
   await withConnection(url, async ({ rows }) => await rows("checkpoint").catch(() => []));
 }
 
+/** In the order of an index: otherwise Postgres may read the table from its begin, with all tasks that have ended. */
+const orders = { pending: "queue_name, func, priority desc", running: "worker_id" };
+
 /** Resolves when no task of the function `step` is pending or running. */
 export async function allEnded(rows: Asking): Promise<void> {
-  for (const status of ["pending", "running", "pending"]) {
-    const one = `select 1 from dbq_tasks where queue_name = 'default' and func = 'step' and status = '${status}' limit 1`;
+  for (const status of ["pending", "running", "pending"] as const) {
+    const one = `select 1 from dbq_tasks where queue_name = 'default' and func = 'step' and status = '${status}'
+      order by ${orders[status]} limit 1`;
     while ((await rows(one)).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

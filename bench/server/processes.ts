@@ -1,4 +1,4 @@
-/** How much more sixteen worker processes on one Postgres run than one, of functions that mostly wait. */
+/** How many functions that mostly wait one worker process on a Postgres runs, and how many several do. */
 import { openQueue } from "dbq-ts";
 import { type Benchmark, type Figures, programBeside, type Settings, type Variant } from "../benchmark.ts";
 import { withChildren } from "../processes/children.ts";
@@ -15,8 +15,10 @@ interface ProcessesVariant extends Variant {
 /** Milliseconds that each function waits, as for an answer over the network. */
 const waits = 20;
 
-/** Milliseconds that the tasks take where the queue costs nothing; there are at most 30,000. */
+/** Milliseconds that the tasks would take if the queue cost nothing. */
 const idealMs = 12_000;
+
+/** So that no variant takes longer than half a minute. */
 const mostTasks = 30_000;
 
 const variantOf = (processes: number, concurrency: number): ProcessesVariant => ({
@@ -63,10 +65,11 @@ async function measure({ tasks, quick, variant }: Settings<ProcessesVariant>): P
 
 export const postgresProcesses: Benchmark<ProcessesVariant> = {
   name: "pg-processes",
-  title: "Postgres: functions that wait, in more and more worker processes",
+  title: "Postgres: functions that wait, in one worker process and in several",
   about:
     `Each function waits ${waits} ms, as for an answer over the network: ten at a time are at best 500 a second. The processes ` +
-    "run before the tasks are there, all at once. They share the machine's cores with the server.",
+    "run before the tasks are there, all at once: as many as take twelve seconds if the queue costs nothing, and at most 30,000. " +
+    "The processes share the machine's cores with the server.",
   on: "postgres",
   once: true,
   variants: [variantOf(1, 10), variantOf(4, 10), variantOf(16, 10), variantOf(1, 160)],

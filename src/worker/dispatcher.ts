@@ -7,7 +7,7 @@
 import { Bag } from "../base/runtime/bag.ts";
 import type { Clock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
-import { after, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
+import { after, performance, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
@@ -375,8 +375,9 @@ export class Dispatcher {
   /** Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them. */
   #fillSlots(): void {
     if (this.#loop.isAboutToBegin) return;
+    const now = performance.now();
     while (this.#prefetched.length > 0 && this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0)
-      this.#held.start(this.#prefetched.shift() as RunningAttempt);
+      this.#held.start(this.#prefetched.shift(now) as RunningAttempt);
     this.#prefetched.watch();
   }
 

@@ -15,7 +15,7 @@ const maxAhead = 1_000;
 /** The current cycle, the next one, and one more: a cycle may take longer than the last one. */
 const cyclesAhead = 3;
 
-/** Milliseconds for which tasks are claimed ahead at most: half of what a task may wait in the buffer. */
+/** Milliseconds for which tasks are claimed ahead at most: half of `maxWaitMs`. */
 const maxAheadMs = 50;
 
 /** Milliseconds that tasks take at least: a clock may show no time between two looks. */
@@ -24,8 +24,14 @@ const shortest = 0.001;
 /** Milliseconds without a running task after which the last ones say nothing about those that come. */
 const forgottenAfter = 1_000;
 
+/** Milliseconds that a claimed task may wait for a slot; then it is handed back for another worker. */
+const maxWaitMs = 100;
+
 /** Milliseconds: while no task waits longer for its slot, twice as many may wait after each cycle. */
 const shortWaitMs = 25;
+
+/** Milliseconds after a task was handed back in which no more may wait than then. */
+const regrowAfter = 1_000;
 
 /** Characters of arguments that may wait in the buffer. */
 const maxCharacters = 4 * 2 ** 20;
@@ -50,10 +56,12 @@ export class PrefetchControl {
   #last = { ended: 0, busyMs: 0 };
   /** How many tasks may wait for a slot, going by how long others have waited. */
   #room = maxAhead;
-  /** How many might wait for a slot when the last cycle began. */
-  #most = 0;
-  /** Milliseconds that a task has waited at most since then. */
-  #longestWait = 0;
+  /** How many have been allowed to at most since that was last made less, and when that was. */
+  #peak = 0;
+  #shrunkAt = Number.NEGATIVE_INFINITY;
+  #growsFrom = Number.NEGATIVE_INFINITY;
+  /** Milliseconds that a task has waited at most since the last cycle began; undefined: none has found a slot. */
+  #longestWait: number | undefined;
   /** Mean characters of a task's arguments in the last claim. */
   #charactersPerTask = 1;
 
@@ -89,23 +97,32 @@ export class PrefetchControl {
       maxCharacters / this.#charactersPerTask,
       rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs),
     );
-    this.#most = most;
+    this.#peak = Math.max(this.#peak, most);
     return Math.max(0, Math.min(Math.floor(most / 2), Math.floor(most) - waiting));
   }
 
   /**
-   * The rate says too much where many processes share few cores: each runs its tasks quickly whenever it is its turn. So half as
-   * many tasks are claimed ahead after one has waited longer than `maxAheadMs`.
+   * The rate says too much where many processes share few cores: each runs its tasks quickly whenever it gets a core. So half as
+   * many tasks may wait after one has waited longer than `maxAheadMs`. All that were claimed before that have left the buffer
+   * `maxWaitMs` later: until then, their waits say the same once more.
    */
   #adapt(): void {
-    if (this.#longestWait > maxAheadMs) this.#room = Math.max(1, Math.min(this.#room, this.#most) / 2);
-    else if (this.#longestWait <= shortWaitMs) this.#room = Math.min(maxAhead, 2 * this.#room);
-    this.#longestWait = 0;
+    const [waited, now] = [this.#longestWait, performance.now()];
+    this.#longestWait = undefined;
+    if (waited === undefined) return;
+    if (waited <= shortWaitMs && now >= this.#growsFrom) {
+      this.#room = Math.min(maxAhead, 2 * this.#room);
+    } else if (waited > maxAheadMs && now >= this.#shrunkAt + maxWaitMs) {
+      this.#room = Math.max(1, Math.min(this.#room, this.#peak) / 2);
+      this.#peak = 0;
+      this.#shrunkAt = now;
+      if (waited >= maxWaitMs) this.#growsFrom = now + regrowAfter;
+    }
   }
 
   /** A task has waited so many milliseconds for a slot, or until it was handed back. */
   waited(ms: number): void {
-    this.#longestWait = Math.max(this.#longestWait, ms);
+    this.#longestWait = Math.max(this.#longestWait ?? 0, ms);
   }
 
   /** How many tasks have ended per millisecond, in this period and the one before it. */
@@ -148,9 +165,6 @@ export function roomForCrashSensitive(
   return Math.max(0, slots - count);
 }
 
-/** Milliseconds that a claimed task may wait for a slot; then it is handed back for another worker. */
-const maxWaitMs = 100;
-
 /** The claimed tasks that have no slot yet, in the order of their claim. */
 export class PrefetchBuffer {
   /** `until`: when the task is handed back, on the clock of `performance.now()`. */
@@ -176,10 +190,10 @@ export class PrefetchBuffer {
     this.#waiting.push({ attempt, until: performance.now() + maxWaitMs });
   }
 
-  /** Removes and returns the task that was claimed first. */
-  shift(): RunningAttempt | undefined {
+  /** Removes and returns the task that was claimed first. `now`: since when there is a slot for it. */
+  shift(now: number): RunningAttempt | undefined {
     const first = this.#waiting.shift();
-    if (first) this.#noteWait(first);
+    if (first) this.#noteWait(first, now);
     return first?.attempt;
   }
 
@@ -204,19 +218,19 @@ export class PrefetchBuffer {
     this.#timer = setTimeout(() => setImmediate(handBack), wait).unref();
   }
 
-  /** Hands back all tasks, or those whose wait is over at `now`. False: there were none. */
-  handBack(now = Number.POSITIVE_INFINITY): boolean {
+  /** Hands back all tasks, or those whose wait is over at `now`. */
+  handBack(now = Number.POSITIVE_INFINITY): void {
     const count = this.#waiting.findIndex(({ until }) => until > now);
     const late = this.#waiting.splice(0, count < 0 ? this.#waiting.length : count);
+    const ended = performance.now();
     for (const waiting of late) {
-      this.#noteWait(waiting);
+      this.#noteWait(waiting, ended);
       waiting.attempt.interrupt();
     }
-    return late.length > 0;
   }
 
-  #noteWait({ until }: { until: number }): void {
-    this.#onWaited(performance.now() - until + maxWaitMs);
+  #noteWait({ until }: { until: number }, now: number): void {
+    this.#onWaited(now - until + maxWaitMs);
   }
 
   /** Empties the buffer without handing anything back. */

@@ -531,7 +531,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "claim-by-the-primary-key",
     why: "While the statistics are of a backlog that was the whole table, each claim from the start passes over all tasks that have ended.",
-    in: "place",
+    in: "idOfClaims",
     find: 'sql.raw("(id + 0)")',
     replace: 'sql.raw("id")',
     caughtBy: {

@@ -29,7 +29,12 @@ test("prefetched tasks start in the order of their claim", () => {
   const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
   waiting.push(a);
   waiting.push(b);
-  expect([waiting.length, waiting.shift(), waiting.shift(), waiting.shift()]).toEqual([2, a, b, undefined]);
+  expect([
+    waiting.length,
+    waiting.shift(performance.now()),
+    waiting.shift(performance.now()),
+    waiting.shift(performance.now()),
+  ]).toEqual([2, a, b, undefined]);
 });
 
 test("each prefetched task is handed back when its own wait is over", () => {
@@ -51,16 +56,20 @@ test("each prefetched task is handed back when its own wait is over", () => {
   for (const [ms] of onWaited.mock.calls) expect(ms).toBeGreaterThanOrEqual(100);
 });
 
-test("tells how long each task has waited for its slot", () => {
+test("tells how long each task has waited until there was a slot, whatever ran in others before it started", () => {
   const waiting = new PrefetchBuffer(fillSlots, onWaited);
-  const [a, b] = attempts(2, []) as [RunningAttempt, RunningAttempt];
+  const [a, b, c] = attempts(3, []) as [RunningAttempt, RunningAttempt, RunningAttempt];
   waiting.push(a);
   vi.advanceTimersByTime(30);
   waiting.push(b);
-  waiting.shift();
+  const slots = performance.now();
+  waiting.shift(slots);
   vi.advanceTimersByTime(12);
-  waiting.shift();
-  expect(onWaited.mock.calls).toEqual([[30], [12]]);
+  waiting.shift(slots);
+  waiting.push(c);
+  vi.advanceTimersByTime(7);
+  waiting.shift(performance.now());
+  expect(onWaited.mock.calls).toEqual([[30], [0], [7]]);
 });
 
 test("a task that has a slot is not handed back", () => {
@@ -68,7 +77,7 @@ test("a task that has a slot is not handed back", () => {
   const waiting = new PrefetchBuffer(fillSlots, onWaited);
   for (const attempt of attempts(2, handedBack)) waiting.push(attempt);
   waiting.watch();
-  waiting.shift();
+  waiting.shift(performance.now());
   vi.advanceTimersByTime(1_000);
   expect(handedBack).toEqual([1]);
 });
@@ -77,7 +86,7 @@ test("a task whose wait is over starts when a slot is free", () => {
   const handedBack: number[] = [];
   const waiting = new PrefetchBuffer(fillSlots, onWaited);
   for (const attempt of attempts(3, handedBack)) waiting.push(attempt);
-  fillSlots.mockImplementationOnce(() => waiting.shift());
+  fillSlots.mockImplementationOnce(() => waiting.shift(performance.now()));
   waiting.watch();
   vi.advanceTimersByTime(1_000);
   expect(handedBack).toEqual([1, 2]);
@@ -103,5 +112,10 @@ test("a task that was removed takes no slot", () => {
   waiting.push(b);
   waiting.remove(c);
   waiting.remove(a);
-  expect([waiting.length, waiting.shift(), waiting.length, handedBack]).toEqual([1, b, 0, []]);
+  expect([waiting.length, waiting.shift(performance.now()), waiting.length, handedBack]).toEqual([
+    1,
+    b,
+    0,
+    [],
+  ]);
 });

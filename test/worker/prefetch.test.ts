@@ -114,28 +114,63 @@ test("of tasks that run all the time, no more are claimed ahead than start withi
   expect(pace.begin(outcomes(100), 0)).toBe(2);
 });
 
+/** How many tasks a worker with quick functions claims ahead next, after tasks have waited so many milliseconds. */
+function aheadAfter(pace: PrefetchControl, ...waits: number[]): number {
+  for (const ms of waits) pace.waited(ms);
+  pace.started();
+  vi.advanceTimersByTime(1);
+  pace.stopped();
+  return pace.begin(outcomes(510), 0);
+}
+
 test("after a task has waited more than 50 ms for a slot, half as many are claimed ahead, until all find one soon", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
-  const aheadAfter = (...waits: number[]) => {
-    for (const ms of waits) pace.waited(ms);
-    vi.advanceTimersByTime(1);
-    return pace.begin(outcomes(510), 0);
-  };
-  expect(aheadAfter(1, 50, 2)).toBe(500);
-  expect(aheadAfter(1, 51, 2)).toBe(250);
-  expect(aheadAfter(101)).toBe(125);
-  expect(aheadAfter(26)).toBe(125);
-  expect([aheadAfter(25), aheadAfter(0), aheadAfter()]).toEqual([250, 500, 500]);
+  expect(aheadAfter(pace, 1, 50, 2)).toBe(500);
+  expect(aheadAfter(pace, 1, 51, 2)).toBe(250);
+  expect(aheadAfter(pace, 26)).toBe(250);
+  expect([aheadAfter(pace, 25), aheadAfter(pace, 0)]).toEqual([500, 500]);
 });
 
-test("a worker whose tasks wait too long claims one ahead after a while, and then more when there is room again", () => {
+test("the long waits of tasks of one time count once", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
-  for (let turn = 0; turn < 100; turn += 1) {
-    pace.waited(101);
-    pace.begin(outcomes(510), 0);
+  expect([aheadAfter(pace, 60), aheadAfter(pace, 80), aheadAfter(pace, 90)]).toEqual([250, 250, 250]);
+  vi.advanceTimersByTime(100);
+  expect(aheadAfter(pace, 60)).toBe(125);
+});
+
+test("cycles in which nothing ended before a long wait do not make it count for more", () => {
+  const pace = new PrefetchControl(false);
+  limitsOf(pace);
+  for (let i = 0; i < 3; i += 1) expect(pace.begin([], 0)).toBeGreaterThanOrEqual(0);
+  aheadAfter(pace, 60);
+  expect(aheadAfter(pace)).toBe(250);
+});
+
+test("no more tasks are claimed ahead because none has found a slot", () => {
+  const pace = new PrefetchControl(false);
+  limitsOf(pace);
+  aheadAfter(pace, 60);
+  expect([aheadAfter(pace), aheadAfter(pace), aheadAfter(pace)]).toEqual([250, 250, 250]);
+});
+
+test("a second after a task was handed back, more are claimed ahead again", () => {
+  const pace = new PrefetchControl(false);
+  limitsOf(pace);
+  expect(aheadAfter(pace, 101)).toBe(250);
+  vi.advanceTimersByTime(990);
+  expect(aheadAfter(pace, 0)).toBe(250);
+  vi.advanceTimersByTime(10);
+  expect(aheadAfter(pace, 0)).toBe(500);
+});
+
+test("a worker whose tasks always wait too long claims none ahead in the end", () => {
+  const pace = new PrefetchControl(false);
+  limitsOf(pace);
+  for (let turn = 0; turn < 20; turn += 1) {
+    aheadAfter(pace, 101);
+    vi.advanceTimersByTime(100);
   }
-  expect(pace.begin(outcomes(510), 0)).toBe(1);
-  expect(limitsOf(pace).at(-1)).toBe(510);
+  expect(aheadAfter(pace, 30)).toBe(0);
 });

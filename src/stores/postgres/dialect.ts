@@ -22,11 +22,11 @@ const millis: Dialect["millis"] = (time) =>
     when false then case when ${time} > 'epoch' then 8640000000000000 else -8640000000000000 end end`;
 
 /**
- * The id as the indexes of claims have it. By `id > after` the planner may choose the primary key instead, and pass over all
- * tasks that have ended: it does when the last ANALYZE saw a backlog that was nearly the whole table.
+ * The id as the indexes of claims have it. For `id > after` the planner may choose the primary key instead, and pass over all
+ * tasks that have ended: it does so when the last ANALYZE saw a backlog that was nearly the whole table.
  */
-export const place = sql.raw("(id + 0)");
-const byPriority = sql`priority desc, ${place}`;
+export const idOfClaims = sql.raw("(id + 0)");
+const byPriority = sql`priority desc, ${idOfClaims}`;
 
 /** The first day of Postgres, in milliseconds since 1970. */
 const first = sql.raw("-210866803200000");

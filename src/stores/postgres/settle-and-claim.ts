@@ -19,7 +19,7 @@ import { itemColumns, itemOf, keyAtClaim, type Statement } from "../sql/statemen
 import type { Texts } from "../sql/texts.ts";
 import type { Transitions } from "../sql/transitions.ts";
 import { type ClaimCursor, ClaimCursors, start as startOfClaims } from "./claim-cursor.ts";
-import { place } from "./dialect.ts";
+import { idOfClaims } from "./dialect.ts";
 
 type Completed = Extract<Outcome, { kind: "completed" }>;
 
@@ -65,7 +65,7 @@ function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   return sql.join(
     [
       part(sql`priority > ${at}`, all),
-      part(sql`priority = ${at} and ${place} > ${id}`, id),
+      part(sql`priority = ${at} and ${idOfClaims} > ${id}`, id),
       part(sql`priority < ${at}`, all),
     ],
     sql` union all `,
@@ -150,7 +150,7 @@ function settleAndClaimStatement(
       select found.* from wanted cross join lateral (
         select id, generation_id, priority, ${sensitive} as crash_sensitive from ${d.tasks}
         where ${pending(d, sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
-          and priority = wanted.priority and ${place} > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
+          and priority = wanted.priority and ${idOfClaims} > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by ${d.byPriority} limit wanted.n for update skip locked) as found),
     admitted as (
       select id, generation_id from (

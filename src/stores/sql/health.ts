@@ -135,7 +135,7 @@ export class HealthOperations {
   /** In the order of the index: without it, Postgres reads the table from its begin until it has found enough. */
   #count(level: Columns, most: number): SQL {
     return sql`select count(*) from (select 1 as one from ${this.#dialect.tasks} where ${this.#isOf(level)}
-      order by ${this.#dialect.byPriority} ${this.#limit(most)}) as tasks`;
+      order by ${sql.raw(this.#byPriority)} ${this.#limit(most)}) as tasks`;
   }
 
   #age(level: Columns, at: number): SQL {

@@ -15,9 +15,10 @@ export interface Expected {
   /** The tasks that the scenario has purged. Default: none. */
   mayBeDeleted?: (task: number) => boolean;
   /**
-   * The workers whose process may have been killed; any other is dead when its lease is over, no sooner. Default: all.
+   * The workers whose process may have been killed by then, or whose session may have ended; any other is dead when its lease
+   * is over, no sooner. Default: all.
    */
-  mayDie?: (worker: string) => boolean;
+  mayDie?: (worker: string, at: number) => boolean;
   /**
    * Whether the answer of a claim may have been lost: its tasks are handed back and were never started. Default: no.
    */

@@ -39,7 +39,10 @@ export const workers: Promises = {
     const isEarly = beforeStop(entries);
     return workerMoves.filter(
       (move) =>
-        move.came === 0 && move.silent < move.lease - rounding && isEarly(move) && !mayDie(move.worker),
+        move.came === 0 &&
+        move.silent < move.lease - rounding &&
+        isEarly(move) &&
+        !mayDie(move.worker, move.at),
     );
   },
 

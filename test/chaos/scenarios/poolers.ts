@@ -61,12 +61,16 @@ async function through(
     await load.addWorker();
     progress(done);
   }
+  // It ends the sessions of all workers: one that does not come back within 300 ms is taken for dead.
+  const cutAt = Date.now();
   await pooler.kill();
   await pooler.up();
   const moments = [Date.now()];
   for (const moment of moments) await untilResumed(harness, load, moment);
+  const resumedAt = Date.now();
   const history = await load.drain();
-  const mayDie = (id: string) => load.killed.has(processOf(id));
+  const mayDie = (id: string, at: number) =>
+    load.killed.has(processOf(id)) || (at >= cutAt && at <= resumedAt);
   demand(history, { mayDie, allowed: reportsLoss, mayFail: failsByLoss, unanswered: true });
   demandNoConflicts(history);
   const freed = history.moves

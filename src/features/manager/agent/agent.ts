@@ -394,8 +394,9 @@ export class Agent<C = unknown> extends WorkerEmitter {
   }
 
   #fillSlots(): void {
+    const now = performance.now();
     while (this.#prefetched.length > 0 && this.#freeSlots > 0) {
-      const attempt = this.#prefetched.shift() as RunningAttempt;
+      const attempt = this.#prefetched.shift(now) as RunningAttempt;
       this.#prefetch.started();
       this.reportStarted(attempt.record);
       attempt.run();
