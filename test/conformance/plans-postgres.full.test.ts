@@ -5,7 +5,7 @@
  * were empty.
  */
 import { Client } from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from "vitest";
 import type { Store } from "../../src/store.ts";
 import { configOf } from "../../src/stores/postgres/connection.ts";
 import { openPostgres } from "../../src/stores/postgres/store.ts";
@@ -177,6 +177,26 @@ describe.skipIf(isMissing(server))("Postgres with statistics of a backlog that w
     },
   );
 });
+
+test.skipIf(isMissing(server))(
+  "a backlog is counted by an index alone, once the table is vacuumed",
+  async () => {
+    schema = await newSchema();
+    store = await openPostgres(schema.url, { migrate: true });
+    onTestFinished(async () => {
+      await store.close();
+      await schema.drop();
+    });
+    await schema.client.query(
+      `insert into dbq_tasks (func, args) select 'resize', '["${"a".repeat(200)}"]' from generate_series(1, ${many})`,
+    );
+    await schema.client.query("vacuum analyze dbq_tasks");
+    const plans = await plansOf("force_custom_plan", (s) => s.health.backlog(many, many));
+    const counting = plans.filter(({ text }) => text.includes("count(*)"));
+    // The rows alone are on 800 pages.
+    expect(counting.map(({ pages }) => pages < 300)).toEqual([true]);
+  },
+);
 
 function expectFew({ text, scanned, rows, pages }: Plan, most: number): void {
   expect.soft(scanned, text).toEqual([]);
