@@ -6,6 +6,9 @@ import { connectionsFact, fact } from "../sql/diagnosis.ts";
 /** Seconds. */
 const oldSnapshot = 600;
 
+/** `dbq_tasks_claim` and `dbq_tasks_group`. */
+const indexesOfClaims = 2;
+
 /** @param table `dbq_tasks`, with its schema if one was named */
 const factsOf = (
   table: string,
@@ -16,7 +19,9 @@ const factsOf = (
   (select count(*) from pg_stat_activity
     where application_name in ('dbq', current_setting('application_name'))) as own_connections,
   (select max(extract(epoch from now() - xact_start))::bigint from pg_stat_activity where backend_xmin is not null) as oldest,
-  (select count(*) from pg_inherits where inhparent = to_regclass('${table}')) as partitions`;
+  (select count(*) from pg_inherits where inhparent = to_regclass('${table}')) as partitions,
+  (select count(*) from pg_index where indrelid = to_regclass('${table}') and indisvalid
+    and pg_get_indexdef(indexrelid) like '%(id + 0)%') as claims`;
 
 /** @param own the schema that was named for the tables */
 export async function diagnosePostgres(queryable: Queryable, own?: string): Promise<Diagnosis[]> {
@@ -32,6 +37,7 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
     ours,
     oldest,
     partitions,
+    claims,
   ] = (rows[0] ?? []).map((value) => (value === null ? null : String(value)));
   const isStandby = recovery === "true";
   const age = Number(oldest ?? 0);
@@ -44,6 +50,12 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
     connectionsFact(Number(connections), Number(most), "raise max_connections, or put a pooler in between"),
     fact("connections of dbq", Number(ours)),
     fact("max connections", Number(most)),
+    fact(
+      "indexes of claims",
+      Number(claims),
+      Number(claims) < indexesOfClaims,
+      'each claim sorts all pending tasks of its function: generate a migration with your drizzle-kit, or run "dbq migrate"',
+    ),
     ...(Number(partitions) > 0 ? [fact("tables of finished tasks by day", Number(partitions))] : []),
     fact(
       "oldest snapshot",
