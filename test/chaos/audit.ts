@@ -56,6 +56,8 @@ export interface AuditDialect {
   /** Milliseconds since 1970: the current time, and that of a column. */
   now: string;
   millis: (time: string) => string;
+  /** Which tasks a worker runs, by an index: in a trigger MySQL locks every row that a query reads. */
+  runBy: (worker: string) => string;
   /** Whether a column has changed. */
   differs: (column: string) => string;
   /** The statements that create a trigger which inserts into the table `into`. */
@@ -96,7 +98,7 @@ const taskTriggers = ({ now, differs }: AuditDialect): Trigger[] => [
   },
 ];
 
-const workerTrigger = ({ now, millis }: AuditDialect, event: "insert" | "delete"): Trigger => {
+const workerTrigger = ({ now, millis, runBy }: AuditDialect, event: "insert" | "delete"): Trigger => {
   const row = event === "insert" ? "new" : "old";
   return {
     name: `audit_worker_${event}`,
@@ -105,7 +107,7 @@ const workerTrigger = ({ now, millis }: AuditDialect, event: "insert" | "delete"
     columns: ["worker", "at", "came", "holds", "silent", "lease"],
     values: [
       ...[`${row}.id`, now, event === "insert" ? "1" : "0"],
-      `(select count(*) from dbq_tasks where status = 'running' and worker_id = ${row}.id)`,
+      `(select count(*) from dbq_tasks where ${runBy(`${row}.id`)})`,
       ...[`${now} - ${millis(`${row}.heartbeat_at`)}`, `${row}.lease`],
     ],
   };

@@ -161,6 +161,7 @@ export const mysql: Backend = {
     serial: "bigint auto_increment primary key",
     now: "cast(unix_timestamp(sysdate(3)) * 1000 as signed)",
     millis: (time) => `timestampdiff(microsecond, '1970-01-01', ${time}) div 1000`,
+    runBy: (worker) => `run_by = ${worker}`,
     differs: (column) => `not (old.${column} <=> new.${column})`,
     trigger: ({ name, event, table, when = "true", columns, values }, into) => {
       const asked = values.filter(isQuery);

@@ -51,6 +51,7 @@ export const sqlite: Backend = {
     serial: "integer primary key",
     now: "cast(unixepoch('subsec') * 1000 as integer)",
     millis: (time) => time,
+    runBy: (worker) => `status = 'running' and worker_id = ${worker}`,
     differs: (column) => `old.${column} is not new.${column}`,
     trigger: ({ name, event, table, when, columns, values }, into) => [
       `create trigger ${name} after ${event} on ${table} ${when === undefined ? "" : `when ${when}`} begin
