@@ -60,7 +60,7 @@ export const drainFaults: readonly Mutant[] = [
     name: "the-death-of-a-drain-charges",
     why: "A task without retries is never sent, because a drain was killed beside it.",
     in: "MaintenanceOperations.#chargeCrashes",
-    find: "!isOfDrain(workerId)",
+    find: "!isOfDrain(task.workerId)",
     replace: "true",
     caughtBy: drains(
       "a drain that was declared dead sends what it has in hand, lets nothing go, and begins again",
