@@ -88,10 +88,7 @@ export class Dispatcher {
    */
   readonly #owned = new Bag<RunningAttempt>();
   /** The owned attempts that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer(
-    () => this.#fillSlots(),
-    (ms) => this.#prefetch.waited(ms),
-  );
+  readonly #prefetched: PrefetchBuffer;
   readonly #prefetch: PrefetchControl;
   readonly #held = new HeldStarts((attempt) => this.#start(attempt));
   readonly #unknownClaims: UnknownClaims;
@@ -121,6 +118,7 @@ export class Dispatcher {
     const report = (error: unknown, where: string) => host.reportError(error, where);
     this.#progress = new ProgressNotes(host.store, report, () => host.wakeups.taskNoted());
     this.#prefetch = new PrefetchControl(host.store.synchronous);
+    this.#prefetched = new PrefetchBuffer(() => this.#fillSlots(), this.#prefetch.waited);
     this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned);
     this.ownership = new OwnershipCheck(host.store, this.#owned, report);
     const defaults = new Defaults(host.store);

@@ -121,9 +121,9 @@ export class PrefetchControl {
   }
 
   /** A task has waited so many milliseconds for a slot, or until it was handed back. */
-  waited(ms: number): void {
+  readonly waited = (ms: number): void => {
     this.#longestWait = Math.max(this.#longestWait ?? 0, ms);
-  }
+  };
 
   /** How many tasks have ended per millisecond, in this period and the one before it. */
   #rate(outcomes: readonly Outcome[]): number {

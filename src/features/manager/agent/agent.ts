@@ -112,12 +112,9 @@ export class Agent<C = unknown> extends WorkerEmitter {
   readonly #ended = new Map<RunningAttempt, Outcome>();
   /** Those of them whose outcomes are on their way to a Manager. */
   readonly #sent = new Set<RunningAttempt>();
-  /** The claimed attempts that have no slot yet. */
-  readonly #prefetched = new PrefetchBuffer(
-    () => this.#fillSlots(),
-    (ms) => this.#prefetch.waited(ms),
-  );
   readonly #prefetch = new PrefetchControl(false);
+  /** The claimed attempts that have no slot yet. */
+  readonly #prefetched = new PrefetchBuffer(() => this.#fillSlots(), this.#prefetch.waited);
   /** Whether the last claim found as many tasks as it asked for. */
   #mayHaveMore = false;
   #settling: Promise<void> | undefined;
