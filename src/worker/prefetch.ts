@@ -102,9 +102,9 @@ export class PrefetchControl {
   }
 
   /**
-   * The rate says too much where many processes share few cores: each runs its tasks quickly whenever it gets a core. So half as
-   * many tasks may wait after one has waited longer than `maxAheadMs`. All that were claimed before that have left the buffer
-   * `maxWaitMs` later: until then, their waits say the same once more.
+   * Where many processes share few cores, a process ends its tasks quickly while it has a core, and the rate leaves out the time
+   * in which it has none. So half as many tasks may wait after one has waited longer than `maxAheadMs`. The tasks claimed before
+   * that leave the buffer within `maxWaitMs`: until then, a long wait is no new sign.
    */
   #adapt(): void {
     const [waited, now] = [this.#longestWait, performance.now()];
@@ -175,7 +175,7 @@ export class PrefetchBuffer {
 
   /**
    * @param fillSlots starts as many of the waiting tasks as there are free slots
-   * @param onWaited is told of each task that found a slot, or was handed back, how many milliseconds it has waited
+   * @param onWaited gets the milliseconds that a task has waited: called when the task finds a slot, and when it is handed back
    */
   constructor(fillSlots: () => void, onWaited: (ms: number) => void) {
     this.#fillSlots = fillSlots;

@@ -143,7 +143,7 @@ test("the long waits of tasks of one time count once", () => {
 test("cycles in which nothing ended before a long wait do not make it count for more", () => {
   const pace = new PrefetchControl(false);
   limitsOf(pace);
-  for (let i = 0; i < 3; i += 1) expect(pace.begin([], 0)).toBeGreaterThanOrEqual(0);
+  expect([pace.begin([], 0), pace.begin([], 0), pace.begin([], 0)].at(-1)).toBe(0);
   aheadAfter(pace, 60);
   expect(aheadAfter(pace)).toBe(250);
 });
