@@ -1,10 +1,11 @@
 /** How many functions that mostly wait one worker process on a Postgres runs, and how many several do. */
 import { openQueue } from "dbq-ts";
-import { type Benchmark, type Figures, programBeside, type Settings, type Variant } from "../benchmark.ts";
+import type { Benchmark, Figures, Settings, Variant } from "../benchmark.ts";
 import { withChildren } from "../processes/children.ts";
 import { allEnded, settle, withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
-import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
+import type { StrategyConfig } from "./strategy-process.ts";
+import { opened, stopped } from "./strategy-workers.ts";
 
 interface ProcessesVariant extends Variant {
   readonly processes: number;
@@ -35,13 +36,11 @@ async function measure({ tasks, quick, variant }: Settings<ProcessesVariant>): P
   return await withDatabase("postgres", async (url) => {
     await (await openQueue(url)).close();
     return await withChildren(async (start) => {
-      const program = programBeside(import.meta.url, "strategy-process");
       const config: StrategyConfig = { url, strategy: "skip-locked", poolSize: 2, waits, concurrency };
-      const children = await Promise.all(
-        Array.from({ length: processes }, () => start<StrategyCommands>(program, config)),
-      );
+      const children = await opened(start, processes, config);
       await Promise.all(children.map((child) => child.ask("start")));
-      return await withConnection(url, async ({ rows }) => {
+      return await withConnection(url, async (connection) => {
+        const { rows } = connection;
         await settle(url);
         await rows(
           `insert into dbq_tasks (func, args) select 'step', json_build_array(n) from generate_series(1, ${count}) n`,
@@ -50,14 +49,7 @@ async function measure({ tasks, quick, variant }: Settings<ProcessesVariant>): P
         const began = performance.now();
         await allEnded(rows);
         const milliseconds = performance.now() - began;
-        const ran = (await Promise.all(children.map((child) => child.ask("stop")))).map((one) => one.ran);
-        if (new Set(ran.flat()).size !== count)
-          throw new Error(`${new Set(ran.flat()).size} of ${count} tasks ran`);
-        return {
-          "tasks/s": (1_000 * count) / milliseconds,
-          "run twice": ran.flat().length - count,
-          "smallest share": (Math.min(...ran.map(({ length }) => length)) * processes) / count,
-        };
+        return await stopped(children, connection, { count, milliseconds });
       });
     });
   });
@@ -76,6 +68,7 @@ export const postgresProcesses: Benchmark<ProcessesVariant> = {
   figures: [
     { name: "tasks/s", unit: "tasks/s", better: "higher" },
     { name: "run twice", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
+    { name: "errors", unit: "", better: "lower", goals: [{ must: 0, aim: 0 }] },
     { name: "smallest share", unit: "of the mean", better: "higher" },
   ],
   contenders: [{ name: "dbq", missing: noServer("postgres"), measure }],

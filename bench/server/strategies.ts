@@ -1,18 +1,11 @@
 /** How the two claim strategies behave with more and more worker processes. */
 import { openQueue } from "dbq-ts";
-import {
-  type Benchmark,
-  type Contender,
-  type Figures,
-  programBeside,
-  type Server,
-  type Settings,
-  type Variant,
-} from "../benchmark.ts";
+import type { Benchmark, Contender, Figures, Server, Settings, Variant } from "../benchmark.ts";
 import { type Child, withChildren } from "../processes/children.ts";
 import { allEnded, type Connection, settle, withConnection } from "./connection.ts";
 import { noServer, withDatabase } from "./databases.ts";
 import type { StrategyCommands, StrategyConfig } from "./strategy-process.ts";
+import { opened, stopped } from "./strategy-workers.ts";
 
 interface LoadVariant extends Variant {
   readonly workers: number;
@@ -43,11 +36,7 @@ async function measureStrategy(
     await fill(url, count);
     await settle(url);
     return await withChildren(async (start) => {
-      const program = programBeside(import.meta.url, "strategy-process");
-      const config: StrategyConfig = { url, strategy, poolSize };
-      const children = await Promise.all(
-        Array.from({ length: variant.workers }, () => start<StrategyCommands>(program, config)),
-      );
+      const children = await opened(start, variant.workers, { url, strategy, poolSize });
       return await withConnection(url, (connection) => drain(children, connection, count));
     });
   });
@@ -75,18 +64,7 @@ async function drain(
   await Promise.all(workers.map((worker) => worker.ask("start")));
   await allEnded(connection.rows);
   const milliseconds = performance.now() - start;
-  const reports = await Promise.all(workers.map((worker) => worker.ask("stop")));
-  const errors = reports.flatMap((report) => report.errors);
-  for (const error of new Set(errors)) process.stderr.write(`a worker reported: ${error}\n`);
-  const completed = await connection.number("select count(*) from dbq_tasks where status = 'completed'");
-  if (completed !== count) throw new Error(`${completed} of ${count} tasks are completed after the drain`);
-  const ran = reports.map((report) => report.ran.length);
-  return {
-    "tasks/s": (1_000 * count) / milliseconds,
-    "run twice": ran.reduce((sum, one) => sum + one, 0) - new Set(reports.flatMap((one) => one.ran)).size,
-    errors: errors.length,
-    "smallest share": (Math.min(...ran) * workers.length) / count,
-  };
+  return await stopped(workers, connection, { count, milliseconds });
 }
 
 const contender = (server: Server, name: string, strategy: Strategy): Contender<LoadVariant> => ({
