@@ -1,8 +1,12 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { compiledSources } from "./test/support/compiled-sources.ts";
 
 /** Tests that take long, or need a server that few machines have: their file's name says so. */
 const long = "test/**/*.full.test.ts";
+
+/** Tests of the list of seeded faults and of what finds their places. */
+const faults = "test/mutants/**/*.test.ts";
 
 /** Tests that generate what they try, or try each moment: the proof has many times as much of it. */
 const generating = [
@@ -13,18 +17,62 @@ const generating = [
   "test/features/transfer/interrupted*.test.ts",
 ];
 
+/**
+ * Tests that change nothing that a process has once (a timer, a listener, the registry of functions), and open no database
+ * that waits for one: their files share a few processes, which load dbq once. All others have a process of their own.
+ */
+const pure = [
+  "test/base/!(tasks)/**/*.test.ts",
+  "test/base/tasks/{backoff,kwargs,registry}.test.ts",
+  "test/errors.test.ts",
+  "test/property/**/*.test.ts",
+  "test/stores/sql/**/*.test.ts",
+  "test/types/**/*.test.ts",
+];
+
+/** Tests that replace a module of dbq or load dbq anew: vitest loads its sources itself for them. */
+const reloading = ["test/queue/fake-timers.test.ts", "test/features/dashboard/metrics.test.ts"];
+
+interface Files {
+  readonly include: string[];
+  readonly exclude?: string[];
+}
+
+interface Tier {
+  /** The files that have a process of their own. */
+  readonly alone: Files;
+  /** The files that share processes. */
+  readonly together?: Files;
+  /** The files for which vitest loads dbq's sources. */
+  readonly reloading?: Files;
+  readonly maxWorkers: number;
+}
+
 const cores = availableParallelism();
+/** Many long tests keep several processes busy: two files at a time fit two cores. */
+const few = Math.max(2, cores - 1);
 
 /** What each tier runs. `DBQ_TIER` names it; without a name it is `full`, so that any file can be run by its path. */
-const tiers: Record<string, { include: string[]; exclude: string[]; maxWorkers: number }> = {
+const tiers: Record<string, Tier> = {
   // `npm test`. Its tests wait more than they compute.
-  quick: { include: ["test/**/*.test.ts"], exclude: [long], maxWorkers: cores + 1 },
-  // `npm run test:full`. Many of its tests keep several processes busy: two files at a time fit two cores.
-  full: { include: ["test/**/*.test.ts"], exclude: [], maxWorkers: Math.max(2, cores - 1) },
+  quick: {
+    alone: { include: ["test/**/*.test.ts"], exclude: [long, faults, ...pure, ...reloading] },
+    together: { include: pure, exclude: [long] },
+    reloading: { include: reloading },
+    maxWorkers: cores + 1,
+  },
+  // `npm run test:full`
+  full: {
+    alone: { include: ["test/**/*.test.ts"], exclude: reloading },
+    reloading: { include: reloading },
+    maxWorkers: few,
+  },
   // `npm run test:rest`: what CI runs after `npm test`
-  rest: { include: [long], exclude: [], maxWorkers: Math.max(2, cores - 1) },
+  rest: { alone: { include: [long] }, maxWorkers: few },
+  // `npm run faults`, a part of `npm run check`
+  faults: { alone: { include: [faults] }, maxWorkers: few },
   // `npm run proof`
-  proof: { include: generating, exclude: [], maxWorkers: Math.max(2, cores - 1) },
+  proof: { alone: { include: generating }, maxWorkers: few },
 };
 
 const tier = tiers[process.env.DBQ_TIER ?? "full"];
@@ -35,11 +83,23 @@ if (tier === undefined)
 
 export default defineConfig({
   test: {
-    ...tier,
+    maxWorkers: tier.maxWorkers,
     // Real processes and real databases: a test that hangs should say so, and none should need this long.
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: "forks",
+    // A failure inside of dbq names the line of its source, not of the compiled file.
+    execArgv: ["--enable-source-maps"],
     globalSetup: ["test/support/compiled.ts", "test/support/embedded-postgres.ts"],
+    projects: [
+      project("alone", tier.alone),
+      ...(tier.together ? [project("together", tier.together)] : []),
+      ...(tier.reloading ? [project("reloading", tier.reloading)] : []),
+    ],
   },
 });
+
+function project(name: "alone" | "together" | "reloading", { include, exclude = [] }: Files) {
+  const plugins = name === "reloading" ? [] : [compiledSources];
+  return { extends: true, plugins, test: { name, include, exclude, isolate: name !== "together" } } as const;
+}

@@ -273,8 +273,9 @@ export const dbqLimits = mysqlTable(
     scope: name("scope", { length: 16 }).notNull(),
     /** Of the shared limit, the queue or the function. Bytes, since trailing spaces count. */
     name: varbinary("name", { length: 1020 }).notNull(),
+    // The default as SQL: drizzle-kit 1.0 writes an empty binary text as `0x`, which is no value.
     /** Of the scope `group`; empty: the tasks without a group. */
-    groupKey: varbinary("group_key", { length: 1020 }).notNull().default(""),
+    groupKey: varbinary("group_key", { length: 1020 }).notNull().default(sql`''`),
     concurrency: int("concurrency"),
     rateLimit: int("rate_limit"),
     /** Milliseconds. */
@@ -330,4 +331,27 @@ export const dbqStats = mysqlTable(
     runBuckets: json("run_buckets").notNull().default(sql`('[]')`),
   },
   (t) => [index("dbq_stats_minute").on(t.span, t.workerId, t.minute)],
+);
+
+/** One row per crashed attempt whose `onFailure` has not run yet. A worker that knows the function runs it, and deletes the row. */
+export const dbqOwedHooks = mysqlTable(
+  "dbq_owed_hooks",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    taskId: bigint("task_id", whole).notNull(),
+    /** The task's generation while the attempt ran. */
+    generationId: bigint("generation_id", whole).notNull(),
+    queueName: name("queue_name", { length: 255 }).notNull(),
+    func: name("func", { length: 255 }).notNull(),
+    /** What the hook reads in `task.status`: `scheduled` if the task runs again, else `failed`. */
+    status: name("status", { length: 16 }).notNull(),
+    /** What the hook reads in `task.retryCount`. */
+    retryCount: int("retry_count").notNull(),
+    /** The worker that runs the hook; null: none has begun. While that worker is registered, no other one does. */
+    workerId: name("worker_id", { length: 255 }),
+    /** How many workers have begun. */
+    tries: int("tries").notNull().default(0),
+    createdAt: time("created_at").notNull().default(now),
+  },
+  (t) => [index("dbq_owed_hooks_func").on(t.queueName, t.func, t.id)],
 );

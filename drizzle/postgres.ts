@@ -328,11 +328,37 @@ const statsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
 /** What workers have counted: attempts by minute, function and outcome, with histograms of their times. For looking only. */
 export const dbqStats = statsIn(pgTable);
 
+const owedHooksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
+  table(
+    "dbq_owed_hooks",
+    {
+      id: bigint("id", whole).primaryKey().generatedByDefaultAsIdentity(),
+      taskId: bigint("task_id", whole).notNull(),
+      /** The task's generation while the attempt ran. */
+      generationId: bigint("generation_id", whole).notNull(),
+      queueName: text("queue_name").notNull(),
+      func: text("func").notNull(),
+      /** What the hook reads in `task.status`: `scheduled` if the task runs again, else `failed`. */
+      status: text("status").notNull(),
+      /** What the hook reads in `task.retryCount`. */
+      retryCount: integer("retry_count").notNull(),
+      /** The worker that runs the hook; null: none has begun. While that worker is registered, no other one does. */
+      workerId: text("worker_id"),
+      /** How many workers have begun. */
+      tries: integer("tries").notNull().default(0),
+      createdAt: timestamp("created_at", time).notNull().default(sql`statement_timestamp()`),
+    },
+    (t) => [index("dbq_owed_hooks_func").on(t.queueName, t.func, t.id)],
+  );
+
+/** One row per crashed attempt whose `onFailure` has not run yet. A worker that knows the function runs it, and deletes the row. */
+export const dbqOwedHooks = owedHooksIn(pgTable);
+
 /**
  * The tables in a schema of their own, as `openQueue(url, { schema })` makes them. Export all that it returns, so that
  * drizzle-kit sees it:
  * `export const { dbqSchema, dbqTasks, dbqAttempts, dbqTaskLogs, dbqWorkers, dbqAgents, dbqSettings, dbqDrains,
- *   dbqSchedules, dbqLimits, dbqAudit, dbqStats } = dbqTables("dbq")`.
+ *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqOwedHooks } = dbqTables("dbq")`.
  */
 export function dbqTables<S extends string>(schema: S) {
   const dbqSchema = pgSchema(schema);
@@ -350,5 +376,6 @@ export function dbqTables<S extends string>(schema: S) {
     dbqLimits: limitsIn(table),
     dbqAudit: auditIn(table),
     dbqStats: statsIn(table),
+    dbqOwedHooks: owedHooksIn(table),
   };
 }

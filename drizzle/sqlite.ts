@@ -287,3 +287,26 @@ export const dbqStats = sqliteTable(
   },
   (t) => [index("dbq_stats_minute").on(t.span, t.workerId, t.minute)],
 );
+
+/** One row per crashed attempt whose `onFailure` has not run yet. A worker that knows the function runs it, and deletes the row. */
+export const dbqOwedHooks = sqliteTable(
+  "dbq_owed_hooks",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    taskId: integer("task_id").notNull(),
+    /** The task's generation while the attempt ran. */
+    generationId: integer("generation_id").notNull(),
+    queueName: text("queue_name").notNull(),
+    func: text("func").notNull(),
+    /** What the hook reads in `task.status`: `scheduled` if the task runs again, else `failed`. */
+    status: text("status").notNull(),
+    /** What the hook reads in `task.retryCount`. */
+    retryCount: integer("retry_count").notNull(),
+    /** The worker that runs the hook; null: none has begun. While that worker is registered, no other one does. */
+    workerId: text("worker_id"),
+    /** How many workers have begun. */
+    tries: integer("tries").notNull().default(0),
+    createdAt: integer("created_at").notNull().default(now),
+  },
+  (t) => [index("dbq_owed_hooks_func").on(t.queueName, t.func, t.id)],
+);

@@ -19,7 +19,7 @@ const orders = pgTable("shop_orders", {
 });
 
 const pool = new Pool({ connectionString: process.env.DATABASE_URL });
-const db = drizzle(pool);
+const db = drizzle({ client: pool });
 // An app would generate this with drizzle-kit.
 await db.execute(sql`create table if not exists shop_orders (id serial primary key, item text not null,
   quantity integer not null, receipt text)`);

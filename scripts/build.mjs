@@ -17,6 +17,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { buildSync } from "esbuild";
 import { compiler } from "./compiler.mjs";
+import { schemaDeclarations } from "./schema-declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
@@ -38,6 +39,7 @@ const missing = [];
 rmSync(dist, { recursive: true, force: true });
 compile("tsconfig.build.json");
 compileSchemaForRequire();
+await declareSchema();
 for (const file of builtFiles()) {
   if (file.endsWith(".d.ts")) nameJavaScript(join(dist, file));
   if (file.endsWith(".js")) keepSpecifiers(join(dist, file));
@@ -80,6 +82,18 @@ function compileSchemaForRequire() {
   writeFileSync(join(sources, "tsconfig.json"), JSON.stringify(config));
   compile(join(sources, "tsconfig.json"));
   rmSync(sources, { recursive: true });
+}
+
+/** Replaces the declarations of the tables by some that fit each version of Drizzle. */
+async function declareSchema() {
+  for (const source of readdirSync(join(root, "drizzle"))) {
+    const dialect = basename(source, ".ts");
+    const exported = await import(pathToFileURL(join(dist, "drizzle", `${dialect}.js`)).href);
+    for (const extension of [".d.ts", ".d.cts"]) {
+      const file = join(dist, "drizzle", `${dialect}${extension}`);
+      writeFileSync(file, schemaDeclarations(dialect, exported, readFileSync(file, "utf8")));
+    }
+  }
 }
 
 /** Replaces each `embedded.js` by what it exports, and removes the files that it has read. */

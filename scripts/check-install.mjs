@@ -3,8 +3,8 @@
  * runtime, from the registry. Each one runs tasks: `npm run test:full` checks without a network what needs none.
  *
  * `node scripts/check-install.mjs pnpm next` runs the kinds whose names contain one of the words. Without a registry, or
- * without Postgres or Redis, it says so and does less; with `DBQ_REQUIRE_ALL=1` it fails. Next with webpack takes more than a minute:
- * it runs only with `DBQ_SAMPLE=1`, as in the nightly job, or when it is asked for.
+ * without Postgres or Redis, it says so and does less; with `DBQ_REQUIRE_ALL=1` it fails. Kinds that differ little from another
+ * one, and Next with webpack, which takes more than a minute, run with `--all`, as in the nightly job, or when they are asked for.
  */
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -17,19 +17,31 @@ import {
   app,
   drained,
   drainIntoBullmq,
+  drizzleFiles,
+  drizzlePrints,
   expected,
   jestTest,
   nextFiles,
+  schemaFiles,
   tasks,
 } from "./installed-programs.mjs";
-import { asHere, binaryOf, freePort, Program, root, run, write } from "./installed-projects.mjs";
+import {
+  asHere,
+  binaryOf,
+  freePort,
+  install,
+  npmInstall,
+  Program,
+  root,
+  run,
+  write,
+} from "./installed-projects.mjs";
 
 const postgres = process.env.DBQ_TEST_POSTGRES_URL ?? "postgres://postgres@127.0.0.1:5432/postgres";
 const redis = process.env.DBQ_TEST_REDIS_URL ?? "redis://127.0.0.1:6379";
 const folder = mkdtempSync(join(tmpdir(), "dbq-install-"));
 const tarball = join(folder, "dbq-ts.tgz");
 const tools = join(folder, "tools");
-const npmInstall = ["install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"];
 const node = process.execPath;
 const platform = `${process.platform}-${process.arch}`;
 
@@ -66,18 +78,21 @@ function appWith(name, how) {
 }
 
 /**
- * The same app on a file of SQLite. Version 13 of better-sqlite3 contains binaries that run on each of these runtimes.
+ * The same app on Postgres and on a file of SQLite. Version 13 of better-sqlite3 contains binaries that run on each of these
+ * runtimes.
  * @param {string} name
  * @param {How} how
  * @returns {Kind}
  */
-function sqliteAppWith(name, how) {
-  const files = projectFiles({ ...withoutDriver, "better-sqlite3": "13" });
+function runtimeWith(name, how) {
+  const files = projectFiles({ ...dependencies, "better-sqlite3": "13" });
   return {
-    name: `${name}, on SQLite`,
+    name,
     tools: how.tools ?? [],
-    withoutPostgres: true,
-    run: async ({ cwd }) => await checkApp({ ...how, files }, cwd, join(cwd, "app.db")),
+    run: async ({ cwd, url }) => {
+      await checkApp({ ...how, files }, cwd, url);
+      await runApp(how, cwd, join(cwd, "app.db"));
+    },
   };
 }
 
@@ -92,9 +107,18 @@ function projectFiles(packages) {
  * @param {string} cwd
  * @param {string} url
  */
-async function checkApp({ files = {}, install, start = () => [node], worker }, cwd, url) {
-  write(cwd, files);
-  await command({ cwd }, install());
+async function checkApp(how, cwd, url) {
+  write(cwd, how.files ?? {});
+  await install(cwd, how.install());
+  await runApp(how, cwd, url);
+}
+
+/**
+ * @param {Pick<How, "start" | "worker">} how
+ * @param {string} cwd
+ * @param {string} url
+ */
+async function runApp({ start = () => [node], worker }, cwd, url) {
   const settings = { cwd, env: { DBQ_URL: url } };
   const starter = worker?.() ?? [...start(), "node_modules/dbq-ts/bin.js"];
   const create = url.includes("://") ? [] : ["--create"];
@@ -107,7 +131,7 @@ async function checkApp({ files = {}, install, start = () => [node], worker }, c
 }
 
 const inTools = (/** @type {string} */ file) => join(tools, "node_modules", file);
-const npm = () => ["npm", ...npmInstall];
+const npm = () => npmInstall;
 const pnpm = { tools: ["pnpm@12"], install: () => [node, inTools("pnpm/bin/pnpm.mjs"), "install"] };
 const yarn4 = () => [node, inTools("@yarnpkg/cli-dist/bin/yarn.js")];
 const bun = () => binaryOf(tools, "@oven", "bin/bun");
@@ -116,7 +140,7 @@ const yarnFiles = {
   ".yarnrc.yml": "enableTelemetry: false\nenableImmutableInstalls: false\n",
 };
 
-/** @type {Record<string, How>} Node 20 is the one that runs this script. */
+/** @type {Record<string, How>} CI runs this script with the oldest Node. */
 const runtimes = {
   Bun: { tools: ["bun@1"], install: () => [bun(), "install"], start: () => [bun()] },
   Deno: {
@@ -124,9 +148,18 @@ const runtimes = {
     install: npm,
     start: () => [binaryOf(tools, "@deno", "deno"), "run", "--allow-all"],
   },
-  "Node 22": nodeOf("22"),
-  "Node 24": nodeOf("24"),
+  "Node 26": nodeOf("26"),
 };
+
+/** The versions between the oldest and the newest run one project. */
+const nodesBetween = ["22", "24"].map(nodeOf);
+
+/** @param {Place} place */
+async function onNodesBetween({ cwd }) {
+  write(cwd, projectFiles({ ...withoutDriver, "better-sqlite3": "13" }));
+  await install(cwd, npm());
+  for (const [i, how] of nodesBetween.entries()) await runApp(how, cwd, join(cwd, `app-${i}.db`));
+}
 
 /**
  * @param {string} version
@@ -140,6 +173,9 @@ function nodeOf(version) {
   };
 }
 
+/** @param {Kind} kind @returns {Kind} the same, which runs only when it is asked for, or all are */
+const nightly = (kind) => ({ ...kind, nightly: true });
+
 /** BullMQ's own types are its own business. */
 const strict = { strict: true, module: "nodenext", target: "es2022", skipLibCheck: true, types: ["node"] };
 
@@ -147,18 +183,20 @@ const strict = { strict: true, module: "nodenext", target: "es2022", skipLibChec
 const kinds = [
   { name: "npm, the README's quickstart on SQLite", run: quickstart, withoutPostgres: true },
   { name: "Next, with Turbopack", run: (place) => next(place, []) },
-  { name: "Next, with webpack", run: (place) => next(place, ["--webpack"]), nightly: true },
+  nightly({ name: "Next, with webpack", run: (place) => next(place, ["--webpack"]) }),
   appWith("npm, Postgres alone", { install: npm }),
-  appWith("pnpm", pnpm),
+  nightly(appWith("pnpm", pnpm)),
   appWith("Yarn 1", {
     tools: ["yarn1@npm:yarn@1.22"],
     install: () => [node, inTools("yarn1/bin/yarn.js"), "install", "--silent", "--ignore-scripts"],
   }),
-  appWith("Yarn 4, with node_modules", {
-    files: { ...yarnFiles, ".yarnrc.yml": `${yarnFiles[".yarnrc.yml"]}nodeLinker: node-modules\n` },
-    tools: ["@yarnpkg/cli-dist@4"],
-    install: () => [...yarn4(), "install"],
-  }),
+  nightly(
+    appWith("Yarn 4, with node_modules", {
+      files: { ...yarnFiles, ".yarnrc.yml": `${yarnFiles[".yarnrc.yml"]}nodeLinker: node-modules\n` },
+      tools: ["@yarnpkg/cli-dist@4"],
+      install: () => [...yarn4(), "install"],
+    }),
+  ),
   appWith("Yarn 4, with Plug'n'Play", {
     files: yarnFiles,
     tools: ["@yarnpkg/cli-dist@4"],
@@ -166,7 +204,15 @@ const kinds = [
     start: () => [...yarn4(), "node"],
     worker: () => [...yarn4(), "dbq"],
   }),
-  ...Object.entries(runtimes).flatMap(([name, how]) => [appWith(name, how), sqliteAppWith(name, how)]),
+  ...Object.entries(runtimes).map(([name, how]) => runtimeWith(name, how)),
+  nightly({
+    name: "Node 22 and 24, on SQLite",
+    tools: nodesBetween.flatMap(({ tools = [] }) => tools),
+    run: onNodesBetween,
+    withoutPostgres: true,
+  }),
+  ownDatabases("0.44", "0.31"),
+  ownDatabases("1.0.0-rc.5", "1.0.0-rc.5"),
   { name: "a monorepo of npm workspaces", run: (place) => monorepo(place, npm(), "*", "../../node_modules") },
   {
     name: "a monorepo of pnpm",
@@ -174,22 +220,20 @@ const kinds = [
     run: (place) => monorepo(place, pnpm.install(), "workspace:*", "node_modules"),
   },
   { name: "Jest, in CommonJS", run: jest },
-  ...["5", "6"].map(intoBullmq),
+  intoBullmq("5"),
+  // The tests run with this version.
+  nightly(intoBullmq("6")),
   { name: "the frameworks of docs/frameworks.md", run: frameworks },
 ];
 
 /** @param {Place} place */
 async function quickstart({ cwd }) {
   write(cwd, { "package.json": JSON.stringify({ name: "app", private: true }) });
-  await command({ cwd }, [
-    ...npm(),
-    tarball,
-    ...["drizzle-orm", "tsx"].map((name) => `${name}@${asHere(name)}`),
-  ]);
+  await install(cwd, [...npm(), tarball, ...["drizzle-orm", "tsx"].map((name) => `${name}@${asHere(name)}`)]);
   for (const driver of ["better-sqlite3", "pg", "mysql2", "bullmq", "ioredis"])
     if (existsSync(join(cwd, "node_modules", driver)))
       throw new Error(`npm installed ${driver}, an optional peer`);
-  await command({ cwd }, [...npm(), `better-sqlite3@${asHere("better-sqlite3")}`]);
+  await install(cwd, [...npm(), `better-sqlite3@${asHere("better-sqlite3")}`]);
   copyBuiltDriver(cwd);
   const readme = readFileSync(join(cwd, "node_modules/dbq-ts/README.md"), "utf8");
   const [, file = "", code = ""] = /^```ts\n\/\/ ([\w-]+\.mts)\n([\s\S]*?)^```$/m.exec(readme) ?? [];
@@ -202,11 +246,11 @@ async function quickstart({ cwd }) {
 /**
  * Three packages, as docs/frameworks.md lays them out: the server and the worker import the package of the tasks.
  * @param {Place} place
- * @param {string[]} install
+ * @param {string[]} installation
  * @param {string} version what names a package of the same workspace
  * @param {string} modules the folder that has dbq, seen from the worker's package
  */
-async function monorepo({ cwd, url }, install, version, modules) {
+async function monorepo({ cwd, url }, installation, version, modules) {
   const manifest = (/** @type {object} */ fields) =>
     JSON.stringify({ private: true, type: "module", ...fields });
   const member = manifest({ dependencies: { "@shop/tasks": version, ...dependencies } });
@@ -225,7 +269,7 @@ async function monorepo({ cwd, url }, install, version, modules) {
     "packages/worker/package.json": member,
     "packages/worker/tasks.js": 'import "@shop/tasks";\n',
   });
-  await command({ cwd }, install);
+  await install(cwd, installation);
   const env = { DBQ_URL: url };
   const bin = `${modules}/dbq-ts/bin.js`;
   const serving = new Program({ cwd: join(cwd, "packages/worker"), env }, node, bin, "worker", "./tasks.js");
@@ -242,7 +286,7 @@ async function jest({ cwd, url }) {
   const all = { ...dependencies, "better-sqlite3": asHere("better-sqlite3") };
   const manifest = { name: "app", private: true, dependencies: all, devDependencies: { jest: "30" } };
   write(cwd, { "package.json": JSON.stringify(manifest), "queue.test.js": jestTest });
-  await command({ cwd }, npm());
+  await install(cwd, npm());
   copyBuiltDriver(cwd);
   const page = readFileSync(join(cwd, "node_modules/dbq-ts/docs/testing.md"), "utf8");
   const [, file = "", code = ""] = /^```js\n\/\/ (\S+jest\S+)\n([\s\S]*?)^```$/m.exec(page) ?? [];
@@ -281,11 +325,46 @@ function intoBullmq(version) {
     withRedis: true,
     run: async ({ cwd }) => {
       write(cwd, files);
-      await command({ cwd }, npm());
+      await install(cwd, npm());
       copyBuiltDriver(cwd);
       await command({ cwd }, [node, "node_modules/typescript/bin/tsc"]);
       const printed = await command({ cwd, env: { REDIS_URL: redis } }, [node, "out/drain.js"]);
       compare(JSON.parse(printed), drained);
+    },
+  };
+}
+
+/**
+ * An app with a version of Drizzle: its drizzle-kit makes dbq's tables, its types are checked with those of dbq, and it enqueues in
+ * its own transactions and in dbq's, on its own databases and on URLs.
+ * @param {string} orm
+ * @param {string} kit
+ * @returns {Kind}
+ */
+function ownDatabases(orm, kit) {
+  const here = ["pg", "better-sqlite3", "typescript", "@types/node", "@types/pg", "@types/better-sqlite3"];
+  const versions = Object.fromEntries(here.map((name) => [name, asHere(name)]));
+  const packages = { ...withoutDriver, ...versions, "drizzle-orm": orm, "drizzle-kit": kit };
+  const options = { ...strict, skipLibCheck: false, outDir: "out" };
+  const files = {
+    ...projectFiles(packages),
+    ...drizzleFiles,
+    ...schemaFiles(),
+    "tsconfig.json": JSON.stringify({ compilerOptions: options, include: ["own.ts", "rows.ts"] }),
+  };
+  return {
+    name: `Drizzle ${orm}`,
+    run: async ({ cwd, url }) => {
+      write(cwd, files);
+      await install(cwd, npm());
+      copyBuiltDriver(cwd);
+      const { output } = await new Program({ cwd }, node, "node_modules/typescript/bin/tsc").ended;
+      // Drizzle's declarations do not compile without the drivers of all its databases.
+      const errors = output.split("\n").filter((line) => /error TS/.test(line) && !/drizzle-orm/.test(line));
+      compare(errors, []);
+      await command({ cwd }, [node, "node_modules/drizzle-kit/bin.cjs", "generate"]);
+      const printed = await command({ cwd, env: { DBQ_URL: url } }, [node, "out/own.js"]);
+      compare(JSON.parse(printed), drizzlePrints);
     },
   };
 }
@@ -299,7 +378,7 @@ async function frameworks({ cwd, url }) {
     dependencies: { ...dependencies, ...packages },
   };
   write(cwd, { "package.json": JSON.stringify(manifest) });
-  await command({ cwd }, npm());
+  await install(cwd, npm());
   await checkFrameworks(cwd, url);
 }
 
@@ -315,7 +394,7 @@ async function next({ cwd, url }, options) {
     "tasks.js": tasks,
     ...nextFiles(),
   });
-  await command({ cwd }, npm());
+  await install(cwd, npm());
   const settings = { cwd, env: { DBQ_URL: url, NEXT_TELEMETRY_DISABLED: "1" } };
   const cli = [node, "node_modules/next/dist/bin/next"];
   const built = await command(settings, [...cli, "build", ...options]);
@@ -452,7 +531,7 @@ async function prepare(chosen) {
   const wanted = [...new Set(chosen.flatMap((kind) => kind.tools ?? []))];
   const packed = await run({ cwd: root }, "npm", "pack", "--silent", "--pack-destination", folder);
   cpSync(join(folder, packed.trim().split("\n").at(-1) ?? ""), tarball);
-  if (wanted.length > 0) await command({ cwd: tools }, [...npm(), ...wanted]);
+  if (wanted.length > 0) await install(tools, [...npm(), ...wanted]);
 }
 
 /** Two at a time: most of it waits for the network. @param {Kind[]} chosen */
@@ -467,10 +546,11 @@ async function checkAll(chosen) {
   return failed;
 }
 
-const words = process.argv.slice(2);
+const all = process.argv.includes("--all");
+const words = process.argv.slice(2).filter((word) => word !== "--all");
 const isAsked = (/** @type {Kind} */ { name, nightly }) =>
   words.length === 0
-    ? nightly !== true || process.env.DBQ_SAMPLE === "1"
+    ? nightly !== true || all
     : words.some((word) => name.toLowerCase().includes(word.toLowerCase()));
 
 async function main() {

@@ -1,17 +1,17 @@
 /**
- * Checks the other queues' code on the pages "Coming from …": it compiles against their real packages, which the benchmarks
- * have installed: run any of them first.
+ * Checks the other queues' code on the pages "Coming from …": it compiles against their real packages. They are the
+ * benchmarks', which are installed if needed.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { compiler } from "./compiler.mjs";
+import { installPackages } from "./package-of-its-own.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const packages = join(root, "bench/node_modules");
-if (!existsSync(join(packages, "bullmq")))
-  throw new Error("the benchmarks' packages are not installed: run npm run bench");
+installPackages("docs", join(root, "bench"));
 const folder = join(packages, ".coming-from");
 
 /** What the pages assume of the app. */

@@ -108,3 +108,124 @@ await queue.close();
 
 /** What `drainIntoBullmq` prints. */
 export const drained = { status: "completed", name: "send", args: ["ada@example.org"] };
+
+/** An app that has dbq's tables in its own schema on SQLite, and a queue of each kind of target on two databases. */
+export const drizzleFiles = {
+  "drizzle.config.ts": `
+export default { dialect: "sqlite", schema: "./schema.ts", out: "./drizzle" };
+`,
+  "schema.ts": `
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+export * from "dbq-ts/schema/sqlite";
+export const notes = sqliteTable("notes", { id: integer("id").primaryKey(), text: text("text").notNull() });
+`,
+  "own.ts": `
+import Database from "better-sqlite3";
+import { openQueue, type Queue, task, type TaskId, Worker } from "dbq-ts";
+import { sql } from "drizzle-orm";
+import { drizzle as overSqlite } from "drizzle-orm/better-sqlite3";
+import { migrate } from "drizzle-orm/better-sqlite3/migrator";
+import { drizzle as overPostgres } from "drizzle-orm/node-postgres";
+import { pgTable, serial, text } from "drizzle-orm/pg-core";
+import { Pool } from "pg";
+import { notes } from "./schema.js";
+
+const echo = task("echo", async (text: string) => text);
+const pgNotes = pgTable("notes", { id: serial("id").primaryKey(), text: text("text").notNull() });
+
+async function run(queue: Queue, ids: readonly TaskId<string>[]): Promise<string> {
+  const worker = new Worker(queue);
+  await worker.start();
+  const results = await Promise.all(ids.map((id) => queue.awaitTaskResult(id, { timeout: "30s" })));
+  await worker.stop();
+  return results.join("");
+}
+
+async function onSqlite() {
+  const db = overSqlite({ client: new Database("app.db") });
+  migrate(db, { migrationsFolder: "drizzle" });
+  const [own, byUrl] = [await openQueue(db, { migrate: false }), await openQueue("sqlite:app.db", { migrate: false })];
+  const ids: TaskId<string>[] = [
+    db.transaction((tx) => {
+      tx.insert(notes).values({ text: "a" }).run();
+      return own.within(tx).enqueueTask(echo, "a");
+    }, { behavior: "immediate" }),
+    ...(await Promise.all([
+      own.transaction((tx, q) => {
+        tx.insert(notes).values({ text: "b" }).run();
+        return q.enqueueTask(echo, "b");
+      }),
+      byUrl.transaction((tx, q) => {
+        tx.insert(notes).values({ text: "c" }).run();
+        return q.enqueueTask(echo, "c");
+      }),
+    ])),
+  ];
+  const results = await run(byUrl, ids);
+  await Promise.all([own.close(), byUrl.close()]);
+  return { results, notes: db.select().from(notes).all().length };
+}
+
+async function onPostgres(url: \`postgres://\${string}\`) {
+  const pool = new Pool({ connectionString: url });
+  const db = overPostgres({ client: pool });
+  await db.execute(sql\`create table notes (id serial primary key, text text not null)\`);
+  const [own, byUrl] = [await openQueue(db), await openQueue(url)];
+  const ids: TaskId<string>[] = [
+    await db.transaction(async (tx) => {
+      await tx.insert(pgNotes).values({ text: "a" });
+      return await own.within(tx).enqueueTask(echo, "a");
+    }),
+    await own.transaction(async (tx, q) => {
+      await tx.insert(pgNotes).values({ text: "b" });
+      return await tx.transaction(async (inner) => await own.within(inner).enqueueTask(echo, "b"));
+    }),
+    await byUrl.transaction(async (tx, q) => {
+      const { rows } = await tx.execute<{ n: number }>(sql\`select 1 as n\`);
+      await tx.insert(pgNotes).values({ text: "c".repeat(rows[0]?.n ?? 0) });
+      return await q.enqueueTask(echo, "c");
+    }),
+  ];
+  const results = await run(own, ids);
+  await Promise.all([own.close(), byUrl.close()]);
+  const found = await db.select().from(pgNotes);
+  await pool.end();
+  return { results, notes: found.length };
+}
+
+const url = process.env.DBQ_URL as \`postgres://\${string}\`;
+console.log(JSON.stringify([await onSqlite(), await onPostgres(url)]));
+`,
+};
+
+const schemas = ["sqlite", "postgres", "mysql"];
+const tables = "Agents Attempts Audit Drains Limits Schedules Settings Stats TaskLogs Tasks Workers".split(
+  " ",
+);
+
+/** The schemas' sources, and a file that compiles if the package declares the same rows as they do. @returns {Record<string, string>} */
+export const schemaFiles = () => ({
+  ...Object.fromEntries(
+    schemas.map((name) => [
+      `${name}.ts`,
+      readFileSync(new URL(`../drizzle/${name}.ts`, import.meta.url), "utf8"),
+    ]),
+  ),
+  "rows.ts": `
+${schemas.map((name) => `import * as declared_${name} from "dbq-ts/schema/${name}";\nimport * as source_${name} from "./${name}.js";`).join("\n")}
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+type Rows<T extends { $inferSelect: unknown; $inferInsert: unknown }> = { [K in "$inferSelect" | "$inferInsert"]: { [C in keyof T[K]]: T[K][C] } };
+const same = <A, B>(_: Same<A, B>) => undefined;
+${schemas.flatMap((name) => tables.map((table) => `same<Rows<typeof declared_${name}.dbq${table}>, Rows<typeof source_${name}.dbq${table}>>(true);`)).join("\n")}
+const [declared, source] = [declared_postgres.dbqTables("jobs"), source_postgres.dbqTables("jobs")];
+${tables.map((table) => `same<Rows<typeof declared.dbq${table}>, Rows<typeof source.dbq${table}>>(true);`).join("\n")}
+same<typeof declared.dbqSchema, typeof source.dbqSchema>(true);
+same<keyof typeof declared, keyof typeof source>(true);
+`,
+});
+
+/** What `own.ts` of `drizzleFiles` prints. */
+export const drizzlePrints = [
+  { results: "abc", notes: 3 },
+  { results: "abc", notes: 3 },
+];

@@ -8,12 +8,12 @@ import { stripVTControlCharacters } from "node:util";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Milliseconds for one program. */
-const limit = 240_000;
+/** Milliseconds for one program. An installation also waits for a registry, and took 240 s on a busy machine. */
+const longest = { program: 240_000, installation: 600_000 };
 
 /**
- * What a program is started with.
- * @typedef {{ cwd: string, env?: Record<string, string> }} Settings
+ * What a program is started with, and the milliseconds after which it is killed.
+ * @typedef {{ cwd: string, env?: Record<string, string>, limit?: number }} Settings
  */
 
 /**
@@ -30,6 +30,25 @@ export async function run(settings, command, ...args) {
   return program.printed;
 }
 
+/** npm's command line for installations. What another one has fetched is not asked for again. */
+export const npmInstall =
+  "npm install --loglevel=error --prefer-offline --ignore-scripts --no-audit --no-fund".split(" ");
+
+/**
+ * Runs a package manager's installation. When it fails, it is tried once more, since a registry may fail to answer.
+ * @param {string} cwd
+ * @param {string[]} line
+ */
+export async function install(cwd, [command = "", ...args]) {
+  const settings = { cwd, limit: longest.installation };
+  try {
+    await run(settings, command, ...args);
+  } catch (error) {
+    console.log(`one more try, after ${error instanceof Error ? error.message : error}`);
+    await run(settings, command, ...args);
+  }
+}
+
 export class Program {
   printed = "";
   output = "";
@@ -39,10 +58,10 @@ export class Program {
    * @param {string} command
    * @param {string[]} args
    */
-  constructor({ cwd, env = {} }, command, ...args) {
+  constructor({ cwd, env = {}, limit: timeout = longest.program }, command, ...args) {
     const all = { ...environment(), ...env };
     const stdio = /** @type {["ignore", "pipe", "pipe"]} */ (["ignore", "pipe", "pipe"]);
-    this.child = spawn(command, args, { cwd, env: all, stdio, timeout: limit, killSignal: "SIGKILL" });
+    this.child = spawn(command, args, { cwd, env: all, stdio, timeout, killSignal: "SIGKILL" });
     this.child.stdout.on("data", (data) => {
       this.printed += data;
       this.output += data;
@@ -84,9 +103,12 @@ export class Program {
   }
 }
 
-/** The environment of a shell, without what npm or a test runner has added. A registry may have a certificate of its own. */
+/**
+ * The environment of a shell, without what npm or a test runner has added. A registry may have a certificate of its own, and
+ * npm's cache may be where CI keeps it.
+ */
 function environment() {
-  const added = /^(npm_|node_(?!extra_ca_certs$)|dbq_|vitest|init_cwd$)/i;
+  const added = /^(npm_(?!config_cache$)|node_(?!extra_ca_certs$)|dbq_|vitest|init_cwd$)/i;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !added.test(name)));
 }
 

@@ -23,6 +23,8 @@ export class Places {
   #texts = new Map();
   /** @type {Map<Fault, Edit>} */
   #known = new Map();
+  /** All names that are declared. @type {Set<string>} */
+  #names = new Set();
 
   /** @param {readonly File[]} files */
   constructor(files) {
@@ -123,6 +125,7 @@ export class Places {
   #add(spot) {
     const { node, file } = spot;
     const name = declared(node);
+    if (name !== undefined) this.#names.add(name);
     const scope = name === undefined ? spot.scope : { name, outer: spot.scope };
     const spots = this.#spots.get(node.type) ?? [];
     spots.push({ ...spot, scope });
@@ -136,23 +139,21 @@ export class Places {
   }
 
   /**
-   * Looks in the declaration that `in` names: the match that renames the fewest names wins. A name that is gone from the
-   * source has to be renamed in each match, so the right one never renames more than a wrong one. Without a match there,
-   * the search goes wider, as the declaration itself may have been renamed: then it takes only a match that renames
-   * nothing, or the only one.
+   * Looks in the declaration that `in` names, and nowhere else: the match that renames the fewest names wins. A name that
+   * is gone from the source has to be renamed in each match, so the right one never renames more than a wrong one.
    * @param {Fault} fault
    * @returns {Match}
    */
   #placeOf({ in: within, find }) {
     const readings = readingsOf(find);
     const path = within === undefined ? [] : within.split(".");
-    for (const [i, some] of wider(path).entries()) {
-      const there = readings.flatMap((reading) => this.#matches(reading, some));
-      const fewest = Math.min(...there.map(({ fit }) => fit.renamed));
-      const best = there.filter(({ fit }) => fit.renamed === fewest);
-      if (best.length === 1 && best[0] && (i === 0 || fewest === 0 || there.length === 1)) return best[0];
-      if (there.length > 0) throw new Error(`${asked(find, some)} fits more than one place:${listed(best)}`);
-    }
+    const unknown = path.find((name) => !this.#names.has(name));
+    if (unknown !== undefined) throw new Error(`nothing in the sources is declared as ${unknown}`);
+    const there = readings.flatMap((reading) => this.#matches(reading, path));
+    const fewest = Math.min(...there.map(({ fit }) => fit.renamed));
+    const best = there.filter(({ fit }) => fit.renamed === fewest);
+    if (best.length === 1 && best[0]) return best[0];
+    if (there.length > 0) throw new Error(`${asked(find, path)} fits more than one place:${listed(best)}`);
     throw new Error(`${asked(find, path)} fits no place${this.#nearest(readings, path)}`);
   }
 
@@ -239,16 +240,6 @@ function isIn(scope, path) {
   let left = path.length;
   for (let at = scope; at && left > 0; at = at.outer) if (at.name === path[left - 1]) left -= 1;
   return left === 0;
-}
-
-/**
- * The paths to try: the whole, then without one of its names, then none at all.
- * @param {string[]} path
- * @returns {string[][]}
- */
-function wider(path) {
-  const less = path.length > 1 ? path.map((_, i) => path.toSpliced(i, 1)) : [];
-  return path.length > 0 ? [path, ...less.reverse(), []] : [[]];
 }
 
 // ---- replacements ----------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import { SingleBar } from "cli-progress";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { tsImport } from "tsx/esm/api";
 import { Copies } from "./mutant-copies.mjs";
-import { sampleOf } from "./mutant-sample.mjs";
 import { withServers } from "./mutant-servers.mjs";
 import { judged, keyOf } from "./mutant-verdict.mjs";
 
@@ -15,7 +14,7 @@ import { judged, keyOf } from "./mutant-verdict.mjs";
  * @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant
  * @typedef {import("./mutant-verdict.mjs").Verdict} Verdict
  * @typedef {Verdict & { mutant: Mutant, file: string, runs: number }} Judgement `ms`: of the last run, the start of vitest included
- * @typedef {{ only?: string[], list?: true, jobs: number, json?: true, times?: number }} Options
+ * @typedef {{ only?: string[], core?: true, list?: true, dryRun?: true, jobs: number, json?: true, times?: number }} Options
  */
 
 /** Of a test with its fault, before the fault counts as survived. */
@@ -32,7 +31,7 @@ Examples:
   $ npm run mutants -- --only settle rescue --jobs 1
   $ npm run mutants -- --list
   $ npm run --silent mutants -- --json > mutants.json
-  $ DBQ_SAMPLE=12 DBQ_SEED=1 npm run mutants     (a twelfth of them, and those of changed files: as CI does it)
+  $ npm run mutants -- --core     (as CI does it)
   $ npm run mutants -- --times 50     (no faults: the named tests alone, to find those that fail now and then)`;
 
 /** @param {string[]} args @returns {Options} */
@@ -40,7 +39,9 @@ function read(args) {
   const program = new Command("npm run mutants --")
     .description("Applies each seeded fault to a copy of the repository: the test that it names has to fail.")
     .option("--only <name...>", "only the faults whose names contain one of these")
+    .option("--core", "only the faults of the claim and of the settlement")
     .option("--list", "print the faults and their tests, and run nothing")
+    .option("--dry-run", "say whether each fault has its place and compiles, and run no test")
     .option("--jobs <number>", "how many run side by side", atLeastOne, Copies.cores)
     .option("--json", "print JSON on stdout, and nothing else there")
     .option("--times <number>", "run the named tests so many times without any fault", atLeastOne)
@@ -57,10 +58,11 @@ function atLeastOne(text) {
 }
 
 /**
- * @param {readonly Mutant[]} all
- * @param {readonly string[] | undefined} only
+ * @param {{ mutants: readonly Mutant[], coreFaults: readonly Mutant[] }} lists
+ * @param {Options} options
  */
-function chosen(all, only) {
+function chosen({ mutants, coreFaults }, { core, only }) {
+  const all = core ? coreFaults : mutants;
   const found = all.filter(({ name }) => only?.some((part) => name.includes(part)) ?? true);
   const unknown = only?.find((part) => !all.some(({ name }) => name.includes(part)));
   if (unknown === undefined) return found;
@@ -72,11 +74,12 @@ function chosen(all, only) {
  * @param {Options} options
  * @returns {Promise<boolean>} whether all is well
  */
-async function run(mutants, { jobs, json, times }) {
-  const copies = new Copies(Math.min(jobs, mutants.length));
+async function run(mutants, { jobs, json, times, dryRun }) {
+  const copies = new Copies(dryRun ? 1 : Math.min(jobs, mutants.length));
   const act = (/** @type {readonly Mutant[]} */ possible) =>
     times === undefined ? judgeAll(possible, copies, json) : repeat(possible, copies, times, json);
   try {
+    if (dryRun) return await areValid(mutants, copies);
     return await withServers(mutants, copies.text, act);
   } finally {
     copies.remove();
@@ -158,9 +161,8 @@ function limitOf({ hangs, caughtBy }, durations) {
 async function unmutated(mutants, copies) {
   /** @type {Map<string, number>} */
   const durations = new Map();
-  const misplaced = copies.places.misfits(mutants);
-  if (misplaced.length > 0) return { broken: misplaced, durations };
-  const broken = await copies.uncompiled(mutants);
+  const broken = await invalid(mutants, copies);
+  if (broken.length > 0) return { broken, durations };
   const tests = testsOf(mutants);
   const { report } = await copies.first.test(tests);
   for (const test of tests) {
@@ -169,6 +171,27 @@ async function unmutated(mutants, copies) {
     if (verdict !== "survived") broken.push(`${keyOf(test)}: does not pass without any fault: ${note}`);
   }
   return { broken, durations };
+}
+
+/**
+ * The faults that have no place, else those that do not compile, each as a line.
+ * @param {readonly Mutant[]} mutants
+ * @param {Copies} copies
+ */
+async function invalid(mutants, copies) {
+  const misplaced = copies.places.misfits(mutants);
+  return misplaced.length > 0 ? misplaced : await copies.uncompiled(mutants);
+}
+
+/**
+ * @param {readonly Mutant[]} mutants
+ * @param {Copies} copies
+ */
+async function areValid(mutants, copies) {
+  const broken = await invalid(mutants, copies);
+  for (const line of broken) console.error(line);
+  console.log(`${mutants.length} faults: ${broken.length} have no place or do not compile`);
+  return broken.length === 0;
 }
 
 /** Each test once. @param {readonly Mutant[]} mutants */
@@ -283,9 +306,7 @@ function plain({ mutant, file, verdict, note, ms, runs }) {
 async function main() {
   try {
     const options = read(process.argv.slice(2));
-    /** @type {{ mutants: readonly Mutant[] }} */
-    const { mutants: all } = await tsImport("../test/mutants/list.ts", import.meta.url);
-    const mutants = options.only === undefined ? sampleOf(all) : chosen(all, options.only);
+    const mutants = chosen(await tsImport("../test/mutants/list.ts", import.meta.url), options);
     if (options.list)
       for (const { name, why, caughtBy } of mutants) console.log(`${name}: ${why}\n  ${keyOf(caughtBy)}`);
     else if (!(await run(mutants, options))) process.exitCode = 1;

@@ -22,7 +22,9 @@ export type DbqErrorCode =
   | "DBQ_STOPPED"
   | "DBQ_CHILD_ENDED"
   | "DBQ_OUTCOME_UNKNOWN"
-  | "DBQ_DATABASE";
+  | "DBQ_REQUEST_TIMEOUT"
+  | "DBQ_DATABASE"
+  | "DBQ_DATABASE_MOVED";
 
 /** The key of a class's id. From the global registry, so that two copies of dbq in one process use the same key. */
 export const classId: unique symbol = Symbol.for("dbq-ts.class") as never;
@@ -350,6 +352,23 @@ export class DatabaseError extends DbqError {
 }
 
 /**
+ * What another try of the same statement would do. `fails`: the database refuses the values or the row. `may succeed`: it was
+ * busy, out of reach or full. Undefined: the driver's error does not tell.
+ */
+export type AnotherTry = "fails" | "may succeed" | undefined;
+
+const anotherTries = new WeakMap<object, AnotherTry>();
+
+/** Notes what a store knows about an error. Returns the error. */
+export function withAnotherTry<E>(error: E, next: AnotherTry): E {
+  if (error instanceof Error) anotherTries.set(error, next);
+  return error;
+}
+
+/** What another try would do after this error of a store. */
+export const anotherTryAfter = (error: unknown): AnotherTry => anotherTries.get(Object(error) as object);
+
+/**
  * The connection broke before the server answered: the operation happened completely or not at all, and dbq cannot tell
  * which. Repeating an enqueue is safe when it has a `uniqueKey`. `cause` is the driver's own error.
  */
@@ -365,13 +384,59 @@ export class OutcomeUnknownError extends DbqError {
   }
 }
 
+/**
+ * The server did not answer within the queue's `requestTimeout`. A read can be repeated. A write may have happened, or may still
+ * happen: the server may have it, and its commit. Repeating an enqueue is safe when it has a `uniqueKey`.
+ */
+export class RequestTimeoutError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "RequestTimeoutError";
+  /** The queue's `requestTimeout`, in milliseconds. */
+  readonly limit: number;
+
+  /** @param server the server's name */
+  constructor(server: string, limit: number) {
+    super(
+      "DBQ_REQUEST_TIMEOUT",
+      `${server}: no answer within ${limit} ms (requestTimeout); a write may have happened, or may still happen`,
+    );
+    this.limit = limit;
+  }
+}
+
 /** The database file was deleted, renamed or replaced while it was open: anything written now would be lost. */
 export class DatabaseMovedError extends DatabaseError {
   /** @internal */
   static override readonly [classId]: string = "DatabaseMovedError";
-  constructor(path: string) {
+  constructor(
+    path: string,
+    problem = "the file was deleted, renamed or replaced while it was open; nothing was written: close the queue and open it anew",
+  ) {
+    super(`${path}: ${problem}`);
+    withAnotherTry(this, "may succeed");
+  }
+}
+
+/**
+ * The write-ahead log of a SQLite file (`app.db-wal`) was deleted or replaced while it was open. Other processes do not see
+ * what this process has written into the old log last, and the call that rejects with this error has no effect that counts.
+ */
+export class LogMovedError extends DatabaseMovedError {
+  /** @internal */
+  static override readonly [classId]: string = "LogMovedError";
+  override readonly code = "DBQ_DATABASE_MOVED";
+  /** A copy of the database with all that the old log holds; undefined when there was no room for one. */
+  readonly saved: string | undefined;
+
+  constructor(path: string, saved: string | undefined) {
+    const copy =
+      saved === undefined
+        ? "there was no room to save what the old log holds"
+        : `a copy with what the old log holds is saved as ${saved}`;
     super(
-      `${path}: the file was deleted, renamed or replaced while it was open; nothing was written: close the queue and open it anew`,
+      path,
+      `its write-ahead log was deleted or replaced while it was open, so what is written now is lost: ${copy}; restart this process, or close all its connections to the file, and open it anew`,
     );
+    this.saved = saved;
   }
 }

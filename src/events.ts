@@ -18,6 +18,7 @@
  * | `tracing:dbq:child-call:*` | `{ traceContext }` around the call in that thread or process; `traceContext`: JSON text or null |
  * | `dbq:settled` | `{ task, kind, accepted }` after the database accepted or refused an attempt's outcome. A task that `cancelTask` ended during the attempt: `cancelled`, refused |
  * | `dbq:rescued` | `{ workerId, tasks }` after a dead worker's tasks were released |
+ * | `dbq:crashed` | `{ task, kind }` for each task whose attempt ended with its worker, by the process that freed it; `kind`: `retry` or `failed`; `dbq:settled` has the same |
  * | `dbq:session-opened`, `dbq:session-closed` | `{ agent, session, manager, reason }` of a Manager, when it first hears of a session of an agent, and when it forgets it; `reason` of the end: `disconnected`, `refused` (its token), `silent`, `stopped` (the Manager), `failed` (to find it in the database) |
  * | `dbq:token-refused` | `{ agent, reason, address }` before a Manager answers 401; `reason`: `missing`, `unknown`, `expired` or `revoked`; `agent` is undefined for the first two |
  * | `dbq:agent-revoked` | `{ agent }` when a Manager notices that an agent was revoked |
@@ -52,6 +53,7 @@ export const traces = {
 export const childCallChannel: Channel = channel("dbq:child-call");
 export const settledChannel: Channel = channel("dbq:settled");
 export const rescuedChannel: Channel = channel("dbq:rescued");
+export const crashedChannel: Channel = channel("dbq:crashed");
 /** Of Managers. */
 export const sessionOpenedChannel: Channel = channel("dbq:session-opened");
 export const sessionClosedChannel: Channel = channel("dbq:session-closed");

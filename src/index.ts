@@ -33,7 +33,13 @@ export {
   unregisterTask,
   withOptions,
 } from "./base/tasks/registry.ts";
-export type { Missed, Schedule, ScheduleTiming, TaskSlot } from "./base/tasks/schedule.ts";
+export type {
+  Missed,
+  Schedule,
+  ScheduleListOptions,
+  ScheduleTiming,
+  TaskSlot,
+} from "./base/tasks/schedule.ts";
 export type { CallOptions, RunIn, TaskOptions } from "./base/tasks/task-options.ts";
 export {
   AsyncTransactionError,
@@ -44,12 +50,14 @@ export {
   DbqError,
   type DbqErrorCode,
   DuplicateTaskError,
+  LogMovedError,
   LostGenerationError,
   NotInTaskError,
   NotSerializableError,
   OutcomeUnknownError,
   PayloadTooLargeError,
   QueueClosedError,
+  RequestTimeoutError,
   ScheduleNotFoundError,
   TaskCancelledError,
   TaskCorruptError,
@@ -71,6 +79,8 @@ export const loadDashboard = (): Promise<typeof import("./features/dashboard/loc
 /** @internal What `dbq manager` runs, loaded when it does: see `dbq-ts/manager`. */
 export const loadManager = (): Promise<typeof import("./features/manager/index.ts")> =>
   import("./features/manager/index.ts");
+export type { LimitValues, RateValues } from "./base/options/limits.ts";
+export type { DrainLag } from "./features/drain/contract.ts";
 export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
 export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
 export { metricsText } from "./features/metrics/prometheus.ts";
@@ -84,7 +94,7 @@ export {
   type QueueTarget,
   setDefaultQueue,
 } from "./open.ts";
-export type { BulkOptions, BulkResult } from "./queue/bulk.ts";
+export type { BulkOptions, BulkResult, PurgeResult } from "./queue/bulk.ts";
 export type {
   DatabaseOf,
   MysqlDatabase,
@@ -104,6 +114,8 @@ export type {
   WorkerHealth,
 } from "./queue/health.ts";
 export type { LimitInfo } from "./queue/limits.ts";
+/** @internal For commands that list tasks. */
+export { listBeginnings } from "./queue/listed.ts";
 export { Queue } from "./queue/queue.ts";
 export type { DrainedResult } from "./queue/settle-drained.ts";
 export type {
@@ -124,7 +136,7 @@ export { unsetNames } from "./queue/unset-names.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
 export type { TaskEvent } from "./queue/watch.ts";
-export type { Diagnosis, DrainLag, LimitValues, RateValues, TaskCount, WorkerRecord } from "./store.ts";
+export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type JsonObject,
   type Task,

@@ -10,20 +10,22 @@ import {
 import { withoutPassword } from "./base/options/passwords.ts";
 import { schemaName } from "./base/options/validators.ts";
 import type { Clock } from "./base/runtime/clock.ts";
+import { adviceOnReplicas, drizzleClasses, isDrizzle } from "./base/runtime/drizzle-internals.ts";
 import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
+import { openOwedHooks } from "./features/hooks/index.ts";
 import { addHealth } from "./features/inspect/health.ts";
 import { metricsText } from "./features/metrics/prometheus.ts";
 import { openSchedules } from "./features/schedules/index.ts";
 import { addStats } from "./features/stats/index.ts";
+import type { FullStore } from "./features/store.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
 import { aboutEnqueue, prepare } from "./queue/enqueue.ts";
 import { internalsOf } from "./queue/internals.ts";
 import { Queue } from "./queue/queue.ts";
-import type { Store } from "./store.ts";
 import type { Task, TaskId } from "./task.ts";
 import { setExecutors } from "./worker/executor.ts";
 
@@ -79,9 +81,11 @@ async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Qu
 function withFeatures<Q extends Queue>(queue: Q): Q {
   const { store, options, features } = internalsOf(queue);
   features.reader = async () => withFeatures(new Queue(await store.reader(), options));
+  features.over = (other) => withFeatures(new Queue(other, options));
   features.metrics = async () => await metricsText(queue);
   setExecutors(queue, openChildExecutors);
   openSchedules(queue);
+  openOwedHooks(queue);
   addHealth(queue);
   addStats(queue);
   return queue;
@@ -99,38 +103,30 @@ function refuseInChild(): void {
 /** A process has few connections to a server, however many queues and workers it has. */
 const sharesPool = true;
 
-async function openStore(target: unknown, options: ReadQueueOptions): Promise<Store> {
+async function openStore(target: unknown, options: ReadQueueOptions): Promise<FullStore> {
   if (typeof target === "string") return await openTarget(target, options);
-  if (isOf(target, "PgDatabase"))
+  if (isDrizzle(target, drizzleClasses.postgres.database))
     return await (await import("./stores/postgres/store.ts")).openPostgresDatabase(target, {
       ...options,
       sharesPool,
     });
-  if (isOf(target, "MySqlDatabase")) {
+  if (isDrizzle(target, drizzleClasses.mysql.database)) {
     refuseSchema(options.schema, onMysql);
     return await (await import("./stores/mysql/store.ts")).openMysqlDatabase(target, {
       ...options,
       sharesPool,
     });
   }
-  if (isOf(target, "BaseSQLiteDatabase")) {
+  if (isDrizzle(target, drizzleClasses.sqlite.database)) {
     refuseSchema(options.schema, onSqlite);
     return await (await import("./stores/sqlite/store.ts")).openSqliteDatabase(target, options);
   }
-  throw new TypeError(`openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}`);
+  throw new TypeError(
+    `openQueue: expected a path, a URL or a Drizzle database, got ${show(target)}${adviceOnReplicas(target)}`,
+  );
 }
 
-const entityKind = Symbol.for("drizzle:entityKind");
-
-/** Whether `target` is a Drizzle database of this kind. Drizzle names its classes so that copies of it work together. */
-function isOf(target: unknown, kind: string): target is object {
-  if (typeof target !== "object" || target === null) return false;
-  for (let above = Object.getPrototypeOf(target); above !== null; above = Object.getPrototypeOf(above))
-    if (above.constructor?.[entityKind] === kind) return true;
-  return false;
-}
-
-async function openTarget(target: string, options: ReadQueueOptions): Promise<Store> {
+async function openTarget(target: string, options: ReadQueueOptions): Promise<FullStore> {
   if (target === "") throw new TypeError('openQueue: expected a path or a URL, got ""');
   if (/^[\s"']+[a-z]+:/i.test(target))
     throw new TypeError("openQueue: the URL begins with a space or a quotation mark: leave that out");

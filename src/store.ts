@@ -2,9 +2,9 @@
  * Store: the boundary between the queue's logic and the database.
  *
  * Everything above it (queue, worker, features) is the same for each database. Everything below it (`stores/`) knows SQL
- * and drivers: it does not decide whether or when a failed attempt is retried, or which worker is dead. A store has twelve
- * facets: `TaskStore`, `WorkerStore`, `TransactionalStore`, `TransferStore`, `DrainStore`, `AgentStore`, `LimitStore`,
- * `LookStore`, `ScheduleStore`, `StatsStore`, `HealthStore`, `PartitionStore`. Each method of each store keeps these promises:
+ * and drivers: it does not decide whether or when a failed attempt is retried, or which worker is dead. It has
+ * three facets: `TaskStore`, `WorkerStore` and `TransactionalStore`. What a feature needs of a database stands in its folder,
+ * `features/<name>/contract.ts`, and keeps the same promises:
  *
  * - Atomic: a method happens completely or not at all. After an error it may be called again.
  * - Patient: a busy or locked database is retried without blocking the event loop. A `DatabaseError` means that waiting
@@ -144,9 +144,9 @@ export type Outcome = TaskVersion & {
   startedAt: number | null;
 } & (
     | { kind: "completed"; result: string | null }
-    | { kind: "failed"; error: string; attempt: AttemptRecord }
-    | { kind: "retry"; error: string; attempt: AttemptRecord; delay: number }
-    | { kind: "cancelled"; error: string; attempt: AttemptRecord }
+    | { kind: "failed"; error: string; attempt: AttemptRecord | undefined }
+    | { kind: "retry"; error: string; attempt: AttemptRecord | undefined; delay: number }
+    | { kind: "cancelled"; error: string; attempt: AttemptRecord | undefined }
     /** `throttled`: no task of its group was to start meanwhile, which `LimitStore.throttle` has written. */
     | { kind: "snoozed"; delay: number; throttled?: true }
     | { kind: "interrupted" }
@@ -184,6 +184,19 @@ export interface StoredAttempt extends AttemptRecord {
 export interface SettleAndClaim {
   outcomes: readonly Outcome[];
   claim: ClaimRequest | undefined;
+  /**
+   * The database has refused these outcomes many times: any error but that it is busy or out of reach is a refusal.
+   * @default only an error that another try cannot change is one
+   */
+  givesUp?: boolean | undefined;
+}
+
+/** The database refuses an outcome, however often it is offered. */
+export interface Refusal {
+  /** The database's error. */
+  error: unknown;
+  /** The outcome that the database accepted instead: as a rule, a failure with this reason. Undefined: none, and the row is unchanged. */
+  stored: Outcome | undefined;
 }
 
 export interface SettleAndClaimResult {
@@ -207,6 +220,8 @@ export interface SettleAndClaimResult {
   retaken?: boolean | undefined;
   /** Where the claim has a transaction of its own: the error that it failed with. The outcomes were settled all the same. */
   failure?: unknown;
+  /** The outcomes that the database refuses for good. */
+  refused?: ReadonlyMap<Outcome, Refusal> | undefined;
 }
 
 /** Identifies a process to other processes on its host. */
@@ -274,6 +289,15 @@ export interface TaskCount {
 /** Milliseconds that finished tasks are kept; `Infinity`: forever. */
 export type Retention = Readonly<Record<"completed" | "cancelled" | "failed", number>>;
 
+/** A task that the database refuses to delete or to change: a foreign key, a CHECK or a trigger of the app's keeps it as it is. */
+export interface KeptTask {
+  id: number;
+  /** The database's reason. */
+  error: Error;
+}
+
+export type OnKept = (kept: KeptTask) => void;
+
 /** The answer to an operator's action: the row as it is now, and whether this call changed it. */
 export type Operated = { record: TaskRecord; changed: boolean } | undefined;
 
@@ -281,7 +305,6 @@ export type Operated = { record: TaskRecord; changed: boolean } | undefined;
 export interface StoreTransaction {
   insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): MaybePromise<Inserted[]>;
   settle(outcome: Outcome): MaybePromise<boolean>;
-  readonly schedules: ScheduleWrites;
 }
 
 /**
@@ -355,92 +378,37 @@ export interface TaskStore {
    * One batch of a purge: examines the next `limit` tasks by id above `after`, and deletes those that match with their
    * attempts and log lines; running ones only with `includeRunning`. The examined rows stay locked until the deletion is
    * committed.
-   * `last`: the id to go on from; undefined when the end of the table was reached.
+   * `last`: the id to go on from; undefined when the end of the table was reached. `onKept` is called for each task that the
+   * database refuses to delete; the others go.
    */
   purge(
     filter: PurgeFilter,
     limit: number,
     after: number,
+    onKept?: OnKept,
   ): Promise<{ purged: number; last: number | undefined }>;
 }
 
-/** What may change of a task that has not started. An absent field stays as it is. */
-export interface TaskEdit {
-  args?: string | undefined;
-  kwargs?: string | undefined;
-  priority?: number | undefined;
-  queueName?: string | undefined;
-  /** Milliseconds since 1970; `null`: now. */
-  waitUntil?: number | null | undefined;
+/** The name of the error of an attempt that ended with its worker. */
+export const crashName = "WorkerCrashed";
+
+/** A task that a rescue has charged with a crash: its row as it was before, and the outcome. The retry is due at once. */
+export interface Crash {
+  record: TaskRecord;
+  outcome: Extract<Outcome, { kind: "failed" | "retry" }>;
 }
 
-/** An action of a person that was taken, as `dbq_audit` keeps it. */
-export interface AuditEntry {
-  /** Milliseconds since 1970, by the database's clock. */
-  at: number;
-  actor: string | null;
-  action: string;
-  /** Which task, queue, schedule or limit was acted on, such as `task 42`. */
-  target: string;
-  /** How many it changed. */
-  count: number;
-}
-
-/** A range of ids: below `after`, and down to `from`. */
-export interface IdRange {
-  after: number | undefined;
-  from: number | undefined;
-}
-
-/** Reads for people who look at tasks, and their actions on many: each takes a short time, however many tasks there are. */
-export interface LookStore {
-  /**
-   * Whether at most `most` tasks match the filter's statuses, request id or unique key, as an index tells. False also where
-   * no index knows.
-   */
-  areFew(filter: TaskFilter, most: number): Promise<boolean>;
-
-  /** The newest tasks that match, when `areFew` said so: it reads all of those. */
-  listFew(filter: TaskFilter, limit: number, after: number | undefined, most: number): Promise<TaskRecord[]>;
-
-  /** How many tasks match, when `areFew` said so. */
-  countFew(filter: TaskFilter, most: number): Promise<number>;
-
-  /** How many tasks of a range match. */
-  countRange(filter: TaskFilter, range: IdRange): Promise<number>;
-
-  /** Of the next `rows` tasks below `after`: how many there are, and the lowest id; `null`: there are none. */
-  span(after: number | undefined, rows: number): Promise<{ rows: number; from: number | null }>;
-
-  /** The newest tasks of a range that match. */
-  listRange(filter: TaskFilter, limit: number, range: IdRange): Promise<TaskRecord[]>;
-
-  /** Of the tasks of a range that match, newest first: the ids, and the first `characters` of arguments, kwargs and error. */
-  texts(filter: TaskFilter, characters: number, range: IdRange): Promise<{ id: number; text: string }[]>;
-
-  /**
-   * Changes a task that is pending or scheduled, at this generation if one is given. Leaves any other task as it is. Undefined:
-   * no such task.
-   */
-  edit(id: number, change: TaskEdit, generationId: number | undefined): Promise<Operated>;
-
-  /** `TaskStore.retry` for each, in one transaction. Leaves out tasks whose key another one holds. Returns those it changed. */
-  retryEach(ids: readonly number[]): Promise<number[]>;
-
-  /** `TaskStore.cancel` for each, in one transaction. Returns those it changed. */
-  cancelEach(ids: readonly number[], error: string): Promise<number[]>;
-
-  /** Deletes those of these tasks that do not run, with their attempts and log lines, in one transaction. */
-  deleteEach(ids: readonly number[]): Promise<number[]>;
-
-  /** Keeps an action; `at` is the database's time. */
-  audit(entry: Omit<AuditEntry, "at">): Promise<void>;
-
-  /** The last actions about this target, or about any; newest first. */
-  audits(target: string | undefined, limit: number): Promise<AuditEntry[]>;
-
-  /** Deletes the actions that are older than `age` milliseconds, the oldest first, `limit` at most. Returns how many it deleted. */
-  pruneAudits(age: number, limit: number): Promise<number>;
+/** How many tasks `promote` made pending, and when the next work is due. */
+export interface Promoted {
+  promoted: number;
+  /** Milliseconds until the next scheduled task is due; undefined: there is none. */
+  nextDue: number | undefined;
+  /** Milliseconds until the next schedule is due; absent: none is. */
+  nextSlot?: number;
+  /** Hooks are owed; see `HookStore`. */
+  owesHooks?: true;
+  /** A task has this id, for which JavaScript has no number: claims and maintenance pass over it. Absent: none has. */
+  unreadableId?: string;
 }
 
 /** What a worker needs: its row and heartbeat, claims and outcomes, and the maintenance that any worker does for all. */
@@ -448,8 +416,11 @@ export interface WorkerStore {
   /** Inserts the worker's row. A claim needs it, and another process can rescue the worker's tasks only by it. */
   register(worker: NewWorker): Promise<void>;
 
-  /** Makes the worker's running tasks pending with no retry charged, and deletes its row. Returns how many tasks that were. */
-  unregister(workerId: string): Promise<number>;
+  /**
+   * Makes the worker's running tasks pending with no retry charged, and deletes its row. Returns how many tasks that were.
+   * `onKept` is called for each task that the database refuses to change, which stays `running`.
+   */
+  unregister(workerId: string, onKept?: OnKept): Promise<number>;
 
   /**
    * Sends a heartbeat every `every` milliseconds, from a thread of its own where the database allows, so that a blocked
@@ -502,25 +473,39 @@ export interface WorkerStore {
    * Declares a worker dead and frees its tasks: each is charged a retry and pending at once, or failed when it has no
    * retry left. Does nothing when the worker has sent a heartbeat since `beat` was read. Tasks that another transaction
    * has locked are left for the next call, and the worker's row with them. Returns the number of tasks freed; "busy" when
-   * another transaction has locked the worker's row, most likely to rescue it.
+   * another transaction has locked the worker's row, most likely to rescue it. Each crash owes the `onFailure` of its task
+   * (`HookStore`).
    * @param how what happened to the worker, for the error of its tasks; by default "died, or lost its lease"
+   * @param onCrashes called with the tasks that were charged once that is committed: several times where the database refuses one
+   * @param onKept called for each task that the database refuses to change, which stays `running`
    */
-  rescue(workerId: string, beat: number, how?: string): Promise<number | "busy">;
-
-  /** Frees, as `rescue` does, the tasks that have run for more than `age` milliseconds under a worker that has no row. */
-  rescueOrphans(age: number): Promise<number>;
+  rescue(
+    workerId: string,
+    beat: number,
+    how?: string,
+    onCrashes?: (crashes: readonly Crash[]) => void,
+    onKept?: OnKept,
+  ): Promise<number | "busy">;
 
   /**
-   * Makes due tasks pending, at most `limit`. `nextDue`: milliseconds until the next one, undefined when there is none.
-   * `nextSlot`: milliseconds until the next schedule is due, absent when none is.
+   * Frees, as `rescue` does, the tasks that have run for more than `age` milliseconds under a worker that has no row. A task that the
+   * database refuses to change is passed over for a minute.
    */
-  promote(limit: number): Promise<{ promoted: number; nextDue: number | undefined; nextSlot?: number }>;
+  rescueOrphans(
+    age: number,
+    onCrashes?: (crashes: readonly Crash[]) => void,
+    onKept?: OnKept,
+  ): Promise<number>;
+
+  /** Makes due tasks pending, at most `limit`. One that the database refuses to change is passed over for a minute. */
+  promote(limit: number, onKept?: OnKept): Promise<Promoted>;
 
   /**
-   * Deletes finished tasks that are older than their retention, with their attempts and log lines; at most `limit`. Returns
-   * how many. A task that still holds its unique key stays.
+   * Deletes finished tasks that are older than their retention, with their attempts and log lines. Looks at `limit` at most,
+   * and returns at how many: with fewer than `limit`, there are no more for now. A task that still holds its unique key stays.
+   * `onKept` is called for each task that the database refuses to delete, which is then passed over for an hour.
    */
-  prune(retention: Retention, limit: number): Promise<number>;
+  prune(retention: Retention, limit: number, onKept?: OnKept): Promise<number>;
 
   /**
    * Looks at the next `limit` tasks that hold a unique key, by key, behind the key `after`, and frees the keys whose time has
@@ -561,173 +546,16 @@ export interface TransactionalStore {
   isInTransaction(): boolean;
 }
 
-/**
- * What a limit, a pause or a throttle is about. `name`: the functions that use this name. `queue`, `func`: this one.
- * `group`: one group of a function; an empty group: its tasks without one. `code`: a function, by its option in code.
- */
-export interface LimitScope {
-  kind: "name" | "queue" | "func" | "group" | "code";
-  name: string;
-  group: string;
-}
+/** What the app's own calls need. */
+export type RequestStore = TaskStore & Pick<WorkerStore, "workers">;
 
-export interface RateValues {
-  /** Starts in each `per`. */
-  limit: number;
-  /** Milliseconds. */
-  per: number;
-  /** Starts that may come at once. */
-  burst: number;
-}
-
-/** The values of a limit: at least one of them is not null. */
-export interface LimitValues {
-  /** How many tasks may run at once. */
-  concurrency: number | null;
-  rate: RateValues | null;
-}
-
-/** A row of `dbq_limits`. Times are milliseconds since 1970. */
-export interface LimitRecord extends LimitScope, LimitValues {
-  throttledUntil: number | null;
-  pausedAt: number | null;
-}
-
-/** A limit or a pause, and what it is about at this moment. */
-export interface LimitState extends LimitRecord {
-  running: number;
-  /** Pending tasks, counted up to 10,000. */
-  waiting: number;
-  /** Of a function: whether a pending or running task of it has a group. */
-  hasGroups: boolean;
-  /** When the rate, or a throttle, lets the next task start; null: it does now. */
-  nextFreeAt: number | null;
-}
-
-/** A limit or a pause that may hold a task back, and how much of it is used now. */
-export interface LimitUse extends LimitRecord {
-  /** Running tasks that count for it. Of a function: those of the task's group. */
-  running: number;
-  /** When the rate lets the next task start; null: it does now. Of a function: in the task's group. */
-  nextFreeAt: number | null;
-}
-
-/** A task, and what limits go by. */
-export interface TaskPlace {
-  id: number;
-  queueName: string;
-  func: string;
-  groupKey: string | null;
-}
-
-/** What limits and pauses have to do with one task that has not started. */
-export interface LimitsOfTask {
-  /** Those of its queue, its function and its group. */
-  own: LimitUse[];
-  /** All limits by a shared name. */
-  shared: LimitUse[];
-  /** The shared names that running tasks of its function count for; undefined: none of them counts for a limit. */
-  uses: readonly string[] | undefined;
-  /** The rate that has put it off; null: none has. */
-  putOffBy: LimitScope | null;
-}
-
-/**
- * Limits and pauses. A change holds from the moment at which its promise resolves: it locks the rows of all workers, so it
- * waits for the claims that are under way, and each later claim learns of it by its own worker's row.
- */
-export interface LimitStore {
-  /** Sets the values of a scope; null removes them. Lets go what a rate of the scope has put off. */
-  set(scope: LimitScope, values: LimitValues | null): Promise<void>;
-
-  /** Sets the values of functions by their code; null: the code sets none. Writes only what differs. */
-  declare(limits: readonly { func: string; values: LimitValues | null }[]): Promise<void>;
-
-  /** True: this call has paused, or resumed, the scope. False: it was so before. */
-  pause(scope: LimitScope): Promise<boolean>;
-  resume(scope: LimitScope): Promise<boolean>;
-
-  /** Nothing of the scope starts for so many milliseconds from now. */
-  throttle(scope: LimitScope, delay: number): Promise<void>;
-
-  /** Writes how many tasks a worker runs at once. Only to look at: the worker itself minds it. */
-  resizeWorker(workerId: string, concurrency: number): Promise<void>;
-
-  /**
-   * The limits, pauses and throttles that there are, with what they are about. Counts tasks: not for a hot path.
-   * @param kind only those of this kind
-   */
-  list(kind?: LimitScope["kind"]): Promise<LimitState[]>;
-
-  /** The same without what they are about. */
-  records(): Promise<LimitRecord[]>;
-
-  /** What limits and pauses have to do with a task. Counts running tasks: for one task that a person looks at. */
-  about(task: TaskPlace): Promise<LimitsOfTask>;
-
-  /** The shared names that running tasks count for, and those of rates that have put tasks off. */
-  namesInUse(): Promise<string[]>;
-
-  /** Writes these rows as they are: for a move. */
-  adopt(records: readonly LimitRecord[]): Promise<void>;
-
-  /**
-   * Deletes rows of groups that nobody has set or paused, and whose rate and throttle have had no effect for `age`
-   * milliseconds: at most `limit`. Returns how many.
-   */
-  prune(age: number, limit: number): Promise<number>;
-}
-
-/** A queue's database: all facets, and its life. Take the facet that you need, or a `Pick` of it. */
-/** Finished tasks in tables of their own, one for each status and day. */
-export interface PartitionStore {
-  /**
-   * Moves tasks that finished more than `rest` milliseconds ago to the partitions of their days, `limit` of each status at most, and
-   * returns how many it found: fewer than `limit` means that for now there are no more. Tasks of statuses that are kept for less
-   * than a day or more than 400 days stay; all do while a foreign key refers to the table of tasks.
-   * @throws DatabaseError where this user may make no tables
-   */
-  move(retention: Retention, limit: number, rest: number): Promise<number>;
-
-  /**
-   * Drops the partitions whose tasks are all older than their retention, with the attempts and log lines of these tasks. Returns
-   * how many. One that is being read stays for the next call.
-   */
-  drop(retention: Retention): Promise<number>;
-}
-
+/** A queue's database, and its life. Take the facet that you need, or a `Pick` of it. */
 export interface Store extends TaskStore, WorkerStore, TransactionalStore {
-  /** What a Manager needs for its agents. */
-  readonly agents: AgentStore;
-
-  /** What carrying tasks into another queue needs. */
-  readonly drains: DrainStore;
-
-  /** Limits, rates and pauses. */
-  readonly limits: LimitStore;
-  /** What schedules need. */
-  readonly schedules: ScheduleStore;
-
-  /** What moving the queue to another database needs. */
-  readonly transfer: TransferStore;
-
-  /** What people need who look at tasks. */
-  readonly look: LookStore;
-
   /**
-   * The same database by connections of its own, which write nothing, and whose statements take 5 s at most where the
-   * database can stop one. Where there can be no other connection, it is this store, which its `close` leaves open.
-   * @throws DatabaseError
+   * The same for the app's own calls, which reject with a RequestTimeoutError after the queue's `requestTimeout`; undefined:
+   * they have no limit.
    */
-  reader(): Promise<Store>;
-  /** What workers count of their attempts. */
-  readonly stats: StatsStore;
-
-  /** What `queue.health()` asks. */
-  readonly health: HealthStore;
-
-  /** Undefined where finished tasks cannot move to tables of their own. */
-  readonly partitions?: PartitionStore | undefined;
+  readonly requests?: RequestStore | undefined;
 
   /**
    * Calls `listener` when another connection may have changed something. A hint: it may be lost, repeated, or wrong. Only
@@ -741,419 +569,4 @@ export interface Store extends TaskStore, WorkerStore, TransactionalStore {
 
   /** Closes connections and files that the store opened itself. */
   close(): Promise<void>;
-}
-
-/** The end of a task whose message a drain had sent, as the system reported that got it. */
-export type DrainedOutcome =
-  | { kind: "completed"; result: string | null }
-  | { kind: "failed"; error: string; attempt: AttemptRecord };
-
-/** What a drain has not sent yet. */
-export interface DrainLag {
-  queueName: string;
-  /** How many tasks are due, and not sent. */
-  unsent: number;
-  /** Milliseconds since the oldest of them was enqueued or became due; `null`: there is none. */
-  oldestUnsentAge: number | null;
-  /** Whether a drain carries this queue now. */
-  active: boolean;
-}
-
-/** What a drain needs beside `WorkerStore`: who drains a queue, what there is to send, and the tasks that were sent. */
-export interface DrainStore {
-  /** A UUID of this database, made when it is first asked for. A copy of the database has the same, and so has a moved queue. */
-  origin(): Promise<string>;
-
-  /** The same, if it was ever asked for. */
-  knownOrigin(): Promise<string | undefined>;
-
-  /** Makes this the origin: that of the database from which the tasks were moved. */
-  adoptOrigin(origin: string): Promise<void>;
-
-  /**
-   * Makes this registered worker the one that drains the queue, unless another worker does whose row exists. True when it
-   * is that one now. Writes nothing while another one is.
-   */
-  take(queueName: string, workerId: string, target: string): Promise<boolean>;
-
-  /** The names of the functions of which this queue has pending tasks. */
-  funcs(queueName: string): Promise<string[]>;
-
-  /** How often each of these tasks was retried by hand; those that never were are left out. */
-  manualRetries(ids: readonly number[]): Promise<Map<number, number>>;
-
-  /** Leaves running tasks to whoever has got their messages: they run until `settle`. False for a task that has moved on. */
-  handOver(sent: readonly TaskVersion[]): Promise<boolean[]>;
-
-  /**
-   * Ends an unfinished task that a drain has claimed or sent. Leaves any other task as it is, and one that was retried by
-   * hand since its message was sent, if `retries` says how often it had been before. Undefined: no such task.
-   */
-  settle(id: number, outcome: DrainedOutcome, retries: number | undefined): Promise<Operated>;
-
-  /** Fails tasks of this queue that were handed over more than `within` milliseconds ago; at most `limit`. Returns how many. */
-  expire(queueName: string, within: number, limit: number): Promise<number>;
-
-  /** Deletes those of these tasks that a drain has sent and that are completed. Returns how many. */
-  remove(ids: readonly number[]): Promise<number>;
-
-  /**
-   * Looks at `limit` completed tasks of any queue that ended at `from` (milliseconds since 1970) or later, and more than `age`
-   * milliseconds ago, and deletes those that were sent from this queue. `next`: the `from` to go on with; undefined: these
-   * were the last.
-   */
-  forget(
-    queueName: string,
-    age: number,
-    from: number,
-    limit: number,
-  ): Promise<{ removed: number; next: number | undefined }>;
-
-  /** What is left to send of each queue that has ever been drained. Counts tasks: not for a hot path. */
-  lag(): Promise<DrainLag[]>;
-}
-
-/** What a schedule's row says, but for what the store counts and stamps. JSON as text, times as milliseconds since 1970. */
-export interface ScheduleState {
-  name: string;
-  func: string;
-  args: string;
-  kwargs: string;
-  /** JSON: the columns of its tasks that are not the defaults. */
-  options: string;
-  cron: string | null;
-  everyMs: number | null;
-  timeZone: string;
-  /** `one`, `skip` or `all:` and how many. */
-  missed: string;
-  /** `skip` or `allow`. */
-  overlap: string;
-  jitterMs: number;
-  startAt: number | null;
-  endAt: number | null;
-  /** From when intervals without `startAt` are counted. */
-  anchorAt: number;
-  /** When it makes its next task; `null`: never again. */
-  nextAt: number | null;
-  lastSlot: number | null;
-  lastTaskId: number | null;
-  skipped: number;
-  pausedAt: number | null;
-}
-
-/** A schedule, as its row was when it was read. Another program may have written anything into it. */
-export interface ScheduleRecord extends ScheduleState {
-  generationId: number;
-  createdAt: number;
-  updatedAt: number;
-}
-
-/** A task of a schedule. No second one is made for a slot; `slot: null`: for none. */
-export type ScheduledTask = NewTask & { scheduleName: string; slot: number | null };
-
-/** What becomes of a schedule: its new row, and the tasks that it makes in the same transaction. */
-export interface ScheduleChange {
-  /** Undefined: the row stays as it is. `lastTaskId` becomes the last of these tasks, if there are any. */
-  row?: ScheduleState | undefined;
-  tasks?: readonly ScheduledTask[];
-}
-
-/** A task that was to be made; `id: undefined`: its slot had one already. `duplicate`: another task has its unique key, that of `id`. */
-export interface MadeTask {
-  task: ScheduledTask;
-  id: number | undefined;
-  duplicate: boolean;
-}
-
-/** What became of one schedule. */
-export interface ChangedSchedule<C extends ScheduleChange = ScheduleChange> {
-  change: C;
-  made: MadeTask[];
-}
-
-/** What may be done to schedules inside of an app's transaction, too. Synchronous there where the driver is. */
-export interface ScheduleWrites {
-  /** The schedules by name, all or this one, and the database's time. */
-  list(name?: string): MaybePromise<{ now: number; schedules: ScheduleRecord[] }>;
-
-  /**
-   * Locks the schedule's row, if it exists, asks `decide` what becomes of it, and writes that, in one transaction. `decide`
-   * may be called again; what it throws is thrown, and nothing is written.
-   */
-  change<C extends ScheduleChange>(
-    name: string,
-    decide: (schedule: ScheduleRecord | undefined, now: number) => C,
-  ): MaybePromise<ChangedSchedule<C>>;
-
-  /** Deletes a schedule; its tasks stay. False: there is none of this name. */
-  remove(name: string): MaybePromise<boolean>;
-}
-
-/** Schedules. The database's clock decides what is due: a server's own, on SQLite the host's. */
-export interface ScheduleStore extends ScheduleWrites {
-  list(name?: string): Promise<{ now: number; schedules: ScheduleRecord[] }>;
-  change<C extends ScheduleChange>(
-    name: string,
-    decide: (schedule: ScheduleRecord | undefined, now: number) => C,
-  ): Promise<ChangedSchedule<C>>;
-  remove(name: string): Promise<boolean>;
-
-  /** Milliseconds until the next schedule is due; undefined: none is. One look into an index. */
-  nextSlot(): Promise<number | undefined>;
-
-  /**
-   * Asks `decide` about schedules that are due, the longest due first, at most `limit`, and writes what it says, all in one
-   * transaction. Passes over those that another transaction has locked. `unfinished`: the schedule has a task that has not
-   * finished; only looked up where `overlap` is `skip`. `decide` may be called again.
-   * @param name only this schedule
-   */
-  fire<C extends ScheduleChange>(
-    limit: number,
-    decide: (schedule: ScheduleRecord, now: number, unfinished: boolean) => C,
-    name?: string,
-  ): Promise<ChangedSchedule<C>[]>;
-}
-
-/** How many attempts there were, and histograms of their times as `Histogram.encode` writes them. */
-export type Counted = { count: number; waitBuckets: string; runBuckets: string };
-
-/** Attempts of one function that ended in one way. */
-export type CountedAs = { queueName: string; func: string; outcome: string };
-
-/** What a worker has counted in this minute: in all, and since its last write. */
-export type CountedNow = CountedAs & { total: Counted; fresh: Counted };
-
-/** How many attempts of one function ended in one way. */
-export type FunctionCount = CountedAs & Pick<Counted, "count">;
-
-/** Attempts of one function that ended in one way within one minute (`span` 1), one hour (60), one day (1440), or ever (0). */
-export interface StatsRow extends CountedAs, Counted {
-  /** When that time began, in milliseconds since 1970. */
-  minute: number;
-  span: number;
-}
-
-/** The rows of a time, in milliseconds since 1970: from `from`, up to but without `to`. */
-export interface StatsFilter {
-  from: number;
-  to: number;
-  queueName?: string | undefined;
-  func?: string | undefined;
-}
-
-/** Statistics: for looking only, nothing else depends on them. */
-export interface StatsStore {
-  /**
-   * Writes what a worker has counted in the minute that began at `minute`: `total` in the place of what it had written of that
-   * minute; `fresh` where it had written nothing, or `fold` has taken that. A second call with the same counts changes nothing.
-   */
-  write(workerId: string, minute: number, counted: readonly CountedNow[]): Promise<void>;
-
-  /**
-   * Does a part of what there is to fold, in one transaction: makes one row of those of all workers after two minutes, adds
-   * them to the hour of all functions, the day of their function and those of all time, makes minutes hours after two hours, and
-   * deletes hours and days after 30 days. Any number of processes may do so at once. Returns whether there may be more.
-   */
-  fold(): Promise<boolean>;
-
-  /** The rows of a time, in no order. Of hours, also the one in which `from` is. */
-  read(filter: StatsFilter): Promise<StatsRow[]>;
-
-  /**
-   * The rows of whole hours, in no order: of all functions together, with empty names, and those that are not counted in them
-   * yet. Hundreds of rows where `read` has tens of thousands. `from` and `to` are whole hours.
-   */
-  hours(time: Pick<StatsFilter, "from" | "to">): Promise<StatsRow[]>;
-
-  /** What `read` would count by function and outcome, from `from` until now; the database adds it up. */
-  counts(from: number): Promise<FunctionCount[]>;
-
-  /** The rows of all time, and those that are not counted in them yet. None of their sums ever becomes less. */
-  totals(): Promise<StatsRow[]>;
-}
-
-/** The pending tasks of a function in one queue. */
-export interface Backlog {
-  queueName: string;
-  func: string;
-  /** How many there are; `more`: it is the bound up to which they are counted. */
-  pending: number;
-  more: boolean;
-  /**
-   * Milliseconds since the oldest of those that are first in the order of claims became pending, in each priority; `null`: none
-   * of them is due.
-   */
-  oldestPendingAge: number | null;
-}
-
-/** The most pending tasks of a limit that are counted. */
-export const mostWaiting = 10_000;
-
-/** The most queues with pending tasks, and the most functions of each, that a health look finds. MySQL ends a recursion after 1,000 steps. */
-export const mostHealthNames = 500;
-
-/** Queries that take as long beside a million tasks as beside a thousand. */
-export interface HealthStore {
-  /**
-   * The functions and queues that have pending tasks, in order of their names, up to `mostHealthNames`. Counts up to `most` tasks of each, and up to
-   * `inAll` of all of them together.
-   */
-  backlog(most: number, inAll: number): Promise<Backlog[]>;
-
-  /** Counts tasks in this status by queue and function, up to `most` in all: of failed ones the last that ended. */
-  sample(status: TaskStatus, most: number): Promise<TaskCount[]>;
-
-  /** The queues that a drain carries or has carried. `carried`: one does now. */
-  drained(): Promise<{ queueName: string; carried: boolean }[]>;
-}
-
-/** An agent: a machine without access to the database, for which Managers claim and settle. */
-export interface AgentRecord {
-  name: string;
-  /** SHA-256 of its token, in hexadecimal digits. */
-  tokenHash: string;
-  /** The functions and the queues whose tasks it may run. */
-  funcs: readonly string[];
-  queues: readonly string[];
-  /** Milliseconds since 1970, by the database's clock. */
-  createdAt: number;
-  /** When it last asked for something, to the minute; `null`: never. */
-  lastSeenAt: number | null;
-  expiresAt: number | null;
-  revokedAt: number | null;
-  /** Milliseconds until it expires, by the database's clock; negative after that; `null`: it does not expire. */
-  expiresIn: number | null;
-}
-
-/** Agents, and the sessions of agents. A session is a worker's row, whose heartbeats a Manager writes. */
-export interface AgentStore {
-  /**
-   * Adds an agent that expires in so many milliseconds; `null`: never. True too when it was added before, with the same token.
-   * False: another one of this name exists, and is not revoked.
-   */
-  add(
-    agent: Pick<AgentRecord, "name" | "tokenHash" | "funcs" | "queues"> & { expiresIn: number | null },
-  ): Promise<boolean>;
-
-  /** All agents, by name. */
-  list(): Promise<AgentRecord[]>;
-
-  /** Revokes an agent's token. False: there is no such agent. */
-  revoke(name: string): Promise<boolean>;
-
-  /** Notes that the agent has asked for something. */
-  seen(name: string): Promise<void>;
-
-  /** Sends one heartbeat of each of these workers, and writes where its agent was heard. Those without a row are left out. */
-  beat(workers: readonly { workerId: string; host: string }[]): Promise<void>;
-
-  /** The running tasks that the session's last request has claimed. */
-  claimed(workerId: string): Promise<TaskRecord[]>;
-
-  /** The running tasks whose rows name one of these workers, in no order. */
-  held(workerIds: readonly string[]): Promise<(TaskVersion & { workerId: string })[]>;
-}
-
-/** The tables that a move copies, in this order. */
-export const movedTables = ["dbq_tasks", "dbq_attempts", "dbq_task_logs"] as const;
-
-export type MovedTable = (typeof movedTables)[number];
-
-/**
- * A row as plain values: all columns, in an order that is the same for each database, the id first. JSON as text, times as
- * milliseconds since 1970; `undefined` for a value that cannot be copied exactly, such as a number beyond 2^53.
- */
-export type MovedRow = readonly [id: number, ...values: (string | number | null | undefined)[]];
-
-/** Shows whether a row has changed since it was read, without its payload. */
-export interface RowVersion {
-  id: number;
-  /** Bytes of the row's text columns, except short ones. */
-  bytes: number;
-  /** Whether it is an unfinished task with a unique key. */
-  keyed: boolean;
-  /**
-   * Changes with each change that dbq makes to the row, since each adds to the generation or sets a time. Changes too when
-   * plain SQL changes the columns that decide when, where and how often a task runs, or the length of another text.
-   */
-  version: string;
-}
-
-/**
- * Of the source: `copying` while rows are copied and the queue stays in use; `closing` while writers are refused and the
- * last rows are copied; then `moved`. Of the target: `preparing`, `filling`, `filled`.
- */
-export type TransferPhase = "copying" | "closing" | "moved" | "preparing" | "filling" | "filled";
-
-/** Whether this database's tasks are, or are about to be, in another database: a row deleted here would still exist there. */
-export const isSource = (phase: TransferPhase): boolean => phase === "closing" || phase === "moved";
-
-/** How far a move has come. Each of the two databases has its own, in its table `dbq_move`. */
-export interface TransferState {
-  /** The same in both databases, and stays the same when an interrupted move is continued. */
-  moveId: string;
-  /** The id of the current run. It fences off earlier runs of the same move. */
-  run: string;
-  phase: TransferPhase;
-  /** The name of the other database. */
-  other: string;
-  /** The message of the error that writers get while this database is frozen. */
-  refusal: string;
-}
-
-/** What `dbq move` needs of a database: reading and writing rows as plain values, and the state of the move. */
-export interface TransferStore {
-  /** The state of the move that this database is part of; undefined: it is part of none. */
-  state(): Promise<TransferState | undefined>;
-
-  /** Replaces the state, if it is still `expected`. False: another run has changed it. */
-  setState(next: TransferState | undefined, expected: TransferState | undefined): Promise<boolean>;
-
-  /** Changes the phase of this run's state. True when it is `to` afterwards. False: another run owns the move, or the phase was neither. */
-  advance(run: string, from: TransferPhase, to: TransferPhase): Promise<boolean>;
-
-  /**
-   * Makes the database itself refuse every insert and change of a task and every new worker, from any client; in the phases
-   * `closing` and `moved` also every deletion of a task. Waits for writers that have already begun.
-   * @returns false, and changes nothing, when the state belongs to another run
-   */
-  freeze(run: string): Promise<boolean>;
-
-  /** Ends `freeze`. @returns false, and the database stays frozen, when the state belongs to another run */
-  unfreeze(run: string): Promise<boolean>;
-
-  /** The number of rows. */
-  size(table: MovedTable): Promise<number>;
-
-  /** The versions of the next `limit` rows above the id `after`, by id. @throws DatabaseError that names an id beyond 2^53 */
-  rowVersions(table: MovedTable, after: number, limit: number): Promise<RowVersion[]>;
-
-  /** Reads these rows, by id. Ids without a row are left out. */
-  read(table: MovedTable, ids: readonly number[]): Promise<MovedRow[]>;
-
-  /**
-   * Deletes the rows with the ids in `removed`, then inserts `rows` unchanged, although the database is frozen.
-   * @returns false, and writes nothing, when this run is not `filling` this database
-   */
-  write(
-    run: string,
-    table: MovedTable,
-    rows: readonly MovedRow[],
-    removed: readonly number[],
-  ): Promise<boolean>;
-
-  /** Adds these agents as they are, with their tokens, in place of those of the same names. False as for `write`. */
-  writeAgents(run: string, agents: readonly AgentRecord[]): Promise<boolean>;
-
-  /** The same for schedules: with when each is due, and how far it has come. */
-  writeSchedules(run: string, schedules: readonly ScheduleRecord[]): Promise<boolean>;
-
-  /** Deletes the unfinished tasks that have a unique key. False as for `write`. */
-  removeKeyedTasks(run: string): Promise<boolean>;
-
-  /** The largest id up to 2^53 that this table has ever given; 0 before the first. */
-  lastId(table: MovedTable): Promise<number>;
-
-  /** Makes every row that is inserted from now on get an id above this one. */
-  setLastId(table: MovedTable, id: number): Promise<void>;
 }

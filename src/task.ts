@@ -139,3 +139,14 @@ export interface TaskRecord {
   scheduleName: string | null;
   slot: number | null;
 }
+
+/** The JSON columns of a task. */
+export type TaskJson = "args" | "kwargs" | "result" | "error" | "meta";
+
+/** A task as lists read it: of each JSON column the beginning. */
+export interface TaskBeginning extends TaskRecord {
+  /** The length in bytes of each column that is longer than its beginning. */
+  cut: Readonly<Partial<Record<TaskJson, number>>>;
+  /** The id, where JavaScript has no number for it: `id` is a rounded one then. */
+  exactId: string | null;
+}

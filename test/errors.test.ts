@@ -66,7 +66,9 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "the process: signal SIGKILL",
   ],
   DBQ_OUTCOME_UNKNOWN: [new dbq.OutcomeUnknownError("the connection broke"), "OutcomeUnknownError", "broke"],
+  DBQ_REQUEST_TIMEOUT: [new dbq.RequestTimeoutError("db:1", 2_000), "RequestTimeoutError", "2000 ms"],
   DBQ_DATABASE: [new dbq.DatabaseError("refused", { cause: "driver" }), "DatabaseError", "refused"],
+  DBQ_DATABASE_MOVED: [new dbq.LogMovedError("app.db", "app.db.saved-7"), "LogMovedError", "app.db.saved-7"],
 };
 
 describe("errors", () => {

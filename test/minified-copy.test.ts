@@ -43,12 +43,14 @@ const errorsOf = (dbq: Dbq): Record<string, Error> => ({
   DatabaseMovedError: new dbq.DatabaseMovedError("x"),
   DbqError: new dbq.DbqError("DBQ_CLOSED", "x"),
   DuplicateTaskError: new dbq.DuplicateTaskError("x", 7),
+  LogMovedError: new dbq.LogMovedError("x", undefined),
   LostGenerationError: new dbq.LostGenerationError(7, 1),
   NotInTaskError: new dbq.NotInTaskError(),
   NotSerializableError: new dbq.NotSerializableError("x", "x"),
   OutcomeUnknownError: new dbq.OutcomeUnknownError("x"),
   PayloadTooLargeError: new dbq.PayloadTooLargeError("x", 2, 1),
   QueueClosedError: new dbq.QueueClosedError(),
+  RequestTimeoutError: new dbq.RequestTimeoutError("x", 1),
   ScheduleNotFoundError: new dbq.ScheduleNotFoundError("x"),
   SnoozeTask: new dbq.SnoozeTask(1),
   TaskCancelledError: new dbq.TaskCancelledError(7),
@@ -102,6 +104,7 @@ describe("an error of another copy of dbq", () => {
         SnoozeTask: [],
         ThrottleTask: [],
         DatabaseMovedError: ["DatabaseError", "DbqError"],
+        LogMovedError: ["DatabaseMovedError", "DatabaseError", "DbqError"],
       }[name] ?? ["DbqError"];
       expect(namesOf(catcher, error), name).toEqual([...new Set([name, ...parents])].sort());
       expect(namesOf(thrower, error), name).toEqual(namesOf(catcher, error));

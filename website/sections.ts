@@ -24,6 +24,8 @@ export const sections: readonly Section[] = [
     title: "Use",
     pages: [
       "docs/tasks-and-retries.md",
+      "docs/awaiting-and-operating.md",
+      "docs/uniqueness.md",
       "docs/flow-control.md",
       "docs/transactions.md",
       "docs/schedules.md",

@@ -1,9 +1,8 @@
 /** Opens the app's own database. dbq takes the Drizzle object and adds its tables to the same file. */
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import * as schema from "./schema.ts";
 
-export type AppDatabase = BetterSQLite3Database<typeof schema> & { $client: Database.Database };
+export type AppDatabase = BetterSQLite3Database & { $client: Database.Database };
 
 export function openDatabase(path: string): AppDatabase {
   const client = new Database(path);
@@ -17,5 +16,5 @@ export function openDatabase(path: string): AppDatabase {
       task_id integer, receipt text);
     insert or ignore into stock values ('tea', 10), ('cake', 2);
   `);
-  return drizzle(client, { schema });
+  return drizzle({ client });
 }

@@ -2,7 +2,9 @@
 import { callable, integer, readOptions, signal } from "../base/options/validators.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
 import { DuplicateTaskError } from "../errors.ts";
-import type { Store, TaskFilter } from "../store.ts";
+import { warn } from "../events.ts";
+import type { LookStore } from "../features/look/contract.ts";
+import type { OnKept, Store, TaskFilter } from "../store.ts";
 import { findTasks } from "./find.ts";
 import type { QueueInternals } from "./internals.ts";
 
@@ -19,8 +21,34 @@ export interface BulkOptions {
 export interface BulkResult {
   /** How many tasks were changed. */
   changed: number;
-  /** How many matched and stayed as they were, such as a running task that was to be retried or deleted. */
+  /**
+   * How many matched and stayed as they were, such as a running task that was to be retried or deleted, or a task that the
+   * database refuses to delete.
+   */
   skipped: number;
+}
+
+/** The answer of `purgeTasks`. */
+export interface PurgeResult {
+  /** How many tasks were deleted. */
+  purged: number;
+  /** How many matching tasks run, and stay. */
+  running: number;
+  /** How many tasks the database has refused to delete: a foreign key of the app's refers to them, or a trigger forbids it. */
+  skipped: number;
+}
+
+/** Warns of the first task that the database refuses to delete. */
+export function warnOfKept(caller: string): OnKept {
+  let warned = false;
+  return ({ id, error }) => {
+    if (!warned)
+      warn(`${caller}: task ${id} stays, since the database refuses to delete it: ${error.message}`, {
+        taskId: id,
+        error,
+      });
+    warned = true;
+  };
 }
 
 /** Tasks of one transaction. It bounds how long other writers wait. */
@@ -43,10 +71,11 @@ export function bulkAction(
 ): BulkAction {
   const { look } = store;
   const error = JSON.stringify({ name: "TaskCancelled", message: `cancelled ${canceller}` });
+  const onKept = warnOfKept("deleteTasks");
   const act: BulkAction = {
     retry: retryEach(store),
     cancel: (ids: readonly number[]) => look.cancelEach(ids, error),
-    delete: (ids: readonly number[]) => look.deleteEach(ids),
+    delete: (ids: readonly number[]) => look.deleteEach(ids, onKept),
   }[kind];
   return async (ids) => {
     const changed = await act(ids);
@@ -78,7 +107,7 @@ export interface Walk extends BulkOptions {
  * @throws DatabaseError; the signal's reason
  */
 export async function actOnAll(
-  store: Pick<Store, "look" | "get">,
+  store: { look: LookStore },
   filter: TaskFilter,
   act: BulkAction,
   { signal: aborted, onProgress, limit = Number.POSITIVE_INFINITY, after, isOneStep = false }: Walk,
@@ -88,11 +117,12 @@ export async function actOnAll(
     aborted?.throwIfAborted();
     const left = Math.min(batch, limit - done.changed - done.skipped);
     const { tasks, next } = await findTasks(store, filter, { limit: left, after: position });
-    const ids = tasks.map(({ id }) => id);
+    // An id that is not exact would be that of another task.
+    const ids = tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
     const changed = ids.length === 0 ? 0 : (await act(ids)).length;
     done.changed += changed;
-    done.skipped += ids.length - changed;
-    if (ids.length > 0) onProgress?.({ ...done });
+    done.skipped += tasks.length - changed;
+    if (tasks.length > 0) onProgress?.({ ...done });
     if (next === null || isOneStep || done.changed + done.skipped >= limit) return { ...done, next };
     position = next;
     await new Promise((resolve) => setImmediate(resolve));
@@ -103,7 +133,7 @@ export async function actOnAll(
  * Retries tasks in one transaction, or one by one when that fails: another writer may take the unique key of one of them
  * between the look and the change.
  */
-function retryEach(store: Pick<Store, "look" | "retry">): BulkAction {
+function retryEach(store: Pick<Store, "retry"> & { look: LookStore }): BulkAction {
   return async (ids) => {
     try {
       return await store.look.retryEach(ids);

@@ -1,7 +1,7 @@
 /** What `updateTask` is given: the changes of a task that has not started. */
 import { integer, label, readOptions, timeOrNull, wrong } from "../base/options/validators.ts";
 import { checkSize, encodeArgs, encodeObject } from "../base/values/codec.ts";
-import type { TaskEdit } from "../store.ts";
+import type { TaskEdit } from "../features/look/contract.ts";
 import type { JsonObject } from "../task.ts";
 
 /** The changes of `updateTask`. A field that is left out stays as it is. */

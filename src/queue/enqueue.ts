@@ -80,14 +80,20 @@ function delayOf({ delay, onDuplicate, debounceLimit }: Partial<ReadCallOptions>
   return onDuplicate === "debounce" ? Math.min(delay, debounceLimit ?? delay) : delay;
 }
 
-/** Undefined for a call that has no key, or holds it in the usual way. @throws TypeError for a debounce without a delay */
+/** Undefined for a call that has no key, or holds it in the usual way. @throws TypeError for a debounce without a delay, and for what needs a key */
 function uniquenessOf(name: string, options: Partial<ReadCallOptions>): Uniqueness | undefined {
   const { uniqueKey, onDuplicate, debounceLimit, uniqueUntil = "finished", uniqueFor, delay } = options;
   if (onDuplicate === "debounce" && delay === undefined)
     throw new TypeError(
       `task "${name}": onDuplicate "debounce" needs a delay, which starts anew with each enqueue: delay is ${show(delay)}`,
     );
-  if (uniqueKey === undefined) return undefined;
+  if (uniqueKey === undefined) {
+    const idle = (["onDuplicate", "uniqueUntil", "uniqueFor", "debounceLimit"] as const).find(
+      (option) => options[option] !== undefined,
+    );
+    if (idle === undefined) return undefined;
+    throw new TypeError(`task "${name}": ${idle} needs a uniqueKey, got ${idle}: ${show(options[idle])}`);
+  }
   const changes = onDuplicate === "replace" || onDuplicate === "debounce";
   if (!changes && uniqueUntil === "finished" && uniqueFor === undefined) return undefined;
   return {

@@ -4,14 +4,23 @@
  * The answer says how far it has looked.
  */
 import { performance, setImmediate } from "../base/runtime/timers.ts";
-import type { Store, TaskFilter } from "../store.ts";
-import type { TaskRecord } from "../task.ts";
+import type { LookStore } from "../features/look/contract.ts";
+import type { TaskFilter } from "../store.ts";
+import type { TaskBeginning } from "../task.ts";
 
 /** The most tasks that an index may hold for them to be read all at once. */
 const most = 10_000;
-/** Tasks of one range: a query over so many takes a few milliseconds. Their texts take ten times as long. */
+/** Tasks between two looks at the time: a query over so many takes a few milliseconds. Their texts take ten times as long. */
 const rangeRows = 10_000;
 const textRows = 1_000;
+/**
+ * Where each task has a megabyte of arguments, a query over these would take a second. So it is several ranges: the first is small,
+ * and the next ones grow as long as each takes less than `quick` milliseconds.
+ */
+const firstPart = 20;
+const quick = 10;
+/** Milliseconds beyond the budget after which no further range is read at all. */
+const longestOver = 500;
 /** A text is searched up to this many characters of each of arguments, kwargs and error. */
 const textCharacters = 4_000;
 
@@ -24,11 +33,13 @@ export interface FindOptions {
   text?: string | undefined;
   /** Milliseconds after which no further range is read. @default Infinity */
   budget?: number | undefined;
+  /** So many of each JSON column are read. @default 0 */
+  characters?: number | undefined;
 }
 
 export interface Found {
   /** Newest first. */
-  tasks: TaskRecord[];
+  tasks: TaskBeginning[];
   /** How many tasks were read for it; `null`: an index found them. */
   looked: number | null;
   /** The `after` to go on with; `null`: there are no more. */
@@ -37,22 +48,22 @@ export interface Found {
 
 /** @throws DatabaseError */
 export async function findTasks(
-  { look, get }: Pick<Store, "look" | "get">,
+  { look }: { look: LookStore },
   filter: TaskFilter,
-  { limit, after, text, budget = Number.POSITIVE_INFINITY }: FindOptions,
+  { limit, after, text, budget = Number.POSITIVE_INFINITY, characters = 0 }: FindOptions,
 ): Promise<Found> {
   if (text === undefined && (await look.areFew(filter, most))) {
-    const tasks = await look.listFew(filter, limit, after, most);
+    const tasks = await look.listFew(filter, limit, after, most, characters);
     return { tasks, looked: null, next: tasks.length < limit ? null : (tasks.at(-1)?.id ?? null) };
   }
-  const tasks: TaskRecord[] = [];
+  const tasks: TaskBeginning[] = [];
   let looked = 0;
   for await (const range of ranges(look, after, text === undefined ? rangeRows : textRows, budget)) {
     const left = limit - tasks.length;
     const read =
       text === undefined
-        ? await look.listRange(filter, left, range)
-        : await withText({ look, get }, filter, left, range, text);
+        ? await look.listRange(filter, left, range, characters)
+        : await withText(look, filter, left, range, text, characters);
     tasks.push(...read);
     looked += range.rows;
     if (tasks.length >= limit) return { tasks, looked, next: tasks.at(-1)?.id ?? null };
@@ -63,7 +74,7 @@ export async function findTasks(
 
 /** How many tasks match, up to `cap`; `complete`: whether there are no more. @throws DatabaseError */
 export async function countTo(
-  { look }: Pick<Store, "look">,
+  { look }: { look: LookStore },
   filter: TaskFilter,
   { cap, budget = Number.POSITIVE_INFINITY }: { cap: number; budget?: number },
 ): Promise<{ count: number; complete: boolean }> {
@@ -88,34 +99,43 @@ interface Range {
 }
 
 async function* ranges(
-  look: Store["look"],
+  look: LookStore,
   start: number | undefined,
-  size: number,
+  rows: number,
   budget: number,
 ): AsyncGenerator<Range> {
   const end = performance.now() + budget;
+  const least = Math.ceil(rows / firstPart);
+  let [size, left] = [least, rows];
   for (let after = start; ; ) {
-    const { rows, from } = await look.span(after, size);
-    if (from === null) return;
-    const isEnd = rows < size;
-    yield { after, from, rows, isLast: !isEnd && performance.now() >= end };
+    const began = performance.now();
+    const found = await look.span(after, Math.min(size, left));
+    if (found.from === null) return;
+    const isEnd = found.rows < Math.min(size, left);
+    left -= found.rows;
+    const over = performance.now() - end;
+    yield { after, ...found, from: found.from, isLast: !isEnd && over >= (left === 0 ? 0 : longestOver) };
     if (isEnd) return;
-    after = from;
+    after = found.from;
+    if (left === 0) left = rows;
+    const isQuick = performance.now() - began < quick;
+    size = isQuick ? Math.min(rows, size * 4) : Math.max(least, Math.floor(size / 2));
     // On SQLite each range blocks the event loop.
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
 async function withText(
-  { look, get }: Pick<Store, "look" | "get">,
+  look: LookStore,
   filter: TaskFilter,
   limit: number,
   range: Range,
   text: string,
-): Promise<TaskRecord[]> {
+  characters: number,
+): Promise<TaskBeginning[]> {
   const wanted = text.toLowerCase();
   const texts = await look.texts(filter, textCharacters, range);
   const ids = texts.filter((row) => row.text.toLowerCase().includes(wanted)).map(({ id }) => id);
-  const tasks = ids.length === 0 ? [] : await get(ids.slice(0, limit));
+  const tasks = ids.length === 0 ? [] : await look.get(ids.slice(0, limit), characters);
   return tasks.sort((a, b) => b.id - a.id);
 }

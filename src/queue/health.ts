@@ -1,7 +1,7 @@
 /** What `queue.health()` tells. Types only: a feature finds it out. */
 
-import type { PauseTarget } from "../base/options/limits.ts";
-import type { LimitValues, WorkerRecord } from "../store.ts";
+import type { LimitValues, PauseTarget } from "../base/options/limits.ts";
+import type { WorkerRecord } from "../store.ts";
 import type { TaskStatus } from "../task.ts";
 
 /**
@@ -42,6 +42,13 @@ export interface HealthOfQueue {
   scheduled: number;
   running: number;
   failed: number;
+  /**
+   * How many of the scheduled tasks a rate has put off to their turns; a task with a delay of its own is none of them. Where
+   * `atLeast` has `scheduled`, this may be a lower bound too.
+   */
+  putOff: number;
+  /** When a rate put off the one of them that waits longest; `null`: there is none. */
+  putOffSince: Date | null;
   /** The statuses whose numbers are lower bounds, since there are more tasks than are counted. */
   atLeast: TaskStatus[];
   /**

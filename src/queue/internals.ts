@@ -3,7 +3,7 @@
 import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
-import type { Store } from "../store.ts";
+import type { FullStore } from "../features/store.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Health } from "./health.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
@@ -18,13 +18,15 @@ export interface QueueFeatures {
    * one open. @throws DatabaseError
    */
   reader(): Promise<object>;
+  /** The same queue over another store of its database: a `Queue`, which is not closed. */
+  over(store: FullStore): object;
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
 }
 
 export interface QueueInternals {
-  readonly store: Store;
+  readonly store: FullStore;
   readonly wakeups: Wakeups;
   readonly options: ReadQueueOptions;
   /** Called when the queue closes, before its store is closed. */

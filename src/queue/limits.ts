@@ -1,4 +1,6 @@
 /** What a queue does about limits and pauses: validates, writes, wakes the workers of this process and reports. */
+
+import type { LimitScope } from "../base/options/limits.ts";
 import {
   type Limit,
   type LimitTarget,
@@ -8,7 +10,7 @@ import {
   readPauseTarget,
 } from "../base/options/limits.ts";
 import { limitChannel } from "../events.ts";
-import type { LimitRecord, LimitScope, LimitState } from "../store.ts";
+import type { LimitRecord, LimitState } from "../features/limits/contract.ts";
 import type { Pause } from "./health.ts";
 import type { QueueInternals } from "./internals.ts";
 
@@ -25,10 +27,17 @@ export interface LimitInfo {
   /** How many tasks run that it is about. Of a function: in all groups together. */
   running: number;
   /**
-   * How many `pending` tasks it is about, also those that wait for other reasons, counted up to 10,000; 0 for a shared name.
-   * Tasks that a rate has put off are `scheduled`, and are not counted.
+   * How many `pending` tasks it is about, also those that wait for other reasons, counted up to 10,000. `null` for a shared
+   * name: those of its functions are not counted. Tasks that a rate has put off are `scheduled`: `putOff` counts them.
    */
-  waiting: number;
+  waiting: number | null;
+  /**
+   * How many `scheduled` tasks its rate has put off to their turns, counted up to 10,000; a task with a delay of its own is none
+   * of them. Of a function: in all groups together; `null`: not known, since rates of others have put off more than 10,000.
+   */
+  putOff: number | null;
+  /** When the rate put off the one of them that waits longest; `null`: there is none, or it is not known. */
+  putOffSince: Date | null;
   /**
    * Whether pending or running tasks of the function have a group: its values then hold for each group by itself, and for the
    * tasks without one. False for all that is no function.
@@ -48,10 +57,12 @@ const targetOf = ({ kind, name, group }: LimitScope): LimitTarget => {
 
 const dateOf = (time: number | null) => (time === null ? null : new Date(time));
 
-const infoOf = ({ concurrency, rate, running, waiting, hasGroups, ...state }: LimitState): LimitInfo => ({
+const infoOf = ({ concurrency, rate, running, waiting, putOff, ...state }: LimitState): LimitInfo => ({
   target: targetOf(state),
   fromCode: state.kind === "code",
-  ...{ concurrency, rate, running, waiting, hasGroups },
+  ...{ concurrency, rate, running, waiting, putOff },
+  putOffSince: dateOf(state.putOffSince),
+  hasGroups: state.hasGroups,
   nextFreeAt: dateOf(state.nextFreeAt),
   pausedAt: dateOf(state.pausedAt),
 });
@@ -78,7 +89,7 @@ export function pausesAmong(records: readonly LimitRecord[]): Pause[] {
 }
 
 export async function listLimits({ store }: QueueInternals): Promise<LimitInfo[]> {
-  return (await store.limits.list()).map(infoOf);
+  return (await (store.requests ?? store).limits.list()).map(infoOf);
 }
 
 export async function pause({ store }: QueueInternals, target: PauseTarget): Promise<boolean> {

@@ -1,5 +1,6 @@
 /** The queue: writes, awaits, reads and operates on tasks. A `Worker` runs them. */
 
+import { inspect } from "node:util";
 import type { Limit, LimitTarget, PauseTarget } from "../base/options/limits.ts";
 import {
   type AwaitOptions,
@@ -24,7 +25,7 @@ import { isOfDrain } from "../base/tasks/drained.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
 import type { Attempt, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
-import type { Schedule, ScheduleTiming } from "../base/tasks/schedule.ts";
+import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
 import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
   AsyncTransactionError,
@@ -36,7 +37,8 @@ import {
   TaskStartedError,
 } from "../errors.ts";
 import { traced, tracedSync, traces } from "../events.ts";
-import type { Diagnosis, Inserted, Store, TaskCount, WorkerRecord } from "../store.ts";
+import type { FullRequestStore, FullStore } from "../features/store.ts";
+import type { Diagnosis, Inserted, KeptTask, TaskCount, WorkerRecord } from "../store.ts";
 import { isFinished, type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
 import {
   actOnAll,
@@ -44,7 +46,9 @@ import {
   type BulkOptions,
   type BulkResult,
   bulkAction,
+  type PurgeResult,
   readBulkOptions,
+  warnOfKept,
 } from "./bulk.ts";
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
@@ -65,7 +69,13 @@ import { GroupCommit } from "./group-commit.ts";
 import type { Health } from "./health.ts";
 import { type QueueFeatures, type QueueInternals, setInternals } from "./internals.ts";
 import { type LimitInfo, listLimits, pause, resume, setLimit } from "./limits.ts";
-import { methodsOf, type ScheduleActions, schedulesOf } from "./schedules.ts";
+import {
+  methodsOf,
+  type ScheduleActions,
+  type ScheduleEntries,
+  type ScheduleEntry,
+  schedulesOf,
+} from "./schedules.ts";
 import { type DrainedResult, drainedOutcome, drainedTask } from "./settle-drained.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
@@ -95,7 +105,7 @@ export class Queue<Db = unknown> {
   /** Of the database, once it was asked for. */
   #origin: string | undefined;
 
-  constructor(store: Store, options: ReadQueueOptions) {
+  constructor(store: FullStore, options: ReadQueueOptions) {
     this.#internals = {
       store,
       wakeups: new Wakeups(),
@@ -107,12 +117,17 @@ export class Queue<Db = unknown> {
     };
     setInternals(this, this.#internals);
     this.#groupCommit = new GroupCommit(async (tasks) => {
-      const inserted = await store.insert(tasks, "report");
+      const inserted = await (store.requests ?? store).insert(tasks, "report");
       this.#internals.wakeups.workAdded(tasks.some(isDelayed));
       return inserted;
     });
     this.#completions = new Completions(store, this.#internals.wakeups);
     this.#watches = new TaskWatches(store, this.#internals.wakeups);
+  }
+
+  /** What `console.log(queue)` prints: its methods are fields, and would be listed one by one. @internal */
+  [inspect.custom](): string {
+    return `Queue {${this.#closing ? " closed " : ""}}`;
   }
 
   // ---- enqueue -------------------------------------------------------------------------------
@@ -161,7 +176,7 @@ export class Queue<Db = unknown> {
     if (prepared.length === 0) return [];
     if (store.isInTransaction()) warnOfOutside(prepared);
     const tasks = prepared.map(({ task }) => task);
-    const inserted = await store.insert(tasks, allOrNone(prepared));
+    const inserted = await (store.requests ?? store).insert(tasks, allOrNone(prepared));
     wakeups.workAdded(tasks.some(isDelayed));
     return prepared.map((entry, i) => idOf(entry, inserted[i] as Inserted));
   }
@@ -192,9 +207,10 @@ export class Queue<Db = unknown> {
         ? tracedSync(traces.enqueue, about, () => write(entries))
         : traced(traces.enqueue, about, async () => await write(entries));
     };
-    const schedules = schedulesOf(this).over(inside.schedules, this.#internals.options.maxPayload, () =>
-      this.#wakeAfterThisTick(undefined),
-    );
+    const { synchronous } = store;
+    const { maxPayload } = this.#internals.options;
+    const wake = () => this.#wakeAfterThisTick(undefined);
+    const schedules = schedulesOf(this).over(inside.schedules, { maxPayload, synchronous, wake });
     return {
       ...methodsOf(schedules, store.synchronous),
       enqueueTask: (fn: AnyFunction, ...args: unknown[]) => mapMaybe(enqueue([[fn, ...args]]), ([id]) => id),
@@ -239,8 +255,22 @@ export class Queue<Db = unknown> {
     ...args: Parameters<F>
   ): Promise<Schedule> => await (await this.#schedules()).schedule(name, timing, fn, ...args);
 
-  /** All schedules, by name. @throws DatabaseError */
-  listSchedules = async (): Promise<Schedule[]> => await (await this.#schedules()).listSchedules();
+  /**
+   * Writes many schedules in one transaction, all or none: each as `[name, timing, fn, ...args]`, as `schedule` takes it. Those
+   * that are written already are left as they are. Resolves with the schedules in the order of the list.
+   * @throws TypeError for a name that is in the list twice; as `schedule`: the message names the schedule
+   */
+  schedules = async <const F extends readonly Enqueueable[]>(
+    entries: ScheduleEntries<F>,
+  ): Promise<Schedule[]> => await (await this.#schedules()).schedules(entries as readonly ScheduleEntry[]);
+
+  /** The schedule of this name; `undefined`: there is none. @throws DatabaseError */
+  getSchedule = async (name: string): Promise<Schedule | undefined> =>
+    await (await this.#schedules()).getSchedule(name);
+
+  /** Schedules in the order of their names, by Unicode's numbers: all of them, or a page. @throws TypeError, DatabaseError */
+  listSchedules = async (options?: ScheduleListOptions): Promise<Schedule[]> =>
+    await (await this.#schedules()).listSchedules(options);
 
   /** Skips the slots of a schedule until `resumeSchedule`. @throws ScheduleNotFoundError, DatabaseError */
   pauseSchedule = async (name: string): Promise<Schedule> =>
@@ -274,7 +304,8 @@ export class Queue<Db = unknown> {
     const { store, wakeups, options } = this.#open();
     const feature = schedulesOf(this);
     await feature.load();
-    return feature.over(store.schedules, options.maxPayload, () => wakeups.workAdded(true));
+    const wake = () => wakeups.workAdded(true);
+    return feature.over(store.schedules, { maxPayload: options.maxPayload, synchronous: false, wake });
   }
 
   async #enqueue(prepared: Prepared): Promise<number> {
@@ -352,17 +383,18 @@ export class Queue<Db = unknown> {
 
   /** The task as it is now; `undefined` if it does not exist. @throws DatabaseError */
   getTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R> | undefined> => {
-    const [record] = await this.#open().store.get([taskId(id, "getTask")]);
+    const [record] = await this.#requests().get([taskId(id, "getTask")]);
     return record && toTask<R>(record);
   };
 
   /**
-   * Tasks, newest first. For the next page, pass the last id as `after`.
+   * Tasks, newest first. For the next page, pass the last id as `after`. An id beyond 2^53, which only another program can give a
+   * task, is a text of all its digits.
    * @throws TypeError for a wrong filter; DatabaseError
    */
   listTasks = async (filter?: ListFilter): Promise<Task[]> => {
     const { limit, after, filter: read } = readListFilter(filter);
-    return (await this.#open().store.list(read, limit, after)).map((record) => toTask(record));
+    return (await this.#requests().list(read, limit, after)).map((record) => toTask(record));
   };
 
   /** The number of tasks in each status. @throws TypeError for a wrong filter; DatabaseError */
@@ -371,25 +403,26 @@ export class Queue<Db = unknown> {
       TaskStatus,
       number
     >;
-    for (const { status, count } of await this.#open().store.count(readCountFilter(filter)))
-      counts[status] += count;
+    // Another program may have written a status that does not exist.
+    for (const { status, count } of await this.#requests().count(readCountFilter(filter)))
+      if (Object.hasOwn(counts, status)) counts[status] += count;
     return counts;
   };
 
   /** The number of tasks for each function, queue and status. @throws as `countTasks` */
   listCounts = async (filter?: CountFilter): Promise<TaskCount[]> =>
-    this.#open().store.count(readCountFilter(filter));
+    this.#requests().count(readCountFilter(filter));
 
   /** The failed, timed-out, crashed and cancelled attempts of a task, oldest first. @throws DatabaseError */
   listAttempts = async (id: number): Promise<Attempt[]> =>
-    (await this.#open().store.attempts(taskId(id, "listAttempts"))).map(toAttempt);
+    (await this.#requests().attempts(taskId(id, "listAttempts"))).map(toAttempt);
 
   /** The lines that a task's function has logged by `currentTask().log`, oldest first. @throws DatabaseError */
   listLogs = async (id: number): Promise<TaskLog[]> => {
     const asked = taskId(id, "listLogs");
     const lines: TaskLog[] = [];
     for (let after = 0; ; ) {
-      const page = await this.#open().store.logs([{ id: asked, after }], logPage);
+      const page = await this.#requests().logs([{ id: asked, after }], logPage);
       lines.push(...page.map(toTaskLog));
       if (page.length < logPage) return lines;
       after = page.at(-1)?.lineId ?? after;
@@ -400,7 +433,7 @@ export class Queue<Db = unknown> {
    * The registered workers, oldest first. A dead worker is among them until another one declares it dead.
    * @throws DatabaseError
    */
-  listWorkers = async (): Promise<WorkerRecord[]> => this.#open().store.workers();
+  listWorkers = async (): Promise<WorkerRecord[]> => this.#requests().workers();
 
   /** Facts about the database, each with a warning if something is wrong. @throws DatabaseError */
   diagnose = async (): Promise<Diagnosis[]> => this.#open().store.diagnose();
@@ -437,7 +470,7 @@ export class Queue<Db = unknown> {
    */
   retryTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
     const { store, wakeups } = this.#open();
-    const operated = await store.retry(taskId(id, "retryTask"));
+    const operated = await (store.requests ?? store).retry(taskId(id, "retryTask"));
     if (!operated) throw new TaskNotFoundError(id);
     if (operated.record.status === "running") throw new TaskRunningError(id);
     wakeups.workAdded();
@@ -453,7 +486,7 @@ export class Queue<Db = unknown> {
   cancelTask = async <R = unknown>(id: TaskId<R> | number, options?: CancelOptions): Promise<Task<R>> => {
     const { store, wakeups } = this.#open();
     const error = JSON.stringify({ name: "TaskCancelled", message: readCancelOptions(options).reason });
-    const operated = await store.cancel(taskId(id, "cancelTask"), error);
+    const operated = await (store.requests ?? store).cancel(taskId(id, "cancelTask"), error);
     if (!operated) throw new TaskNotFoundError(id);
     wakeups.taskChanged([id]);
     return toTask<R>(operated.record);
@@ -468,7 +501,7 @@ export class Queue<Db = unknown> {
   updateTask = async <R = unknown>(id: TaskId<R> | number, changes: TaskChanges): Promise<Task<R>> => {
     const { store, wakeups, options } = this.#open();
     const { edit, generationId } = readTaskChanges(changes, options.maxPayload);
-    const operated = await store.look.edit(taskId(id, "updateTask"), edit, generationId);
+    const operated = await (store.requests ?? store).look.edit(taskId(id, "updateTask"), edit, generationId);
     if (!operated) throw new TaskNotFoundError(id);
     const { record, changed } = operated;
     if (!changed && isWaiting(record.status))
@@ -490,7 +523,10 @@ export class Queue<Db = unknown> {
   cancelTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
     this.#bulk("cancel", filter, options);
 
-  /** Deletes all tasks that match, in small transactions. Skips those that run. @throws as `retryTasks` */
+  /**
+   * Deletes all tasks that match, in small transactions. Skips those that run, and those that the database refuses to delete.
+   * @throws as `retryTasks`
+   */
   deleteTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
     this.#bulk("delete", filter, options);
 
@@ -532,10 +568,13 @@ export class Queue<Db = unknown> {
   };
 
   /**
-   * Deletes tasks and their attempts in small transactions. Running tasks stay, unless `includeRunning` is true.
-   * @returns `purged`: how many tasks were deleted; `running`: how many matching tasks run and stay
+   * Deletes tasks and their attempts in small transactions. Running tasks stay, unless `includeRunning` is true. So do those
+   * that the database refuses to delete, since a foreign key of the app's refers to them or a trigger forbids it: `dbq:warning`
+   * names the first one and the reason.
+   * @returns `purged`: how many tasks were deleted; `running`: how many matching tasks run and stay; `skipped`: how many
+   * others the database has refused to delete
    */
-  purgeTasks = async (filter?: PurgeFilter): Promise<{ purged: number; running: number }> => {
+  purgeTasks = async (filter?: PurgeFilter): Promise<PurgeResult> => {
     this.#checkOpen();
     const read = readPurgeFilter(filter);
     return await traced(
@@ -545,11 +584,16 @@ export class Queue<Db = unknown> {
     );
   };
 
-  async #purge(read: ReturnType<typeof readPurgeFilter>): Promise<{ purged: number; running: number }> {
+  async #purge(read: ReturnType<typeof readPurgeFilter>): Promise<PurgeResult> {
     const { store, wakeups } = this.#internals;
-    let purged = 0;
+    let [purged, skipped] = [0, 0];
+    const warnOnce = warnOfKept("purgeTasks");
+    const onKept = (kept: KeptTask) => {
+      skipped += 1;
+      warnOnce(kept);
+    };
     for (let after: number | undefined = Number.MIN_SAFE_INTEGER; after !== undefined; ) {
-      const batch = await store.purge(read, purgeBatch, after);
+      const batch = await store.purge(read, purgeBatch, after, onKept);
       purged += batch.purged;
       after = batch.last;
       await new Promise((resolve) => setImmediate(resolve));
@@ -557,7 +601,7 @@ export class Queue<Db = unknown> {
     wakeups.taskChanged();
     const { func, queueName } = read;
     const counts = await store.count({ func, queueName, status: ["running"] });
-    return { purged, running: counts.reduce((sum, { count }) => sum + count, 0) };
+    return { purged, running: counts.reduce((sum, { count }) => sum + count, 0), skipped };
   }
 
   // ---- limits and pauses -----------------------------------------------------------------------
@@ -621,5 +665,11 @@ export class Queue<Db = unknown> {
   #open(): QueueInternals {
     this.#checkOpen();
     return this.#internals;
+  }
+
+  /** The store for the app's own calls: a worker's statements have more patience. */
+  #requests(): FullRequestStore {
+    const { store } = this.#open();
+    return store.requests ?? store;
   }
 }

@@ -4,7 +4,7 @@ import { integer } from "../base/options/validators.ts";
 import { readMessageId } from "../base/tasks/drained.ts";
 import { checkSize, encode } from "../base/values/codec.ts";
 import { describeThrown, failureOf } from "../base/values/thrown.ts";
-import type { DrainedOutcome } from "../store.ts";
+import type { DrainedOutcome } from "../features/drain/contract.ts";
 
 /** How a task ended whose message a drain had sent: with a result, or with anything thrown. */
 export type DrainedResult<R = unknown> = { result: R } | { error: unknown };

@@ -1,10 +1,11 @@
 /** Enqueueing in the app's own transaction: the types of `queue.within(tx)` and `queue.transaction(fn)`, and a warning. */
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
-import type { Schedule, ScheduleTiming } from "../base/tasks/schedule.ts";
+import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
 import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids, Prepared } from "./enqueue.ts";
+import type { ScheduleEntries } from "./schedules.ts";
 
 /**
  * The return type of a method inside a transaction: a value where the Drizzle driver is synchronous (better-sqlite3), a
@@ -28,8 +29,14 @@ export interface SchedulesWithin<Tx> {
     fn: F,
     ...args: Parameters<F>
   ): WithinResult<Tx, Schedule>;
+  /** All or none. @throws as `Queue.schedules` */
+  schedules<const F extends readonly Enqueueable[]>(
+    entries: ScheduleEntries<F>,
+  ): WithinResult<Tx, Schedule[]>;
+  /** @throws as `Queue.getSchedule` */
+  getSchedule(name: string): WithinResult<Tx, Schedule | undefined>;
   /** @throws as `Queue.listSchedules` */
-  listSchedules(): WithinResult<Tx, Schedule[]>;
+  listSchedules(options?: ScheduleListOptions): WithinResult<Tx, Schedule[]>;
   /** @throws as `Queue.pauseSchedule` */
   pauseSchedule(name: string): WithinResult<Tx, Schedule>;
   /** @throws as `Queue.resumeSchedule` */

@@ -1,7 +1,9 @@
 /** Why one task has not started: pauses, throttles, limits and rates that hold for it, and workers that there are not. */
+
+import type { LimitScope, RateValues } from "../base/options/limits.ts";
 import { systemClock } from "../base/runtime/clock.ts";
 import { definitionNamed } from "../base/tasks/registry.ts";
-import type { LimitScope, LimitsOfTask, LimitUse, RateValues } from "../store.ts";
+import type { LimitsOfTask, LimitUse } from "../features/limits/contract.ts";
 import type { Task } from "../task.ts";
 import type { Health } from "./health.ts";
 import { internalsOf } from "./internals.ts";

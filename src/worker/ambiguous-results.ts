@@ -1,7 +1,7 @@
 /** Claims and settles whose answer was lost: what they may have done, and how the worker finds out. */
 
 import { performance } from "../base/runtime/timers.ts";
-import { toTask } from "../base/values/records.ts";
+import { errorOf } from "../base/values/records.ts";
 import { LostGenerationError, TaskCancelledError } from "../errors.ts";
 import type { Outcome, OutcomeKind, TaskState, TaskVersion, WorkerStore } from "../store.ts";
 import type { TaskRecord, TaskStatus } from "../task.ts";
@@ -44,14 +44,16 @@ export function lossReason(
   cancelled: TaskRecord | undefined,
 ): Error {
   return state === undefined || state.status === "cancelled"
-    ? new TaskCancelledError(id, cancelReason(cancelled))
+    ? new TaskCancelledError(id, cancelReason(cancelled?.error))
     : new LostGenerationError(id, generationId);
 }
 
-/** Why a task was cancelled, as `cancelTask` was told; undefined if its row is gone. */
-export function cancelReason(cancelled: TaskRecord | undefined): string | undefined {
-  return (cancelled && toTask(cancelled))?.error?.message;
+/** Why a task was cancelled, as `cancelTask` was told. `error`: of its row; undefined if that is gone. */
+export function cancelReason(error: string | null | undefined): string | undefined {
+  return typeof error === "string" ? errorOf(error).message : undefined;
 }
+
+const keyOf = ({ id, generationId }: TaskVersion): string => `${id}:${generationId}`;
 
 /** Milliseconds for which a claim without an answer may still be committed. */
 const doubtMs = 300_000;
@@ -67,17 +69,19 @@ const checkEveryMs = { inDoubt: 1_000, otherwise: 30_000 };
 export class UnknownClaims {
   readonly #store: Pick<WorkerStore, "heldBy" | "settleAndClaim">;
   readonly #workerId: string;
-  readonly #owned: Iterable<{ readonly record: TaskVersion }>;
+  readonly #owned: readonly Iterable<{ readonly record: TaskVersion }>[];
   /** A cycle has failed since the last check: it may have claimed tasks without an answer. */
   #unanswered = false;
+  /** Tasks that the database does not let go. */
+  readonly #refused = new Set<string>();
   #doubtUntil = Number.NEGATIVE_INFINITY;
   #nextCheck = performance.now() + checkEveryMs.otherwise;
 
-  /** `owned`: the attempts, or other holders of a task, that the worker knows it owns. */
+  /** `owned`: the attempts, or other holders of a task, that the worker knows it owns; and the tasks that cannot be settled. */
   constructor(
     store: Pick<WorkerStore, "heldBy" | "settleAndClaim">,
     workerId: string,
-    owned: Iterable<{ readonly record: TaskVersion }>,
+    ...owned: readonly Iterable<{ readonly record: TaskVersion }>[]
   ) {
     this.#store = store;
     this.#workerId = workerId;
@@ -100,13 +104,17 @@ export class UnknownClaims {
     if (!this.isDue) return;
     const now = performance.now();
     if (this.#unanswered) this.#doubtUntil = now + doubtMs;
-    const known = new Set(Array.from(this.#owned, ({ record }) => `${record.id}:${record.generationId}`));
+    const known = new Set(this.#refused);
+    for (const owned of this.#owned) for (const { record } of owned) known.add(keyOf(record));
     const held = await this.#store.heldBy(this.#workerId);
-    const unknown = held.filter(({ id, generationId }) => !known.has(`${id}:${generationId}`));
+    const unknown = held.filter((task) => !known.has(keyOf(task)));
     const outcomes = unknown.map(
       (task): Outcome => ({ ...task, workerId: this.#workerId, startedAt: null, kind: "interrupted" }),
     );
-    if (outcomes.length > 0) await this.#store.settleAndClaim({ outcomes, claim: undefined });
+    if (outcomes.length > 0) {
+      const { refused = [] } = await this.#store.settleAndClaim({ outcomes, claim: undefined });
+      for (const [outcome, { stored }] of refused) if (!stored) this.#refused.add(keyOf(outcome));
+    }
     this.#unanswered = false;
     this.#nextCheck = now + checkEveryMs[now < this.#doubtUntil ? "inDoubt" : "otherwise"];
   }

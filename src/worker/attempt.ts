@@ -15,10 +15,17 @@ import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
 import { toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
-import { ChildEndedError, LostGenerationError, timeoutError, WorkerStoppedError } from "../errors.ts";
+import {
+  anotherTryAfter,
+  ChildEndedError,
+  LostGenerationError,
+  timeoutError,
+  toError,
+  WorkerStoppedError,
+} from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
-import type { JsonObject, Task, TaskRecord } from "../task.ts";
+import type { JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
 import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
 import { type Execution, type Executor, UnstorableResult } from "./executor.ts";
 import { runHook } from "./hooks.ts";
@@ -89,6 +96,8 @@ export class RunningAttempt implements Execution {
   #trace: AttemptTrace | undefined;
   /** The completion that the function wrote in its own transaction. That transaction may have been rolled back. */
   #completedWithin: { value: unknown; outcome: Outcome } | undefined;
+  /** The error of a completion in the function's own transaction that the database would refuse again. */
+  #refusal: unknown;
 
   /** `onEnd` is called once; without an outcome when the task was lost, since there is nothing to settle. */
   constructor(
@@ -193,6 +202,14 @@ export class RunningAttempt implements Execution {
     const handBack = () => this.#finish(this.#outcome({ kind: "interrupted" }));
     if (isEnding) this.#timer = after(this.#executor.abortTimeoutMs, handBack);
     else handBack();
+  }
+
+  /** The database has refused the attempt's outcome, and the task has failed with this error. */
+  failedInstead(error: string): void {
+    const { onFailure } = this.definition;
+    const described = JSON.parse(error) as TaskError;
+    const task = this.#taskAfter("failed", { error: described });
+    if (onFailure) void this.#hook("onFailure", () => onFailure(task, toError(described)));
   }
 
   // ---- decode, beforeRun ---------------------------------------------------------------------
@@ -305,7 +322,7 @@ export class RunningAttempt implements Execution {
       return this.#outcome({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
     if (isA(error, ThrottleTask))
       return this.#throttled(milliseconds(error.delay, "ThrottleTask", longestWait));
-    return this.#failed({ error, as: "failed", final: false });
+    return this.#failed({ error, as: "failed", final: error !== undefined && error === this.#refusal });
   }
 
   /** The throttle is written first: between the two, no other task of the group may start. */
@@ -433,12 +450,27 @@ export class RunningAttempt implements Execution {
 
   // ---- currentTask().within(tx).complete() ---------------------------------------------------
 
+  /** If the function throws what the database would refuse again, its task fails without another attempt. */
+  #noteRefusal<T>(settle: () => MaybePromise<T>): MaybePromise<T> {
+    const note = (error: unknown): never => {
+      if (anotherTryAfter(error) === "fails") this.#refusal = error;
+      throw error;
+    };
+    try {
+      const settled = settle();
+      return settled instanceof Promise ? settled.catch(note) : settled;
+    } catch (error) {
+      return note(error);
+    }
+  }
+
   #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
     const inside = this.#host.store.within(tx);
     const log = this.#host.store.synchronous ? undefined : this.#log;
+    const settle = () => this.#noteRefusal(() => inside.settle(outcome));
     // A limit, since the app's transaction may hold the only connection.
-    const settled = log ? log.written(logWriteMs).then(() => inside.settle(outcome)) : inside.settle(outcome);
+    const settled = log ? log.written(logWriteMs).then(settle) : settle();
     return mapMaybe(settled, (accepted) => {
       if (!accepted) throw new LostGenerationError(this.record.id, this.record.generationId);
       this.#completedWithin = { value, outcome };

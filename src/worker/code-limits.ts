@@ -1,7 +1,10 @@
 /** What a worker's functions say in code about limits and groups: their limits are in the database before it claims their tasks. */
+
+import type { LimitValues } from "../base/options/limits.ts";
 import { performance } from "../base/runtime/timers.ts";
 import { runnableNames, sharingAmong } from "../base/tasks/registry.ts";
-import type { LimitStore, LimitValues, Sharing } from "../store.ts";
+import type { LimitStore } from "../features/limits/contract.ts";
+import type { Sharing } from "../store.ts";
 
 /** Milliseconds until limits are declared again that the database refused. */
 const againMs = 1_000;

@@ -7,26 +7,28 @@
 import { Bag } from "../base/runtime/bag.ts";
 import type { Clock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
-import { after, performance, setImmediate, setTimeout, type Timer } from "../base/runtime/timers.ts";
+import { after, performance, setImmediate, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
+import type { LimitStore } from "../features/limits/contract.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
 import type { Outcome, SettleAndClaimResult, Sharing, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
-import { possibleOutcome, recordUnanswered, UnknownClaims } from "./ambiguous-results.ts";
+import { possibleOutcome, UnknownClaims } from "./ambiguous-results.ts";
 import { type AttemptHost, RunningAttempt } from "./attempt.ts";
+import { CycleFailures } from "./cycle-failures.ts";
 import { CycleLoop } from "./cycle-loop.ts";
 import { type Cycle, CyclesUnderWay, type SlotClaim } from "./cycles-under-way.ts";
 import { Defaults } from "./defaults.ts";
 import { publishClaim } from "./events.ts";
 import type { Executor } from "./executor.ts";
-import { failureBackoff } from "./failure-backoff.ts";
 import { HeldStarts } from "./held-starts.ts";
 import { TaskLogs } from "./logs.ts";
 import { type Loss, OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
+import { RefusedTasks } from "./refused-tasks.ts";
 import { throttleHolding } from "./throttle.ts";
 
 /** What the dispatcher needs from its worker. */
@@ -40,11 +42,10 @@ export interface DispatcherHost {
     | "progress"
     | "log"
     | "fillDefaults"
-    | "limits"
     | "within"
     | "synchronous"
     | "cyclesMayOverlap"
-  >;
+  > & { limits: LimitStore };
   readonly wakeups: Wakeups;
   readonly workerId: string;
   readonly queueNames: readonly string[];
@@ -110,8 +111,8 @@ export class Dispatcher {
   #limited = false;
   /** Whether the last claim was for functions that have groups or shared limits. */
   #sharing = false;
-  /** Failed cycles since the last one that succeeded. */
-  #failedCycles = 0;
+  readonly #failures = new CycleFailures((batch) => this.#settleAgain(batch));
+  readonly #refused: RefusedTasks<RunningAttempt>;
 
   constructor(host: DispatcherHost) {
     this.#host = host;
@@ -119,7 +120,8 @@ export class Dispatcher {
     this.#progress = new ProgressNotes(host.store, report, () => host.wakeups.taskNoted());
     this.#prefetch = new PrefetchControl(host.store.synchronous);
     this.#prefetched = new PrefetchBuffer(() => this.#fillSlots(), this.#prefetch.waited);
-    this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned);
+    this.#refused = new RefusedTasks(host.store, report, (...settled) => this.#settledInstead(...settled));
+    this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned, this.#refused);
     this.ownership = new OwnershipCheck(host.store, this.#owned, report);
     const defaults = new Defaults(host.store);
     this.#attemptHost = {
@@ -184,6 +186,7 @@ export class Dispatcher {
   async drained(): Promise<void> {
     while (!this.#isAbandoned() && (this.#owned.size > 0 || !this.#loop.isIdle)) await this.cycleEnd();
     this.ownership.stop();
+    this.#refused.stop();
     await this.#progressWritten();
   }
 
@@ -215,7 +218,7 @@ export class Dispatcher {
    */
   #mayOverlap(): boolean {
     if (!this.#underWay.leaveEnough(this.#ended.length)) return false;
-    if (this.#failedCycles > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue) return false;
+    if (this.#failures.count > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue) return false;
     return this.#host.store.cyclesMayOverlap(this.#loop.request);
   }
 
@@ -223,7 +226,7 @@ export class Dispatcher {
     // Prefetched tasks start while the database works for this cycle.
     if (this.#prefetched.length > 0) setImmediate(() => this.#fillSlots());
     // After a failure one outcome at a time, apart from the claim: a row that the database refuses blocks no others.
-    const failures = this.#failedCycles;
+    const failures = this.#failures.count;
     const oneByOne = failures > 0;
     const batch = this.#ended.splice(0, oneByOne ? 1 : this.#ended.length);
     this.#underWay.settling += batch.length;
@@ -235,7 +238,7 @@ export class Dispatcher {
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
       // Not when the cycle beside this one has failed meanwhile.
-      if (this.#failedCycles === failures) this.#failedCycles = 0;
+      if (this.#failures.count === failures) this.#failures.count = 0;
     } catch (error) {
       await this.#afterFailure(error, batch);
     }
@@ -250,7 +253,8 @@ export class Dispatcher {
     const began = Date.now();
     let result: SettleAndClaimResult;
     try {
-      result = await this.#host.store.settleAndClaim({ outcomes, claim });
+      const givesUp = batch.length === 1 && batch[0]?.givesUp;
+      result = await this.#host.store.settleAndClaim({ outcomes, claim, givesUp });
     } finally {
       this.#underWay.end(cycle);
     }
@@ -263,7 +267,7 @@ export class Dispatcher {
       this.#host.wakeups.taskEnded(outcomes.map(({ id }) => id));
       const refused = batch.filter((_, i) => !result.settled[i]).map(({ attempt }) => attempt);
       const lost = refused.length === 0 ? noLoss : await this.ownership.lostAmong(refused);
-      this.#reportSettled(batch, new Set(refused), lost);
+      this.#reportSettled(batch, new Set(refused), lost, result);
     }
     if (result.failure !== undefined) throw result.failure;
   }
@@ -343,8 +347,10 @@ export class Dispatcher {
     batch: readonly PendingSettlement[],
     refused: ReadonlySet<RunningAttempt>,
     lost: ReadonlyMap<RunningAttempt, Loss>,
+    { refused: refusals }: SettleAndClaimResult,
   ): void {
     for (const { attempt, outcome } of batch) {
+      if (this.#refused.note(attempt, outcome, refusals?.get(outcome))) continue;
       // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
       const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
       if (accepted && !lost.has(attempt)) this.#host.reportSettled(attempt.record, accepted, attempt.ranMs);
@@ -352,11 +358,19 @@ export class Dispatcher {
     }
   }
 
+  /** The database refused the attempt's own outcome, and has stored this one; undefined: the task has moved on since. */
+  #settledInstead(attempt: RunningAttempt, stored: Outcome | undefined, outcome: Outcome): void {
+    if (stored) this.#host.wakeups.taskEnded([stored.id]);
+    if (stored) this.#host.reportSettled(attempt.record, stored, attempt.ranMs);
+    else this.#host.reportLost(attempt.record, undefined);
+    if (stored?.kind === "failed" && outcome.kind !== "failed") attempt.failedInstead(stored.error);
+  }
+
   // ---- slots ---------------------------------------------------------------------------------
 
   /** `ended`: attempts that are not settled yet. Their slots count as free, unless cycles are failing. */
   #freeSlots(ended: number): number {
-    return this.#host.concurrency - this.inflight + (this.#failedCycles > 0 ? 0 : ended);
+    return this.#host.concurrency - this.inflight + (this.#failures.count > 0 ? 0 : ended);
   }
 
   #accept(record: TaskRecord, startsIn: number | undefined): void {
@@ -408,29 +422,16 @@ export class Dispatcher {
     // When only the claim failed, the outcomes are settled and their attempts no longer owned.
     const unsettled = batch.filter(({ attempt }) => this.#owned.has(attempt));
     this.#underWay.settling -= unsettled.length;
-    if (error instanceof OutcomeUnknownError) return this.#settleUnanswered(unsettled);
+    if (error instanceof OutcomeUnknownError) return this.#failures.unanswered(unsettled);
     this.#host.reportError(error, "settling and claiming");
     // The database file was replaced: the process that opens the moved file rescues these tasks.
     if (this.#phase === "interrupted" && error instanceof DatabaseMovedError) return this.abandon();
-    this.#failedCycles += 1;
-    this.#mayHaveWork = true;
-    this.#loop.request();
-    const [single] = unsettled.length === 1 ? unsettled : [];
-    // The row of a single outcome may be the cause: it is tried again later, and the others do not wait for it.
-    if (single) after(single.nextDelayMs(), () => this.#settleAgain([single]));
-    else this.#ended.push(...unsettled);
-    await new Promise((resolve) => setTimeout(resolve, single ? 0 : failureBackoff(this.#failedCycles)));
-  }
-
-  /** The store has waited for the answer already: it settles again at once. Refused may then mean: already written. */
-  #settleUnanswered(batch: readonly PendingSettlement[]): void {
-    for (const { attempt, outcome } of batch) recordUnanswered(attempt, outcome);
-    this.#mayHaveWork = true;
-    this.#settleAgain(batch);
+    await this.#failures.failed(error, unsettled);
   }
 
   #settleAgain(batch: readonly PendingSettlement[]): void {
     if (this.#isAbandoned()) return;
+    this.#mayHaveWork = true;
     this.#ended.push(...batch);
     this.#loop.request();
   }

@@ -4,9 +4,17 @@ import { EventEmitter } from "node:events";
 import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { toTask } from "../base/values/records.ts";
 import { DatabaseMovedError } from "../errors.ts";
-import { claimedChannel, guarded, report, rescuedChannel, settledChannel } from "../events.ts";
-import type { Outcome, OutcomeKind } from "../store.ts";
+import {
+  claimedChannel,
+  crashedChannel,
+  guarded,
+  report,
+  rescuedChannel,
+  settledChannel,
+} from "../events.ts";
+import type { Crash, Outcome, OutcomeKind } from "../store.ts";
 import type { Task, TaskRecord } from "../task.ts";
+import type { Meter } from "./meter.ts";
 
 /** The events of a worker. `started` has the task as it was claimed, the others as its accepted outcome left it. */
 export interface WorkerEvents {
@@ -14,9 +22,9 @@ export interface WorkerEvents {
   started: [task: Task];
   /** The function returned, and its result is stored. */
   completed: [task: Task];
-  /** The attempt failed, and the task will not be retried. */
+  /** The attempt failed, and the task will not be retried. Also when the attempt ended with its worker, and this one freed the task. */
   failed: [task: Task];
-  /** The attempt failed and will be retried. */
+  /** The attempt failed and will be retried; the same of a task that this worker freed. */
   retrying: [task: Task];
   /** The handler threw `CancelTask`, or `cancelTask` was called in any process during the attempt. */
   cancelled: [task: Task];
@@ -55,6 +63,23 @@ export function publishClaim(
   claimedChannel.publish({ tasks: claimed, queueNames, workerId, startedAt: began, endedAt: Date.now() });
 }
 
+function publishSettled(record: TaskRecord, kind: OutcomeKind): void {
+  if (settledChannel.hasSubscribers) settledChannel.publish({ task: toTask(record), kind, accepted: true });
+}
+
+/** Tells the channels and the meter of crashes that a rescue of this process has charged. */
+export function publishCrashes(crashes: readonly Crash[], meter: Meter): void {
+  for (const { record, outcome } of crashes) {
+    meter.ended(record, outcome.kind, undefined);
+    publishSettled(record, outcome.kind);
+    if (crashedChannel.hasSubscribers) crashedChannel.publish({ task: toTask(record), kind: outcome.kind });
+  }
+}
+
+/** A task as the crash of its worker left it, for events. It is due at once if it runs again. */
+export const crashedTask = ({ record, outcome }: Crash, clock = systemClock): Task =>
+  toTask(settledRecord(record, outcome, clock.now()));
+
 /** A typed emitter. A listener that throws changes nothing for the worker or the other listeners. */
 export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   /** Every later call fails with the same error; it is reported once. */
@@ -68,8 +93,12 @@ export class WorkerEmitter extends EventEmitter<WorkerEvents> {
   /** @internal */
   protected reportSettled(record: TaskRecord, outcome: Outcome, clock: Clock = systemClock): void {
     this.#emitTask(eventOf[outcome.kind], () => toTask(settledRecord(record, outcome, clock.now())));
-    if (settledChannel.hasSubscribers)
-      settledChannel.publish({ task: toTask(record), kind: outcome.kind, accepted: true });
+    publishSettled(record, outcome.kind);
+  }
+
+  /** @internal The event of the outcome, by the worker that freed the task of a dead one. */
+  protected reportCrash(crash: Crash, clock: Clock = systemClock): void {
+    this.#emitTask(eventOf[crash.outcome.kind], () => crashedTask(crash, clock));
   }
 
   /** @internal `cancelled`: the row, when the task was cancelled during the attempt. */

@@ -16,6 +16,22 @@ export interface Running {
   abandon(): void;
 }
 
+/** Several as one. */
+export const together = (all: readonly Running[]): Running => ({
+  stopClaiming: () => {
+    for (const each of all) each.stopClaiming();
+  },
+  drained: async () => {
+    await Promise.all(all.map((each) => each.drained()));
+  },
+  interrupt: () => {
+    for (const each of all) each.interrupt();
+  },
+  abandon: () => {
+    for (const each of all) each.abandon();
+  },
+});
+
 export interface LifecycleOptions {
   /** Names what starts and stops in error reports, such as "the worker". */
   of: string;

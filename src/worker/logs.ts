@@ -1,12 +1,11 @@
 /** Collects the lines that running tasks log, and writes them in batches, in their order. */
 import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { clearTimeout, setTimeout, settledWithin } from "../base/runtime/timers.ts";
+import { longestLine } from "../base/tasks/history.ts";
 import { beginning } from "../base/values/thrown.ts";
 import type { LogLine, WorkerStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
-
-/** UTF-16 units of a line that are stored; the rest is cut off. */
-export const longestLine = 2_000;
+import { writeLines } from "./refused-notes.ts";
 
 /** Lines that one attempt writes. Of those beyond, one last line says how many there were. */
 export const mostLines = 1_000;
@@ -24,7 +23,7 @@ const collectMs = 100;
 const longestWriteMs = 10_000;
 
 /** Lines in one statement: with the longest lines, a server's packet limit is still far away. */
-const linesPerWrite = 250;
+export const linesPerWrite = 250;
 
 /** What error reports name. */
 const where = "writing log lines";
@@ -95,7 +94,7 @@ export class TaskLogs {
     if (lines.length === 0) return;
     try {
       for (let i = 0; i < lines.length; i += linesPerWrite)
-        await this.#store.log(lines.slice(i, i + linesPerWrite), keptLines);
+        await writeLines(this.#store, lines.slice(i, i + linesPerWrite), keptLines, this.#report);
       this.#onWritten();
     } catch (error) {
       this.#report(error, where);

@@ -4,16 +4,13 @@ import { internalsOf } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Retention, WorkerStore } from "../store.ts";
 import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
-import { type Job, longestSleep, openJobs, PeriodicJob } from "./periodic-job.ts";
+import type { Running } from "./lifecycle.ts";
+import { type Job, type JobHost, openJobs, PeriodicJob } from "./periodic-job.ts";
+import { promotion } from "./promotion.ts";
 import { auditPruning, limitPruning, partitionJobs, pruning } from "./pruning.ts";
-import { announce, Sweep, type SweepHost } from "./sweep.ts";
+import { orphanRescue, Sweep, type SweepHost } from "./sweep.ts";
 
-const orphansEvery = 5_000;
-
-/** Tasks that one transaction promotes: other transactions wait that long at most. */
-export const promoteBatch = 500;
-
-export interface MaintenanceHost extends SweepHost {
+export interface MaintenanceHost extends SweepHost, JobHost {
   readonly store: SweepHost["store"] & Pick<WorkerStore, "rescueOrphans" | "promote" | "prune" | "freeKeys">;
   readonly lease: number;
   readonly retention: Retention;
@@ -28,7 +25,7 @@ export interface MaintenanceHost extends SweepHost {
  */
 export function maintenanceOf(
   queue: Queue,
-  of: Pick<MaintenanceHost, "workerId" | "lease" | "onRescued" | "report">,
+  of: Pick<MaintenanceHost, "workerId" | "lease" | "code" | "onRescued" | "onCrashes" | "report">,
   jobs: readonly Job[] = [],
 ): Maintenance {
   const { store, wakeups, options } = internalsOf(queue);
@@ -53,6 +50,8 @@ export class Maintenance {
   readonly #jobs: PeriodicJob[];
   readonly #promotion: PeriodicJob;
   readonly #sweeping: PeriodicJob;
+  /** What the jobs have begun. */
+  readonly running: readonly Running[];
 
   /** @param jobs run beside the built-in ones, from the start of the worker to its stop */
   constructor(host: MaintenanceHost, jobs: readonly Job[] = []) {
@@ -63,6 +62,7 @@ export class Maintenance {
     const detector = new FailureDetector(() => clock.monotonic());
     const processes = periodic(new ProcessWatch(detector, () => this.#sweeping.now()));
     this.#sweeping = periodic(new Sweep(host, detector, () => processes.within(processesEvery.least)));
+    this.running = jobs.flatMap(({ running }) => running ?? []);
     const others = jobs.map(periodic);
     this.#promotion = periodic(promotion(host, others));
     const upkeep = [orphanRescue(host), pruning(host)].map(periodic);
@@ -89,21 +89,3 @@ export class Maintenance {
     this.#sweeping.within(sweepEvery);
   }
 }
-
-const orphanRescue = (host: MaintenanceHost): Job => ({
-  name: "looking for orphaned tasks",
-  async run() {
-    announce(host, "unknown", await host.store.rescueOrphans(host.lease));
-    return orphansEvery;
-  },
-});
-
-const promotion = (host: MaintenanceHost, others: readonly PeriodicJob[]): Job => ({
-  name: "promoting due tasks",
-  async run() {
-    const { promoted, nextDue, ...next } = await host.store.promote(promoteBatch);
-    for (const each of others) each.hear(next);
-    if (promoted > 0) host.onWork();
-    return Math.min(nextDue ?? longestSleep, longestSleep);
-  },
-});

@@ -2,7 +2,9 @@ import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
+import type { TaskDefinition } from "../base/tasks/registry.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { Running } from "./lifecycle.ts";
 
 /** Milliseconds until the next run after one that threw. */
 const afterFailure = 1_000;
@@ -16,18 +18,24 @@ export interface Job {
   readonly name: string;
   /** @returns milliseconds until the next run */
   run(): Promise<number>;
+  /** Milliseconds until the next run after one that threw. @default 1_000 */
+  readonly afterFailure?: number;
   /**
    * Called each time that the maintenance has looked at what is due: once a second, and after wake-ups. The seam for a job
    * that would have to ask the same again.
    * @returns milliseconds until the next run, at most; undefined: as before
    */
   dueIn?(next: NextDue): number | undefined;
+  /** The work that a run began and that still goes on. A stop waits for it within its grace, as for tasks. */
+  readonly running?: Running;
 }
 
 /** What the maintenance has found in its look at what is due. */
 export interface NextDue {
   /** Milliseconds until the next schedule is due; undefined: none is. */
   nextSlot?: number | undefined;
+  /** Hooks are owed. */
+  owesHooks?: boolean | undefined;
 }
 
 const jobsByQueue = processGlobal("jobs", () => new WeakMap<Queue, ((host: JobHost) => Job)[]>());
@@ -35,8 +43,22 @@ const jobsByQueue = processGlobal("jobs", () => new WeakMap<Queue, ((host: JobHo
 /** What a feature's job may need from the worker that runs it. */
 export interface JobHost {
   readonly workerId: string;
+  /** The app's code that it runs; undefined: a drain and a Manager run none. */
+  readonly code?: HostedCode | undefined;
   /** Tasks became pending. */
   onWork(): void;
+  /** Reports an error that stops only a part of the job. */
+  report(error: unknown, where: string): void;
+}
+
+/** The functions of a worker. */
+export interface HostedCode {
+  /** Undefined: the worker does not run the tasks of this function in this queue. */
+  definitionOf(queueName: string, func: string): TaskDefinition | undefined;
+  /** Its option `context`. */
+  readonly context: unknown;
+  /** Reports an error that changes nothing: a hook threw. */
+  report(error: unknown, where: string): void;
 }
 
 /**
@@ -122,7 +144,7 @@ export class PeriodicJob {
   async #once(): Promise<void> {
     this.#again = false;
     this.#longest = Number.POSITIVE_INFINITY;
-    let next = afterFailure;
+    let next = this.#job.afterFailure ?? afterFailure;
     try {
       if (!this.#stopped) next = await this.#job.run();
     } catch (error) {

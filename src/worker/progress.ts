@@ -1,6 +1,7 @@
 /** Collects the progress that running tasks report, and writes it in batches. */
 import { setTimeout, settledWithin } from "../base/runtime/timers.ts";
 import type { TaskVersion, WorkerStore } from "../store.ts";
+import { writeProgress } from "./refused-notes.ts";
 
 /** Milliseconds for which progress is collected before it is written. */
 const collectMs = 100;
@@ -10,6 +11,8 @@ export class ProgressNotes {
   readonly #report: (error: unknown, where: string) => void;
   readonly #onWritten: () => void;
   readonly #notes = new Map<number, TaskVersion & { progress: number; note: string | null }>();
+  /** The tasks whose progress the database refuses. */
+  readonly #told = new Set<number>();
   /** The current write and those before it. */
   #writing: Promise<void> | undefined;
 
@@ -55,7 +58,7 @@ export class ProgressNotes {
     const notes = [...this.#notes.values()];
     this.#notes.clear();
     try {
-      await this.#store.progress(notes);
+      await writeProgress(this.#store, notes, this.#report, this.#told);
       this.#onWritten();
     } catch (error) {
       this.#report(error, "writing progress");

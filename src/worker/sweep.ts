@@ -1,7 +1,8 @@
 /** The sweep: finds dead workers, and rescues their tasks. */
-import type { WorkerRecord, WorkerStore } from "../store.ts";
+import type { Crash, WorkerRecord, WorkerStore } from "../store.ts";
 import { type FailureDetector, living, sweepEvery } from "./failure-detector.ts";
 import type { Job } from "./periodic-job.ts";
+import { KeptTasks } from "./pruning.ts";
 
 /** Milliseconds between sweeps while there is no other worker. A change notification tells of a new one sooner. */
 const sweepAloneEvery = 2_000;
@@ -15,12 +16,19 @@ const busySweepAfter = 100;
  */
 const rescuesAtOnce = 2;
 
+const orphansEvery = 5_000;
+
+/** What the database may refuse, as a report names it. */
+const refused = "free";
+
 export interface SweepHost {
   readonly store: Pick<WorkerStore, "workers" | "heartbeat" | "rescue">;
   readonly workerId: string;
   /** Tasks became pending, or may have room under a limit. */
   onWork(): void;
   onRescued(workerId: string, tasks: number): void;
+  /** These tasks were charged with the crash of their worker. */
+  readonly onCrashes?: ((crashes: readonly Crash[]) => void) | undefined;
   report(error: unknown, where: string): void;
 }
 
@@ -30,11 +38,13 @@ export class Sweep implements Job {
   readonly #host: SweepHost;
   readonly #detector: FailureDetector;
   readonly #onSwept: () => void;
+  readonly #kept: KeptTasks;
 
   constructor(host: SweepHost, detector: FailureDetector, onSwept: () => void) {
     this.#host = host;
     this.#detector = detector;
     this.#onSwept = onSwept;
+    this.#kept = new KeptTasks((error) => host.report(error, this.name), refused);
   }
 
   async run(): Promise<number> {
@@ -68,7 +78,9 @@ export class Sweep implements Job {
   /** Never throws: the other dead workers are rescued all the same. */
   async #rescue({ id, beat }: WorkerRecord): Promise<boolean> {
     try {
-      const freed = await this.#host.store.rescue(id, beat);
+      const { store, onCrashes } = this.#host;
+      const freed = await store.rescue(id, beat, undefined, onCrashes, this.#kept.add);
+      this.#kept.tell();
       if (freed === "busy") return true;
       // It may have freed a place under a limit and died before it could notify anyone.
       if (freed === 0) this.#host.onWork();
@@ -80,8 +92,24 @@ export class Sweep implements Job {
   }
 }
 
+/** Frees tasks that run under workers without a row. */
+export const orphanRescue = (
+  host: SweepHost & { readonly store: Pick<WorkerStore, "rescueOrphans">; readonly lease: number },
+): Job => {
+  const name = "looking for orphaned tasks";
+  const kept = new KeptTasks((error) => host.report(error, name), refused);
+  return {
+    name,
+    async run() {
+      announce(host, "unknown", await host.store.rescueOrphans(host.lease, host.onCrashes, kept.add));
+      kept.tell();
+      return orphansEvery;
+    },
+  };
+};
+
 /** Reports a rescue, if it freed tasks. */
-export function announce(host: SweepHost, workerId: string, tasks: number): void {
+function announce(host: SweepHost, workerId: string, tasks: number): void {
   if (tasks === 0) return;
   host.onRescued(workerId, tasks);
   host.onWork();

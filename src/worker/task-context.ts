@@ -73,7 +73,7 @@ export interface TaskContextHost {
 }
 
 /** UTF-16 units of a progress note that are stored; the rest is cut off. */
-const longestNote = 1_000;
+export const longestNote = 1_000;
 
 /** Builds a `RunningTask`. Its methods may be destructured. */
 export function runningTask({ record, kwargs, context, ...host }: TaskContextHost): RunningTask {

@@ -1,6 +1,6 @@
 /** Writes what a `ThrottleTask` asks for. */
 import { limitChannel } from "../events.ts";
-import type { LimitStore } from "../store.ts";
+import type { LimitStore } from "../features/limits/contract.ts";
 import type { TaskRecord } from "../task.ts";
 import type { HeldStarts } from "./held-starts.ts";
 

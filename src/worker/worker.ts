@@ -22,11 +22,13 @@ import type { Queue } from "../queue/queue.ts";
 import { type ChangeListener, listenerOf, watchForWork } from "./change-listener.ts";
 import { CodeLimits } from "./code-limits.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { WorkerEmitter } from "./events.ts";
+import { publishCrashes, WorkerEmitter } from "./events.ts";
 import { type Executors, openExecutors } from "./executor.ts";
-import { Lifecycle } from "./lifecycle.ts";
-import { type Maintenance, maintenanceOf, promoteBatch } from "./maintenance.ts";
-import { openMeter } from "./meter.ts";
+import { Lifecycle, together } from "./lifecycle.ts";
+import { type Maintenance, maintenanceOf } from "./maintenance.ts";
+import { type Meter, openMeter } from "./meter.ts";
+import { promoteBatch } from "./promotion.ts";
+import { KeptTasks } from "./pruning.ts";
 import { warnOfUnservedQueues } from "./unserved-queues.ts";
 
 /** Milliseconds for which a stop retries to settle once its grace is over; also the limit of each step that undoes the start. */
@@ -45,6 +47,12 @@ interface Run {
   limits: CodeLimits;
   changeListener: ChangeListener;
   maintenance: Maintenance;
+}
+
+/** What a dispatcher of a run is made of. */
+interface DispatcherParts extends Pick<Run, "limits" | "changeListener"> {
+  executors: Executors;
+  meter: Meter;
 }
 
 /**
@@ -140,15 +148,11 @@ export class Worker<C = unknown> extends WorkerEmitter {
       onDeclared: () => dispatcher.lookForWork(),
       report: (error, where) => this.reportError(error, where),
     });
-    const dispatcher: Dispatcher = this.#newDispatcher(id, executors, limits, changeListener, () =>
+    const meter = this.#openMeter(id);
+    const dispatcher: Dispatcher = this.#newDispatcher(id, { executors, limits, changeListener, meter }, () =>
       maintenance.lookForDue(),
     );
-    const maintenance: Maintenance = maintenanceOf(this.#queue, {
-      workerId: id,
-      lease: this.#options.lease,
-      onRescued: (dead, tasks) => this.reportRescued(dead, tasks),
-      report: (error, where) => this.reportError(error, where),
-    });
+    const maintenance: Maintenance = this.#newMaintenance(id, meter, () => maintenance.lookForDue());
     const forget = () => {
       this.#run = undefined;
     };
@@ -168,19 +172,45 @@ export class Worker<C = unknown> extends WorkerEmitter {
     });
   }
 
+  #openMeter(workerId: string): Meter {
+    const report = (error: unknown, where: string) => this.reportError(error, where);
+    const meter = openMeter(this.#queue, { workerId, report });
+    this.#lifecycle.onStop(() => meter.close());
+    return meter;
+  }
+
+  #newMaintenance(workerId: string, meter: Meter, onOwedHooks: () => void): Maintenance {
+    const { lease, queueName, context } = this.#options;
+    const report = (error: unknown, where: string) => this.reportError(error, where);
+    return maintenanceOf(this.#queue, {
+      workerId,
+      lease,
+      code: {
+        definitionOf: (queue, func) =>
+          queueName.includes(queue) && (this.#names?.includes(func) ?? true)
+            ? definitionNamed(func)
+            : undefined,
+        context,
+        report,
+      },
+      onRescued: (dead, tasks) => this.reportRescued(dead, tasks),
+      onCrashes: (crashes) => {
+        publishCrashes(crashes, meter);
+        for (const crash of crashes) this.reportCrash(crash, this.#internals.options.clock);
+        onOwedHooks();
+      },
+      report,
+    });
+  }
+
   #newDispatcher(
     workerId: string,
-    executors: Executors,
-    limits: CodeLimits,
-    changeListener: ChangeListener,
+    { executors, limits, changeListener, meter }: DispatcherParts,
     onScheduled: () => void,
   ): Dispatcher {
     const { store, wakeups, options } = this.#internals;
     const workerOptions = this.#options;
     const { queueName, context } = workerOptions;
-    const report = (error: unknown, where: string) => this.reportError(error, where);
-    const meter = openMeter(this.#queue, { workerId, report });
-    this.#lifecycle.onStop(() => meter.close());
     return new Dispatcher({
       store,
       wakeups,
@@ -211,7 +241,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
         if (cancelled) meter.ended(record, "cancelled", undefined);
         this.reportLost(record, cancelled);
       },
-      reportError: report,
+      reportError: (error, where) => this.reportError(error, where),
     });
   }
 
@@ -221,7 +251,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     const lifecycle = this.#lifecycle;
     const stop = () => this.stop({ grace: 0 });
     beforeClose.add(stop);
-    lifecycle.runs(dispatcher);
+    lifecycle.runs(together([dispatcher, ...maintenance.running]));
     lifecycle.onStop(
       () => beforeClose.delete(stop),
       () => maintenance.stop(),
@@ -229,7 +259,9 @@ export class Worker<C = unknown> extends WorkerEmitter {
     await limits.declare();
     await this.#register(id);
     lifecycle.onStop(async () => {
-      if ((await store.unregister(id)) > 0) wakeups.workAdded();
+      const kept = new KeptTasks((error) => this.reportError(error, "stopping"), "hand back");
+      if ((await store.unregister(id, kept.add)) > 0) wakeups.workAdded();
+      kept.tell();
     });
     lifecycle.onStop(await store.keepAlive(id, lease / 3, () => this.#onDeclaredDead()));
     const onWork = (later: boolean) => {

@@ -173,7 +173,10 @@ function isFailure({ broken, slow, unable, mustNot }: Result): boolean {
 /** One line, printed again at the end of a long run. */
 function inBrief({ scenario, seed, broken, unable, slow }: Result): string {
   const cause = broken?.slice(Math.max(0, broken.indexOf("[cause]")));
-  const why = cause?.replace(/\s+/g, " ").slice(0, 400) ?? unable ?? slow.join("; ");
+  const words = cause?.replace(/\s+/g, " ");
+  // A server's output ends with what went wrong.
+  const short = words && words.length > 500 ? `${words.slice(0, 200)} … ${words.slice(-300)}` : words;
+  const why = short ?? unable ?? slow.join("; ");
   return `FAILED ${scenario}${seed === undefined ? "" : `, seed ${seed}`}: ${why}`;
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { AgentStore } from "../../src/store.ts";
-import { minute, newWorker } from "./arrange.ts";
+import type { AgentStore } from "../../src/features/manager/contract.ts";
+import { errorText, insertOne, minute, newWorker, outcomes, running, settle } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 import { beatOf } from "./heartbeat.ts";
 
@@ -134,6 +134,34 @@ export const agentsGroup: Group = {
           ["agent a at m1", "elsewhere", "agent c at m2"],
         );
         assert.equal((await store.workers()).length, 3);
+      },
+    },
+    {
+      name: "tasks, attempts and cancelErrors return what the rows have, without payloads, and leave out other ids",
+      run: async ({ store }) => {
+        const [task, failed] = [await running(store), await running(store)];
+        await settle(store, outcomes.failed(failed));
+        await store.cancel(await insertOne(store), "{}");
+        const cancelled = await insertOne(store);
+        await store.cancel(cancelled, errorText);
+        const ids = [task.id, failed.id, cancelled, -1, Number.MAX_SAFE_INTEGER];
+        const { args, kwargs, meta, result, error, ...whole } = task;
+        const [known, ...others] = (await store.agents.tasks(ids)).sort((a, b) => a.id - b.id);
+        assert.deepEqual({ ...whole, ...known }, whole);
+        assert.deepEqual(
+          others.map(({ id, status }) => [id, status]),
+          [
+            [failed.id, "failed"],
+            [cancelled, "cancelled"],
+          ],
+        );
+        const { id, generationId, workerId } = failed;
+        const versions = [{ id, generationId }, { id, generationId: 1 }, task];
+        const recorded = { taskId: id, generationId, workerId, outcome: "failed" };
+        assert.deepEqual(await store.agents.attempts(versions), [recorded]);
+        assert.deepEqual(await store.agents.cancelErrors(ids), [{ id: cancelled, error: errorText }]);
+        for (const none of [store.agents.tasks([]), store.agents.attempts([]), store.agents.cancelErrors([])])
+          assert.deepEqual(await none, []);
       },
     },
   ],

@@ -1,12 +1,12 @@
 /** Builders for the cases: tasks, workers, claims and outcomes, with defaults for what a case does not name. */
 import assert from "node:assert/strict";
+import type { FullStore } from "../../src/features/store.ts";
 import type {
   AttemptRecord,
   ClaimRequest,
   NewTask,
   NewWorker,
   Outcome,
-  Store,
   WorkerRecord,
 } from "../../src/store.ts";
 import { type TaskRecord, type TaskStatus, taskStatuses } from "../../src/task.ts";
@@ -61,27 +61,27 @@ export function claimBy(workerId = "w1", changes: Partial<ClaimRequest> = {}): C
 }
 
 /** Inserts tasks and returns their ids; fails when one of them is a duplicate. */
-export async function insert(store: Store, ...changes: Partial<NewTask>[]): Promise<number[]> {
+export async function insert(store: FullStore, ...changes: Partial<NewTask>[]): Promise<number[]> {
   const inserted = await store.insert(changes.map(newTask), "report");
   assert.ok(inserted.every(({ duplicate }) => !duplicate));
   return inserted.map(({ id }) => id);
 }
 
 /** Inserts one task and returns its id. */
-export async function insertOne(store: Store, changes: Partial<NewTask> = {}): Promise<number> {
+export async function insertOne(store: FullStore, changes: Partial<NewTask> = {}): Promise<number> {
   const [id] = await insert(store, changes);
   assert.ok(id !== undefined);
   return id;
 }
 
-export async function recordOf(store: Store, id: number): Promise<TaskRecord> {
+export async function recordOf(store: FullStore, id: number): Promise<TaskRecord> {
   const [record] = await store.get([id]);
   assert.ok(record, `there is a task ${id}`);
   return record;
 }
 
 /** Claims, and registers the worker first when it is not registered. */
-export async function claim(store: Store, request: ClaimRequest = claimBy()): Promise<TaskRecord[]> {
+export async function claim(store: FullStore, request: ClaimRequest = claimBy()): Promise<TaskRecord[]> {
   const known = await store.workers();
   if (!known.some(({ id }) => id === request.workerId)) await store.register(newWorker(request.workerId));
   const { claimed, registered } = await store.settleAndClaim({ outcomes: [], claim: request });
@@ -91,7 +91,7 @@ export async function claim(store: Store, request: ClaimRequest = claimBy()): Pr
 
 /** Inserts one task and claims it. The claim must find no other task, so a case makes its running tasks first. */
 export async function running(
-  store: Store,
+  store: FullStore,
   changes: Partial<NewTask> = {},
   workerId = "w1",
 ): Promise<TaskRecord> {
@@ -143,7 +143,7 @@ function ownerOf({ id, generationId, workerId, startedAt }: TaskRecord) {
 }
 
 /** Settles outcomes without claiming. */
-export async function settle(store: Store, ...given: Outcome[]): Promise<boolean[]> {
+export async function settle(store: FullStore, ...given: Outcome[]): Promise<boolean[]> {
   const { settled, claimed } = await store.settleAndClaim({ outcomes: given, claim: undefined });
   assert.deepEqual(claimed, []);
   return settled;
@@ -151,7 +151,7 @@ export async function settle(store: Store, ...given: Outcome[]): Promise<boolean
 
 /** A task in this status, brought there by the store's own calls. */
 export async function taskIn(
-  store: Store,
+  store: FullStore,
   status: TaskStatus,
   changes: Partial<NewTask> = {},
 ): Promise<TaskRecord> {
@@ -171,7 +171,7 @@ export type ReachedStatus = Exclude<TaskStatus, "waiting">;
 
 /** One task in each status that a store sets. */
 export async function oneInEach(
-  store: Store,
+  store: FullStore,
   changes: Partial<NewTask> = {},
 ): Promise<Record<ReachedStatus, TaskRecord>> {
   const made: Partial<Record<ReachedStatus, TaskRecord>> = {};

@@ -1,5 +1,6 @@
 /** What a case of the suite is, and its context. A case does not depend on a test runner, a dialect or a driver. */
-import type { MaybePromise, Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { MaybePromise } from "../../src/store.ts";
 import { checked } from "./generations.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -31,7 +32,7 @@ export interface TestDatabase {
   /** The argument for `Kind.connect`, valid in any process. */
   readonly url: string;
   /** Opens a store. A second call opens another connection to the same database. */
-  open(): Promise<Store>;
+  open(): Promise<FullStore>;
   /** Runs SQL outside of the store, as any program could; returns the rows of a query. */
   sql(text: string): Promise<Row[]>;
   /** An SQL expression: the time in `column` minus `ms` milliseconds. */
@@ -60,7 +61,7 @@ export interface Kind {
   readonly lacks: Partial<Record<Need, string>>;
   make(): Promise<TestDatabase>;
   /** Opens a store at the `url` of a test database. Its `close` also ends the connections that this call opened. */
-  connect(url: string): Promise<Store>;
+  connect(url: string): Promise<FullStore>;
   /** Ends what the test databases shared; called after the last one. */
   end?(): Promise<void>;
 }
@@ -69,11 +70,11 @@ export interface Context {
   readonly kind: Kind;
   readonly database: TestDatabase;
   /** A store that checks the changes and generations of every call (`generations.ts`). */
-  readonly store: Store;
+  readonly store: FullStore;
   /** The same store without these checks, for concurrent calls. */
-  readonly bare: Store;
+  readonly bare: FullStore;
   /** Opens another connection, which is closed after the case. */
-  another(): Promise<Store>;
+  another(): Promise<FullStore>;
   sql(text: string): Promise<Row[]>;
 }
 
@@ -90,6 +91,7 @@ export type GroupName =
   | "get, list, count, idle, attempts"
   | "transaction and within"
   | "claim"
+  | "ids that JavaScript has no number for"
   | "settle"
   | "limits and groups"
   | "ownership and progress"
@@ -99,6 +101,7 @@ export type GroupName =
   | "purge and prune"
   | "promote"
   | "workers: register, rescue, unregister"
+  | "rows that the database refuses to change"
   | "heartbeat"
   | "restart"
   | "agents"
@@ -132,7 +135,7 @@ export function leftOutOf(kind: Kind, suite: readonly Group[]): string[] {
 /** Runs one case on an empty database. */
 export async function runCase(kind: Kind, { run }: Case): Promise<void> {
   const database = await kind.make();
-  const opened: Store[] = [];
+  const opened: FullStore[] = [];
   const open = async () => {
     const store = await database.open();
     opened.push(store);

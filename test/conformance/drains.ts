@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { drainPrefix, sentOwner } from "../../src/base/tasks/drained.ts";
-import type { DrainedOutcome } from "../../src/store.ts";
+import type { DrainedOutcome } from "../../src/features/drain/contract.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import {
   claim,

@@ -4,7 +4,7 @@
  * nothing.
  */
 import assert from "node:assert/strict";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 
 type Table = ReadonlyMap<number, TaskRecord>;
@@ -28,7 +28,7 @@ interface Reported {
 /** More tasks than any case has, except for the cases of contention. */
 const everything = 1_000;
 
-async function tableOf(store: Store): Promise<Table> {
+async function tableOf(store: FullStore): Promise<Table> {
   const records = await store.list({}, everything, undefined);
   assert.ok(records.length < everything, "too many tasks for the checking store: use ctx.bare");
   return new Map(records.map((record) => [record.id, record]));
@@ -85,7 +85,7 @@ function check(before: Table, after: Table, account: Reported): void {
 }
 
 /** Wraps a store: each call fails when it changed anything else than it reported. */
-export function checked(store: Store): Store {
+export function checked(store: FullStore): FullStore {
   async function account<T>(call: () => Promise<T>, of: (result: T) => Reported = () => ({})): Promise<T> {
     const before = await tableOf(store);
     let result: T;
@@ -110,11 +110,13 @@ export function checked(store: Store): Store {
     transfer: store.transfer,
     drains: store.drains,
     look: store.look,
+    noting: (note) => checked(store.noting(note)),
     reader: () => store.reader(),
     limits: store.limits,
     schedules: store.schedules,
     stats: store.stats,
     health: store.health,
+    hooks: store.hooks,
     partitions: store.partitions,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),
@@ -164,9 +166,9 @@ export function checked(store: Store): Store {
       ),
     cancel: (id, error) => account(() => store.cancel(id, error), one),
     retry: (id) => account(() => store.retry(id), one),
-    purge: (filter, limit, after) =>
+    purge: (filter, limit, after, onKept) =>
       account(
-        () => store.purge(filter, limit, after),
+        () => store.purge(filter, limit, after, onKept),
         ({ purged }) => ({ removed: purged }),
       ),
     promote: (limit) =>
@@ -179,9 +181,9 @@ export function checked(store: Store): Store {
         () => store.freeKeys(after, limit),
         () => ({ freed: true }),
       ),
-    prune: (retention, limit) =>
+    prune: (retention, limit, onKept) =>
       account(
-        () => store.prune(retention, limit),
+        () => store.prune(retention, limit, onKept),
         (removed) => ({ removed }),
       ),
     register: (worker) => account(() => store.register(worker)),
@@ -193,14 +195,14 @@ export function checked(store: Store): Store {
     keepAlive: (workerId, every, onLost) => account(() => store.keepAlive(workerId, every, onLost)),
     workers: () => account(() => store.workers()),
     heartbeat: (workerId) => account(() => store.heartbeat(workerId)),
-    rescue: (workerId, beat) =>
+    rescue: (...asked) =>
       account(
-        () => store.rescue(workerId, beat),
+        () => store.rescue(...asked),
         (moved) => ({ moved: moved === "busy" ? 0 : moved }),
       ),
-    rescueOrphans: (age) =>
+    rescueOrphans: (...asked) =>
       account(
-        () => store.rescueOrphans(age),
+        () => store.rescueOrphans(...asked),
         (moved) => ({ moved }),
       ),
     watch: (listener) => store.watch(listener),

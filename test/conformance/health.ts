@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { claim, claimBy, insert, insertOne, newWorker, outcomes, running, settle } from "./arrange.ts";
 import type { Group } from "./case.ts";
 
 const many = 1_000;
 
-const pendingOf = async (store: Store, most = many, inAll = many) =>
+const pendingOf = async (store: FullStore, most = many, inAll = many) =>
   (await store.health.backlog(most, inAll)).map(({ queueName, func, pending }) => [queueName, func, pending]);
 
 export const healthGroup: Group = {

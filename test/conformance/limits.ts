@@ -1,6 +1,9 @@
 /** Limits, rates, pauses and the turns of groups. Most cases use `bare`: a claim here also puts tasks off. */
 import assert from "node:assert/strict";
-import type { ClaimRequest, LimitScope, LimitValues, Outcome, Store } from "../../src/store.ts";
+import type { LimitScope, LimitValues } from "../../src/base/options/limits.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { ClaimRequest, Outcome } from "../../src/store.ts";
+import { byClaimOrder, pairsOf } from "../../src/stores/sql/claim-steps.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { claim, claimBy, insert, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
@@ -26,17 +29,17 @@ const tasks = (n: number, changes: object = {}) => Array.from({ length: n }, () 
 
 const groupsOf = (claimed: readonly TaskRecord[]) => claimed.map(({ groupKey }) => groupKey);
 
-async function completed(store: Store, ...claimed: readonly TaskRecord[]): Promise<void> {
+async function completed(store: FullStore, ...claimed: readonly TaskRecord[]): Promise<void> {
   assert.ok((await settle(store, ...claimed.map((task) => outcomes.completed(task)))).every(Boolean));
 }
 
-async function statuses(store: Store, ids: readonly number[]): Promise<string[]> {
+async function statuses(store: FullStore, ids: readonly number[]): Promise<string[]> {
   const records = await store.get(ids);
   return ids.map((id) => records.find((record) => record.id === id)?.status ?? "gone");
 }
 
 /** Claims until no more comes, as a worker does: what it has just been refused it is refused again. */
-async function claimAll(store: Store, request: ClaimRequest): Promise<TaskRecord[]> {
+async function claimAll(store: FullStore, request: ClaimRequest): Promise<TaskRecord[]> {
   const all: TaskRecord[] = [];
   for (let more = true; more; ) {
     const claimed = await claim(store, request);
@@ -45,6 +48,8 @@ async function claimAll(store: Store, request: ClaimRequest): Promise<TaskRecord
   }
   return all;
 }
+
+const numbered = (name: string, n: number) => Array.from({ length: n }, (_, i) => `${name}${i}`);
 
 const due = (database: Context["database"]) => database.earlier("wait_until", minute);
 
@@ -62,6 +67,37 @@ export const limitsGroup: Group = {
         assert.equal((await claim(store, claimBy("w1"))).length, 0);
         await completed(store, first[0] as TaskRecord);
         assert.equal((await claim(store, claimBy("w2"))).length, 1);
+      },
+    },
+    {
+      name: "a claim of a hundred queues and functions takes the first tasks for which its queues have places",
+      run: async ({ bare: store }) => {
+        const [queueNames, funcs] = [numbered("queue", 10), numbered("func", 10)];
+        const added = pairsOf({ queueNames, funcs }).flatMap(([queueName, func], i) => [
+          { queueName, func, priority: (i * 37) % 101 },
+          { queueName, func, priority: (i * 53) % 97 },
+        ]);
+        const ids = await insert(store, ...added);
+        for (const [n, queueName] of queueNames.entries())
+          await store.limits.set(ofQueue(queueName), atOnce(n % 3));
+        const all = added.map((task, i) => ({ ...task, id: ids[i] as number })).sort(byClaimOrder);
+        const places = new Map(queueNames.map((queueName, n) => [queueName, n % 3]));
+        const expected = all.filter(({ queueName }) => {
+          const left = places.get(queueName) as number;
+          places.set(queueName, left - 1);
+          return left > 0;
+        });
+        const request = claimBy("w1", { queueNames, funcs, limit: 4 });
+        const claimed = [
+          await claim(store, request),
+          await claim(store, request),
+          await claim(store, request),
+        ];
+        assert.deepEqual(
+          claimed.flat().map(({ id }) => id),
+          expected.map(({ id }) => id),
+        );
+        assert.equal(expected.length, 9);
       },
     },
     {
@@ -472,12 +508,14 @@ export const limitsGroup: Group = {
       run: async ({ bare: store }) => {
         await store.limits.set(ofFunc(), each(12, 1_000));
         const ids = await insert(store, ...tasks(24));
+        const start = performance.now();
         for (const _ of ids) await claim(store, claimBy("w1", { limit: 1, held: 1 }));
+        const left = 2_000 - (performance.now() - start);
         const lots = new Map<number, number>();
         for (const { waitUntil } of await store.get(ids))
           if (waitUntil !== null) lots.set(waitUntil, (lots.get(waitUntil) ?? 0) + 1);
         // Two seconds of turns, less those that have come meanwhile: 84 ms from one to the next, so two at most are in a lot of 100 ms.
-        assert.ok(lots.size >= 3, `${lots.size} lots`);
+        assert.ok(lots.size >= Math.min(3, Math.floor(left / 200)), `${lots.size} lots`);
         assert.ok([...lots.values()].every((n) => n <= 2));
       },
     },
@@ -809,6 +847,76 @@ export const limitsGroup: Group = {
         assert.ok(group?.pausedAt !== null && group?.group === "x");
         assert.deepEqual([name?.rate, name?.running], [{ limit: 1, per: minute, burst: 1 }, 1]);
         assert.ok((name?.nextFreeAt ?? 0) > Date.now());
+      },
+    },
+    {
+      name: "counts what each rate has put off, and since when; a task with a delay of its own is none of it",
+      run: async ({ bare: store, sql, database }) => {
+        const slow = each(1, 60 * minute);
+        for (const scope of [ofFunc(), ofName("api"), ofQueue("mail")]) await store.limits.set(scope, slow);
+        await store.limits.set(ofGroup("a"), each(2, 60 * minute));
+        await store.limits.set(ofFunc("plain"), atOnce(9));
+        await insert(store, ...tasks(3, { groupKey: "a" }), ...tasks(2, { groupKey: "b" }), {
+          delay: minute,
+        });
+        await insert(store, ...tasks(4, { func: "call" }), { func: "call", delay: minute });
+        await insert(store, ...tasks(3, { func: "send", queueName: "mail" }));
+        const sharing = new Map([
+          ["resize", { groups: true, uses: [] }],
+          ["call", { groups: false, uses: ["api"] }],
+        ]);
+        const request = { funcs: ["resize", "call", "send"], queueNames: ["default", "mail"], sharing };
+        assert.equal((await claimAll(store, claimBy("w1", request))).length, 4);
+        const putOffBy = async () =>
+          (await store.limits.list()).map(({ kind, name, group, putOff }) => [kind, name, group, putOff]);
+        assert.deepEqual(await putOffBy(), [
+          ["func", "plain", "", 0],
+          ["func", "resize", "", 3],
+          ["group", "resize", "a", 2],
+          ["name", "api", "", 3],
+          ["queue", "mail", "", 2],
+        ]);
+        const back = database.earlier("updated_at", 2 * minute);
+        await sql(`update dbq_tasks set updated_at = ${back} where status = 'scheduled' and group_key = 'b'`);
+        const now = Date.now();
+        const ages = (await store.limits.list()).map((limit) => limit.putOffSince && now - limit.putOffSince);
+        assert.deepEqual(
+          ages.map((age) => age && age >= minute),
+          [null, true, false, false, false],
+        );
+        const inQueues = await store.limits.putOff(100);
+        assert.deepEqual(
+          inQueues.map(({ queueName, count, since }) => [queueName, count, now - since >= minute]),
+          [
+            ["default", 6, true],
+            ["mail", 2, false],
+          ],
+        );
+        assert.deepEqual(
+          (await store.limits.putOff(3)).reduce((sum, { count }) => sum + count, 0),
+          3,
+        );
+        for (const scope of [ofFunc(), ofName("api"), ofQueue("mail"), ofGroup("a")])
+          await store.limits.set(scope, null);
+        assert.deepEqual(await store.limits.putOff(100), []);
+      },
+    },
+    {
+      name: "a task that was put off, and fails when no limit is about it any more, waits for its backoff and not for a rate",
+      run: async ({ bare: store, sql, database }) => {
+        await store.limits.set(ofFunc(), each(1, 60 * minute));
+        await insert(store, ...tasks(2));
+        await claimAll(store, claimBy());
+        // Its turn has come, and the rate is removed before a worker claims it.
+        const turn = database.earlier("wait_until", 120 * minute);
+        await sql(`update dbq_tasks set wait_until = ${turn} where status = 'scheduled'`);
+        assert.equal((await store.promote(10)).promoted, 1);
+        await store.limits.set(ofFunc(), null);
+        const claimed = await claimAll(store, claimBy());
+        assert.equal(claimed.length, 1);
+        await settle(store, { ...outcomes.retry(claimed[0] as TaskRecord), delay: minute });
+        assert.equal((await store.count({ status: ["scheduled"] }))[0]?.count, 1);
+        assert.deepEqual(await store.limits.putOff(100), []);
       },
     },
     {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { LogLine, Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { LogLine } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { insertOne, outcomes, recordOf, running, settle, taskIn } from "./arrange.ts";
 import type { Group } from "./case.ts";
@@ -14,7 +15,7 @@ const lineOf = ({ id, generationId }: TaskRecord, message: string): LogLine => (
 const linesOf = (task: TaskRecord, ...messages: string[]) => messages.map((one) => lineOf(task, one));
 
 /** All messages of a task, oldest first. */
-async function messagesOf(store: Store, { id }: { id: number }): Promise<string[]> {
+async function messagesOf(store: FullStore, { id }: { id: number }): Promise<string[]> {
   return (await store.logs([{ id, after: 0 }], many)).map(({ message }) => message);
 }
 
@@ -51,6 +52,18 @@ export const logsGroup: Group = {
         const odd = 'é 🎉 \u001b[31m "quoted" \\ \n\t % $1 ? :a \u2028 ';
         await store.log(linesOf(task, odd, "a\u0000b\udfffc", ""), many);
         assert.deepEqual(await messagesOf(store, task), [odd, "a\ufffdb\ufffdc", ""]);
+      },
+    },
+    {
+      name: "of a line that another program has written, the first 2,000 characters are read",
+      run: async ({ store }) => {
+        const task = await running(store);
+        await store.log(linesOf(task, "x".repeat(3_000_000), "🌊".repeat(2_001), "y".repeat(2_000)), many);
+        assert.deepEqual(await messagesOf(store, task), [
+          "x".repeat(2_000),
+          "🌊".repeat(2_000),
+          "y".repeat(2_000),
+        ]);
       },
     },
     {

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { FullStore } from "../../src/features/store.ts";
+import { actOnAll } from "../../src/queue/bulk.ts";
 import { countTo, findTasks } from "../../src/queue/find.ts";
-import type { Store, TaskFilter } from "../../src/store.ts";
+import type { TaskFilter } from "../../src/store.ts";
 import { type TaskRecord, type TaskStatus, taskStatuses } from "../../src/task.ts";
 import {
   errorText,
   insert,
   insertOne,
   minute,
+  newTask,
   oneInEach,
   reachedStatuses,
   recordOf,
@@ -15,20 +18,21 @@ import {
 } from "./arrange.ts";
 import type { Case, Group } from "./case.ts";
 
-const ids = async (store: Store, filter: TaskFilter, options: { limit?: number; text?: string } = {}) =>
+const ids = async (store: FullStore, filter: TaskFilter, options: { limit?: number; text?: string } = {}) =>
   (await findTasks(store, filter, { limit: 50, ...options })).tasks.map(({ id }) => id);
 
-const added = async (store: Store, changes?: Parameters<typeof insertOne>[1]) =>
+const added = async (store: FullStore, changes?: Parameters<typeof insertOne>[1]) =>
   await recordOf(store, await insertOne(store, changes));
 
 /** In the order of their ids. */
-const eachStatus = async (store: Store): Promise<TaskRecord[]> =>
+const eachStatus = async (store: FullStore): Promise<TaskRecord[]> =>
   Object.values(await oneInEach(store)).sort((a, b) => a.id - b.id);
 
-const many = (store: Store, amount: number) => insert(store, ...Array.from({ length: amount }, () => ({})));
+const many = (store: FullStore, amount: number) =>
+  insert(store, ...Array.from({ length: amount }, () => ({})));
 
 /** Pages of this size, one after the other. */
-async function paged(store: Store, filter: TaskFilter, limit: number): Promise<number[]> {
+async function paged(store: FullStore, filter: TaskFilter, limit: number): Promise<number[]> {
   const found: number[] = [];
   for (let after: number | undefined; ; ) {
     const { tasks, next } = await findTasks(store, filter, { limit, after });
@@ -39,6 +43,74 @@ async function paged(store: Store, filter: TaskFilter, limit: number): Promise<n
 }
 
 const finds: Case[] = [
+  {
+    name: "lists read the beginning of each long column, and its length",
+    run: async ({ store }) => {
+      const characters = 100;
+      const json = (text: string) => JSON.stringify([text]);
+      const long = {
+        args: json("a".repeat(200_000)),
+        kwargs: `{"k":"${"🌊".repeat(98)}"}`,
+        meta: `{"m":"${"é".repeat(300)}"}`,
+      };
+      const short = { args: json("a".repeat(96)), kwargs: `{"k":"${"🌊".repeat(92)}"}`, meta: "{}" };
+      const [first = 0, second = 0] = await insert(
+        store,
+        { ...long, requestId: "r" },
+        { ...short, requestId: "r" },
+      );
+      const lists = [
+        await store.look.list({}, 10, undefined, characters),
+        (await store.look.get([first, second], characters)).sort((a, b) => b.id - a.id),
+        (await findTasks(store, {}, { limit: 10, characters })).tasks,
+        (await findTasks(store, { requestId: "r" }, { limit: 10, characters })).tasks,
+        (await findTasks(store, {}, { limit: 10, characters, text: "a" })).tasks,
+      ];
+      const whole = await store.list({}, 10, undefined);
+      for (const found of lists) {
+        const [ofShort, ofLong] = found;
+        assert.deepEqual(
+          found.map(({ cut: _, exactId: __, ...record }) => ({ ...record, args: "", kwargs: "", meta: "" })),
+          whole.map((record) => ({ ...record, args: "", kwargs: "", meta: "" })),
+        );
+        assert.deepEqual(
+          [ofShort?.args, ofShort?.kwargs, ofShort?.meta, ofShort?.cut],
+          [...Object.values(short), {}],
+        );
+        assert.deepEqual(
+          [ofLong?.args, ofLong?.kwargs, ofLong?.meta],
+          Object.values(long).map((text) => [...text].slice(0, characters).join("")),
+        );
+        assert.deepEqual(
+          ofLong?.cut,
+          Object.fromEntries(Object.entries(long).map(([name, text]) => [name, Buffer.byteLength(text)])),
+        );
+      }
+    },
+  },
+  {
+    name: "lists tell ids apart that JavaScript has no number for, and an action on all tasks leaves those as they are",
+    run: async ({ kind, store, bare, sql }) => {
+      const id = await insertOne(store);
+      for (const end of ["0992", "0993", "0994"])
+        await sql(`insert into dbq_tasks (id, func) values (900719925474${end}, 'resize')`);
+      const shown = async (filter: TaskFilter) =>
+        (await findTasks(store, filter, { limit: 10 })).tasks.map((task) => task.exactId ?? task.id);
+      const all = ["9007199254740994", "9007199254740993", "9007199254740992", id];
+      assert.deepEqual(await shown({}), all);
+      assert.deepEqual(await shown({ status: ["pending"] }), all);
+      const acted: number[] = [];
+      const act = async (ids: readonly number[]) => {
+        acted.push(...ids);
+        return [...ids];
+      };
+      assert.deepEqual(await actOnAll(bare, {}, act, {}), { changed: 1, skipped: 3, next: null });
+      assert.deepEqual(acted, [id]);
+      // The next cases of this database get ids as before.
+      await sql("delete from dbq_tasks where id > 9007199254740991");
+      if (/mysql|mariadb/i.test(kind.name)) await sql("alter table dbq_tasks auto_increment = 1");
+    },
+  },
   {
     name: "each status, and each pair of them, finds its tasks, newest first",
     run: async ({ store }) => {
@@ -207,6 +279,53 @@ const bulk: Case[] = [
       await insertOne(store, { uniqueKey: "k" });
       assert.deepEqual(await store.look.retryEach([done.id, other.id]), [other.id]);
       assert.deepEqual(await recordOf(store, done.id), done);
+    },
+  },
+  {
+    name: "an action of a person and what is kept of it are one transaction: neither is there without the other",
+    run: async ({ store, sql }) => {
+      const entry = { actor: "eva", action: "cancel", target: "some tasks" };
+      const kept = async () =>
+        (await store.look.audits(undefined, 10)).map(({ action, count }) => [action, count]);
+      const [a = 0, b = 0, c = 0] = await many(store, 3);
+      const each = store.noting({ ...entry, countOf: (ids) => (ids as number[]).length });
+      assert.deepEqual(await each.look.cancelEach([a, b], errorText), [a, b]);
+      assert.deepEqual(await kept(), [["cancel", 2]]);
+      assert.deepEqual(await each.look.cancelEach([a, c], errorText), [c]);
+      assert.deepEqual(await each.look.cancelEach([a], errorText), []);
+      assert.deepEqual(await kept(), [["cancel", 3]], "one row for the whole action");
+
+      const once = (_: unknown, isFirst: boolean) => Number(isFirst);
+      const noting = (action: string) => store.noting({ ...entry, action, countOf: once });
+      await noting("enqueue").insert([newTask()], "report");
+      await noting("retry").retry(a);
+      await noting("limit").limits.set({ kind: "name", name: "n", group: "" }, null);
+      assert.deepEqual(await kept(), [
+        ["limit", 1],
+        ["retry", 1],
+        ["enqueue", 1],
+        ["cancel", 3],
+      ]);
+
+      await sql("alter table dbq_audit rename to dbq_audit_away");
+      const tasks = await store.list({}, 10, undefined);
+      const broken: (() => Promise<unknown>)[] = [
+        () => noting("enqueue").insert([newTask()], "report"),
+        () => noting("cancel").cancel(a, errorText),
+        () => noting("retry").retry(b),
+        () => noting("edit").look.edit(a, { priority: 9 }, undefined),
+        () => noting("retry").look.retryEach([b, c]),
+        () => noting("cancel").look.cancelEach([a], errorText),
+        () => noting("delete").look.deleteEach([a, b, c]),
+        () => noting("pause").limits.pause({ kind: "queue", name: "default", group: "" }),
+        () =>
+          noting("limit").limits.set({ kind: "name", name: "n", group: "" }, { concurrency: 1, rate: null }),
+      ];
+      for (const act of broken) await assert.rejects(act);
+      assert.deepEqual(await store.list({}, 10, undefined), tasks);
+      assert.deepEqual(await store.limits.records(), []);
+      await sql("alter table dbq_audit_away rename to dbq_audit");
+      assert.equal((await kept()).length, 4);
     },
   },
   {

@@ -31,7 +31,7 @@ const dialect: ServerDialect = {
 const mysql2: Driver = (uri) => {
   const pool = createPool({ uri, supportBigNumbers: true, bigNumberStrings: true, namedPlaceholders: true });
   pool.on("connection", (connection) => connection.query(`set time_zone = '${elsewhere}'`));
-  return { db: drizzle(pool), end: () => pool.promise().end() };
+  return { db: drizzle({ client: pool }), end: () => pool.promise().end() };
 };
 
 const migrate = true;

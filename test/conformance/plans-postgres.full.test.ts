@@ -6,7 +6,7 @@
  */
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from "vitest";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { configOf } from "../../src/stores/postgres/connection.ts";
 import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { readServerUrl } from "../../src/stores/server/url.ts";
@@ -40,10 +40,10 @@ const filling = `
   insert into dbq_task_logs (task_id, generation_id, message) select g, 2, 'a line' from generate_series(1, ${attempts}) g`;
 
 let schema: Schema;
-let store: Store;
+let store: FullStore;
 
 /** The plans of all statements that `use` runs on the tables of tasks and attempts. */
-async function plansOf(mode: PlanMode, use: (store: Store) => Promise<unknown>): Promise<Plan[]> {
+async function plansOf(mode: PlanMode, use: (store: FullStore) => Promise<unknown>): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const asked of await recorded(schema.client, () => use(store)))
     plans.push(await planOf(schema.client, mode, asked));
@@ -59,7 +59,7 @@ async function firstRunning() {
   return task;
 }
 
-async function claimBehindRefused(s: Store) {
+async function claimBehindRefused(s: FullStore) {
   const refused = Array.from({ length: 20 }, () => newTask({ func: "sensitive", maxRetries: 0 }));
   await s.insert([...refused, newTask({ func: "sensitive" })], "report");
   const claimed = await claim(s, claimBy("w1", { funcs: ["sensitive"], limit: 2, crashSensitive: 0 }));
@@ -67,7 +67,7 @@ async function claimBehindRefused(s: Store) {
 }
 
 /** The statements that run for each task, or while a worker is idle, and the index that each should use. */
-const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise<unknown>][] = [
+const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Promise<unknown>][] = [
   ["claim", /dbq_tasks_claim/, (s) => claim(s)],
   [
     "claim of several functions",
@@ -120,7 +120,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: Store) => Promise
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];
 
-async function promoteDue(s: Store) {
+async function promoteDue(s: FullStore) {
   await schema.client.query("update dbq_tasks set wait_until = now() where unique_key in ('k2', 'k3')");
   return await s.promote(10);
 }

@@ -11,7 +11,7 @@ import { type Driver, emptied, onDatabaseOf, type ServerKind, serverKind } from 
 /** With settings that some apps use. */
 const postgresJs: Driver = (url) => {
   const client = postgres(url, { types: { bigint: postgres.BigInt }, transform: postgres.camel });
-  return { db: overPostgresJs(client), end: () => client.end() };
+  return { db: overPostgresJs({ client }), end: () => client.end() };
 };
 
 const migrate = true;
@@ -39,7 +39,7 @@ function pglite(): Kind {
     running ??= new PGlite();
     return running;
   };
-  const connect = () => openPostgresDatabase(overPglite(start()), { migrate });
+  const connect = () => openPostgresDatabase(overPglite({ client: start() }), { migrate });
   return {
     name: "Postgres, an app's database over PGlite",
     // dbq uses it like postgres.js, and it takes some seconds to start.
@@ -62,7 +62,7 @@ function pglite(): Kind {
         open: connect,
         sql: async (text) => (await client.query<Row>(text)).rows,
         earlier: postgresDialect.earlier,
-        app: () => overPglite(client) as unknown as AppDatabase,
+        app: () => overPglite({ client }) as unknown as AppDatabase,
         begin: missing("several connections"),
         remove: async () => undefined,
       };

@@ -1,7 +1,7 @@
 /** The stores on Postgres that open their own connections. */
 import { drizzle } from "drizzle-orm/node-postgres";
 import { Pool, types } from "pg";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { newSchema } from "../support/postgres.ts";
 import type { Kind, Row } from "./case.ts";
@@ -33,7 +33,7 @@ export const nodePostgres: Driver = (url) => {
   const getTypeParser: typeof types.getTypeParser = (type, format) =>
     type === bigint ? BigInt : types.getTypeParser(type, format);
   const pool = new Pool({ connectionString: url, types: { getTypeParser } });
-  return { db: drizzle(pool), end: () => pool.end() };
+  return { db: drizzle({ client: pool }), end: () => pool.end() };
 };
 
 const migrate = true;
@@ -55,7 +55,7 @@ export const postgresMain: readonly Kind[] = [server("Postgres")];
 const forEver = { completed: Infinity, cancelled: Infinity, failed: Infinity };
 
 /** A store whose finished tasks have moved to partitions before anything can look at them. */
-function moving(store: Store): Store {
+function moving(store: FullStore): FullStore {
   const thenMoves =
     <A extends unknown[], R>(method: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {

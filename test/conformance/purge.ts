@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { PurgeFilter } from "../../src/store.ts";
+import type { KeptTask, OnKept, PurgeFilter } from "../../src/store.ts";
 import { insert, insertOne, minute, oneInEach, recordOf, taskIn } from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
@@ -26,6 +26,27 @@ async function logged({ sql }: Context): Promise<number[]> {
 
 /** The same retention for each finished status. */
 const keep = (ms: number) => ({ completed: ms, failed: ms, cancelled: ms });
+
+/** An app's table with a foreign key to the tasks, for the time of `act`. */
+async function whileReferred(ctx: Context, id: number, act: () => Promise<void>): Promise<void> {
+  await ctx.sql(`create table app_invoices (task_id bigint, constraint app_invoices_task foreign key (task_id)
+    references dbq_tasks (id))`);
+  try {
+    await ctx.sql(`insert into app_invoices (task_id) values (${id})`);
+    await act();
+  } finally {
+    await ctx.sql("drop table app_invoices");
+  }
+}
+
+/** Calls one of the methods that delete tasks, and returns how many it deleted. */
+const deletions: Readonly<
+  Record<string, (ctx: Context, ids: readonly number[], onKept: OnKept) => Promise<number>>
+> = {
+  prune: async ({ bare }, ids, onKept) => (await bare.prune(keep(minute), ids.length + 1, onKept)) - 1,
+  purge: async ({ bare }, _, onKept) => (await bare.purge({ includeRunning: false }, many, 0, onKept)).purged,
+  deleteEach: async ({ bare }, ids, onKept) => (await bare.look.deleteEach(ids, onKept)).length,
+};
 
 /** Moves the end of finished tasks `ms` into the past. */
 async function age(ctx: Context, ms: number, ids: readonly number[]): Promise<void> {
@@ -116,6 +137,47 @@ export const purgeGroup: Group = {
         assert.deepEqual(await ctx.store.attempts(failed.id), []);
         assert.equal((await ctx.store.attempts(cancelled.id)).length, 1);
         assert.deepEqual(await logged(ctx), [cancelled.id]);
+      },
+    },
+    ...Object.entries(deletions).map(([name, remove]) => ({
+      name: `${name} passes over a task to which a foreign key of the app's refers, and deletes the others`,
+      needs: ["finished tasks that stay in place"] as const,
+      run: async (ctx: Context) => {
+        const ids: number[] = [];
+        for (let i = 0; i < 9; i += 1) ids.push((await taskIn(ctx.store, "completed")).id);
+        await age(ctx, 10 * minute, ids);
+        const referred = ids[4] as number;
+        await logOf(ctx, referred);
+        await whileReferred(ctx, referred, async () => {
+          const kept: KeptTask[] = [];
+          assert.equal(await remove(ctx, ids, (one) => kept.push(one)), 8);
+          assert.deepEqual(
+            kept.map(({ id }) => id),
+            [referred],
+          );
+          assert.match(String(kept[0]?.error.message), /app_invoices[._]task/);
+          assert.deepEqual([await left(ctx), await logged(ctx)], [[referred], [referred]]);
+        });
+      },
+    })),
+    {
+      name: "prune goes on behind the tasks that the database keeps, also where all of a batch are, and does not try them again",
+      needs: ["finished tasks that stay in place"],
+      run: async (ctx) => {
+        const ids: number[] = [];
+        for (let i = 0; i < 6; i += 1) ids.push((await taskIn(ctx.store, "completed")).id);
+        const [first, second, third] = ids as [number, number, number];
+        await age(ctx, 20 * minute, [first, second]);
+        await age(ctx, 10 * minute, ids.slice(2));
+        await whileReferred(ctx, first, async () => {
+          await ctx.sql(`insert into app_invoices (task_id) values (${second}), (${third})`);
+          const kept: number[] = [];
+          const prune = () => ctx.bare.prune(keep(minute), 2, ({ id }) => kept.push(id));
+          const looked = [await prune(), await prune(), await prune(), await prune()];
+          assert.deepEqual(looked, [2, 2, 2, 0]);
+          assert.deepEqual(kept, [first, second, third]);
+          assert.deepEqual(await left(ctx), [first, second, third]);
+        });
       },
     },
     {

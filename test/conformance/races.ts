@@ -4,7 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { DuplicateTaskError } from "../../src/errors.ts";
-import type { Outcome, Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { Outcome } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { claim, claimBy, insert, minute, newTask, newWorker, outcomes, settle } from "./arrange.ts";
 import type { Case, Context, Group } from "./case.ts";
@@ -13,19 +14,19 @@ const rivals = 4;
 const many = 60;
 
 /** One connection for each rival; the first is the case's own. */
-export async function connections({ bare, another }: Context): Promise<Store[]> {
+export async function connections({ bare, another }: Context): Promise<FullStore[]> {
   const opened = [bare];
   while (opened.length < rivals) opened.push(await another());
   return opened;
 }
 
 /** Inserts tasks and claims them for `w1`. */
-async function held(store: Store, changes: Parameters<typeof newTask>[0] = {}): Promise<TaskRecord[]> {
+async function held(store: FullStore, changes: Parameters<typeof newTask>[0] = {}): Promise<TaskRecord[]> {
   await insert(store, ...Array.from({ length: many }, () => changes));
   return await claim(store, claimBy("w1", { limit: many }));
 }
 
-async function table(store: Store): Promise<Map<number, TaskRecord>> {
+async function table(store: FullStore): Promise<Map<number, TaskRecord>> {
   return new Map((await store.list({}, 1_000, undefined)).map((record) => [record.id, record]));
 }
 
@@ -35,7 +36,7 @@ const halvesOf = <T>(items: readonly T[]): [T[], T[]] => [items.slice(0, many / 
 const countTrue = (values: readonly boolean[]) => values.filter(Boolean).length;
 
 /** Claims and settles a few tasks at a time until none is left; returns all that this store claimed. */
-async function drain(store: Store, workerId: string): Promise<TaskRecord[]> {
+async function drain(store: FullStore, workerId: string): Promise<TaskRecord[]> {
   await store.register(newWorker(workerId));
   const all: TaskRecord[] = [];
   let done: Outcome[] = [];
@@ -68,7 +69,7 @@ const cases: Case[] = [
   {
     name: "when a settle and a cancel race, one is accepted and the row shows that one",
     run: async (ctx) => {
-      const [settling, cancelling] = (await connections(ctx)) as [Store, Store];
+      const [settling, cancelling] = (await connections(ctx)) as [FullStore, FullStore];
       const tasks = await held(ctx.bare);
       const raced = await Promise.all(
         tasks.map(async (task, i) => {
@@ -129,7 +130,7 @@ const cases: Case[] = [
   {
     name: "when several connections rescue a worker that settles late, each task has one outcome",
     run: async (ctx) => {
-      const [late, ...rescuers] = (await connections(ctx)) as [Store, ...Store[]];
+      const [late, ...rescuers] = (await connections(ctx)) as [FullStore, ...FullStore[]];
       const tasks = await held(ctx.bare);
       const [dead] = await ctx.bare.workers();
       assert.ok(dead);
@@ -188,7 +189,7 @@ const cases: Case[] = [
   {
     name: "when a retry and an insert want one key, one of them holds it",
     run: async (ctx) => {
-      const [retrying, inserting] = (await connections(ctx)) as [Store, Store];
+      const [retrying, inserting] = (await connections(ctx)) as [FullStore, FullStore];
       const tasks = await held(ctx.bare);
       await settle(ctx.bare, ...tasks.map(outcomes.failed));
       await ctx.sql("update dbq_tasks set unique_key = 'k'");
@@ -217,7 +218,7 @@ const cases: Case[] = [
   {
     name: "a purge does not delete a task that another connection has claimed",
     run: async (ctx) => {
-      const [purging, claiming] = (await connections(ctx)) as [Store, Store];
+      const [purging, claiming] = (await connections(ctx)) as [FullStore, FullStore];
       await insert(ctx.bare, ...Array.from({ length: many }, () => ({})));
       const first = await claim(claiming, claimBy("w1", { limit: 5 }));
       const purge = async () => {

@@ -125,15 +125,72 @@ export const readGroup: Group = {
       },
     },
     {
+      name: "a meta filter finds keys that begin with a minus or that another client has escaped, by values of each type",
+      run: async (ctx) => {
+        const values = { string: "1", number: 1.5, true: true, false: false, null: null } as const;
+        for (const [name, value] of Object.entries(values)) {
+          const written = JSON.stringify(value);
+          await insert(ctx.store, { func: `minus ${name}`, meta: `{"other":0,"-x":${written},"z":"1"}` });
+          await insert(ctx.store, { func: `escaped ${name}`, meta: `{"other":"1","\\u00fc\\/":${written}}` });
+        }
+        await insert(ctx.store, { func: "nested", meta: '{"a":{"-x":"1"},"-x":["1"]}' });
+        await ctx.sql("insert into dbq_tasks (func, meta) values ('other', '{}')");
+        for (const [name, value] of Object.entries(values)) {
+          assert.deepEqual(await found(ctx, { meta: { "-x": value } }), [`minus ${name}`]);
+          assert.deepEqual(await found(ctx, { meta: { "ü/": value } }), [`escaped ${name}`]);
+        }
+      },
+    },
+    {
       name: "a meta filter takes any key and any text, and several keys",
       run: async (ctx) => {
-        const keys = ["a.b", "$", 'q"uote', "it's", "ü", " ", "[0]", "%"];
+        const keys = [
+          ...[
+            "a.b",
+            "$",
+            'q"uote',
+            "it's",
+            "ü",
+            " ",
+            "[0]",
+            "%",
+            "-x",
+            "-",
+            "--",
+            "x-",
+            "+x",
+            "0",
+            "01",
+            "-1",
+            "",
+          ],
+          ...[
+            "a\\b",
+            "\\",
+            "\\u0041",
+            "a/b",
+            "*",
+            "**",
+            "$.*",
+            "$[*]",
+            "last",
+            "a b",
+            "a\nb",
+            "\u0001",
+            "🌊",
+            "é",
+            "e\u0301",
+          ],
+          ...["'", "`", ";", "?", ":x", "$1", "null", "__proto__x", "x".repeat(200)],
+        ];
         await insert(
           ctx.store,
           ...keys.map((key) => ({ func: `has ${key}`, meta: JSON.stringify({ [key]: `v ${key}`, n: 1 }) })),
         );
         for (const key of keys)
           assert.deepEqual(await found(ctx, { meta: { [key]: `v ${key}`, n: 1 } }), [`has ${key}`]);
+        const other = keys.filter((key) => key !== "a.b");
+        for (const key of other) assert.deepEqual(await found(ctx, { meta: { [key]: "v a.b" } }), [], key);
         assert.deepEqual(await found(ctx, { meta: { "a.b": "v a.b", n: 2 } }), []);
         assert.equal((await found(ctx, { meta: {} })).length, keys.length);
       },

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { insertOne, newWorker, oneInEach, outcomes, recordOf, settle } from "./arrange.ts";
 import type { Group } from "./case.ts";
 
 /** Everything that a store returns about its tasks, attempts and workers. */
-async function contentsOf(store: Store) {
+async function contentsOf(store: FullStore) {
   const tasks = await store.list({}, 100, undefined);
   const attempts = await Promise.all(tasks.map(({ id }) => store.attempts(id)));
   const workers = (await store.workers()).map(({ heartbeatAge: _, ...worker }) => worker);

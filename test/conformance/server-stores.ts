@@ -1,5 +1,5 @@
 /** What the stores on servers share: one database for all cases of a kind, emptied before each case. */
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import type { AppDatabase, GroupName, Kind, Need, OpenTransaction, Row, TestDatabase } from "./case.ts";
 
 /** A schema or database on a server, as `test/support/` creates it. */
@@ -18,7 +18,7 @@ export interface ServerKind {
   readonly lacks: Partial<Record<Need, string>>;
   readonly driver: Driver;
   readonly concerns?: readonly GroupName[];
-  connect(url: string): Promise<Store>;
+  connect(url: string): Promise<FullStore>;
 }
 
 export interface ServerDialect {
@@ -39,6 +39,7 @@ export const emptied = [
     "dbq_settings",
     "dbq_drains",
     "dbq_stats",
+    "dbq_owed_hooks",
   ],
 ]
   .map((table) => `delete from ${table}`)
@@ -121,8 +122,8 @@ function begun(db: AppDatabase): Promise<OpenTransaction> {
 export async function onDatabaseOf(
   driver: Driver,
   url: string,
-  open: (db: object) => Promise<Store>,
-): Promise<Store> {
+  open: (db: object) => Promise<FullStore>,
+): Promise<FullStore> {
   const { db, end } = driver(url);
   let ended: Promise<void> | undefined;
   const store = await open(db);

@@ -3,6 +3,7 @@ import type { Outcome, OutcomeKind } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import {
   claim,
+  claimBy,
   errorText,
   failedAttempt,
   insertOne,
@@ -193,6 +194,28 @@ export const settleGroup: Group = {
           assert.deepEqual(again, { id: task.id, duplicate: true });
         }
         assert.ok(await insertOne(store, { uniqueKey: "free" }));
+      },
+    },
+    {
+      name: "an outcome whose claim a server has lost ends no task that the same cycle claims again",
+      run: async ({ store, sql }) => {
+        const task = await running(store);
+        // What is left of the claim after a crash that has lost the last commits: its generation is given again.
+        await sql(
+          `update dbq_tasks set status = 'pending', worker_id = null, started_at = null, generation_id = generation_id - 1`,
+        );
+        const outcome = outcomes.completed(task);
+        const { settled, claimed, refused } = await store.settleAndClaim({
+          outcomes: [outcome],
+          claim: claimBy(),
+        });
+        assert.deepEqual([settled, refused], [[false], undefined]);
+        assert.deepEqual(
+          claimed.map(({ id, generationId, status }) => [id, generationId, status]),
+          [[task.id, task.generationId, "running"]],
+        );
+        assert.equal((await recordOf(store, task.id)).status, "running");
+        assert.deepEqual(await settle(store, outcome), [true]);
       },
     },
   ],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { sql } from "drizzle-orm";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { openSqlite, openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import type { AppDatabase, GroupName, Kind, Row, TestDatabase } from "./case.ts";
 
@@ -24,7 +24,7 @@ function run(client: Database.Database, text: string): Row[] {
 
 /** An app's database whose transactions begin IMMEDIATE, as an app with a queue should have them. */
 function appDatabase(client: Database.Database): AppDatabase {
-  const db = drizzle(client);
+  const db = drizzle({ client });
   const immediate = { behavior: "immediate" } as const;
   const transaction: BetterSQLite3Database["transaction"] = db.transaction.bind(db);
   return Object.assign(db, {
@@ -65,7 +65,7 @@ const sqliteFile: Kind = {
         const own = client();
         own.exec("begin immediate");
         const end = (how: string) => async () => void own.exec(how);
-        return { handle: drizzle(own), commit: end("commit"), rollback: end("rollback") };
+        return { handle: drizzle({ client: own }), commit: end("commit"), rollback: end("rollback") };
       },
       remove: async () => {
         for (const opened of clients) opened.close();
@@ -109,7 +109,7 @@ const sqliteMemory: Kind = {
   lacks: { ...alone, "an app's connection": "dbq opened the connection, so no app has it" },
   connect: (path) => openSqlite(path, options),
   make: async (): Promise<TestDatabase> => {
-    let opened: Store | undefined;
+    let opened: FullStore | undefined;
     return {
       ...inMemory,
       open: async () => {
@@ -134,12 +134,12 @@ const sqliteAppMemory: Kind = {
   name: "SQLite, an app's database in memory",
   concerns,
   lacks: alone,
-  connect: () => openSqliteDatabase(drizzle(new Database(":memory:")), options),
+  connect: () => openSqliteDatabase(drizzle({ client: new Database(":memory:") }), options),
   make: async (): Promise<TestDatabase> => {
     const client = new Database(":memory:");
     return {
       ...inMemory,
-      open: () => openSqliteDatabase(drizzle(client), options),
+      open: () => openSqliteDatabase(drizzle({ client }), options),
       sql: async (text) => run(client, text),
       app: () => appDatabase(client),
       remove: async () => void client.close(),

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { groupBy } from "../../src/base/values/group-by.ts";
 import { Histogram } from "../../src/base/values/histogram.ts";
+import type { Counted, CountedNow, FunctionCount, StatsRow } from "../../src/features/stats/contract.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { isFailure } from "../../src/queue/stats.ts";
-import type { Counted, CountedNow, FunctionCount, StatsRow, Store } from "../../src/store.ts";
 import type { Group } from "./case.ts";
 
 const minuteMs = 60_000;
@@ -41,7 +42,7 @@ const shown = (rows: StatsRow[]) =>
     .sort();
 
 /** Folds all that there is to fold. */
-async function foldAll(store: Store): Promise<void> {
+async function foldAll(store: FullStore): Promise<void> {
   while (await store.stats.fold());
 }
 

@@ -1,5 +1,6 @@
 /** Transactions in cases: one source text for synchronous and for asynchronous drivers. */
-import type { MaybePromise, Store, StoreTransaction } from "../../src/store.ts";
+import type { FullStore, FullTransaction } from "../../src/features/store.ts";
+import type { MaybePromise } from "../../src/store.ts";
 import type { AppDatabase } from "./case.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the value of a step depends on the step; `got` narrows it.
@@ -31,8 +32,8 @@ export function take<T>(steps: Steps<T>): MaybePromise<T> {
 
 /** Runs steps in a transaction that the store opens. */
 export function transaction<T>(
-  store: Store,
-  steps: (inside: StoreTransaction, tx: AppDatabase) => Steps<T>,
+  store: FullStore,
+  steps: (inside: FullTransaction, tx: AppDatabase) => Steps<T>,
 ): Promise<T> {
   return store.transaction((tx) => take(steps(store.within(tx), tx as AppDatabase)));
 }
@@ -40,8 +41,8 @@ export function transaction<T>(
 /** Runs steps in a transaction that the app opens, with `store.within` it. */
 export async function appTransaction<T>(
   app: AppDatabase,
-  store: Store,
-  steps: (inside: StoreTransaction, tx: AppDatabase) => Steps<T>,
+  store: FullStore,
+  steps: (inside: FullTransaction, tx: AppDatabase) => Steps<T>,
 ): Promise<T> {
   return await app.transaction((tx) => take(steps(store.within(tx), tx)));
 }
@@ -49,8 +50,8 @@ export async function appTransaction<T>(
 /** Runs steps in a nested transaction: a savepoint. */
 export function* savepoint<T>(
   tx: AppDatabase,
-  store: Store,
-  steps: (inside: StoreTransaction) => Steps<T>,
+  store: FullStore,
+  steps: (inside: FullTransaction) => Steps<T>,
 ): Steps<T> {
   return yield* got(tx.transaction((inner) => take(steps(store.within(inner)))));
 }

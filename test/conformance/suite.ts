@@ -5,6 +5,7 @@ import type { Group } from "./case.ts";
 import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
 import { drainsGroup } from "./drains.ts";
+import { exactIdsGroup } from "./exact-ids.ts";
 import { healthGroup } from "./health.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
@@ -18,6 +19,7 @@ import { purgeGroup } from "./purge.ts";
 import { racesGroup } from "./races.ts";
 import { rawSqlGroup } from "./raw-sql.ts";
 import { readGroup } from "./read.ts";
+import { refusedRowsGroup } from "./refused-rows.ts";
 import { restartGroup } from "./restart.ts";
 import { settleGroup } from "./settle.ts";
 import { statsGroup } from "./stats.ts";
@@ -34,6 +36,7 @@ export const suite: readonly Group[] = [
   readGroup,
   withinGroup,
   claimGroup,
+  exactIdsGroup,
   settleGroup,
   limitsGroup,
   ownershipGroup,
@@ -43,6 +46,7 @@ export const suite: readonly Group[] = [
   purgeGroup,
   promoteGroup,
   workersGroup,
+  refusedRowsGroup,
   heartbeatGroup,
   restartGroup,
   agentsGroup,

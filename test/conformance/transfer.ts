@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { MovedRow, MovedTable, Store, TransferState } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { MovedRow, MovedTable, TransferState } from "../../src/features/transfer/contract.ts";
 import { claimBy, insert, insertOne, newTask, newWorker, oneInEach, recordOf, taskIn } from "./arrange.ts";
 import type { Case, Context, Group } from "./case.ts";
 
@@ -14,12 +15,15 @@ const transferState = (changes: Partial<TransferState> = {}): TransferState => (
 });
 
 /** Sets the transfer state, whatever it was before. */
-async function setTransferState({ transfer: own }: Store, next: TransferState | undefined): Promise<void> {
+async function setTransferState(
+  { transfer: own }: FullStore,
+  next: TransferState | undefined,
+): Promise<void> {
   assert.ok(await own.setState(next, await own.state()));
 }
 
 /** All rows, in the order of their ids. */
-async function rowsOf({ transfer }: Store, table: MovedTable): Promise<MovedRow[]> {
+async function rowsOf({ transfer }: FullStore, table: MovedTable): Promise<MovedRow[]> {
   const versions = await transfer.rowVersions(table, Number.MIN_SAFE_INTEGER, 1_000);
   return await transfer.read(
     table,

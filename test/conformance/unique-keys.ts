@@ -1,7 +1,8 @@
 /** Unique keys: how long a task holds its key, and what an enqueue with the key does to the task that holds it. */
 import assert from "node:assert/strict";
 import { DuplicateTaskError } from "../../src/errors.ts";
-import type { Inserted, NewTask, Store, Uniqueness } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { Inserted, NewTask, Uniqueness } from "../../src/store.ts";
 import {
   claim,
   claimBy,
@@ -29,7 +30,7 @@ const keyed = (unique: Partial<Uniqueness> = {}, changes: Partial<NewTask> = {})
     ...changes,
   });
 
-async function put(store: Store, task: NewTask): Promise<Inserted> {
+async function put(store: FullStore, task: NewTask): Promise<Inserted> {
   const [inserted] = await store.insert([task], "report");
   assert.ok(inserted);
   return inserted;

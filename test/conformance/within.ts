@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { AsyncTransactionError, DuplicateTaskError } from "../../src/errors.ts";
-import type { Store, StoreTransaction } from "../../src/store.ts";
+import type { FullStore, FullTransaction } from "../../src/features/store.ts";
 import { insertOne, minute, newTask, outcomes, recordOf, running } from "./arrange.ts";
 import type { AppDatabase, Context, Group } from "./case.ts";
 import { appTransaction, got, savepoint, transaction } from "./steps.ts";
@@ -27,7 +27,7 @@ const one = [newTask()];
  * Runs an insert and a settle without awaiting them, in a transaction that rolls back at once and in one that commits.
  */
 async function endsWithIts(
-  store: Store,
+  store: FullStore,
   inTransaction: (fn: (tx: unknown) => Promise<unknown>) => Promise<unknown>,
 ): Promise<void> {
   const task = await running(store);
@@ -113,7 +113,7 @@ export const withinGroup: Group = {
       name: "a settle takes effect when its transaction commits, and not when it rolls back",
       run: async ({ store }) => {
         const task = await running(store);
-        const settle = function* (inside: StoreTransaction) {
+        const settle = function* (inside: FullTransaction) {
           assert.equal(yield* got(inside.settle(outcomes.completed(task))), true);
         };
         const undone = transaction(store, function* (inside) {
@@ -169,7 +169,7 @@ export const withinGroup: Group = {
       name: "a call after the end of its transaction throws and writes nothing",
       run: async (ctx) => {
         const task = await running(ctx.store);
-        const bound: StoreTransaction[] = [];
+        const bound: FullTransaction[] = [];
         const handles: unknown[] = [];
         await transaction(ctx.store, function* (inside, tx) {
           bound.push(inside);

@@ -29,7 +29,7 @@ const ordersTable = sqliteTable("orders", {
 const client = new Database("app.db");
 client.pragma("journal_mode = wal");
 client.exec("create table orders (id integer primary key autoincrement, item text not null, paid integer not null default 0)");
-const database = drizzle(client);
+const database = drizzle({ client });
 const opened = await openQueue(database);
 const resizeTask = task("resize", async (path: string, width: number) => ({ path, bytes: width * 4 }));
 const sendReceiptTask = task("send-receipt", async (orderId: number) => {

@@ -78,6 +78,18 @@ test("docs/troubleshooting.md has each error code, and no other", () => {
   expect(namesIn(page, "By error code").sort()).toEqual(codes.sort());
 });
 
+test("docs/troubleshooting.md names each class of error, and no other page has a table of codes", () => {
+  const source = readFileSync(join(root, "src/errors.ts"), "utf8");
+  const classes = Array.from(source.matchAll(/export class (\w+Error)\b/g), ([, name]) => name as string);
+  const page = pages.find(({ path }) => path === "docs/troubleshooting.md") as Page;
+  const text = page.lines.join("\n").split("## By error code")[1] ?? "";
+  expect(classes.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
+  const tables = pages.filter(
+    ({ lines }) => lines.filter((line) => /^\| `DBQ_[A-Z_]+` \|/.test(line)).length > 5,
+  );
+  expect(tables.map(({ path }) => path)).toEqual(["docs/troubleshooting.md"]);
+});
+
 test("the sidebar of the site leads to every page of docs/", () => {
   const missing = pages.map(({ path }) => path).filter((path) => path.startsWith("docs/"));
   const listed = sections.flatMap((section) => section.pages);
@@ -102,3 +114,34 @@ test("the servers of compose.yaml are those that the pages and the tests use", (
   const ofTests = readFileSync(join(root, "test/support/postgres.ts"), "utf8");
   expect(ofTests).toContain('"postgres://postgres:postgres@127.0.0.1:5432/postgres"');
 });
+
+/** What dbq has, the words by which a page would say that it lacks it, and the page that describes it. */
+const capabilities = [
+  ["rates and limits", /rate limit|flow control|limit across/i, "docs/flow-control.md"],
+  ["groups", /\bgroups\b/i, "docs/flow-control.md"],
+  ["pausing", /\bpaus/i, "docs/flow-control.md"],
+  ["a dashboard", /dashboard/i, "docs/dashboard.md"],
+  ["functions in processes", /sandbox/i, "docs/executors.md"],
+  ["schedules", /\bcron\b|schedule/i, "docs/schedules.md"],
+  ["unique keys", /debounc|throttl|unique/i, "docs/uniqueness.md"],
+] as const;
+
+test.each(capabilities)(
+  "no page by which people choose says that dbq lacks %s",
+  (_name, words, described) => {
+    expect(pages.map(({ path }) => path)).toContain(described);
+    const choosing = pages.filter(({ path }) => /^docs\/(coming-from-|dbq-and-others)/.test(path));
+    expect(choosing.length).toBeGreaterThan(4);
+    expect(choosing.flatMap(saidToLack).filter((line) => words.test(line))).toEqual([]);
+  },
+);
+
+/** The lines that name what a page says is not there. */
+function saidToLack({ lines }: Page): string[] {
+  const start = lines.findIndex((line) =>
+    /^## (What dbq does not have yet|Take something else when)/.test(line),
+  );
+  const end = lines.findIndex((line, i) => i > start && line.startsWith("## "));
+  const listed = start < 0 ? [] : lines.slice(start + 1, end < 0 ? undefined : end);
+  return [...listed, ...lines.filter((line) => /dbq has (none|no)\b/.test(line))];
+}

@@ -70,10 +70,10 @@ export class AgentModel {
   }
 
   /** True: the outcome is accepted. */
-  settle(grant: Grant, kind: "completed" | "interrupted"): boolean {
+  settle(grant: Grant, kind: "completed" | "failed" | "interrupted"): boolean {
     const task = this.tasks.get(grant.id);
     if (!task || !this.isRunning(grant)) return false;
-    task.status = kind === "completed" ? "completed" : "pending";
+    task.status = kind === "interrupted" ? "pending" : kind;
     return true;
   }
 

@@ -1,7 +1,8 @@
 /** The answers of a store, and how they are compared with those of the reference. */
 import assert from "node:assert/strict";
 import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
-import type { Inserted, SettleAndClaim, SettleAndClaimResult, Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { Inserted, SettleAndClaim, SettleAndClaimResult } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { Model } from "./commands.ts";
 import type { Effects } from "./following.ts";
@@ -27,7 +28,7 @@ export async function answerOf(call: () => unknown): Promise<Answer> {
 /** Sorts rows by id where the interface promises no order; a claim reads no facts of unique keys, which the rows show. */
 function inOrder(method: string, answer: unknown): unknown {
   if (method === "findEnded") {
-    const { tasks, gone } = answer as Awaited<ReturnType<Store["findEnded"]>>;
+    const { tasks, gone } = answer as Awaited<ReturnType<FullStore["findEnded"]>>;
     return { tasks: inOrder("get", tasks), gone: [...gone].sort() };
   }
   if (method === "settleAndClaim") {

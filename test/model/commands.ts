@@ -1,14 +1,7 @@
 /** The commands of the model test: random calls of a store, about rows that exist when they are made. */
 import * as fc from "fast-check";
-import type {
-  ClaimRequest,
-  NewTask,
-  NewWorker,
-  Outcome,
-  OutcomeKind,
-  Store,
-  Uniqueness,
-} from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { ClaimRequest, NewTask, NewWorker, Outcome, OutcomeKind, Uniqueness } from "../../src/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import { Following } from "./following.ts";
 import type { RealStore } from "./real-store.ts";
@@ -45,7 +38,7 @@ export class Model {
 }
 
 /** Random choices, which become a call's arguments when the call is made. */
-export type Drawn<M extends Method = Method> = (model: Model) => Parameters<Store[M]>;
+export type Drawn<M extends Method = Method> = (model: Model) => Parameters<FullStore[M]>;
 
 // ---- parts of the arguments ----------------------------------------------------------------------
 
@@ -171,7 +164,7 @@ const insertion = fc
   })
   .map(({ tasks, refuse }) => {
     const flags = refuse && tasks.map(() => refuse.next().value === true);
-    return (): Parameters<Store["insert"]> => [
+    return (): Parameters<FullStore["insert"]> => [
       tasks.map((task) => task()),
       flags === null ? "report" : { refuse: flags },
     ];
@@ -181,7 +174,7 @@ const insertion = fc
 
 const of = <T, M extends Method>(
   arbitrary: fc.Arbitrary<T>,
-  drawn: (value: T, model: Model) => Parameters<Store[M]>,
+  drawn: (value: T, model: Model) => Parameters<FullStore[M]>,
 ) =>
   arbitrary.map(
     (value): Drawn<M> =>
@@ -270,7 +263,7 @@ export const frequent: Partial<Record<Method, number>> = {
 };
 
 /** A step of an app's own transaction. */
-export type Step = { insert: Parameters<Store["insert"]> } | { settle: Outcome };
+export type Step = { insert: Parameters<FullStore["insert"]> } | { settle: Outcome };
 
 export const steps: fc.Arbitrary<(model: Model) => Step[]> = fc
   .array(

@@ -176,9 +176,13 @@ export class DrainRun {
     return answer;
   }
 
-  #settled({ outcomes }: SettleAndClaim, { settled }: SettleAndClaimResult): void {
-    for (const [i, { id, kind }] of outcomes.entries()) {
+  #settled({ outcomes }: SettleAndClaim, { settled, refused }: SettleAndClaimResult): void {
+    for (const [i, outcome] of outcomes.entries()) {
       assert.ok(settled[i], "nobody else has moved the task");
+      const { id } = outcome;
+      const stored = refused?.get(outcome)?.stored;
+      if (stored?.kind === "failed") this.#model.refused.add(id);
+      const { kind } = stored ?? outcome;
       if (kind === "completed" || kind === "failed") this.#model.ended(id, kind);
       if (kind !== "interrupted") this.#open.delete(id);
     }

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { vi } from "vitest";
+import type { LimitScope, LimitValues } from "../../src/base/options/limits.ts";
 import { DatabaseError } from "../../src/errors.ts";
-import type { LimitScope, LimitValues, SettleAndClaimResult } from "../../src/store.ts";
+import type { SettleAndClaimResult } from "../../src/store.ts";
 import { textOf } from "../../src/stores/sql/known-limits.ts";
 import { newTask, newWorker } from "../conformance/arrange.ts";
 import { drawnFault } from "./drawn-fault.ts";

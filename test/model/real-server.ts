@@ -1,5 +1,5 @@
 /** The real store on a server: the server's clock follows `Date`, and its statements can be made to fail. */
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { columnsOf, kindOf, type Table } from "../../src/stores/sql/columns.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { ClaimCursors, Freedom } from "./following.ts";
@@ -27,7 +27,7 @@ const tables = ["dbq_tasks", "dbq_attempts", "dbq_workers"] as const;
 const isTime = (table: Table, column: string) => kindOf(table, column) === "time";
 
 export class RealServer implements RealStore {
-  readonly store: Store;
+  readonly store: FullStore;
   readonly freedom: Freedom;
   readonly cursors: ClaimCursors = new Map();
   readonly failing: Wire["failing"];
@@ -35,7 +35,7 @@ export class RealServer implements RealStore {
   readonly #wire: Wire;
   readonly #questions: string;
 
-  constructor(store: Store, server: Server, wire: Wire, freedom: Freedom) {
+  constructor(store: FullStore, server: Server, wire: Wire, freedom: Freedom) {
     this.store = store;
     this.freedom = freedom;
     this.failing = (fault, call) => wire.failing(fault, call);

@@ -1,5 +1,6 @@
 /** What the model test needs from a real store on any database. */
-import type { MaybePromise, Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { MaybePromise } from "../../src/store.ts";
 import type { Table } from "../../src/stores/sql/columns.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { ClaimCursors, Freedom } from "./following.ts";
@@ -23,7 +24,7 @@ export interface Rows {
 }
 
 export interface RealStore {
-  readonly store: Store;
+  readonly store: FullStore;
   readonly freedom: Freedom;
   /** What it has claimed since the first sequence of commands: the store keeps its claim cursors too. */
   readonly cursors: ClaimCursors;
@@ -80,4 +81,5 @@ export const wiped: readonly Table[] = [
   "dbq_tasks",
   "dbq_limits",
   "dbq_schedules",
+  "dbq_owed_hooks",
 ];

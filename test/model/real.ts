@@ -1,7 +1,7 @@
 /** The real store on SQLite in memory: its rows can be read directly, and its statements can be made to fail. */
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
-import type { Store } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import type { Table } from "../../src/stores/sql/columns.ts";
 import { openSqliteDatabase } from "../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../src/task.ts";
@@ -24,7 +24,7 @@ const neverCommitted = `
 
 export class Real implements RealStore {
   readonly client: Database.Database;
-  readonly store: Store;
+  readonly store: FullStore;
   readonly freedom = noFreedom;
   readonly cursors: ClaimCursors = new Map();
   readonly #faults: Faults;
@@ -40,14 +40,14 @@ export class Real implements RealStore {
     const prepare = client.prepare.bind(client);
     const faults = new Faults(client);
     client.prepare = ((text: string) => faults.around(prepare(text))) as typeof client.prepare;
-    const store = await openSqliteDatabase(drizzle(client), { migrate: true, synchronous: "full" });
+    const store = await openSqliteDatabase(drizzle({ client }), { migrate: true, synchronous: "full" });
     client.prepare = ((text: string) => faults.around(prepare(text))) as typeof client.prepare;
     return new Real(client, store, faults, prepare);
   }
 
   private constructor(
     client: Database.Database,
-    store: Store,
+    store: FullStore,
     faults: Faults,
     prepare: Database.Database["prepare"],
   ) {

@@ -1,6 +1,7 @@
 /** The reference as a `Store`, for simulated workers where a database would only be slower. */
 import { AsyncTransactionError } from "../../src/errors.ts";
-import type { Store, TaskCount } from "../../src/store.ts";
+import type { FullStore } from "../../src/features/store.ts";
+import type { TaskCount } from "../../src/store.ts";
 import type { Method, Reference } from "./reference.ts";
 
 const methods: readonly Method[] = [
@@ -30,16 +31,16 @@ const methods: readonly Method[] = [
 ];
 
 /** Each method, with the reference's answer as a promise. */
-function promised(reference: Reference): Pick<Store, Method> {
+function promised(reference: Reference): Pick<FullStore, Method> {
   const entries = methods.map((method) => {
     const ask = reference[method].bind(reference) as (...args: unknown[]) => unknown;
     return [method, async (...args: unknown[]) => ask(...args)];
   });
-  return Object.fromEntries(entries) as Pick<Store, Method>;
+  return Object.fromEntries(entries) as Pick<FullStore, Method>;
 }
 
 /** Its transactions are synchronous, as on SQLite. */
-export function referenceStore(reference: Reference): Store {
+export function referenceStore(reference: Reference): FullStore {
   let open: object | undefined;
   const checked = <A extends unknown[], T>(tx: unknown, act: (...args: A) => T) => {
     return (...args: A): T => {
@@ -103,12 +104,16 @@ export function referenceStore(reference: Reference): Store {
     },
     // Nobody acts on simulated tasks.
     look: { ...missingLook, pruneAudits: async () => 0 },
+    noting: missing("noting"),
     reader: async () => missing("reader")(),
     get stats(): never {
       return missing("stats")();
     },
     get health(): never {
       return missing("health")();
+    },
+    get hooks(): never {
+      return missing("hooks")();
     },
     close: async () => undefined,
   };
@@ -121,6 +126,8 @@ const missingLook = {
   countRange: missing("look"),
   span: missing("look"),
   listRange: missing("look"),
+  list: missing("look"),
+  get: missing("look"),
   texts: missing("look"),
   edit: missing("look"),
   retryEach: missing("look"),
@@ -138,6 +145,7 @@ const missingLimits = {
   resizeWorker: missing("limits"),
   list: missing("limits"),
   records: missing("limits"),
+  putOff: missing("limits"),
   about: missing("limits"),
   namesInUse: missing("limits"),
   adopt: missing("limits"),

@@ -4,8 +4,8 @@
  * two is wrong.
  */
 import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import type {
-  AttemptRecord,
   ClaimRequest,
   DuplicatePolicy,
   Inserted,
@@ -17,7 +17,6 @@ import type {
   Retention,
   SettleAndClaim,
   SettleAndClaimResult,
-  Store,
   TaskVersion,
   WorkerRecord,
 } from "../../src/store.ts";
@@ -26,8 +25,9 @@ import { byId, defaultRow, ReferenceRows } from "./reference-rows.ts";
 
 /** The names of a store's methods that read or change rows. */
 export type Method = Exclude<
-  keyof Store,
+  keyof FullStore,
   | "synchronous"
+  | "requests"
   | "cyclesMayOverlap"
   | "within"
   | "transaction"
@@ -42,11 +42,13 @@ export type Method = Exclude<
   | "transfer"
   | "drains"
   | "look"
+  | "noting"
   | "reader"
   | "limits"
   | "schedules"
   | "stats"
   | "health"
+  | "hooks"
   | "partitions"
   | "log"
   | "logs"
@@ -59,7 +61,7 @@ function changeBy({ kind }: Outcome): "complete" | "finish" | "release" {
 }
 
 /** The same methods with synchronous answers. */
-type Answering = { [M in Method]: (...args: Parameters<Store[M]>) => Awaited<ReturnType<Store[M]>> };
+type Answering = { [M in Method]: (...args: Parameters<FullStore[M]>) => Awaited<ReturnType<FullStore[M]>> };
 
 /** No worker here has a session, or is an agent. */
 const noSession = { session: null, requestId: null, requestedAt: null, limitsVersion: 0 };
@@ -158,11 +160,11 @@ export class Reference extends ReferenceRows implements Answering {
     return true;
   }
 
-  #settleFailure(task: TaskRecord, outcome: Extract<Outcome, { attempt: AttemptRecord }>): void {
+  #settleFailure(task: TaskRecord, outcome: Extract<Outcome, { error: string }>): void {
     const { error } = outcome;
     if (outcome.kind !== "retry") this.end(task, outcome.kind, null, error);
     else this.#putOff(task, outcome.delay, { error, retryCount: task.retryCount + 1 });
-    this.keepAttempt(outcome, outcome.attempt);
+    if (outcome.attempt) this.keepAttempt(outcome, outcome.attempt);
   }
 
   #putOff(task: TaskRecord, delay: number, changes: Partial<TaskRecord>): void {
@@ -269,7 +271,8 @@ export class Reference extends ReferenceRows implements Answering {
     for (const task of promoted) this.move(task, { status: "pending" });
     const waiting = this.where(({ status }) => status === "scheduled");
     const next = Math.min(...waiting.map(({ waitUntil }) => Math.max(0, (waitUntil ?? now) - now)));
-    return { promoted: promoted.length, nextDue: waiting.length === 0 ? undefined : next };
+    const seen = { promoted: promoted.length, nextDue: waiting.length === 0 ? undefined : next };
+    return this.#owesHooks ? { ...seen, owesHooks: true as const } : seen;
   }
 
   prune(retention: Retention, limit: number): number {
@@ -296,6 +299,17 @@ export class Reference extends ReferenceRows implements Answering {
     for (const task of lapsed) this.freeKey(task);
     const last = held.length < limit ? undefined : held.at(-1)?.uniqueKey;
     return { freed: lapsed.length, last: last ?? undefined };
+  }
+
+  /** No worker of a model runs hooks: what a crash owes stays owed. */
+  #owesHooks = false;
+
+  override save(): () => void {
+    const [undo, owesHooks] = [super.save(), this.#owesHooks];
+    return () => {
+      undo();
+      this.#owesHooks = owesHooks;
+    };
   }
 
   register(worker: NewWorker): void {
@@ -363,6 +377,7 @@ export class Reference extends ReferenceRows implements Answering {
   /** A crash is a failed attempt, retried without a delay. */
   #chargeCrashes(tasks: readonly TaskRecord[]): number {
     for (const task of tasks) {
+      this.#owesHooks = true;
       const name = "WorkerCrashed";
       const message = `worker ${task.workerId ?? "unknown"} died, or lost its lease, while it ran this`;
       const error = JSON.stringify({ name, message });

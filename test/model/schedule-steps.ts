@@ -14,7 +14,8 @@ import type { Definition, ModelTask, ScheduleModel } from "./schedule-model.ts";
 const report = remoteTask<(n: number) => void>("report");
 const names = ["hourly", "ping"] as const;
 
-const actionsOf = (real: RealStore) => new Actions(real.store.schedules, 1_000_000, () => undefined);
+const actionsOf = (real: RealStore) =>
+  new Actions(real.store.schedules, { maxPayload: 1_000_000, synchronous: false, wake: () => undefined });
 
 const numberOf = (value: unknown) => (value === null ? null : Number(value));
 
@@ -167,7 +168,11 @@ const again = aName.map((name) => (model: ScheduleModel): Operation => {
 
 /** Fires until nothing is due, as a worker does. */
 async function fire(real: RealStore): Promise<void> {
-  const job = new Firing(real.store.schedules, { workerId: "w", onWork: () => undefined });
+  const job = new Firing(real.store.schedules, {
+    workerId: "w",
+    onWork: () => undefined,
+    report: () => undefined,
+  });
   while ((await job.run()) === 0);
 }
 

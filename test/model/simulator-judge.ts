@@ -242,7 +242,7 @@ function isEarned({ ended, waits, task }: Run, outcome: Outcome): boolean {
     case "interrupted":
       return true;
     default:
-      return ended === "threw" || (task.timeout !== null && !waits && outcome.attempt.outcome === "timeout");
+      return ended === "threw" || (task.timeout !== null && !waits && outcome.attempt?.outcome === "timeout");
   }
 }
 

@@ -5,13 +5,8 @@
 
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
 import { DatabaseError } from "../../src/errors.ts";
-import type {
-  Outcome,
-  SettleAndClaimResult,
-  Store,
-  StoreTransaction,
-  WorkerRecord,
-} from "../../src/store.ts";
+import type { FullStore, FullTransaction } from "../../src/features/store.ts";
+import type { Outcome, SettleAndClaimResult, WorkerRecord } from "../../src/store.ts";
 import { type Clock, newThread, type Thread } from "./simulator-clock.ts";
 
 /** The conditions for calls in a simulation. */
@@ -49,7 +44,7 @@ export interface Witness {
 
 interface Shared {
   clock: Clock;
-  beneath: Store;
+  beneath: FullStore;
   conditions: Conditions;
   witness: Witness;
   /** The listeners for changes of other processes. */
@@ -99,17 +94,17 @@ export class Wire {
   }
 
   /** The store as its process sees it. */
-  store(): Store {
+  store(): FullStore {
     const { beneath, homes, listeners } = this.#shared;
     const far = new Proxy(beneath, {
-      get: (store, method: keyof Store & string) => {
+      get: (store, method: keyof FullStore & string) => {
         const value = store[method];
         if (typeof value !== "function") return value;
         return (...args: unknown[]) => this.#call(this.#process.loop, method, args);
       },
     });
-    return Object.assign(Object.create(far) as Store, {
-      register: (worker: Parameters<Store["register"]>[0]) => {
+    return Object.assign(Object.create(far) as FullStore, {
+      register: (worker: Parameters<FullStore["register"]>[0]) => {
         homes.set(worker.id, this.#process);
         const elsewhere = {
           ...worker,
@@ -123,7 +118,7 @@ export class Wire {
       within: (tx: unknown) => this.#within(tx),
       isInTransaction: () => false,
       workers: async () => (await far.workers()).map((worker) => this.#seen(worker)),
-      transaction: (fn: Parameters<Store["transaction"]>[0]) => this.#transaction(fn),
+      transaction: (fn: Parameters<FullStore["transaction"]>[0]) => this.#transaction(fn),
       keepAlive: async (workerId: string, every: number, onLost: () => void) =>
         this.#keepAlive(workerId, every, onLost),
       watch: (listener: (mayStart: boolean) => void) => {
@@ -145,12 +140,12 @@ export class Wire {
 
   #call(thread: Thread, method: string, args: unknown[]): Promise<unknown> {
     const { beneath } = this.#shared;
-    const act = beneath[method as keyof Store] as (...given: unknown[]) => Promise<unknown>;
+    const act = beneath[method as keyof FullStore] as (...given: unknown[]) => Promise<unknown>;
     return this.#carry(thread, database, method, args, () => act(...args));
   }
 
   /** The callback is the app's code and runs in its process. Its settles count at the commit. */
-  #transaction(fn: Parameters<Store["transaction"]>[0]): Promise<unknown> {
+  #transaction(fn: Parameters<FullStore["transaction"]>[0]): Promise<unknown> {
     const { loop } = this.#process;
     const settled: Settled[] = [];
     return this.#carry(loop, loop, "transaction", settled, () => {
@@ -159,7 +154,7 @@ export class Wire {
     });
   }
 
-  #within(tx: unknown): StoreTransaction {
+  #within(tx: unknown): FullTransaction {
     const inside = this.#shared.beneath.within(tx);
     const settle = (outcome: Outcome) => {
       const accepted = inside.settle(outcome);

@@ -5,8 +5,8 @@
 import { promisify } from "node:util";
 import { readQueueOptions } from "../../src/base/options/options.ts";
 import { processGlobal } from "../../src/base/runtime/process-globals.ts";
+import type { FullStore } from "../../src/features/store.ts";
 import { Queue } from "../../src/index.ts";
-import type { Store } from "../../src/store.ts";
 import { randomFrom } from "../support/random.ts";
 import { Clock, newThread, type Thread } from "./simulator-clock.ts";
 import { Judge, type Tables } from "./simulator-judge.ts";
@@ -16,7 +16,7 @@ import { type Conditions, calm, type MayLose, type Process, Wire } from "./simul
 
 /** A store for one schedule, with direct access to its rows. */
 export interface StoreUnderTest {
-  store: Store;
+  store: FullStore;
   rows(): Tables;
 }
 

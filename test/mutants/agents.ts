@@ -34,6 +34,11 @@ const lostSettlement = (state: string) => ({
     `lets the task run again with no retry charged, while its agent ${state}`,
 });
 
+const attack = (test: string) => ({
+  file: "test/features/manager/attacks.full.test.ts",
+  test: `on SQLite > ${test}`,
+});
+
 const strangers = wire("settles and shows no task of another session or agent");
 
 const model = {
@@ -50,9 +55,67 @@ export const agentFaults: readonly Mutant[] = [
     replace:
       "this.#openExecutors({ concurrency, maxTasksPerChild: maxTasksPerChild + 1_000, maxPayload: maxResult, report })",
     caughtBy: {
-      file: "test/features/manager/agent-executors.test.ts",
+      file: "test/features/manager/agent-executors.full.test.ts",
       test: "an agent replaces a process after maxTasksPerChild tasks",
     },
+  },
+  {
+    name: "replaced-token-keeps-rights",
+    why: "An agent that was revoked and added again with fewer queues gets tasks of the other queues as before.",
+    in: "Desk.session",
+    find: "known.agent = agent",
+    replace: "void agent",
+    caughtBy: attack(
+      "a token that was replaced > leaves its session with the queues and functions of the new one",
+    ),
+  },
+  {
+    name: "slow-body-outlives-token",
+    why: "An agent whose token was revoked while it sent a request still gets a task.",
+    in: "Http.#act",
+    find: "await this.#tokens.current(found)",
+    replace: "found",
+    caughtBy: attack("a token that was replaced > gets nothing for a request whose body ends after that"),
+  },
+  {
+    name: "strangers-take-seats",
+    why: "Connections that send nothing keep all agents out.",
+    in: "Seats.take",
+    find: "this.#seated.size >= this.#most",
+    replace: "this.#seated.size + this.#strangers.size > this.#most",
+    caughtBy: attack("connections > without a token take no seat, and the oldest of too many are closed"),
+  },
+  {
+    name: "agent-takes-all-seats",
+    why: "One agent that opens many connections keeps the others out.",
+    in: "Seats.take",
+    find: "!this.#takeFromLargest(agent)",
+    replace: "true",
+    caughtBy: attack("connections > of one agent give way to another agent's"),
+  },
+  {
+    name: "sessions-without-bound",
+    why: "One token registers thousands of workers' rows.",
+    in: "Desk.#checkRoom",
+    find: "own >= maxSessions",
+    replace: "own > maxSessions * 2",
+    caughtBy: attack("sessions of one token > are bounded, and the answer says so"),
+  },
+  {
+    name: "lines-from-the-wire-uncut",
+    why: "A log line of 3 MB fills the database, and the pages that show it the memory.",
+    in: "logLine",
+    find: "beginning(message, longestLine)",
+    replace: "message",
+    caughtBy: attack("log lines and notes are cut, and an attempt has a bounded number of lines"),
+  },
+  {
+    name: "deep-body-is-parsed",
+    why: "An error with 150,000 causes cannot be settled: its task stays running. Parsing such bodies holds the beats of other agents.",
+    in: "parsed",
+    find: 'cutToLevels(body.toString("utf8"), mostLevels)',
+    replace: 'body.toString("utf8")',
+    caughtBy: attack("a settle > with an error or a result that cannot be kept ends the task"),
   },
   {
     name: "agent-beats-without-pause",
@@ -301,8 +364,8 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "gone-client-is-an-error",
     why: "Each agent that is killed while it asks is an error of its Manager.",
-    in: "Http.#body",
-    find: 'error === tooLarge ? error : new Refusal(400, "the body has no end")',
+    in: "Bodies.read",
+    find: 'error instanceof Refusal ? error : new Refusal(400, "the body has no end")',
     replace: "error",
     caughtBy: {
       file: "test/features/manager/hostile.full.test.ts",
@@ -363,7 +426,7 @@ export const agentFaults: readonly Mutant[] = [
     name: "agent-limits-other-functions",
     why: "An agent that is taken over removes the limits of functions that it may not even run.",
     in: "Http.#actions",
-    find: "!body.limits.every(({ func }) => asked.agent.funcs.includes(func))",
+    find: "!mayRun(asked.agent, named)",
     replace: "false",
     caughtBy: limits("the wire > takes limits of the agent's own functions only"),
   },
@@ -407,8 +470,8 @@ export const agentFaults: readonly Mutant[] = [
     name: "revoked-agent-waits-on",
     why: "An agent whose token was revoked gets one more task, up to a minute later.",
     in: "Claims.claim",
-    find: "!(await session.isAllowed()) || signal.aborted",
-    replace: "signal.aborted",
+    find: "await rights()",
+    replace: "session.agent",
     caughtBy: wire("a claim that waits gets no task once its token is revoked"),
   },
   {

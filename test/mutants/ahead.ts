@@ -18,8 +18,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "second-cycle-before-the-look",
     why: "A worker whose cycles always overlap never looks for tasks that a server gave it without an answer.",
     in: "Dispatcher.#mayOverlap",
-    find: "this.#failedCycles > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue",
-    replace: "this.#failedCycles > 0 || this.#limited || this.#sharing",
+    find: "this.#failures.count > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue",
+    replace: "this.#failures.count > 0 || this.#limited || this.#sharing",
     caughtBy: ofTwo("no third cycle begins, and no second one that would look at what the worker holds"),
   },
   {
@@ -36,8 +36,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "success-beside-a-failure",
     why: "A row that the database refuses keeps all outcomes of its cycle from being settled, for as long as others succeed.",
     in: "Dispatcher.#runCycle",
-    find: "if (this.#failedCycles === failures) this.#failedCycles = 0;",
-    replace: "this.#failedCycles = 0;",
+    find: "if (this.#failures.count === failures) this.#failures.count = 0;",
+    replace: "this.#failures.count = 0;",
     caughtBy: ofTwo(
       "after one of two cycles has failed, outcomes are settled one by one although the other has succeeded",
     ),

@@ -21,6 +21,27 @@ const unfenced = `((set: (p: Params) => SQL, and: SQL = sql.raw("")): Statement 
 
 export const claimAndSettle: readonly Mutant[] = [
   {
+    name: "claimed-again-is-discarded",
+    why: "After a crash of the server that loses commits, tasks that are claimed again fail: a trigger is said to discard their outcomes.",
+    in: "Search.withDiscarded",
+    find: "!settled[i] && !begun.has(id)",
+    replace: "!settled[i]",
+    caughtBy: onFile(
+      "settle > an outcome whose claim a server has lost ends no task that the same cycle claims again",
+    ),
+  },
+  {
+    name: "discarded-at-one-glance",
+    why: "A task that another worker has claimed at a generation that a crash has freed fails for a trigger that is not there.",
+    in: "Search.#settleAgain",
+    find: "await this.#offerOnce(outcome)",
+    replace: '("refused" as boolean | "refused")',
+    caughtBy: {
+      file: "test/stores/sql/refusals.test.ts",
+      test: "an outcome that a second try settles was not discarded: another cycle has claimed the task meanwhile",
+    },
+  },
+  {
     name: "complete-ignores-generation",
     why: "A worker that was declared dead overwrites the result of the worker that ran its task again.",
     in: "transitionStatements.complete",
@@ -196,8 +217,8 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "claim-ignores-wait-until",
     why: "A row that another program inserts for tomorrow runs now.",
-    in: "candidatesOf.probe",
-    find: "`and (wait_until is null or wait_until <= ${d.now(p)})`",
+    in: "claimable",
+    find: "`and ${isDue(d, p)}`",
     replace: "",
     caughtBy: onFile("raw SQL > a pending row with a wait_until in the future is claimed when it is due"),
   },

@@ -8,9 +8,67 @@ const ofWishes = (test: string) => ofPool(`who asks for an idle connection while
 const ofUrl = inFile("stores/server/url");
 const ofSessions = inFile("stores/postgres/sessions");
 const deaths = inFile("worker/failure-detector");
-const ofHeartbeats = inFile("stores/server/shared-heartbeat");
+const ofHeartbeats = inFile("stores/server/shared-heartbeat.full");
+
+const ofPlanner = (test: string) =>
+  inFile("stores/postgres/planner")(`a role with other settings of the planner > ${test}`);
+
+const ofTimeouts = (test: string) =>
+  inFile("stores/server/request-timeout")(`over a wire to Postgres > ${test}`);
 
 export const connectionFaults: readonly Mutant[] = [
+  {
+    name: "app-waits-a-minute",
+    why: "Behind a cut connection each HTTP request hangs for a minute, whatever requestTimeout says.",
+    in: "storeOver.store.requests",
+    find: "requestTimeout === undefined",
+    replace: "requestTimeout !== 0",
+    caughtBy: ofTimeouts("getTask rejects after requestTimeout, and the next call has another connection"),
+    hangs: true,
+  },
+  {
+    name: "timed-out-connection-is-given-back",
+    why: "After a call that timed out, the next one waits behind it on the same connection.",
+    in: "ServerRunner.#retrying.attempt",
+    find: "execution !== undefined && error instanceof RequestTimeoutError",
+    replace: "execution === undefined && error instanceof RequestTimeoutError",
+    caughtBy: ofTimeouts("getTask rejects after requestTimeout, and the next call has another connection"),
+  },
+  {
+    name: "worker-has-the-patience-of-a-request",
+    why: "Where requestTimeout is short, a worker gives up what it could have settled a moment later.",
+    in: "storeOver.store",
+    find: "...methodsOver(runner, ops)",
+    replace:
+      "...methodsOver(requestTimeout === undefined ? runner : runner.limited(requestTimeout / 2), ops)",
+    caughtBy: ofTimeouts("a worker's statement outlives the limit of the app's calls"),
+  },
+  {
+    name: "outage-is-reported-after-a-minute",
+    why: "A server that cannot be reached is silence for a minute.",
+    in: "ServerRunner.retry",
+    find: 'if (failure === "lost") this.#warnOfOutage(error);',
+    replace: "",
+    caughtBy: inFile("stores/server/run")(
+      "a lost connection > is reported at the first failure, once until a call has succeeded",
+    ),
+  },
+  {
+    name: "role-decides-the-plans",
+    why: "A role with enable_nestloop = off makes each claim read whole tables, for seconds.",
+    in: "plannerSettings",
+    find: "...needed.map((name) => `${name}=on`)",
+    replace: "",
+    caughtBy: ofPlanner("does not change the plans of own connections"),
+  },
+  {
+    name: "doctor-does-not-see-the-planner",
+    why: "Claims of ten seconds behind a pooler have no problem in dbq doctor.",
+    in: "plannerFacts.facts",
+    find: 'session.get(name) === "off"',
+    replace: "session.get(name) === undefined",
+    caughtBy: ofPlanner("is a problem with its remedy where dbq cannot set it"),
+  },
   // ---- connections ---------------------------------------------------------------------------
   {
     name: "lost-connection-is-given-back",
@@ -190,7 +248,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "sessions-lock-is-not-taken",
     why: "Every worker on a server looks dead from its first beat on.",
-    in: "locked",
+    in: "openSession",
     find: "Number((await ask(lock)).rows[0]?.[0]) !== 1",
     replace: 'lock.text === ""',
     caughtBy: ofSessions(
@@ -200,7 +258,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "ended-session-beats-no-more",
     why: "When the connection of a worker's heartbeats breaks once, the other workers declare it dead, and its tasks run twice.",
-    in: "sendOnce",
+    in: "onFailure",
     find: "connection = undefined; if (broken) reset(broken);",
     replace: "if (broken) reset(broken);",
     caughtBy: ofSessions(
@@ -310,7 +368,7 @@ export const connectionFaults: readonly Mutant[] = [
   {
     name: "chance-before-anybody-could-beat",
     why: "After an outage of the server, living workers are declared dead before they can send a heartbeat.",
-    in: "FailureDetector.#suspect",
+    in: "FailureDetector.confirm",
     find: "await write(); const now = this.#now();",
     replace: "const now = this.#now(); await write();",
     caughtBy: deaths(

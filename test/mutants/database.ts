@@ -21,6 +21,39 @@ export const databaseFaults: readonly Mutant[] = [
     },
   },
   {
+    name: "a-deleted-log-takes-commits",
+    why: "Tasks are acknowledged into a log that no other process reads, and that ends with this one.",
+    in: "SqliteConnection.#notifyingCommit",
+    find: "if (this.#wrote) this.verify();",
+    replace: "",
+    caughtBy: {
+      file: "test/stores/sqlite/moved-log.test.ts",
+      test: "enqueueTask > is refused at once when the log was deleted, and is in no file",
+    },
+  },
+  {
+    name: "a-log-lost-before-the-commit",
+    why: "A transaction is acknowledged although the log was deleted before its commit.",
+    in: "sqliteStore.transaction",
+    find: "file?.identity.verify();",
+    replace: "",
+    caughtBy: {
+      file: "test/stores/sqlite/moved-log.test.ts",
+      test: "a transaction that loses the log before its commit is rejected, or reported where the app commits",
+    },
+  },
+  {
+    name: "two-logs-mixed",
+    why: "A second connection of a process shares the memory of a deleted log, and reads the pages of another one by it.",
+    in: "openFile",
+    find: "refuseLost(path);",
+    replace: "",
+    caughtBy: {
+      file: "test/stores/sqlite/moved-log.test.ts",
+      test: "a log that was deleted by hand > is noticed, what it held is saved, and the queue is opened anew once it was closed",
+    },
+  },
+  {
     name: "deferred-turn",
     why: "A turn reads what it settles and claims before it has the right to write, and starves under load.",
     in: "SqliteConnection.#inTransaction",
@@ -36,7 +69,7 @@ export const databaseFaults: readonly Mutant[] = [
     why: "An app's transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when it writes.",
     in: "runTransaction.attempt",
     find: 'behavior: "immediate"',
-    replace: 'behavior: "deferred"',
+    replace: 'behavior: "deferred" as never',
     caughtBy: inQueue(
       "transaction",
       "a transaction of a queue on a path > holds the write lock from its start",
@@ -119,7 +152,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "moved-file-is-written-to",
     why: "After the file was replaced, enqueues into the deleted file are acknowledged.",
-    in: "FileIdentity.check",
+    in: "FileIdentity.#throwWhenMoved",
     find: "!this.#isThere",
     replace: "this.#isThere === undefined",
     caughtBy: {
@@ -130,7 +163,7 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "claim-misses-its-index",
     why: "A claim beside a million finished tasks takes 98 ms instead of 0.016.",
-    in: "candidatesOf.probe",
+    in: "claimable",
     find: "`and status = 'pending'`",
     replace: "`and status || '' = 'pending'`",
     caughtBy: plan("claimable"),
@@ -187,9 +220,9 @@ export const databaseFaults: readonly Mutant[] = [
   {
     name: "heartbeat-in-a-moved-file",
     why: "A process that opens the moved file waits without end for a worker that has stopped there.",
-    in: "sendOnce",
-    find: "open.inode !== inodeNow()",
-    replace: "open.inode === undefined",
+    in: "isMoved",
+    find: "inodeOf(path) !== inodes.file",
+    replace: "inodes.file === undefined",
     caughtBy: {
       file: "test/stores/sqlite/heartbeat.test.ts",
       test: "no heartbeat is written to a file that was moved, and they continue when it is back",

@@ -219,7 +219,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "ids-in-the-wrong-order",
     why: "Each of many callers is given the id of another one's task, and awaits that.",
-    in: "steps.ids",
+    in: "postgresSteps.ids",
     find: "integersIn(await $rows)",
     replace: "integersIn(await $rows).reverse()",
     caughtBy: onPostgres("insert > insert returns the answers in the order of the tasks, with ascending ids"),
@@ -399,7 +399,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "ids-of-thousands-in-the-wrong-order",
     why: "Each of many callers is given the id of another one's task, and awaits that.",
-    in: "steps.ids",
+    in: "mysqlSteps.ids",
     find: "ids.push(...(await $rows))",
     replace: "ids.unshift(...(await $rows))",
     caughtBy: onMysql("insert > insert takes thousands of tasks at once and answers each of them"),
@@ -445,7 +445,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "change-that-missed-a-task-is-not-undone",
     why: "Beside a task that has moved on, results are written twice, and those tasks are reported as lost.",
-    in: "steps.changes",
+    in: "mysqlSteps.changes",
     find: 'await queryable.query("rollback to savepoint dbq_changes", []);',
     replace: "",
     caughtBy: ofChanges("changes all but the last task, which has moved on, and says so"),
@@ -453,7 +453,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "change-that-missed-a-task-undoes-the-apps-transaction",
     why: "What an app wrote before in its transaction is gone, and the rest of it is committed.",
-    in: "steps.changes",
+    in: "mysqlSteps.changes",
     find: '"rollback to savepoint dbq_changes"',
     replace: '"rollback"',
     caughtBy: ofChanges("leaves what an app's transaction wrote before, where one task has moved on"),
@@ -461,7 +461,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "change-that-missed-a-task-counts-as-whole",
     why: "A worker takes the result of a task that was rescued from it for accepted.",
-    in: "steps.changes",
+    in: "mysqlSteps.changes",
     find: "(await changeListed(queryable, query, params)) === params.length",
     replace: "(await changeListed(queryable, query, params)) >= 0",
     caughtBy: ofChanges("changes all but the first task, which has moved on, and says so"),
@@ -507,6 +507,17 @@ export const dialectFaults: readonly Mutant[] = [
     find: "new Set([1213, 1020, 1040, 1203, 3572])",
     replace: "new Set([1020, 1040, 1203, 3572])",
     caughtBy: ofMysql("a store on MySQL > an operation is retried after a deadlock, without an error"),
+  },
+  {
+    name: "interruption-of-mysql-is-final",
+    why: "A KILL QUERY or max_statement_time makes tasks fail whose outcome was good.",
+    in: "interrupted",
+    find: "new Set([1317, 1969])",
+    replace: "new Set<number>()",
+    caughtBy: {
+      file: "test/stores/server/interrupted.full.test.ts",
+      test: "a statement that MySQL was told to interrupt is repeated",
+    },
   },
   {
     name: "session-of-mysql-is-never-seen",

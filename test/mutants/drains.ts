@@ -97,7 +97,7 @@ export const drainFaults: readonly Mutant[] = [
   {
     name: "keep-deletes-everybodys",
     why: "The results of other queues are deleted.",
-    in: "DrainOperations.forget",
+    in: "DrainOperations.forgettable",
     find: "found.filter(([, , matches]) => Number(matches) === 1)",
     replace: "found",
     caughtBy: drains("after keep, what this queue sent is deleted, and what others completed stays"),
@@ -106,7 +106,7 @@ export const drainFaults: readonly Mutant[] = [
     name: "sent-tasks-are-rescued",
     why: "With results, each task is sent again after a lease, under an id that is dropped: its result never comes.",
     in: "Pump.#withoutHandedOver",
-    find: "if (sent.length > 0) await this.#host.store.drains.handOver(sent);",
+    find: "if (sent.length > 0) await this.#host.store.drains.handOver(sent, kept.add);",
     replace: "",
     caughtBy: drains("with results: true a sent task runs until settleDrained brings its result"),
   },

@@ -2,7 +2,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const inFile = (file: string, test: string) => ({ file: `test/features/executors/${file}.test.ts`, test });
-const crossing = (test: string) => inFile("executors", `in a process > ${test}`);
+const crossing = (test: string) => inFile("executors.full", `in a process > ${test}`);
 const ending = (test: string) => inFile("forced-ends.full", `of a process > ${test}`);
 const hostile = (test: string) => inFile("endings.full", `of a process > ${test}`);
 
@@ -80,7 +80,7 @@ export const executingFaults: readonly Mutant[] = [
     in: "Children.#start",
     find: "this.#busy + this.#idle.length >= this.#settings.concurrency",
     replace: "this.#busy + this.#idle.length < 0",
-    caughtBy: inFile("executors", "a child of another module makes room when all slots have one"),
+    caughtBy: inFile("executors.full", "a child of another module makes room when all slots have one"),
   },
   {
     name: "child-is-never-replaced",

@@ -14,11 +14,41 @@ const ofTurns = (test: string) => ({ file: "test/worker/turns-and-slots.test.ts"
 
 const ofPlaces = (test: string) => ({ file: "test/features/flow/freed-places.test.ts", test });
 
+const putOffCase = onFile(
+  "counts what each rate has put off, and since when; a task with a delay of its own is none of it",
+);
+
 export const limitFaults: readonly Mutant[] = [
+  {
+    name: "put-off-of-a-function-has-all-that-limits-put-off",
+    why: "What a shared name or another function has put off counts for each function.",
+    in: "putOffCounts.ofFunc",
+    find: '`case when ${d.same("func", p.name)} and put_off_by like \'["group",%\' then 1 else 0 end`',
+    replace: "`1`",
+    caughtBy: putOffCase,
+  },
+  {
+    name: "put-off-in-queues-has-no-bound",
+    why: "A scrape reads all tasks that rates have put off.",
+    in: "putOffCounts.inQueues",
+    find: "d.atMost(p.limit)",
+    replace: "d.atMost(1e9)",
+    caughtBy: putOffCase,
+  },
+  {
+    name: "a-backoff-counts-as-put-off",
+    why: "A task that a rate had put off once looks so in its backoff too, and a change of the rate lets it go early.",
+    in: "transitionStatements.release",
+    find: "`put_off_by = null`",
+    replace: "`uses = null`",
+    caughtBy: onFile(
+      "a task that was put off, and fails when no limit is about it any more, waits for its backoff and not for a rate",
+    ),
+  },
   {
     name: "limit-one-too-many",
     why: "One task more than the limit runs at once.",
-    in: "LimitGate.roomOf",
+    in: "#roomUnder.rooms",
     find: "bound.concurrency - this.#claim.used(bound)",
     replace: "bound.concurrency + 1 - this.#claim.used(bound)",
     caughtBy: onFile("a limit of a function lets so many of its tasks run at once, of all workers together"),

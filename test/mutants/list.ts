@@ -8,6 +8,7 @@ import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
 import { drainFaults } from "./drains.ts";
 import { executingFaults } from "./executing.ts";
+import { hookFaults } from "./hooks.ts";
 import { limitFaults } from "./limits.ts";
 import { moveFaults } from "./moves.ts";
 import type { Mutant } from "./mutant.ts";
@@ -20,6 +21,9 @@ import { statsFaults } from "./stats.ts";
 import { uniquenessFaults } from "./uniqueness.ts";
 import { upkeepFaults } from "./upkeep.ts";
 import { valueFaults } from "./values.ts";
+
+/** Faults of the claim and of the settlement: CI tries these on each commit. */
+export const coreFaults: readonly Mutant[] = claimAndSettle;
 
 export const mutants: readonly Mutant[] = [
   ...claimAndSettle,
@@ -42,4 +46,5 @@ export const mutants: readonly Mutant[] = [
   ...limitFaults,
   ...dashboardFaults,
   ...statsFaults,
+  ...hookFaults,
 ];

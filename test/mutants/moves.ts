@@ -107,7 +107,7 @@ export const moveFaults: readonly Mutant[] = [
   {
     name: "move-overlooks-lengths",
     why: "Arguments that were set by plain SQL during the copy are the old ones in the new database.",
-    in: "TransferOperations.stamps",
+    in: "rowVersions.version",
     find: "[Number(bytes), $$$rest]",
     replace: "[$$$rest]",
     caughtBy: {

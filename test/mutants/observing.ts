@@ -134,7 +134,7 @@ export const observingFaults: readonly Mutant[] = [
     find: "if (span) runIn(message, trace.setSpanContext(ROOT_CONTEXT, span));",
     replace: "",
     caughtBy: {
-      file: "test/entries/otel/children.test.ts",
+      file: "test/entries/otel/children.full.test.ts",
       test: "traced-thread > its spans are children of the worker's span of the call",
     },
   },

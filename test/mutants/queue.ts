@@ -14,6 +14,17 @@ const ofRedefinition = (test: string) => ({ file: "test/base/tasks/redefinition.
 
 export const queueFaults: readonly Mutant[] = [
   {
+    name: "replicas-have-no-advice",
+    why: "An app with withReplicas reads that its Drizzle database is none, and not what to pass instead.",
+    in: "adviceOnReplicas",
+    find: "isDrizzle(primary, database)",
+    replace: "isDrizzle(value, database)",
+    caughtBy: inQueue(
+      "replicas",
+      "a database of withReplicas on Postgres > is refused by openQueue with an error that names $primary",
+    ),
+  },
+  {
     name: "second-function-replaces-in-production",
     why: "Two modules that use one name by mistake run each other's tasks, and nobody hears of it.",
     in: "isMistake",
@@ -192,7 +203,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-misses-a-purge",
     why: "An await of a deleted task never ends.",
-    in: "Completions.#look",
+    in: "Completions.#query",
     find: "for (const id of gone) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));",
     replace:
       "for (const id of gone.slice(gone.length)) this.#settle(id, (entry) => entry.reject(new TaskNotFoundError(id)));",
@@ -224,7 +235,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-gives-up-without-a-last-look",
     why: "After a busy event loop an await times out whose task ended in time.",
-    in: "Completions.#giveUp",
+    in: "Completions.#onTimeout",
     find: "this.#late.push({ id, act })",
     replace: "act()",
     caughtBy: inQueue("wakeups", "an await whose timer fires late resolves with a task that ended in time"),
@@ -254,7 +265,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purges-are-not-hinted-at",
     why: "An await in the process that purges rejects half a second late, by the poll.",
-    in: "Queue.purgeTasks",
+    in: "Queue.#purge",
     find: "wakeups.taskChanged(); const { func, queueName } = read;",
     replace: "const { func, queueName } = read;",
     caughtBy: inQueue(
@@ -281,7 +292,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "within-writes-after-the-end",
     why: "A task of a transaction that was rolled back is written into the next one.",
-    in: "inTransaction.open",
+    in: "inTransaction.checkOpen",
     find: "client.inTransaction && !ended.has(tx as object)",
     replace: "client.inTransaction",
     caughtBy: inQueue(
@@ -314,8 +325,8 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purge-takes-running-tasks",
     why: "A purge deletes what workers are running, without being asked to.",
-    in: "queries.purgeable",
-    find: "filter.includeRunning ? sql`` : sql`and status <> 'running'`",
+    in: "queries.isPurgeable",
+    find: "includeRunning ? sql`` : sql`and status <> 'running'`",
     replace: "sql``",
     caughtBy: onFile(
       "purge and prune > purge deletes tasks of every status but running, and their attempts and log lines",

@@ -3,6 +3,9 @@ import type { Mutant } from "./mutant.ts";
 
 const inWorker = (file: string, test: string) => ({ file: `test/worker/${file}.test.ts`, test });
 
+const inRefused = (database: string, test: string) =>
+  inWorker("refused", `an outcome that ${database} refuses > ${test}`);
+
 export const runningFaults: readonly Mutant[] = [
   {
     name: "claims-after-the-stop-began",
@@ -33,9 +36,9 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "one-task-too-many",
     why: "A worker with one slot runs two tasks at once that must not meet.",
-    in: "Dispatcher.#free",
-    find: "this.#host.concurrency - this.inflight + (this.#failedCycles > 0 ? 0 : ended)",
-    replace: "this.#host.concurrency - this.inflight + 1 + (this.#failedCycles > 0 ? 0 : ended)",
+    in: "Dispatcher.#freeSlots",
+    find: "this.#host.concurrency - this.inflight + (this.#failures.count > 0 ? 0 : ended)",
+    replace: "this.#host.concurrency - this.inflight + 1 + (this.#failures.count > 0 ? 0 : ended)",
     caughtBy: inWorker("claiming", "a worker runs as many tasks at once as its concurrency, and never more"),
   },
   {
@@ -240,12 +243,45 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "ended-outcome-is-forgotten-on-an-error",
     why: "A task that ended while the disk was full stays running for as long as its worker lives.",
-    in: "Dispatcher.#afterFailure",
+    in: "CycleFailures.failed",
     find: "this.#settleAgain([single])",
     replace: "undefined",
     caughtBy: inWorker(
-      "database-errors",
+      "database-errors.full",
       "an error while settling is reported, and the cycle is retried until it succeeds",
+    ),
+    hangs: true,
+  },
+  {
+    name: "refused-outcome-is-offered-for-ever",
+    why: "A result that a CHECK of the app's refuses keeps its slot for ever: four such tasks stop a worker.",
+    in: "withRefusals",
+    find: "cycle.outcomes.length === 0 || !search.isRefusal(error)",
+    replace: "true",
+    caughtBy: inRefused("SQLite", "'a trigger': the task fails with the reason, and its slot is free"),
+    hangs: true,
+  },
+  {
+    name: "discarded-outcome-is-lost",
+    why: "A task whose outcome a trigger discards is handed back and runs again every 30 s.",
+    in: "Search.withDiscarded",
+    find: "missed.length === 0",
+    replace: "missed.length > -1",
+    caughtBy: inRefused(
+      "SQLite",
+      "'a trigger that discards the change': the task fails with the reason, and its slot is free",
+    ),
+    hangs: true,
+  },
+  {
+    name: "unendable-task-is-forgotten",
+    why: "A task whose row takes no change is handed back after the next look, and does its work again.",
+    in: "RefusedTasks.#keep",
+    find: "this.#kept.set(outcome, holder);",
+    replace: "",
+    caughtBy: inRefused(
+      "SQLite",
+      "a task whose row takes no change keeps no slot, is reported once, and ends once the row does",
     ),
     hangs: true,
   },
@@ -255,7 +291,10 @@ export const runningFaults: readonly Mutant[] = [
     in: "Dispatcher.#runCycle",
     find: "const oneByOne = failures > 0;",
     replace: "const oneByOne = failures < 0;",
-    caughtBy: inWorker("database-errors", "an outcome that the database refuses does not block other tasks"),
+    caughtBy: inWorker(
+      "database-errors.full",
+      "an outcome that the database refuses does not block other tasks",
+    ),
     hangs: true,
   },
   {
@@ -266,7 +305,7 @@ export const runningFaults: readonly Mutant[] = [
     replace:
       "if (oneByOne) await this.#settleAndClaim([], true); await this.#settleAndClaim(batch, !oneByOne);",
     caughtBy: inWorker(
-      "database-errors",
+      "database-errors.full",
       "outcomes are settled while claims fail, and the claims are retried with backoff",
     ),
     hangs: true,
@@ -299,14 +338,17 @@ export const runningFaults: readonly Mutant[] = [
     in: "Worker.#onDeclaredDead",
     find: "this.#register(run.id)",
     replace: "Promise.resolve()",
-    caughtBy: inWorker("database-errors", "a worker whose row was deleted registers again under the same id"),
+    caughtBy: inWorker(
+      "database-errors.full",
+      "a worker whose row was deleted registers again under the same id",
+    ),
     hangs: true,
   },
   {
     name: "stopped-worker-stays-registered",
     why: "Each deployment leaves workers that look dead, and doctor complains of them.",
     in: "Worker.#begin",
-    find: "if ((await store.unregister(id)) > 0) wakeups.workAdded();",
+    find: "if ((await store.unregister(id, kept.add)) > 0) wakeups.workAdded();",
     replace: "wakeups.workAdded();",
     caughtBy: inWorker("stop", "a stop at any point of the start unregisters the worker"),
   },
@@ -384,7 +426,7 @@ export const runningFaults: readonly Mutant[] = [
     find: "await this.#progress.flush(progressFlushMs)",
     replace: "await this.#progress.flush()",
     caughtBy: inWorker(
-      "database-errors",
+      "database-errors.full",
       "progress that cannot be written does not block the settling of other tasks",
     ),
   },

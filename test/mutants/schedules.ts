@@ -4,8 +4,21 @@ import type { Mutant } from "./mutant.ts";
 const cases = (test: string) => ({ file: "test/features/schedules/sqlite.test.ts", test: `SQLite: ${test}` });
 const plans = (test: string) => ({ file: "test/features/schedules/plan.test.ts", test });
 const slots = (test: string) => ({ file: "test/features/schedules/slots.test.ts", test });
+const changes = (test: string) => ({ file: "test/features/schedules/clock-changes.test.ts", test });
+const clock = (test: string) => ({ file: "test/features/schedules/schedule-clock.test.ts", test });
 
 export const scheduleFaults: readonly Mutant[] = [
+  {
+    name: "frozen-schedules-starve-others",
+    why: "A hundred schedules whose rows take no change keep all others from firing.",
+    in: "Firing.#fireOne",
+    find: "this.#passedOver.set(name, performance.now() + refusedAfter);",
+    replace: "",
+    caughtBy: {
+      file: "test/worker/refused.test.ts",
+      test: "an outcome that SQLite refuses > schedules whose rows take no change are passed over for a minute, and the one behind them fires",
+    },
+  },
   {
     name: "a-taken-slot-is-made-again",
     why: "A backfill and the slot itself refuse each other, and the schedule stands still.",
@@ -46,8 +59,8 @@ export const scheduleFaults: readonly Mutant[] = [
     name: "a-failed-batch-forgets-overlap",
     why: "One bad row in the batch makes other schedules start a second task while their first one runs.",
     in: "Firing.#fireOne",
-    find: "this.#store.fire(1, decided, name)",
-    replace: "this.#store.fire(1, (schedule, now) => decided(schedule, now, false), name)",
+    find: "this.#store.fire(1, decide, name)",
+    replace: "this.#store.fire(1, (schedule, now) => decide(schedule, now, false), name)",
     caughtBy: cases(
       "a row that something else has written > when a batch fails, each schedule that is due fires by itself, and still skips a slot that overlaps",
     ),
@@ -120,5 +133,53 @@ export const scheduleFaults: readonly Mutant[] = [
     find: "inside.schedules",
     replace: "store.schedules",
     caughtBy: cases("inside of a transaction > a schedule exists if and only if the transaction commits"),
+  },
+  {
+    name: "a-fixed-time-in-a-gap-is-lost",
+    why: "A nightly task does not run at all on the day on which the clock passes over its time.",
+    in: "cronAfter",
+    find: "read.isFixed ? fixedAfter : intervalAfter",
+    replace: "read.isFixed ? intervalAfter : intervalAfter",
+    caughtBy: changes("30 23 * * * in America/Nuuk is due at the end of the gap"),
+  },
+  {
+    name: "a-zone-that-passes-over-a-day-loses-a-slot",
+    why: "The slot after a change of the clock by a whole day is lost.",
+    in: "intervalAfter",
+    find: "at - 2 * day",
+    replace: "at - day",
+    caughtBy: changes(
+      "around the changes of the clock in Pacific/Apia in 2011, slots are those of a walk along the clock",
+    ),
+  },
+  {
+    name: "a-day-matches-either-field",
+    why: "`0 9 */2 * 1` runs on every other day too, where other crons run it on Mondays only.",
+    in: "parse",
+    find: "const domAndDow = haveBothToMatch(days);",
+    replace: "const domAndDow = haveBothToMatch(days) && false;",
+    caughtBy: slots(
+      "a day matches both day fields when one begins with a star, else one of them: 0 9 */2 * 1",
+    ),
+  },
+  {
+    name: "missed-slots-hold-the-event-loop",
+    why: "The first worker after a long pause stands still, and its heartbeats and other tasks with it.",
+    in: "Firing.run",
+    find: "!isLate(schedule, now) || this.#prepared.has(versionOf(schedule))",
+    replace: "schedule !== undefined",
+    caughtBy: clock(
+      "the event loop goes on while 1,000 missed slots of each second in 60 days are looked up",
+    ),
+  },
+  {
+    name: "a-prefix-is-counted-as-javascript-counts",
+    why: "The schedules whose names begin with a character beyond the first 65,536 are not found.",
+    in: "ScheduleOperations.#found",
+    find: "[...prefix].length",
+    replace: "prefix.length",
+    caughtBy: cases(
+      "many definitions at once > a list of names has pages in one order, and a prefix is no pattern",
+    ),
   },
 ];

@@ -7,7 +7,7 @@ const ofRun = inFile("stores/server/run");
 const ofAnswers = inFile("stores/postgres/answers");
 const ofSessions = inFile("stores/postgres/sessions");
 const ofRepeats = inFile("stores/server/repeats");
-const ofHeld = inFile("stores/server/held-rows");
+const ofHeld = inFile("stores/server/held-rows.full");
 
 /** A case of the conformance suite. */
 const onPostgres = (test: string) => ({
@@ -15,7 +15,38 @@ const onPostgres = (test: string) => ({
   test: `'Postgres' > ${test}`,
 });
 
+/** A test of a connection that the server ends in an app's transaction. */
+const ofEnded = inFile("stores/server/ended-connections");
+
 export const serverFaults: readonly Mutant[] = [
+  {
+    name: "ended-connection-ends-the-process",
+    why: "A server that restarts in the middle of a transaction of the app's ends the whole process.",
+    in: "holdClient",
+    find: 'client.on("error", ignore);',
+    replace: "",
+    caughtBy: ofEnded(
+      "on Postgres > over a pool of node-postgres > an ended connection in queue.within rejects, and ends no process",
+    ),
+  },
+  {
+    name: "client-is-held-for-ever",
+    why: "Each transaction leaves a listener on a connection of the app's pool, until Node warns of a leak.",
+    in: "holdClient",
+    find: 'client.off("error", ignore)',
+    replace: "undefined",
+    caughtBy: ofEnded(
+      "on Postgres > over a pool of node-postgres > queue.within takes its listener off when the transaction has ended",
+    ),
+  },
+  {
+    name: "client-of-dbqs-own-transaction-is-not-held",
+    why: "Where dbq writes through the app's pool, a connection that ends between two statements ends the process.",
+    in: "queryableOf",
+    find: "holdClient(tx);",
+    replace: "",
+    caughtBy: ofEnded("on Postgres > dbq listens for errors in its own transactions on a pool of the app's"),
+  },
   {
     name: "rollback-is-not-sent",
     why: "What failed halfway is committed with what the same connection does next.",
@@ -94,7 +125,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "deadlock-is-surfaced",
     why: "Of two workers that wait for each other one fails, where it had only to begin anew.",
     in: "ServerRunner.retry",
-    find: 'failure === "permanent"',
+    find: "final.has(failure)",
     replace: 'failure !== "lost"',
     caughtBy: ofRun("a failed operation > (transient) is repeated, without an error"),
   },
@@ -306,7 +337,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "more-than-an-insert-without-a-transaction",
     why: "Of six hundred tasks of one call five hundred are written, and the call fails.",
-    in: "steps.isOneInsert",
+    in: "mysqlSteps.isOneInsert",
     find: "[...packets(tasks)].length === 1",
     replace: "tasks.length > 0",
     caughtBy: inFile("stores/mysql/many-rows.full")(
@@ -326,7 +357,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "session-that-was-cut-off-keeps-its-lock",
     why: "A worker whose heartbeat connection ended sends no more heartbeats, and its tasks run twice.",
-    in: "locked",
+    in: "openSession",
     find: "lockName = `${session}:${sessions}`",
     replace: "lockName = session ?? `${session}:${sessions}`",
     caughtBy: inFile("stores/server/heartbeat-cut-off.full")(
@@ -346,7 +377,7 @@ export const serverFaults: readonly Mutant[] = [
   {
     name: "held-row-holds-up-the-dead",
     why: "A transaction of the app that holds one task keeps those of all dead workers from running again.",
-    in: "workerStatements.heldByDead",
+    in: "workerStatements.lockHeldBy",
     find: "`${heldBy(p)} ${d.skipLocked}`",
     replace: "`${heldBy(p)} ${d.locked}`",
     caughtBy: ofHeld("on Postgres, skip-locked > a rescue skips a locked task, and a later one frees it"),
@@ -356,7 +387,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "dead-worker-is-forgotten-beside-a-held-task",
     why: "A task whose row was locked when its worker died stays running until the sweep for orphans.",
     in: "MaintenanceOperations.rescue",
-    find: "if (!(yield* this.#holdsOthers(workerId, free))) yield* count(this.#s.removeWorker, { workerId });",
+    find: "if (!among && !(yield* this.#holdsOthers(workerId, held))) yield* count(this.#s.removeWorker, { workerId });",
     replace: "yield* count(this.#s.removeWorker, { workerId });",
     caughtBy: ofHeld("on Postgres, skip-locked > a rescue skips a locked task, and a later one frees it"),
   },

@@ -24,7 +24,7 @@ export const uniquenessFaults: readonly Mutant[] = [
   {
     name: "a-key-until-the-start-is-held-until-the-end",
     why: "A change that comes while the task runs is missed.",
-    in: "ClaimPipeline.#claim",
+    in: "claim.won",
     find: "changes(keyed ? claimKeyed : claim, claims(some))",
     replace: "changes(keyed ? claim : claim, claims(some))",
     caughtBy: onFile("a claim keeps the key that is held until the end, beside a task that gives its key up"),
@@ -42,7 +42,7 @@ export const uniquenessFaults: readonly Mutant[] = [
   {
     name: "a-pruned-task-loses-its-key",
     why: "With a retention shorter than uniqueFor, a key is free before its time.",
-    in: "dueAndOldStatements.expired",
+    in: "oldStatements.isExpired",
     find: "`and (unique_until is null or unique_until <= ${d.now(p)})`",
     replace: "``",
     caughtBy: onFile("prune keeps a finished task for as long as it holds its key"),

@@ -18,7 +18,7 @@ const beforeTheRest = (test: string) =>
     `a busy worker claims freed tasks in front of its claim cursor before the rest of its backlog > ${test}`,
   );
 const onServers = (test: string) => ({
-  file: "test/stores/server/held-rows.test.ts",
+  file: "test/stores/server/held-rows.full.test.ts",
   test: `on Postgres, skip-locked > ${test}`,
 });
 const deaths = (test: string) => ({ file: "test/worker/failure-detector.test.ts", test });
@@ -26,6 +26,15 @@ const hosts = (test: string) => ({
   file: "test/base/runtime/process-identity.test.ts",
   test: `another process (skipped where there is no /proc) > ${test}`,
 });
+
+const unreadable = {
+  file: "test/queue/unreadable-rows.test.ts",
+  test: "beside rows on SQLite that dbq cannot read > all others are read, run, limited and shown, and diagnose names these",
+};
+
+const beyond = (test: string) => onFile(`ids that JavaScript has no number for > ${test}`);
+
+const refusing = (test: string) => onFile(`rows that the database refuses to change > ${test}`);
 
 export const upkeepFaults: readonly Mutant[] = [
   {
@@ -71,7 +80,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-gets-one-retry-more",
     why: "A poison task kills one worker more than its max_retries allow.",
-    in: "MaintenanceOperations.chargeCrashes",
+    in: "crashOf.hasRetry",
     find: "retryCount < maxRetries",
     replace: "retryCount <= maxRetries",
     caughtBy: workers("rescue fails a task that has no retries left"),
@@ -87,7 +96,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "unregister-hands-nothing-back",
     why: "Tasks of a stopped worker stay running until the sweep for orphans, which charges them.",
-    in: "MaintenanceOperations.unregister",
+    in: "MaintenanceOperations.handBack",
     find: "yield* rows(this.#s.heldBy, { workerId })",
     replace: "(yield* rows(this.#s.heldBy, { workerId })).slice(0, 0)",
     caughtBy: workers("unregister hands back the worker's tasks without a charge, and no tasks of others"),
@@ -95,7 +104,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "unregister-charges",
     why: "A graceful stop costs each task that it hands back one of its retries.",
-    in: "MaintenanceOperations.unregister",
+    in: "MaintenanceOperations.handBack",
     find: "charge: 0",
     replace: "charge: 1",
     caughtBy: workers("unregister hands back the worker's tasks without a charge, and no tasks of others"),
@@ -113,7 +122,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "orphans-at-any-age",
     why: "A task is taken from a worker that is just registering anew.",
-    in: "workerStatements.orphans",
+    in: "orphanStatements.orphans",
     find: "`coalesce(started_at, updated_at) < ${before(d, p)}`",
     replace: "`coalesce(started_at, updated_at) <= ${d.now(p)} and ${d.integer(p.age)} > 0`",
     caughtBy: workers(
@@ -123,7 +132,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "orphans-of-living-workers",
     why: "Each task that runs longer than a lease runs twice.",
-    in: "workerStatements.orphans",
+    in: "orphanStatements.orphans",
     find: "`and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)`",
     replace: "",
     caughtBy: workers(
@@ -144,7 +153,7 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "heartbeat-on-the-event-loop",
     why: "A worker whose handler blocks the event loop for longer than the lease is declared dead, and the task runs twice.",
     in: "sqliteStore.keepAlive",
-    find: "path === undefined ? undefined : heartbeatThread(path, workerId, clock)",
+    find: "file && heartbeatThread(file.identity, workerId, clock)",
     replace: "undefined",
     caughtBy: onFile("heartbeat > keepAlive sends heartbeats while the event loop is blocked"),
   },
@@ -178,7 +187,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "liveness-ignores-the-boot-id",
     why: "A machine of the same name takes living workers for dead, since it does not have their pids.",
-    in: "livenessOf",
+    in: "isVisible",
     find: "other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace",
     replace: "other.host === here.host &&  other.pidNamespace === here.pidNamespace",
     caughtBy: hosts("that cannot be observed from here is unknown, even with a pid that does not exist"),
@@ -186,7 +195,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "liveness-ignores-the-pid-namespace",
     why: "A worker in another container is declared dead because no process here has its pid.",
-    in: "livenessOf",
+    in: "isVisible",
     find: "other.host === here.host && other.bootId === here.bootId && other.pidNamespace === here.pidNamespace",
     replace: "other.host === here.host && other.bootId === here.bootId",
     caughtBy: hosts("that cannot be observed from here is unknown, even with a pid that does not exist"),
@@ -256,7 +265,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "promotion-before-its-time",
     why: "A delayed task runs at the next look, whatever its moment.",
-    in: "dueAndOldStatements.due",
+    in: "dueTexts.due",
     find: "`where status = 'scheduled' and ${d.indexed.dueAt} <= ${d.now(p)}`",
     replace: "`where status = 'scheduled' and wait_until > 0`",
     caughtBy: onFile("promote > promote makes due tasks pending, and leaves the others scheduled"),
@@ -264,7 +273,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "prune-ignores-the-retention",
     why: "What has ended is deleted at once, before anybody could read its result.",
-    in: "dueAndOldStatements.expired",
+    in: "oldStatements.isExpired",
     find: "`finished_at < ${before(d, p)}`",
     replace: "`finished_at <= ${d.now(p)} and ${d.integer(p.age)} >= 0`",
     caughtBy: onFile(
@@ -313,10 +322,10 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "unregister-takes-a-statement-for-each-task",
     why: "A worker that stops under load holds its tasks for as long as it takes to hand each back by itself.",
-    in: "MaintenanceOperations.unregister",
-    find: "yield* count(this.#s.removeWorker, { workerId });",
+    in: "MaintenanceOperations.handBack",
+    find: "return released.filter(Boolean).length;",
     replace:
-      "for (const task of held) yield* this.#transitions.releaseTasks([{ ...task, ...handedBack }]); yield* count(this.#s.removeWorker, { workerId });",
+      "for (const task of held) yield* this.#transitions.releaseTasks([{ ...task, ...handedBack }]); return released.filter(Boolean).length;",
     caughtBy: onPostgres("unregister frees 100 tasks in as many statements as 2"),
   },
   {
@@ -435,5 +444,171 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "if (payload.endsWith(marks.rewind)) this.onRewind();",
     replace: "this.onRewind();",
     caughtBy: onPostgres("an enqueue in another process does not cause a full scan"),
+  },
+  {
+    name: "one-kept-task-stops-the-retention",
+    why: "One task to which an app's table refers keeps all others in the table for ever.",
+    in: "Batches.all",
+    find: "if (await this.#isRefusal(error)) return undefined;",
+    replace: "",
+    caughtBy: onFile(
+      "purge and prune > prune passes over a task to which a foreign key of the app's refers, and deletes the others",
+    ),
+  },
+  {
+    name: "kept-tasks-are-tried-again-and-again",
+    why: "The retention comes no further than the first tasks that the database refuses to delete.",
+    in: "RetentionPruning.#pruneEach",
+    find: "this.#places.set(status, place);",
+    replace: "",
+    caughtBy: onFile(
+      "purge and prune > prune goes on behind the tasks that the database keeps, also where all of a batch are, and does not try them again",
+    ),
+  },
+  {
+    name: "a-limit-of-an-unknown-scope-is-read",
+    why: "One row of dbq_limits that another program wrote makes stats, limits, top and doctor fail.",
+    in: "toLimitRows",
+    find: "isScopeKind(String(row[at.scope])) && counts.every((i) => row[i] === null || isCount(row[i]))",
+    replace: "counts.length > 0",
+    caughtBy: unreadable,
+  },
+  {
+    name: "a-time-that-no-date-holds-is-shown",
+    why: "One task with a time that another program wrote makes the list of tasks an error 500.",
+    in: "Time",
+    find: "Number.isNaN(at.getTime())",
+    replace: "false",
+    caughtBy: unreadable,
+  },
+  {
+    name: "an-enqueue-takes-a-rounded-id",
+    why: "Two tasks have one id for the app, and an await of one waits for the other.",
+    in: "withNumbers",
+    find: 'typeof id === "string"',
+    replace: 'typeof id === "symbol"',
+    caughtBy: beyond("an enqueue whose task would get such an id is refused by that id, and writes nothing"),
+  },
+  {
+    name: "a-refused-id-stays-in-the-table",
+    why: "The app catches the error and commits, and the task whose enqueue failed is in the table.",
+    in: "withNumbers",
+    find: "yield* count(deleteTasks, $$$any);",
+    replace: "",
+    caughtBy: beyond("an enqueue whose task would get such an id is refused by that id, and writes nothing"),
+  },
+  {
+    name: "a-claim-takes-rounded-ids",
+    why: "Tasks with rounded ids fill each claim, and the tasks behind them never run.",
+    in: "claimable",
+    find: "`and ${isDue(d, p)} and ${hasNumber}`",
+    replace: "`and ${isDue(d, p)}`",
+    caughtBy: beyond("a claim passes over such tasks, however many come first, and takes those behind them"),
+  },
+  {
+    name: "a-claim-on-postgres-takes-rounded-ids",
+    why: "A worker on Postgres runs a task by an id that is another one's, and cannot settle it.",
+    in: "pending",
+    find: "`and status = 'pending' and (wait_until is null or wait_until <= ${d.now({})}) and ${hasNumber}`",
+    replace: "`and status = 'pending' and (wait_until is null or wait_until <= ${d.now({})})`",
+    caughtBy: {
+      file: "test/conformance/postgres.test.ts",
+      test: "'Postgres' > ids that JavaScript has no number for > a claim passes over such tasks, however many come first, and takes those behind them",
+    },
+  },
+  {
+    name: "a-group-offers-rounded-ids",
+    why: "Tasks with rounded ids fill the turns of their group, and its other tasks never run.",
+    in: "groupCandidatesOf",
+    find: "`and ${isDue(d, p)} and ${hasNumber}`",
+    replace: "`and ${isDue(d, p)}`",
+    caughtBy: beyond("a claim of tasks with groups passes over such tasks"),
+  },
+  {
+    name: "a-due-task-is-promoted-by-a-rounded-id",
+    why: "Another task becomes pending before its time, and a worker looks for due tasks without a pause.",
+    in: "dueTexts.due",
+    find: "`where status = 'scheduled' and ${d.indexed.dueAt} <= ${d.now(p)} and ${isAny(p)}`",
+    replace: "`where status = 'scheduled' and ${d.indexed.dueAt} <= ${d.now(p)}`",
+    caughtBy: beyond("promote, rescues and retention pass over such tasks, and take no other task for them"),
+  },
+  {
+    name: "a-warning-of-a-rounded-id-comes-each-second",
+    why: "One row of another program fills the log of every worker.",
+    in: "unreadableIdWarning",
+    find: "hasWarned = true;",
+    replace: "",
+    caughtBy: {
+      file: "test/worker/unreadable-ids.test.ts",
+      test: "a worker passes over a task whose id JavaScript rounds, and warns of it once, by its exact id",
+    },
+  },
+  {
+    name: "one-refused-row-stops-the-promotion",
+    why: "One due task that an app's trigger refuses to change keeps all others scheduled.",
+    in: "Around.promote",
+    find: "await this.#batches.all(all)",
+    replace: "await all()",
+    caughtBy: refusing("promote makes due tasks pending around such a row, and passes over it for a while"),
+  },
+  {
+    name: "a-refused-row-is-promoted-again-and-again",
+    why: "A worker tries to promote a task that the database refuses to change without a pause, and 500 of them hide all others.",
+    in: "PassedOver.noting",
+    find: "this.#since.set(kept.id, performance.now());",
+    replace: "",
+    caughtBy: refusing("promote makes due tasks pending around such a row, and passes over it for a while"),
+  },
+  {
+    name: "one-refused-row-stops-the-rescue",
+    why: "One task that the database refuses to change keeps all tasks of a dead worker from running again.",
+    in: "Around.rescue",
+    find: "await this.#batches.all(() => telling(onCrashes, rescue))",
+    replace: "await telling(onCrashes, rescue)",
+    caughtBy: refusing("a rescue frees the tasks of a dead worker around such a row, and its row goes"),
+  },
+  {
+    name: "a-dead-worker-stays-for-a-refused-row",
+    why: "Each sweep rescues a dead worker again, ten times a second, for a task that the database refuses to change.",
+    in: "Around.rescue",
+    find: "await write(() => ops.forgetDead(workerId, beat, kept));",
+    replace: "",
+    caughtBy: refusing("a rescue frees the tasks of a dead worker around such a row, and its row goes"),
+  },
+  {
+    name: "one-refused-row-stops-the-rescue-of-orphans",
+    why: "One task that the database refuses to change keeps all tasks of workers without a row from running again.",
+    in: "Around.rescueOrphans",
+    find: "await this.#batches.all(() => telling(onCrashes, rescue))",
+    replace: "await telling(onCrashes, rescue)",
+    caughtBy: refusing(
+      "tasks of a worker without a row are freed around such a row, which is passed over for a while",
+    ),
+  },
+  {
+    name: "one-refused-row-keeps-a-worker-from-leaving",
+    why: "A worker that stops gives back none of its tasks, and others wait until its lease is over and charge each a crash.",
+    in: "Around.unregister",
+    find: "await this.#batches.all(() => write(() => ops.unregister(workerId)))",
+    replace: "await write(() => ops.unregister(workerId))",
+    caughtBy: refusing(
+      "a worker that leaves gives back its tasks around one that the database refuses to change",
+    ),
+  },
+  {
+    name: "one-refused-row-stops-the-hand-over",
+    why: "Tasks whose messages a drain has sent count as unsent, and are sent a second time when it stops.",
+    in: "drainMethods",
+    find: "await batches.all(() => write(() => ops.handOver(sent)))",
+    replace: "await write(() => ops.handOver(sent))",
+    caughtBy: refusing("a drain hands over the tasks that it has sent around such a row"),
+  },
+  {
+    name: "the-search-for-refused-rows-drops-a-half",
+    why: "The tasks of half a batch stay as they are, since one task of it is refused.",
+    in: "aroundRefused",
+    find: "left.push(some.slice(middle), some.slice(0, middle))",
+    replace: "left.push(some.slice(middle))",
+    caughtBy: refusing("a drain hands over the tasks that it has sent around such a row"),
   },
 ];

@@ -215,7 +215,7 @@ export const valueFaults: readonly Mutant[] = [
     in: "Shutdown.#onSignal",
     find: "this.#stop(signal, this.#signals === 1 ? this.#options.grace : 0)",
     replace: "this.#stop(signal, this.#options.grace)",
-    caughtBy: inCli("worker", "a second signal hands tasks back without waiting for the grace"),
+    caughtBy: inCli("worker.full", "a second signal hands tasks back without waiting for the grace"),
     hangs: true,
   },
   {

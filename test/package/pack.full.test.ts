@@ -238,6 +238,7 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
       "dbq_audit",
       "dbq_drains",
       "dbq_limits",
+      "dbq_owed_hooks",
       "dbq_schedules",
       "dbq_settings",
       "dbq_stats",
@@ -320,7 +321,7 @@ describe("with the driver of Postgres alone", () => {
     const project = postgresOnly.project("command", {}, {});
     expect(project.node(file, "--help")).toMatch(/worker/);
     const { status, output } = project.try(file, "migrate", "--db", join(project.folder, "dbq.db"));
-    expect(output).toContain(missing("better-sqlite3").replace("TypeError: ", ""));
+    expect(output).toContain(missing("better-sqlite3").replace("TypeError: openQueue: ", ""));
     expect(status).not.toBe(0);
   });
 });

@@ -202,7 +202,7 @@ import { dbqTasks, orders } from "./schema.js";
 const send = task("send", async (order: number) => order);
 
 async function main() {
-  const db = drizzle(new Database("app.db"));
+  const db = drizzle({ client: new Database("app.db") });
   migrate(db, { migrationsFolder: "migrations" });
   const queue = await openQueue(db, { migrate: false });
   const order = (name: string, keep: boolean) => () =>

@@ -172,7 +172,7 @@ describe("thousands of awaits", () => {
     const verbose = (text?: unknown) => {
       if (/select id, generation_id, status/.test(String(text))) looks += 1;
     };
-    const queue = await temporaryQueue(undefined, drizzle(new Database(":memory:", { verbose })));
+    const queue = await temporaryQueue(undefined, drizzle({ client: new Database(":memory:", { verbose }) }));
     return { queue, looks: () => looks };
   }
 

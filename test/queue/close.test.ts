@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { inspect } from "node:util";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -18,6 +19,13 @@ describe("close", () => {
     await Promise.all([queue.close(), queue.close()]);
     await queue.close();
     await queue[Symbol.asyncDispose]();
+  });
+
+  it("shows in what console.log prints of the queue", async () => {
+    const { queue } = await onFile();
+    expect(inspect(queue)).toBe("Queue {}");
+    await queue.close();
+    expect(inspect(queue)).toBe("Queue { closed }");
   });
 
   it("writes the tasks enqueued before it, and refuses later ones", async () => {
@@ -90,7 +98,7 @@ describe("close", () => {
       ),
     );
     expect(codes).toEqual(calls.map(() => "DBQ_CLOSED"));
-    const tx = drizzle(rawClient(":memory:"));
+    const tx = drizzle({ client: rawClient(":memory:") });
     expect(() => queue.within(tx)).toThrow(expect.objectContaining({ code: "DBQ_CLOSED" }));
   });
 
@@ -128,11 +136,11 @@ describe("close", () => {
 
   it("leaves the app's own database object open", async () => {
     for (const client of [new Database(":memory:"), new Database((await onFile()).path)]) {
-      const queue = await openQueue(drizzle(client));
+      const queue = await openQueue(drizzle({ client }));
       await queue.enqueueTask(echo, 1);
       await queue.close();
       expect(countRows(client)).toBe(1);
-      const again = await openQueue(drizzle(client));
+      const again = await openQueue(drizzle({ client }));
       expect(await again.enqueueTask(echo, 2)).toBe(2);
       await again.close();
       client.close();

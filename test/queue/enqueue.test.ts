@@ -11,7 +11,7 @@ import { add, echo, greet } from "./tasks.ts";
 async function logged() {
   const statements: string[] = [];
   const client = new Database(":memory:", { verbose: (text) => void statements.push(String(text)) });
-  const queue = await temporaryQueue(undefined, drizzle(client));
+  const queue = await temporaryQueue(undefined, drizzle({ client }));
   statements.length = 0;
   return { queue, client, statements };
 }
@@ -87,7 +87,7 @@ describe("an enqueue", () => {
     expect(await getTask(id)).toMatchObject({ args: [1] });
     expect(await listTasks()).toHaveLength(2);
     expect((await countTasks()).pending).toBe(2);
-    expect(await purgeTasks()).toEqual({ purged: 2, running: 0 });
+    expect(await purgeTasks()).toEqual({ purged: 2, running: 0, skipped: 0 });
   });
 });
 

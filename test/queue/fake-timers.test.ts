@@ -35,7 +35,7 @@ async function useAll({ openQueue, task, Worker }: Library, target: string): Pro
   expect(retried).toMatchObject({ status: "completed", retryCount: 1 });
   await worker.idle();
   await worker.stop();
-  expect(await queue.purgeTasks()).toEqual({ purged: 5, running: 0 });
+  expect(await queue.purgeTasks()).toEqual({ purged: 5, running: 0, skipped: 0 });
   await queue.close();
 }
 
@@ -96,7 +96,7 @@ it("queueMicrotask may be faked too: a transaction on SQLite still ends with its
   vi.useFakeTimers({ toFake: ["queueMicrotask", "setImmediate", "setTimeout"] });
   const { default: Database } = await import("better-sqlite3");
   const client = new Database(":memory:");
-  const db = drizzle(client);
+  const db = drizzle({ client });
   const queue = await temporaryQueue({}, db);
   const fn = task(uniqueName("within"), () => 1);
   let outside: (() => unknown) | undefined;

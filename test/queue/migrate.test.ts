@@ -44,14 +44,14 @@ describe("an app whose own drizzle-kit created the tables", () => {
     ]);
     for (const statement of await generateSQLiteMigration(none, all)) client.exec(statement);
     const before = tablesOf(client);
-    await exercise(drizzle(client));
+    await exercise(drizzle({ client }));
     expect(tablesOf(client)).toEqual(before);
     expect(before).not.toContain("dbq_migrations");
   });
 
   it("with push: the tables are used as they are, and a second push loses nothing", async () => {
     const client = rawClient(join(temporaryFolder(), "app.db"));
-    const db = drizzle(client);
+    const db = drizzle({ client });
     const push = async () => await pushSQLiteSchema(appSchema, db as never);
     const first = await push();
     expect(first.statementsToExecute.length).toBeGreaterThan(3);
@@ -72,7 +72,7 @@ describe("an app whose own drizzle-kit created the tables", () => {
 
   it("has the same tables as one that lets openQueue create them", async () => {
     const [own, theirs] = [rawClient(":memory:"), rawClient(":memory:")];
-    await openQueue(drizzle(own));
+    await openQueue(drizzle({ client: own }));
     const [none, all] = await Promise.all([
       generateSQLiteDrizzleJson({}),
       generateSQLiteDrizzleJson(dbqSchema),
@@ -223,8 +223,8 @@ describe("opening a new database", () => {
     const client = rawClient(":memory:");
     client.exec("create table __drizzle_migrations (id integer primary key, hash text, created_at integer)");
     client.exec("insert into __drizzle_migrations (hash, created_at) values ('theirs', 4102444800000)");
-    await openQueue(drizzle(client));
+    await openQueue(drizzle({ client }));
     expect(client.prepare("select hash from __drizzle_migrations").pluck().all()).toEqual(["theirs"]);
-    await exercise(drizzle(client));
+    await exercise(drizzle({ client }));
   });
 });

@@ -152,7 +152,7 @@ describe("purgeTasks", () => {
     async (status) => {
       const { queue, id } = await made(status);
       const running = status === "running" ? 1 : 0;
-      expect(await queue.purgeTasks()).toEqual({ purged: 1 - running, running });
+      expect(await queue.purgeTasks()).toEqual({ purged: 1 - running, running, skipped: 0 });
       expect((await queue.getTask(id))?.status).toBe(running ? "running" : undefined);
     },
   );
@@ -177,11 +177,15 @@ describe("purgeTasks", () => {
       [add.with({ queueName: "q" }), 1, 2],
     ]);
     expect(await queue.listAttempts(failed)).toHaveLength(1);
-    expect(await queue.purgeTasks({ func: "echo", queueName: "q" })).toEqual({ purged: 1, running: 0 });
+    expect(await queue.purgeTasks({ func: "echo", queueName: "q" })).toEqual({
+      purged: 1,
+      running: 0,
+      skipped: 0,
+    });
     expect(await queue.getTask(b)).toBeUndefined();
-    expect(await queue.purgeTasks({ func: "boom" })).toEqual({ purged: 1, running: 0 });
+    expect(await queue.purgeTasks({ func: "boom" })).toEqual({ purged: 1, running: 0, skipped: 0 });
     expect(await queue.listAttempts(failed)).toEqual([]);
-    expect(await queue.purgeTasks({ queueName: "nowhere" })).toEqual({ purged: 0, running: 0 });
+    expect(await queue.purgeTasks({ queueName: "nowhere" })).toEqual({ purged: 0, running: 0, skipped: 0 });
     expect((await queue.listTasks()).map(({ id }) => id)).toEqual([c, a]);
   });
 

@@ -50,7 +50,7 @@ describe("on SQLite", () => {
   const appDatabase = () => {
     const client = new Database(`${temporaryFolder()}/app.db`);
     onTestFinished(() => void client.close());
-    return drizzle(client);
+    return drizzle({ client });
   };
 
   it.each(Object.entries(mistakes))(
@@ -102,7 +102,7 @@ describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => {
       await pool.end();
       await schema.drop();
     });
-    const db = drizzleOverPg(pool);
+    const db = drizzleOverPg({ client: pool });
     return { db, queue: await temporaryQueue({}, db) };
   };
 

@@ -8,7 +8,7 @@ import { add, echo } from "./tasks.ts";
 it("queues of one process share a file: one enqueues, another runs the task, and a third awaits it", async () => {
   const path = join(temporaryFolder(), "dbq.db");
   const [one, two] = [await temporaryQueue({}, path), await temporaryQueue({}, path)];
-  const app = await temporaryQueue({}, drizzle(rawClient(path)));
+  const app = await temporaryQueue({}, drizzle({ client: rawClient(path) }));
   await startedWorker(two, { tasks: [add] });
   const ids = await Promise.all([one, two, app].map((queue) => queue.enqueueTask(add, 1, 2)));
   expect(new Set(ids).size).toBe(3);
@@ -17,7 +17,7 @@ it("queues of one process share a file: one enqueues, another runs the task, and
 });
 
 it("several queues share an app's in-memory database", async () => {
-  const db = drizzle(rawClient(":memory:"));
+  const db = drizzle({ client: rawClient(":memory:") });
   const [one, two] = [await temporaryQueue({}, db), await temporaryQueue({}, db)];
   await startedWorker(two, { tasks: [add] });
   const id = await one.enqueueTask(add, 1, 2);

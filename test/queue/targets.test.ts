@@ -79,7 +79,7 @@ describe("a target", () => {
       [() => undefined, /function/],
       [{}, /object/],
       [new Database(":memory:"), /Drizzle/],
-      [drizzleProxy(async () => ({ rows: [] })), /better-sqlite3/],
+      [drizzleProxy((async () => ({ rows: [] })) as never), /better-sqlite3/],
     ];
     for (const [target, message] of wrong) {
       await expect(openQueue(target as string)).rejects.toThrow(TypeError);
@@ -125,7 +125,7 @@ describe("openQueue refuses by name", () => {
   it("an app's read-only connection", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     await (await openQueue(path)).close();
-    await refused(drizzle(rawClient(path, { readonly: true })), /read-only/);
+    await refused(drizzle({ client: rawClient(path, { readonly: true }) }), /read-only/);
   });
 
   describe("a file that this user may not write", () => {
@@ -171,7 +171,7 @@ describe("openQueue refuses by name", () => {
   it("a SQLite version that can lose commits", async () => {
     const client = rawClient(":memory:");
     client.function("sqlite_version", () => "3.51.2");
-    await refused(drizzle(client), /3\.51\.2.*3\.51\.3/);
+    await refused(drizzle({ client }), /3\.51\.2.*3\.51\.3/);
     expect(client.prepare("select count(*) from sqlite_master").pluck().get()).toBe(0);
   });
 });
@@ -200,8 +200,8 @@ describe("a file that dbq opens", () => {
   it.each([
     ["by its path", "immediate", (path: string) => path],
     ["by its path", "exclusive", (path: string) => path],
-    ["by an app's database", "immediate", (path: string) => drizzle(rawClient(path))],
-    ["by an app's database", "exclusive", (path: string) => drizzle(rawClient(path))],
+    ["by an app's database", "immediate", (path: string) => drizzle({ client: rawClient(path) })],
+    ["by an app's database", "exclusive", (path: string) => drizzle({ client: rawClient(path) })],
   ] as const)(
     "%s, is waited for while somebody has an %s transaction, off the thread",
     async (_, kind, target) => {
@@ -227,7 +227,7 @@ describe("a file that dbq opens", () => {
     const settings = () =>
       ["journal_mode", "synchronous", "busy_timeout"].map((name) => client.pragma(name, { simple: true }));
     const before = settings();
-    const queue = await temporaryQueue({}, drizzle(client));
+    const queue = await temporaryQueue({}, drizzle({ client }));
     await queue.enqueueTask(echo, 1);
     expect(settings()).toEqual(before);
     expect(before).toEqual(["delete", 0, 1_234]);

@@ -3,6 +3,7 @@ import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
 import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { driverError } from "../../src/base/runtime/drizzle-internals.ts";
 import type { Queue } from "../../src/index.ts";
 import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
 import { countRows, heldLock, nextTick, rawClient } from "./raw.ts";
@@ -31,7 +32,7 @@ async function opened(target: (path: string) => string | object): Promise<Opened
 function appDatabase(path: string): BetterSQLite3Database {
   const client = new Database(path);
   onTestFinished(() => void client.close());
-  return drizzle(client);
+  return drizzle({ client });
 }
 
 const targets: [string, (path: string) => string | object][] = [
@@ -70,7 +71,7 @@ describe.each(targets)("a transaction of %s", (_, target) => {
       tx.insert(orders).values({ id: 1 }).run();
       tx.insert(orders).values({ id: 1 }).run();
     });
-    await expect(rejected).rejects.toThrow(/UNIQUE/);
+    expect(String(driverError(await rejected.catch((error: unknown) => error)))).toMatch(/UNIQUE/);
     expect(counts()).toEqual([0, 0]);
   });
 

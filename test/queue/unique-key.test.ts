@@ -187,6 +187,11 @@ describe("the options of a unique key", () => {
       'debounceLimit is for onDuplicate "debounce"',
       '"replace"',
     ],
+    [{ onDuplicate: "error" }, "onDuplicate needs a uniqueKey", '"error"'],
+    [{ onDuplicate: "debounce", delay: "1m" }, "onDuplicate needs a uniqueKey", '"debounce"'],
+    [{ uniqueUntil: "started" }, "uniqueUntil needs a uniqueKey", '"started"'],
+    [{ uniqueFor: "1d" }, "uniqueFor needs a uniqueKey", "86400000"],
+    [{ debounceLimit: "1m" }, "debounceLimit needs a uniqueKey", "60000"],
     [{ uniqueFor: 0 }, "uniqueFor: expected", "0"],
     [{ uniqueUntil: "paid" }, 'uniqueUntil: expected "finished" or "started"', '"paid"'],
     [{ debounceLimit: "soon" }, "debounceLimit: expected", '"soon"'],
@@ -196,6 +201,9 @@ describe("the options of a unique key", () => {
     await expect(call()).rejects.toThrow(TypeError);
     await expect(call()).rejects.toThrow(says);
     await expect(call()).rejects.toThrow(value);
+    const inTransaction = () =>
+      queue.transaction((_, q) => q.enqueueTask(echo.with(options as CallOptions), 1));
+    await expect(inTransaction()).rejects.toThrow(says);
     expect(await queue.listTasks()).toEqual([]);
   });
 });

@@ -91,7 +91,7 @@ test("a task that this process enqueues starts at once, without a poll", async (
 test("a task that the app's transaction enqueues starts at once, without a poll", async () => {
   const client = new Database(":memory:");
   onTestFinished(() => void client.close());
-  const db = drizzle(client);
+  const db = drizzle({ client });
   const queue = await withoutPolls(db);
   const begun = deferred<number>();
   const first = task(uniqueName(), (round: number) => begun.resolve(round));

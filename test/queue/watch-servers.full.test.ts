@@ -61,7 +61,7 @@ test.skipIf(noServer[0])(
     const [here, there] = [await temporaryQueue({}, target), await temporaryQueue({}, target)];
     const pool = new Pool({ connectionString: target });
     onTestFinished(() => pool.end());
-    const db = drizzle(pool);
+    const db = drizzle({ client: pool });
     const release = deferred();
     const within = task(uniqueName(), async () => {
       const current = currentTask();

@@ -1,6 +1,4 @@
 /** How much a test does, by the tier of tests that runs (`vitest.config.ts`). */
-import { inSample, sampleSize } from "../../scripts/sample.mjs";
-
 const tier = process.env.DBQ_TIER;
 
 /** Whether `npm run proof` runs, which also does what takes too long for `npm run test:full`. */
@@ -8,14 +6,14 @@ export const isProof = tier === "proof";
 
 /**
  * The first number in `npm test`; the second in `npm run test:full` and when a file is run by its name; the third in
- * `npm run proof`, or a part of it where CI takes a sample.
+ * `npm run proof`.
  */
 export function amount(quick: number, full: number, proof: number): number {
-  if (isProof) return Math.max(full, Math.ceil(proof / sampleSize));
+  if (isProof) return proof;
   return tier === "quick" ? quick : full;
 }
 
-/** All items in `npm run proof`, or CI's sample of them; none in other tiers. */
-export function proofOf<T>(items: readonly T[], keyOf: (item: T) => string): T[] {
-  return isProof ? items.filter((item) => inSample(keyOf(item))) : [];
+/** All items in `npm run proof`; none in other tiers. */
+export function proofOf<T>(items: readonly T[]): readonly T[] {
+  return isProof ? items : [];
 }

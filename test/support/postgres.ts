@@ -115,7 +115,7 @@ async function newSchemaIn(server: string, prepare: (client: Client) => Promise<
     url: inSchema(server, name, await isSuperuser(client)),
     client,
     drop: async () => {
-      await client.query(`drop schema ${name} cascade`);
+      await client.query(`drop schema if exists ${name} cascade`);
       await client.end();
     },
   };

@@ -205,3 +205,24 @@ export function options(): void {
   worker.on("completed", (done) => same<typeof done, Task>(true));
   worker.on("rescued", (dead) => same<typeof dead, { workerId: string; tasks: number }>(true));
 }
+
+export async function timings(when: Date, every: string): Promise<void> {
+  await queue.schedule("daily", { cron: "0 9 * * *", timeZone: "Europe/Berlin" }, now);
+  await queue.schedule("often", { every, startAt: when }, now);
+  // @ts-expect-error: no timing
+  await queue.schedule("never", {}, now);
+  // @ts-expect-error: options without a timing
+  await queue.schedule("never", { startAt: when }, now);
+  // @ts-expect-error: two timings
+  await queue.schedule("both", { cron: "@daily", every: "1d" }, now);
+}
+
+export function places(runIn: "main" | "thread" | "process"): void {
+  task("beside", () => 1, { runIn: "thread", module: import.meta.url });
+  task("configured", () => 1, { runIn, module: new URL(import.meta.url) });
+  task("here", () => 1, { runIn: "main" });
+  // @ts-expect-error: a thread without a module
+  task("nowhere", () => 1, { runIn: "thread" });
+  // @ts-expect-error: perhaps a process, without a module
+  task("perhaps", () => 1, { runIn });
+}

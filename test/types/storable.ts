@@ -77,6 +77,39 @@ export async function refused(): Promise<void> {
   await queue.enqueueTask(page, new URL("http://x"));
 }
 
+const gives = {
+  date: task("gives a date", async () => new Date()),
+  inObject: task("gives a date in an object", async (id: number) => ({ id, paidAt: new Date() })),
+  map: task("gives a map", () => new Map<string, number>()),
+  big: task("gives a bigint", async () => 1n),
+  call: task("gives a function", async () => () => 1),
+  nothing: task("gives nothing", async () => {}),
+  perhaps: task("gives a date or a text", async (text: string) => (text === "" ? new Date() : text)),
+  dates: task("gives rows", async () => [{ id: 1, at: "now" }]),
+  throws: task("throws", (): never => {
+    throw new Error("x");
+  }),
+};
+
+export async function refusedResults(): Promise<void> {
+  // @ts-expect-error: a result that is a Date
+  await queue.enqueueTask(gives.date);
+  // @ts-expect-error: a result with a Date
+  await queue.enqueueTask(gives.inObject, 1);
+  // @ts-expect-error: a Map, in a list
+  await queue.enqueueTasks([[gives.map]]);
+  // @ts-expect-error: a bigint, in a transaction
+  await within.enqueueTask(gives.big);
+  // @ts-expect-error: a function, on the default queue
+  await enqueueTask(gives.call);
+  // @ts-expect-error: a Date, by a schedule
+  await queue.schedule("daily", { every: "1d" }, gives.date);
+  await queue.enqueueTask(gives.nothing);
+  await queue.enqueueTask(gives.perhaps, "x");
+  await queue.enqueueTask(gives.dates);
+  await queue.enqueueTask(gives.throws);
+}
+
 const place = task("place", async (order: Order, ...more: Order[]) => [order, more]);
 const json = task("json", async (value: Json) => value);
 // biome-ignore lint/suspicious/noExplicitAny: any parameter type is accepted, this one too.

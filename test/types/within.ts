@@ -3,8 +3,8 @@
  * decide.
  */
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
-import type { MySqlDatabase, MySqlTransaction } from "drizzle-orm/mysql-core";
-import type { PgDatabase, PgTransaction } from "drizzle-orm/pg-core";
+import type { MySql2Database } from "drizzle-orm/mysql2";
+import type { NodePgDatabase } from "drizzle-orm/node-postgres";
 import type { SqliteRemoteDatabase } from "drizzle-orm/sqlite-proxy";
 import { currentTask, type Queue, type RunningTask, type TaskId, task } from "../../src/index.ts";
 import { same } from "./equal.ts";
@@ -17,6 +17,8 @@ type Id = TaskId<{ bytes: number }>;
 type Schema = Record<string, never>;
 /** What Drizzle passes to the callback of a transaction. */
 type Sqlite = Parameters<Parameters<BetterSQLite3Database["transaction"]>[0]>[0];
+type Postgres = Parameters<Parameters<NodePgDatabase["transaction"]>[0]>[0];
+type Mysql = Parameters<Parameters<MySql2Database["transaction"]>[0]>[0];
 
 export function synchronous(db: BetterSQLite3Database, tx: Sqlite, app: BetterSQLite3Database<Schema>): void {
   const id = queue.within(tx).enqueueTask(resize, "a.png", 320);
@@ -33,15 +35,13 @@ export function synchronous(db: BetterSQLite3Database, tx: Sqlite, app: BetterSQ
   same<typeof completed, void>(true);
 }
 
-// biome-ignore-start lint/suspicious/noExplicitAny: any driver, any schema.
 export async function asynchronous(
-  postgres: PgDatabase<any, any, any>,
-  pgTransaction: PgTransaction<any, any, any>,
-  mysql: MySqlDatabase<any, any, any, any>,
-  mysqlTransaction: MySqlTransaction<any, any, any, any>,
+  postgres: NodePgDatabase,
+  pgTransaction: Postgres,
+  mysql: MySql2Database,
+  mysqlTransaction: Mysql,
   remote: SqliteRemoteDatabase,
 ): Promise<void> {
-  // biome-ignore-end lint/suspicious/noExplicitAny: any driver, any schema.
   const ids = [
     queue.within(postgres).enqueueTask(resize, "a.png", 320),
     queue.within(pgTransaction).enqueueTask(resize, "a.png", 320),
@@ -71,7 +71,7 @@ export async function transactions(): Promise<void> {
   same<typeof text, string>(true);
 }
 
-export function wrong(tx: Sqlite, pgTransaction: PgTransaction<never, Schema, never>): void {
+export function wrong(tx: Sqlite, pgTransaction: Postgres): void {
   // @ts-expect-error: arguments are checked inside a transaction, too
   queue.within(tx).enqueueTask(resize, "a.png", "320");
   // @ts-expect-error: missing arguments as well

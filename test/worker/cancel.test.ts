@@ -152,8 +152,8 @@ test("a purge of running tasks aborts the signals of their handlers", async () =
   const started = next(worker, "started");
   const id = await queue.enqueueTask(wait);
   await started;
-  expect(await queue.purgeTasks()).toEqual({ purged: 0, running: 1 });
-  expect(await queue.purgeTasks({ includeRunning: true })).toEqual({ purged: 1, running: 0 });
+  expect(await queue.purgeTasks()).toEqual({ purged: 0, running: 1, skipped: 0 });
+  expect(await queue.purgeTasks({ includeRunning: true })).toEqual({ purged: 1, running: 0, skipped: 0 });
   expect((await heard).reason).toMatchObject({ code: "DBQ_TASK_CANCELLED", taskId: id });
 });
 

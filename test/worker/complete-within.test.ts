@@ -16,7 +16,7 @@ async function app(options?: QueueOptions) {
   onTestFinished(() => {
     client.close();
   });
-  const db = drizzle(client);
+  const db = drizzle({ client });
   db.run(sql`create table orders (task integer not null)`);
   const orders = () => setup.raw.prepare("select task from orders").pluck().all();
   const order = (tx: Tx, id: number) => tx.run(sql`insert into orders values (${id})`);

@@ -15,7 +15,7 @@ test.skipIf(isMissing(server))(
     const database = await newDatabase();
     onTestFinished(() => database.drop());
     const queue = await temporaryQueue({}, database.url);
-    const db = drizzle(database.client);
+    const db = drizzle({ client: database.client });
     const errors = await chainOfFailure(queue, () => db.execute(sql`insert into orders values (${7})`));
     expect(errors).toMatchObject([
       { message: expect.stringMatching(/^Failed query: insert into orders/) },

@@ -13,7 +13,7 @@ const server = await postgresServer();
 
 test("on SQLite the error of a failed query names the missing table", async () => {
   const { queue, raw } = await queueOnFile();
-  const db = overSqlite(raw);
+  const db = overSqlite({ client: raw });
   const errors = await chainOfFailure(queue, () => db.run(sql`insert into orders values (${7})`));
   expect(errors.at(-1)).toEqual({ name: "SqliteError", message: "no such table: orders" });
 });
@@ -24,7 +24,7 @@ test.skipIf(isMissing(server))(
     const schema = await newSchema();
     onTestFinished(() => schema.drop());
     const queue = await temporaryQueue({}, schema.url);
-    const db = overPostgres(schema.client);
+    const db = overPostgres({ client: schema.client });
     const errors = await chainOfFailure(queue, () => db.execute(sql`insert into orders values (${7})`));
     expect(errors).toMatchObject([
       { message: expect.stringMatching(/^Failed query: insert into orders/) },

@@ -118,7 +118,7 @@ test("an attempt that has lost its task, or has ended, logs nothing more", async
 
 test("the lines of a task that its function completes in its own transaction are stored", async () => {
   const { queue, raw } = await queueOnFile();
-  const db = drizzle(raw);
+  const db = drizzle({ client: raw });
   const within = task(uniqueName(), async () => {
     const { log, within: bind } = currentTask();
     log("before");

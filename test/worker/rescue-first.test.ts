@@ -22,7 +22,7 @@ test("a worker that starts runs rescued tasks before the backlog", async () => {
   // In memory, no heartbeat of another thread can delay the rescue with its lock.
   const raw = new Database(":memory:");
   onTestFinished(() => void raw.close());
-  const queue = await temporaryQueue(undefined, drizzle(raw));
+  const queue = await temporaryQueue(undefined, drizzle({ client: raw }));
   const order: string[] = [];
   const note = task(uniqueName(), (what: string) => void order.push(what));
   const cutOff = await queue.enqueueTask(note, "cut off");

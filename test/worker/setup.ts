@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
+import type { FullStore } from "../../src/features/store.ts";
 import {
   currentTask,
   openQueue,
@@ -17,7 +18,6 @@ import {
   type Worker,
 } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
-import type { Store } from "../../src/store.ts";
 import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 
 /** No test takes this long. The limit turns a hang into a failure. */
@@ -128,7 +128,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
 /** Wraps the store's `settleAndClaim` for a worker; the wrapped calls are real. */
 export function aroundTurns(
   queue: Queue,
-  around: (turn: Store["settleAndClaim"]) => Store["settleAndClaim"],
+  around: (turn: FullStore["settleAndClaim"]) => FullStore["settleAndClaim"],
 ): void {
   const { store } = internalsOf(queue);
   store.settleAndClaim = around(store.settleAndClaim);

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { thisProcess } from "../../src/base/runtime/process-identity.ts";
-import type { WorkerRecord } from "../../src/store.ts";
+import type { OnKept, Retention, WorkerRecord } from "../../src/store.ts";
 import { Maintenance } from "../../src/worker/maintenance.ts";
 import type { Job } from "../../src/worker/periodic-job.ts";
 import { workerRecord } from "../conformance/arrange.ts";
@@ -35,6 +35,7 @@ interface Given {
   workers?: readonly WorkerRecord[];
   rescue?: (workerId: string, beat: number) => Promise<number | "busy">;
   heartbeat?: () => Promise<boolean>;
+  prune?: (retention: Retention, limit: number, onKept: OnKept) => Promise<number>;
   jobs?: readonly Job[];
 }
 
@@ -43,6 +44,7 @@ async function maintenance({
   workers = [],
   rescue = async () => 0,
   heartbeat = async () => true,
+  prune = async () => 0,
   jobs = [],
 }: Given) {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -55,7 +57,7 @@ async function maintenance({
     rescue: vi.fn(rescue),
     rescueOrphans: async () => 0,
     promote: async () => ({ promoted: 0, nextDue: undefined }),
-    prune: async () => 0,
+    prune: vi.fn((...given: Parameters<typeof prune>) => prune(...given)),
     freeKeys: async () => ({ freed: 0, last: undefined }),
   };
   const host = {
@@ -187,4 +189,32 @@ test("a job that is added and fails is reported by its name, and runs again afte
   expect(report.mock.calls).toEqual([[failure, "failing"]]);
   await pass(1_000);
   expect(run).toHaveBeenCalledTimes(2);
+});
+
+test("tasks that the database refuses to delete are reported at most once a minute: the first one, and how many", async () => {
+  let id = 0;
+  const error = new Error("a foreign key refers to it");
+  const prune: Given["prune"] = async (_, __, onKept) => {
+    for (let i = 0; i < 2; i += 1) onKept({ id: ++id, error });
+    return 50;
+  };
+  const { store, report } = await maintenance({ prune });
+  for (let i = 0; i < 4; i += 1) await pass(30_000);
+  expect(store.prune).toHaveBeenCalledTimes(5);
+  const messages = report.mock.calls.map(([{ message }, where]) => [where, message]);
+  const refused = "the database refuses to delete task";
+  expect(messages).toEqual([
+    ["pruning finished tasks", `${refused} 1, and 1 others: ${error.message}`],
+    ["pruning finished tasks", `${refused} 3, and 3 others: ${error.message}`],
+    ["pruning finished tasks", `${refused} 7, and 3 others: ${error.message}`],
+  ]);
+});
+
+test("after a failed pruning, the next one comes a minute later", async () => {
+  const { store, report } = await maintenance({ prune: () => Promise.reject(new Error("as planned")) });
+  await pass(59_000);
+  expect(store.prune).toHaveBeenCalledOnce();
+  await pass(1_000);
+  expect(store.prune).toHaveBeenCalledTimes(2);
+  expect(report.mock.calls.filter(([, where]) => where === "pruning finished tasks")).toHaveLength(2);
 });

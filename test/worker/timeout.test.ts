@@ -82,7 +82,7 @@ test("a handler that ignores its timeout loses its slot a second later, and its 
 
   const current = await told.promise;
   current.progress(0.5, "late");
-  expect(() => current.within(drizzle(raw)).complete("late")).toThrow(
+  expect(() => current.within(drizzle({ client: raw })).complete("late")).toThrow(
     expect.objectContaining({ code: "DBQ_LOST_GENERATION" }),
   );
   release.resolve();

@@ -1,7 +1,32 @@
 /** The options of limits and pauses: their types and validation. */
-import type { LimitScope, LimitValues } from "../../store.ts";
 import { type Duration, show } from "./durations.ts";
 import { duration, integer, label, labels, type Reader, readOptions, wrong } from "./validators.ts";
+
+/**
+ * What a limit, a pause or a throttle is about. `name`: the functions that use this name. `queue`, `func`: this one.
+ * `group`: one group of a function; an empty group: its tasks without one. `code`: a function, by its option in code.
+ */
+export interface LimitScope {
+  kind: "name" | "queue" | "func" | "group" | "code";
+  name: string;
+  group: string;
+}
+
+export interface RateValues {
+  /** Starts in each `per`. */
+  limit: number;
+  /** Milliseconds. */
+  per: number;
+  /** Starts that may come at once. */
+  burst: number;
+}
+
+/** The values of a limit: at least one of them is not null. */
+export interface LimitValues {
+  /** How many tasks may run at once. */
+  concurrency: number | null;
+  rate: RateValues | null;
+}
 
 /** How often tasks may start: `limit` times in each `per`. */
 export interface Rate {

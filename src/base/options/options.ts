@@ -61,6 +61,13 @@ export interface QueueOptions {
    */
   poolSize?: number;
   /**
+   * Servers: how long a read or an enqueue of the app may take, from 1 ms to 1 day, before it rejects with
+   * `DBQ_REQUEST_TIMEOUT`. A write that was timed out may have happened, or may still happen: give such enqueues a `uniqueKey`,
+   * and repeat them. Awaits, transactions and workers have their own limits. No effect on SQLite.
+   * @default no limit: for up to a minute dbq tries again while the server is away
+   */
+  requestTimeout?: Duration;
+  /**
    * Postgres: the schema of dbq's tables, created where it is missing. Upper and lower case differ. A URL may name it too:
    * `?schema=dbq`.
    * @default the first schema of the connection's `search_path`, which is `public` unless the server says otherwise
@@ -89,6 +96,7 @@ export interface ReadQueueOptions {
   durability?: "full" | "relaxed";
   sessions?: boolean;
   poolSize?: number;
+  requestTimeout?: number;
   schema?: string;
   /** A test's clock; undefined: that of the database, and of this host. */
   clock?: Clock | undefined;
@@ -109,6 +117,7 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     durability: oneOf("full", "relaxed"),
     sessions: boolean,
     poolSize: integer(1, 1_000),
+    requestTimeout: duration({ min: 1, max: day }),
     schema: schemaName,
     partitionFinished: boolean,
     retention: (value, name) => ({

@@ -1,5 +1,6 @@
 /**
- * Which functions `enqueueTask` takes, by their types: a function with a parameter that JSON cannot carry is a type error.
+ * Which functions `enqueueTask` takes, by their types: a function with a parameter or a result that JSON cannot carry is a type
+ * error.
  *
  * `task` marks such a function, and only `enqueueTask` refuses the mark: the function can still be called directly, and
  * generic code over any function compiles as before. The check goes two levels deep, so that large types cost little; the
@@ -13,12 +14,19 @@ export interface Enqueueable {
   readonly notStorable?: never;
 }
 
-/** On the type of a task that has a required parameter without any value that JSON can carry; otherwise nothing. */
-export type MarkUnstorable<A extends unknown[]> = [HasUnstorable<A>] extends [true]
+/**
+ * On the type of a task that has a required parameter without any value that JSON can carry, or such a result (`R`, awaited);
+ * otherwise nothing.
+ */
+export type MarkUnstorable<A extends unknown[], R> = [HasUnstorable<A>] extends [true]
   ? {
       readonly notStorable: "JSON cannot carry a parameter of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
     }
-  : unknown;
+  : [IsUnstorable<R>] extends [true]
+    ? {
+        readonly notStorable: "JSON cannot carry the result of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
+      }
+    : unknown;
 
 /** Optional parameters may be left out, and a union may have a member that JSON can carry: these are no errors. */
 type HasUnstorable<A> = A extends readonly [infer First, ...infer Rest]

@@ -4,6 +4,9 @@ import type { TaskError } from "../../task.ts";
 /** How an attempt that did not complete ended. */
 export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
 
+/** UTF-16 units of a log line that are stored; the rest is cut off. */
+export const longestLine = 2_000;
+
 /** A line that the attempt of this generation logged, by its worker's clock. Later lines have higher ids. */
 export interface TaskLog {
   id: number;

@@ -99,10 +99,10 @@ export function task<A extends unknown[], R>(
   name: string,
   fn: (...args: A) => R,
   options?: TaskOptions<Awaited<R>, A>,
-): TaskFunction<A, R> & MarkUnstorable<A> {
+): TaskFunction<A, R> & MarkUnstorable<A, Awaited<R>> {
   const registered = callable<A, R>(registration(define(name, fn, options, placeOfCall(task))));
   // The mark is only in the type.
-  return registered as TaskFunction<A, R> & MarkUnstorable<A>;
+  return registered as TaskFunction<A, R> & MarkUnstorable<A, Awaited<R>>;
 }
 
 /**

@@ -6,17 +6,23 @@ import type { Duration } from "../options/durations.ts";
 export type Missed = "one" | "skip" | { all: number };
 
 /** When a schedule makes tasks. Each such time is a slot. Exactly one of `cron` and `every` is given. */
-export interface ScheduleTiming {
+export type ScheduleTiming = SlotOptions &
+  ((Pick<SlotTimes, "cron"> & { every?: undefined }) | (Pick<SlotTimes, "every"> & { cron?: undefined }));
+
+interface SlotTimes {
   /**
    * A cron expression of 5 fields (minute, hour, day of the month, month, day of the week), of 6 with seconds first, or
    * `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
    */
-  cron?: string;
+  cron: string;
   /**
    * The time between two slots, at least 1 s: they are `startAt + n × every`. Without `startAt` they are counted from the
    * moment when the schedule was first written, or its timing was changed; the first one is one interval later.
    */
-  every?: Duration;
+  every: Duration;
+}
+
+interface SlotOptions {
   /** The IANA name of the time zone in which `cron` is meant, such as `"Europe/Berlin"`. @default "UTC" */
   timeZone?: string;
   /** There is no slot before this time. @default none */
@@ -40,6 +46,16 @@ export interface ScheduleTiming {
    * @default none
    */
   jitter?: Duration;
+}
+
+/** Which schedules `listSchedules` returns. */
+export interface ScheduleListOptions {
+  /** Only schedules whose names begin with this text: each character stands for itself. @default all */
+  prefix?: string;
+  /** At most so many, 1 to 1,000. @default all */
+  limit?: number;
+  /** Only schedules whose names come after this one: the last name of the page before. @default from the first */
+  after?: string;
 }
 
 /** A schedule, as its row was when it was read. */

@@ -1,8 +1,8 @@
 /** The options of a task and of one enqueue call: their types and validation. */
 
-import type { LimitValues } from "../../store.ts";
 import type { JsonObject, Task } from "../../task.ts";
 import { type Duration, longestWait, moment } from "../options/durations.ts";
+import type { LimitValues } from "../options/limits.ts";
 import { type Limit, readLimit, readUses } from "../options/limits.ts";
 import { type MemorySize, memorySize, moduleUrl } from "../options/modules.ts";
 import {
@@ -148,9 +148,11 @@ type ErrorClass = abstract new (...args: any[]) => unknown;
 /** The same type, from which no type parameter is inferred: `NoInfer` refuses functions of fewer parameters. */
 type Fixed<A extends unknown[]> = [A][A extends unknown[] ? 0 : never];
 
-/** Options of a task: defaults for its calls, and its retry policy and hooks. */
+/** Options of a task: defaults for its calls, its retry policy and hooks, and where its function runs. */
 // biome-ignore lint/suspicious/noExplicitAny: the arguments of any function, for code that is generic over tasks.
-export interface TaskOptions<R = unknown, A extends unknown[] = any[]> extends Omit<CallOptions, "group"> {
+export type TaskOptions<R = unknown, A extends unknown[] = any[]> = DefinitionOptions<R, A> & PlaceOptions;
+
+interface DefinitionOptions<R, A extends unknown[]> extends Omit<CallOptions, "group"> {
   /**
    * The group of each task: a string of 1 to 255 characters, such as a tenant; or a function that gives it by the arguments
    * of the call, called at each enqueue. Groups take turns, and the `limit` is that of each group.
@@ -175,17 +177,6 @@ export interface TaskOptions<R = unknown, A extends unknown[] = any[]> extends O
   /** The errors after which the task is retried: error classes, or a predicate. @default every error */
   retryOn?: ErrorClass | readonly ErrorClass[] | ((error: unknown) => boolean);
   /**
-   * Where a worker runs the function: `"main"`, its event loop; `"thread"`, beside it, for work that computes; `"process"`,
-   * for what must be stoppable at any moment. Hooks, `backoff` and the database stay in the worker's process.
-   * @default "main"
-   */
-  runIn?: RunIn;
-  /**
-   * The module that registers this task when it is imported: `import.meta.url`, or `__filename` in CommonJS. A thread or
-   * process imports it, so it must not open the queue. Required with `runIn: "thread"` and `"process"`.
-   */
-  module?: string | URL;
-  /**
    * Limit of the JavaScript heap of the thread or process: `"512MB"`, `"2GiB"` or bytes, from 16 MiB. Buffers do not count.
    * @default Node's own limit
    */
@@ -194,9 +185,29 @@ export interface TaskOptions<R = unknown, A extends unknown[] = any[]> extends O
   beforeRun?: (task: Task<R>) => unknown;
   /** Called after an attempt whose function returned, before the result is stored. */
   onSuccess?: (task: Task<R>, result: R) => unknown;
-  /** Called after each failed attempt. `task.status` is `scheduled` if the task will be retried, else `failed`. */
+  /**
+   * Called after each failed attempt, at least once. `task.status` is `scheduled` if the task will be retried, else `failed`.
+   * After an attempt that ended with its worker, another worker calls it, with an error whose name is `WorkerCrashed`.
+   */
   onFailure?: (task: Task<R>, error: unknown) => unknown;
 }
+
+/** A thread or a process needs the module; the event loop may have it. */
+type PlaceOptions =
+  | {
+      /**
+       * Where a worker runs the function: `"main"`, its event loop; `"thread"`, beside it, for work that computes; `"process"`,
+       * for what must be stoppable at any moment. Hooks, `backoff` and the database stay in the worker's process.
+       * @default "main"
+       */
+      runIn?: RunIn;
+      /**
+       * The module that registers this task when it is imported: `import.meta.url`, or `__filename` in CommonJS. A thread or
+       * process imports it, so it must not open the queue. Required with `runIn: "thread"` and `"process"`.
+       */
+      module: string | URL;
+    }
+  | { runIn?: "main"; module?: undefined };
 
 /** Where the function of a task runs. */
 export type RunIn = "main" | "thread" | "process";

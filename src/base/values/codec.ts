@@ -11,7 +11,7 @@ import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 
 /** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
-const maxDepth = 100;
+export const maxDepth = 100;
 
 /** The arguments as a JSON array without trailing `undefined`. @throws NotSerializableError */
 export function encodeArgs(args: readonly unknown[]): string {
@@ -134,7 +134,7 @@ class Writer {
       case "object":
         return value === null ? "null" : this.#object(value);
       default:
-        return this.#refuse(`${describe(value)} cannot be kept as JSON`);
+        return this.#refuseKind(value);
     }
   }
 
@@ -203,8 +203,8 @@ class Writer {
     if (symbols.length > 0) this.#refuse(`the key ${show(symbols[0])} cannot be kept as JSON`);
   }
 
-  #refuseKind(value: object): never {
-    return this.#refuse(`${describe(value)} cannot be kept as JSON`);
+  #refuseKind(value: unknown): never {
+    return this.#refuse(`${describe(value)} cannot be kept as JSON: pass ${instead(value)}`);
   }
 
   #refuse(why: string): never {
@@ -248,6 +248,22 @@ function describe(value: unknown): string {
   if (typeof value !== "object" || value === null)
     return value === undefined ? "undefined" : `the ${typeof value} ${show(value)}`;
   return !types.isProxy(value) && Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
+}
+
+/** What the caller may pass for a value that JSON does not have. */
+function instead(value: unknown): string {
+  if (value === undefined) return "null, or leave it out";
+  if (typeof value === "bigint") return "a string of its digits";
+  if (typeof value === "function") return "the data that it needs, and import it where the task runs";
+  if (typeof value === "symbol") return "a string";
+  if (types.isDate(value)) return "its toISOString()";
+  if (types.isMap(value)) return "Object.fromEntries(map), or the array [...map]";
+  if (types.isSet(value)) return "the array [...set]";
+  if (types.isNativeError(value)) return "its message";
+  if (types.isPromise(value)) return "the value that it resolves with: await it first";
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value))
+    return "a string of it, for example in base64";
+  return "a plain object with the fields that the task needs";
 }
 
 /** One pathStep of the path in an error: `[1]`, `.name` or `["odd name"]`. */

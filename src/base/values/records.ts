@@ -1,7 +1,7 @@
 /** Turns the records of a store into the public types: decoded JSON, times as `Date`. */
 
 import type { StoredAttempt, StoredLogLine } from "../../store.ts";
-import type { JsonObject, Task, TaskError, TaskId, TaskRecord } from "../../task.ts";
+import type { JsonObject, Task, TaskBeginning, TaskError, TaskId, TaskJson, TaskRecord } from "../../task.ts";
 import type { Attempt, TaskLog } from "../tasks/history.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
 
@@ -26,6 +26,30 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     fillDefaults: record.fillDefaults === 1,
     traceContext: traceContextIn(record),
   };
+}
+
+/**
+ * A task of a list. `cut`: the length in bytes of each JSON column of which only the beginning is there, as a text. An `id` that
+ * JavaScript has no number for is a text, too.
+ */
+export interface ListedTask extends Task {
+  cut?: Readonly<Partial<Record<TaskJson, number>>>;
+}
+
+export function toListedTask({ cut, exactId, ...record }: TaskBeginning): ListedTask {
+  const task: ListedTask = toTask(record);
+  if (cut.error !== undefined) task.error = errorBeginning(record.error ?? "");
+  if (exactId !== null) task.id = exactId as unknown as TaskId;
+  return Object.keys(cut).length === 0 ? task : { ...task, cut };
+}
+
+/** An error as dbq writes it begins with its name and message. */
+function errorBeginning(text: string): TaskError {
+  const character = String.raw`(?:[^"\\]|\\u[\da-f]{4}|\\[^u])`;
+  const found = new RegExp(`^\\{"name":"(${character}*)","message":"(${character}*)`, "i").exec(text);
+  if (!found) return { name: "Error", message: text };
+  const [name, message] = found.slice(1).map((part) => readable(`"${part}"`, JSON.parse) as string);
+  return { name: name ?? "Error", message: message ?? "" };
 }
 
 export function traceContextIn({ traceContext }: Pick<TaskRecord, "traceContext">): JsonObject | null {
@@ -65,15 +89,27 @@ export function readable(text: string, read: (text: string) => unknown): unknown
   }
 }
 
-function errorOf(text: string): TaskError {
+export function errorOf(text: string): TaskError {
   const error = readable(text, (json) => decodeObject(json, "error"));
   return typeof error === "string"
     ? { name: "Error", message: text }
     : withCauses(error as Partial<TaskError>, text);
 }
 
-/** Another program may have written the error: each one gets a name and a message, and a cause that is no object is left out. */
-function withCauses({ cause, ...error }: Partial<TaskError>, message = ""): TaskError {
+/** Causes of an error that are read. dbq writes five at most; another program may have written any number. */
+const mostCauses = 100;
+
+/**
+ * Another program may have written the error: each one gets a name and a message, and a cause that is no object is left out.
+ * `left`: the causes that may follow.
+ */
+function withCauses(
+  { cause, ...error }: Partial<TaskError>,
+  message = "",
+  left: number = mostCauses,
+): TaskError {
   const described = { name: "Error", message, ...error };
-  return typeof cause === "object" && cause !== null ? { ...described, cause: withCauses(cause) } : described;
+  return typeof cause === "object" && cause !== null && left > 0
+    ? { ...described, cause: withCauses(cause, "", left - 1) }
+    : described;
 }

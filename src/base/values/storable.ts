@@ -5,3 +5,8 @@
 export function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
+
+/** The text in ASCII, with an escape such as `\\u00e9` in place of each other character: any database can store it. */
+export function toAscii(text: string): string {
+  return text.replace(/[^\t\n\r -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

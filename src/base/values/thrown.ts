@@ -15,8 +15,8 @@ const longest = { name: 200, message: 10_000, stack: 20_000 };
 /** How many causes of the thrown error are stored, and the characters that their messages and stacks share. */
 const causes = { most: 5, characters: 8_000 };
 
-/** How many errors of an AggregateError stand for its missing message. */
-const mostAggregated = 10;
+/** How many errors of an AggregateError are kept in its stack, and how deep they are searched for more such errors. */
+const aggregated = { most: 10, deep: 3 };
 
 /**
  * A description of any thrown value, cut to a storable length. Never throws.
@@ -76,7 +76,7 @@ function describeOne(
   if (!isError(thrown)) return { name: "Thrown", message: cut(shown(thrown), longestMessage) };
   const name = textOf(thrown, "name") ?? "Error";
   const message = cut(messageOf(thrown), longestMessage);
-  const [stack, code] = [textOf(thrown, "stack"), textOf(thrown, "code")];
+  const [stack, code] = [stackOf(thrown), textOf(thrown, "code")];
   return {
     name: cut(name, longest.name),
     message,
@@ -87,20 +87,33 @@ function describeOne(
 
 function messageOf(error: Error): string {
   const message = textOf(error, "message") ?? "its message could not be read";
-  return message === "" ? messagesOf(propertyOf(error, "errors")) : message;
+  if (message !== "") return message;
+  // Node's failed connections have no message of their own.
+  const texts = errorsIn(error).map(
+    (each) => (isError(each) ? textOf(each, "message") : undefined) ?? shown(each),
+  );
+  return texts.join("; ");
 }
 
-/** The messages of an AggregateError's errors: Node's failed connections have no message of their own. */
-function messagesOf(errors: unknown): string {
+/** The stack, and below it those of an AggregateError's errors, since `Promise.any` says nothing of them otherwise. */
+function stackOf(error: Error, depth = 0): string | undefined {
+  const stack = textOf(error, "stack");
+  if (!isA(error, AggregateError) || depth === aggregated.deep) return stack;
+  const inner = errorsIn(error).map((each, i) => {
+    const text = isError(each) ? stackOf(each, depth + 1) : shown(each);
+    return text && `[errors][${i}]: ${text}`;
+  });
+  return [stack, ...inner].filter(Boolean).join("\n") || undefined;
+}
+
+/** An AggregateError's errors. */
+function errorsIn(error: Error): unknown[] {
+  const errors = propertyOf(error, "errors");
   try {
-    if (!Array.isArray(errors)) return "";
-    const texts = errors
-      .slice(0, mostAggregated)
-      .map((each: unknown) => (isError(each) ? textOf(each, "message") : undefined) ?? shown(each));
-    return texts.join("; ");
+    return Array.isArray(errors) ? errors.slice(0, aggregated.most) : [];
   } catch {
     // A proxy.
-    return "";
+    return [];
   }
 }
 

@@ -36,19 +36,20 @@ export async function withQueue<T>(
 export async function withExistingQueue<T>(
   options: CommonOptions,
   use: (queue: Queue) => Promise<T>,
+  advice = 'name the database with --db or DBQ_URL, or create it with "dbq migrate"',
 ): Promise<T> {
-  await refuseMissingFile(options.db, 'create it with "dbq migrate"');
+  await refuseMissingFile(options.db, advice);
   return await opened(options, false, use);
 }
 
-/** @param advice how to create the database @throws CommandError when the target is a file that does not exist */
+/** @param advice what to do about it @throws CommandError when the target is a file that does not exist */
 export async function refuseMissingFile(target: string, advice: string): Promise<void> {
   if (target === "") throw emptyTarget();
   const file = fileOf(target);
   if (file === undefined || file === "" || file === ":memory:" || existsSync(file)) return;
   throw new CommandError(
     "NO_DATABASE",
-    `${await shown(target)}: there is no such file (${await shown(resolve(file))}): name the database with --db or DBQ_URL, or ${advice}`,
+    `${await shown(target)}: there is no such file (${await shown(resolve(file))}): ${advice}`,
   );
 }
 
@@ -63,7 +64,7 @@ async function opened<T>(
     throw new UsageError(`--db: an in-memory database ends with this command, got "${options.db}"`);
   logReports(options.json);
   const { openQueue } = library ?? (await import("../../index.ts"));
-  const queue = await openQueue(options.db, { migrate, sessions: options.sessions });
+  const queue = await openQueue(options.db, { migrate, sessions: options.sessions }).catch(withoutItsName);
   try {
     return await use(queue);
   } finally {
@@ -71,12 +72,18 @@ async function opened<T>(
   }
 }
 
+/** Rethrows an error of `openQueue` without that name, which means nothing to somebody who runs a command. */
+function withoutItsName(error: unknown): never {
+  if (error instanceof TypeError) error.message = error.message.replace(/^openQueue: /, "");
+  throw error;
+}
+
 function emptyTarget(): UsageError {
   return new UsageError('expected a path or a URL in --db or DBQ_URL, got ""');
 }
 
 /** The file that a path or a `sqlite:` URL names; `undefined` for a database on a server. */
-function fileOf(target: string): string | undefined {
+export function fileOf(target: string): string | undefined {
   const [, scheme, rest = ""] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(target) ?? [];
   if (target === ":memory:" || scheme === undefined) return target;
   return scheme.toLowerCase() === "sqlite" ? rest.replace(/^\/\//, "") : undefined;

@@ -51,7 +51,15 @@ export function printLimitsOf(limits: readonly LimitInfo[]): void {
   printLimits(limits);
 }
 
-export const limitHeadings: readonly string[] = ["LIMIT OF", "CONCURRENCY", "RATE", "RUNNING", "WAITING", ""];
+export const limitHeadings: readonly string[] = [
+  "LIMIT OF",
+  "CONCURRENCY",
+  "RATE",
+  "RUNNING",
+  "WAITING",
+  "PUT OFF",
+  "",
+];
 
 /** Limits, pauses and throttles. */
 export function printLimits(limits: readonly LimitInfo[]): void {
@@ -69,30 +77,25 @@ const targetKey = (target: LimitTarget) =>
   JSON.stringify(typeof target === "string" ? target : Object.entries(target).sort());
 
 function limitRow(limit: LimitInfo, isReplaced: boolean): Cell[] {
-  const { target, fromCode, concurrency, rate, running, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
+  const { target, fromCode, concurrency, rate, running, waiting, putOff, hasGroups } = limit;
+  const { nextFreeAt, pausedAt, putOffSince } = limit;
   const each = hasGroups ? " each group" : "";
   const speed = rate === null ? "" : `${rateText(rate)}${each}`;
   const atOnce = concurrency === null ? "" : `${concurrency}${each}`;
-  // Of a shared name, the tasks that wait are not counted.
-  const waits = typeof target === "string" ? "" : waiting;
   const states = [
     fromCode ? ["from code"] : [],
     fromCode && isReplaced ? ["replaced"] : [],
     pausedAt === null ? [] : [`paused since ${pausedAt.toISOString()}`],
     pausedAt !== null || nextFreeAt === null ? [] : [`next start ${nextFreeAt.toISOString()}`],
+    putOffSince === null ? [] : [`put off since ${putOffSince.toISOString()}`],
   ].flat();
   const state: Cell = pausedAt === null ? states.join(", ") : { text: states.join(", "), color: "yellow" };
-  return [targetText(target), atOnce, speed, running, waits, state];
+  return [targetText(target), atOnce, speed, running, waiting ?? "", putOff ?? "", state];
 }
 
 /** A rate as it is typed. */
 export function rateText({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string {
   return `${limit}/${typedDuration(per)}${burst === 1 ? "" : ` (burst ${burst})`}`;
-}
-
-/** The limits as JSON has them. Of a shared name, the tasks that wait are not counted: `waiting` is null. */
-export function limitsForJson(limits: readonly LimitInfo[]) {
-  return limits.map((limit) => (typeof limit.target === "string" ? { ...limit, waiting: null } : limit));
 }
 
 /** What a limit or a pause is about. */

@@ -4,10 +4,30 @@ import { pathToFileURL } from "node:url";
 import { CommandError, describeThrown, reportFailure } from "./failure.ts";
 import { jsonNote, note } from "./output.ts";
 
+/** What a module is for, as messages say it. */
+export interface ModuleRole {
+  /** Stands before the name of the module. */
+  label: string;
+  /** What the right module does. */
+  does: string;
+  /** Which wrong module a user may have named; empty: none. */
+  unlike: string;
+  /** The usual name of its file. */
+  stem: string;
+}
+
+export const ofTasks: ModuleRole = {
+  label: "module",
+  does: "registers the tasks",
+  unlike: ", not a program that uses them",
+  stem: "tasks",
+};
+
 /** A module as the user has named it, and its file. */
 export interface ModuleFile {
   given: string;
   path: string;
+  role: ModuleRole;
 }
 
 /** What the modules see, and how their errors are printed. */
@@ -20,41 +40,52 @@ export interface ImportOptions {
 /** Milliseconds after which an import that has not ended is reported. */
 const longImport = 10_000;
 
-const wanted = "name the module that registers the tasks";
+/** The module as messages name it. */
+export const nameOf = ({ given, role }: ModuleFile): string => `${role.label} ${given}`;
+
+const wantedOf = ({ role }: ModuleFile): string => `name the module that ${role.does}`;
 
 /** The exports of a module. @throws CommandError for a module that cannot be imported */
 export async function importModule(file: ModuleFile, options: ImportOptions): Promise<object> {
-  const watched = watchImport(file, options);
-  try {
-    return (await import(pathToFileURL(file.path).href)) as object;
-  } catch (error) {
-    throw new CommandError("MODULE", reasonOf(error, file, options), { cause: error });
-  } finally {
-    watched.end();
-  }
+  return await watched(file, options, ["is still being imported", "a top-level await"], async () => {
+    try {
+      return (await import(pathToFileURL(file.path).href)) as object;
+    } catch (error) {
+      throw new CommandError("MODULE", reasonOf(error, file, options), { cause: error });
+    }
+  });
 }
 
-/** Reports a module that exits the process, or that waits for something. Both would end or hang without a word. */
-function watchImport({ given }: ModuleFile, { json }: ImportOptions): { end(): void } {
-  const why = `: ${wanted}, not a program that uses them`;
+/**
+ * Runs code of a module. Reports it when it exits the process, or waits for something: both would end or hang without a word.
+ * @param about what the module does after ten seconds, and what it waits in
+ */
+export async function watched<T>(
+  file: ModuleFile,
+  { json }: ImportOptions,
+  [doing, waiting]: readonly [string, string],
+  run: () => Promise<T>,
+): Promise<T> {
+  const name = nameOf(file);
+  const why = `: ${wantedOf(file)}${file.role.unlike}`;
   const onExit = () => {
     process.exitCode = 1;
-    const message = `module ${given} has ended the process, or waits for ever in a top-level await${why}`;
+    const message = `${name} has ended the process, or waits for ever in ${waiting}${why}`;
     reportFailure(new CommandError("MODULE", message), json);
   };
   const onWait = () => {
-    const message = `module ${given} is still being imported after ${longImport / 1_000} s: a top-level await waits${why}`;
+    const message = `${name} ${doing} after ${longImport / 1_000} s: ${waiting} waits${why}`;
     if (json) jsonNote({ time: new Date(), event: "warning", message });
     else note(`${new Date().toISOString()} warning: ${message}`);
   };
   const timer = setTimeout(onWait, longImport).unref();
   process.once("exit", onExit);
-  return {
-    end() {
-      clearTimeout(timer);
-      process.off("exit", onExit);
-    },
-  };
+  try {
+    return await run();
+  } finally {
+    clearTimeout(timer);
+    process.off("exit", onExit);
+  }
 }
 
 /** Node writes the place of a syntax error above the stack: it may be in a file that the module loads. */
@@ -63,15 +94,16 @@ function placeOf(error: unknown): string {
   return /:\d+$/.test(first) ? `, at ${first}` : "";
 }
 
-function reasonOf(error: unknown, { given, path }: ModuleFile, { db }: ImportOptions): string {
+function reasonOf(error: unknown, file: ModuleFile, { db }: ImportOptions): string {
   const { name, message, code } = describeThrown(error);
+  const [module, wanted] = [nameOf(file), wantedOf(file)];
   const isUnknown = code === "ERR_UNKNOWN_FILE_EXTENSION" || code === "ERR_IMPORT_ATTRIBUTE_MISSING";
-  if (isUnknown && /^\.[cm]?tsx?$/.test(extname(path))) {
-    return `module ${given}: Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or tsx: node --import tsx node_modules/dbq-ts/bin.js …`;
+  if (isUnknown && /^\.[cm]?tsx?$/.test(extname(file.path))) {
+    return `${module}: Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or tsx: node --import tsx node_modules/dbq-ts/bin.js …`;
   }
   if (isUnknown)
-    return `module ${given} is neither JavaScript nor TypeScript: ${wanted}; a database is named by --db`;
-  const thrown = `module ${given} cannot be imported: ${name}: ${message}`;
+    return `${module} is neither JavaScript nor TypeScript: ${wanted}; a database is named by --db`;
+  const thrown = `${module} cannot be imported: ${name}: ${message}`;
   const debug = "(DBQ_DEBUG=1 shows the stack)";
   // Such a module was found and could be read, so its own code has thrown.
   const hasRun = name !== "SyntaxError" && name !== "TransformError" && code !== "ERR_MODULE_NOT_FOUND";
@@ -79,5 +111,5 @@ function reasonOf(error: unknown, { given, path }: ModuleFile, { db }: ImportOpt
   // An app that connects by DBQ_URL finds the worker's database in it, and may take a path for a URL.
   const connects = /^(E[A-Z_]{4,}|28\w{3}|3D000)$/.test(code ?? "");
   const target = connects && !db.includes("@") ? ` (DBQ_URL was ${JSON.stringify(db)})` : "";
-  return `${thrown}${target}: ${wanted}, not a program that uses them ${debug}`;
+  return `${thrown}${target}: ${wanted}${file.role.unlike} ${debug}`;
 }

@@ -3,7 +3,7 @@
  * that are written as plain strings are known.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** Undefined: not there. `"computed"`: there, but no plain strings. */
 export type Strings = readonly string[] | "computed" | undefined;
@@ -11,6 +11,8 @@ export type Strings = readonly string[] | "computed" | undefined;
 export interface KitConfig {
   /** The name of the file. */
   file: string;
+  /** The major version of the drizzle-kit that is installed there; 0 when none is. */
+  major: number;
   dialect: Strings;
   /** A driver that has to be named: of a database in another process or service (D1, the Data API of AWS, PGlite). */
   driver: Strings;
@@ -35,6 +37,7 @@ export function kitConfigIn(folder: string): KitConfig | undefined {
   const read = (name: string) => stringsOf(text, name);
   return {
     file,
+    major: majorIn(folder),
     dialect: read("dialect"),
     driver: read("driver"),
     schema: read("schema"),
@@ -43,6 +46,15 @@ export function kitConfigIn(folder: string): KitConfig | undefined {
     url: read("url"),
     database: read("database"),
   };
+}
+
+/** Looks for drizzle-kit where Node would. */
+function majorIn(folder: string): number {
+  const file = join(folder, "node_modules/drizzle-kit/package.json");
+  if (existsSync(file))
+    return Number.parseInt((JSON.parse(readFileSync(file, "utf8")) as { version: string }).version, 10);
+  const above = dirname(folder);
+  return above === folder ? 0 : majorIn(above);
 }
 
 const plain = [String.raw`"[^"\\\n]*"`, String.raw`'[^'\\\n]*'`, "`[^`$\\\\]*`"].join("|");

@@ -26,9 +26,10 @@ export function drizzleKitFact(folder: string, database: readonly Diagnosis[]): 
   const config = kitConfigIn(folder);
   const kind = database.find(({ name }) => Object.hasOwn(dialects, name))?.name ?? "";
   if (config === undefined || !isFor(config, kind, folder, factOf(database, "database"))) return undefined;
+  const schema = kind === "Postgres" ? factOf(database, "schema") : undefined;
   const finding =
-    (kind === "Postgres" ? findingOfSchema(config, factOf(database, "schema")) : undefined) ??
-    findingOfTables(config, folder, kind);
+    (schema === undefined ? undefined : findingOfSchema(config, schema)) ??
+    findingOfTables(config, folder, schema);
   return { name: "drizzle-kit", ...finding };
 }
 
@@ -73,26 +74,34 @@ function databaseIn(url: string): string | undefined {
 
 // ---- what would push do? ---------------------------------------------------------------------
 
-/** Push compares the schemas of its filter, and no others. */
+/** Push compares the schemas of its filter, and no others. Without a filter: `public` before drizzle-kit 1.0, all since. */
 function findingOfSchema(config: KitConfig, schema: string): Finding | undefined {
-  const { file, schemaFilter = ["public"] } = config;
+  const { file, major, schemaFilter = major === 0 ? ["public"] : [] } = config;
   if (schemaFilter === "computed") return unknown(config, "schemaFilter");
-  return schemaFilter.includes(schema)
-    ? undefined
-    : { value: `${file} (does not look at the schema ${schema})` };
+  const isCompared = major === 0 ? schemaFilter.includes(schema) : isSeen(schema, schemaFilter);
+  return isCompared ? undefined : { value: `${file} (does not look at the schema ${schema})` };
 }
 
-function findingOfTables(config: KitConfig, folder: string, kind: string): Finding {
-  const { file, schema, tablesFilter = [] } = config;
+/** @param schema that of the tables on Postgres; elsewhere undefined */
+function findingOfTables(config: KitConfig, folder: string, schema: string | undefined): Finding {
+  const { file, major, tablesFilter = [] } = config;
   if (tablesFilter === "computed") return unknown(config, "tablesFilter");
-  if (!tables.some((table) => isSeen(table, tablesFilter))) {
+  const areHidden = !tables.some((table) => isSeen(table, tablesFilter));
+  // Since 1.0 push drops a schema that it compares and that is not declared, whatever becomes of its tables.
+  const isDropped = major > 0 && schema !== undefined && schema !== "public";
+  if (areHidden && !isDropped) {
     const value = `${file} (its tablesFilter leaves dbq's tables out)`;
-    return kind === "Postgres" ? { value, warning: failing } : { value };
+    return schema !== undefined && major === 0 ? { value, warning: failing } : { value };
   }
-  const areDeclared = Array.isArray(schema) ? schemaFilesHaveTables(folder, schema) : undefined;
+  const areDeclared = Array.isArray(config.schema) ? schemaFilesHaveTables(folder, config.schema) : undefined;
   if (areDeclared === undefined) return unknown(config, "schema");
   if (areDeclared) return { value: `${file} (has dbq's tables in its schema)` };
-  return { value: file, warning: dropping(file, kind) };
+  return { value: file, warning: dropping(file, remedyFor(major, schema)) };
+}
+
+function remedyFor(major: number, schema: string | undefined): string {
+  if (schema === undefined || (major > 0 && schema === "public")) return 'add tablesFilter: ["!dbq_*"] to it';
+  return major === 0 ? ownSchema : `add schemaFilter: [${JSON.stringify(`!${schema}`)}] to it`;
 }
 
 /** The rule of drizzle-kit: the patterns that say something about a table must all include it. */
@@ -110,5 +119,5 @@ const ownSchema = `give dbq a schema of its own: openQueue(url, { schema: "dbq" 
 
 const failing = `"drizzle-kit push" fails on Postgres with this tablesFilter, since it does not hide the sequences of dbq's tables: ${ownSchema}`;
 
-const dropping = (file: string, kind: string) =>
-  `"drizzle-kit push" would drop dbq's tables with all tasks, since ${file} neither hides nor declares them: ${kind === "Postgres" ? ownSchema : 'add tablesFilter: ["!dbq_*"] to it'}`;
+const dropping = (file: string, remedy: string) =>
+  `"drizzle-kit push" would drop dbq's tables with all tasks, since ${file} neither hides nor declares them: ${remedy}`;

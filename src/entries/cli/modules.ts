@@ -3,7 +3,14 @@ import { existsSync, statSync } from "node:fs";
 import { resolve, sep } from "node:path";
 import type { Queue, QueueHealth } from "../../index.ts";
 import { CommandError } from "./failure.ts";
-import { type ImportOptions, importModule, type ModuleFile } from "./imports.ts";
+import {
+  type ImportOptions,
+  importModule,
+  type ModuleFile,
+  type ModuleRole,
+  nameOf,
+  ofTasks,
+} from "./imports.ts";
 
 /** The exports of dbq-ts. */
 export type Library = typeof import("../../index.ts");
@@ -11,28 +18,29 @@ export type Library = typeof import("../../index.ts");
 const extensions = [".js", ".mjs", ".cjs", ".ts", ".mts"];
 
 /** The files of modules, relative to the current folder. @throws CommandError that names a missing file */
-export function moduleFiles(modules: readonly string[]): ModuleFile[] {
+export function moduleFiles(modules: readonly string[], role: ModuleRole = ofTasks): ModuleFile[] {
   return modules.map((given) => {
+    const { label } = role;
     // The rest of a URL may have a password.
     const [scheme] = /^[a-z][a-z0-9+.-]+:(?=\/\/)/i.exec(given) ?? [];
     if (scheme !== undefined)
       throw new CommandError(
         "MODULE",
-        `module ${scheme}//…: this is a URL: name a database by --db, and a module by the path of its file`,
+        `${label} ${scheme}//…: this is a URL: name a database by --db, and a module by the path of its file`,
       );
     const path = resolve(given);
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.isFile()) return { given, path };
+    if (found?.isFile()) return { given, path, role };
     const what = found?.isDirectory() ? `${path} is a folder` : `there is no file ${path}`;
-    throw new CommandError("MODULE", `module ${given}: ${what}: ${adviceFor(given, path)}`);
+    throw new CommandError("MODULE", `${label} ${given}: ${what}: ${adviceFor(given, path, role)}`);
   });
 }
 
-function adviceFor(given: string, path: string): string {
-  const near = [...extensions, ...extensions.map((end) => `${sep}tasks${end}`)];
+function adviceFor(given: string, path: string, { does, stem }: ModuleRole): string {
+  const near = [...extensions, ...extensions.map((end) => `${sep}${stem}${end}`)];
   const meant = near.find((end) => existsSync(path + end));
   return meant === undefined
-    ? "name the file that registers the tasks, relative to the current folder"
+    ? `name the file that ${does}, relative to the current folder`
     : `did you mean ${given.replace(/[/\\]$/, "")}${meant}?`;
 }
 
@@ -74,9 +82,9 @@ function exportsTask(exports: object, { registeredNames }: Library): boolean {
   return Object.values(exports).some(isTask);
 }
 
-function noTask({ given }: ModuleFile): CommandError {
+function noTask(file: ModuleFile): CommandError {
   return new CommandError(
     "MODULE",
-    `module ${given} registers no task: name a module that calls task() or registerTasks()`,
+    `${nameOf(file)} registers no task: name a module that calls task() or registerTasks()`,
   );
 }

@@ -88,9 +88,13 @@ export function json(value: unknown): void {
 }
 
 /** Writes an array as JSON, item by item: together they may be longer than the longest string. */
-export function jsonList(values: readonly unknown[]): void {
+export async function jsonList(values: Iterable<unknown> | AsyncIterable<unknown>): Promise<void> {
   write("[", "");
-  for (const [i, value] of values.entries()) write((i === 0 ? "" : ",") + jsonText(value), "");
+  let between = "";
+  for await (const value of values) {
+    write(between + jsonText(value), "");
+    between = ",";
+  }
   write("]");
 }
 

@@ -1,6 +1,7 @@
 /** Parses the arguments and options of a command. */
 import { InvalidArgumentError } from "commander";
 import ms, { type StringValue } from "ms";
+import { type Scalar, typedPair, typedTime } from "../../base/text/typed.ts";
 import { UsageError } from "./failure.ts";
 import { shortened } from "./text.ts";
 
@@ -112,25 +113,21 @@ function refuseRounding(text: string, name: string): void {
   }
 }
 
-type Scalar = string | number | boolean | null;
-
 /** `key=value`; the option may be repeated. A value that is a JSON scalar is parsed. @throws InvalidArgumentError */
 export function metaPair(text: string, before: Record<string, Scalar> = {}): Record<string, Scalar> {
-  const at = text.indexOf("=");
-  if (at < 1)
+  const pair = typedPair(text);
+  if (pair === undefined)
     throw new InvalidArgumentError('Expected key=value, such as tenant=acme, attempts=3 or zip="01234".');
-  return { ...before, [text.slice(0, at)]: scalar(text.slice(at + 1)) };
+  return { ...before, [pair[0]]: pair[1] };
 }
 
-function scalar(text: string): Scalar {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (value === null || ["string", "boolean"].includes(typeof value)) return value as Scalar;
-    // A number that does not print as it was typed (007, 1e999, 12345678901234567890) stays text.
-    return typeof value === "number" && String(value) === text ? value : text;
-  } catch {
-    return text;
-  }
+/** Without a zone it is in UTC. @throws UsageError */
+export function time(text: string): Date {
+  const read = typedTime(text);
+  if (read instanceof Date) return read;
+  throw new UsageError(
+    `expected ${read === "day" ? "a day that exists," : "a time"} such as 2027-01-31 or 2027-01-31T12:00:00Z, got ${quoted(text)}`,
+  );
 }
 
 /** The object without its `undefined` properties. */

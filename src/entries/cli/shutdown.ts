@@ -1,5 +1,7 @@
 /** Ends `dbq worker`: after signals, after an uncaught exception, and when its database file has gone. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Worker } from "../../index.ts";
+import { logError } from "./database.ts";
 import { jsonNote, note } from "./output.ts";
 import { longestTimer } from "./parse.ts";
 import { span } from "./text.ts";
@@ -11,6 +13,9 @@ import { isWatched, type ShutdownOptions, signals } from "./watch.ts";
  * twice, 1 ms apart. So does the process above a worker with `--watch`.
  */
 const sameSignal = process.env.npm_command === undefined && !isWatched ? 0 : 50;
+
+/** Milliseconds that `close` gets before the process exits after an uncaught exception. */
+const mostClosing = 5_000;
 
 /** The worker's events at the end of an attempt. */
 export const attemptEnds = [
@@ -26,6 +31,8 @@ export const attemptEnds = [
 export class Shutdown {
   readonly #worker: Worker;
   readonly #options: ShutdownOptions;
+  readonly #close: (() => Promise<void>) | undefined;
+  #exiting: Promise<void> | undefined;
   readonly #finished: Promise<void>;
   #settle: (stopping: Promise<void>) => void = () => undefined;
   #isStopping = false;
@@ -35,9 +42,11 @@ export class Shutdown {
   /** Running tasks whose code has thrown an uncaught exception. */
   readonly #culprits = new Set<number>();
 
-  constructor(worker: Worker, options: ShutdownOptions) {
+  /** @param close called and awaited on the exits that do not wait for the worker to stop */
+  constructor(worker: Worker, options: ShutdownOptions, close?: () => Promise<void>) {
     this.#worker = worker;
     this.#options = options;
+    this.#close = close;
     this.#finished = new Promise((resolve) => {
       this.#settle = (stopping) => {
         this.#isStopping = true;
@@ -93,7 +102,7 @@ export class Shutdown {
     this.#log("after an uncaught exception this worker claims no more tasks, and exits with code 1");
     if (culprit !== undefined) this.#culprits.add(culprit);
     this.#exitIfAlone();
-    setTimeout(() => process.exit(1), Math.min(this.#options.grace, longestTimer));
+    setTimeout(() => this.#exit(), Math.min(this.#options.grace, longestTimer));
     this.#settle(this.#worker.stop({ grace: Number.POSITIVE_INFINITY }));
   }
 
@@ -130,6 +139,15 @@ export class Shutdown {
   /** Exits when only tasks that have thrown are left. */
   #exitIfAlone(): void {
     if (this.#culprits.size === 0) return;
-    if ([...this.#running].every((id) => this.#culprits.has(id))) process.exit(1);
+    if ([...this.#running].every((id) => this.#culprits.has(id))) this.#exit();
+  }
+
+  /** Exits with code 1, at once where there is nothing to close. The task that has thrown runs until then. */
+  #exit(): void {
+    const close = this.#close;
+    if (close === undefined) process.exit(1);
+    this.#exiting ??= Promise.race([close(), sleep(mostClosing)])
+      .catch((error: unknown) => logError(error, "closing", this.#options.json))
+      .then(() => process.exit(1));
   }
 }

@@ -33,7 +33,8 @@ export async function lookAt(queue: Queue): Promise<TopLook> {
   const at = new Date();
   const since = new Date(Math.floor(at.getTime() / minute - minutes) * minute);
   const { queues, moreQueues, unservedFunctions, workers } = await queue.health();
-  const running = await queue.listTasks({ status: "running", limit: mostRunning });
+  const { listBeginnings } = await import("../../index.ts");
+  const running = await listBeginnings(queue, { status: "running", limit: mostRunning });
   const functions = await queue.functionStats({ from: since });
   return {
     at,

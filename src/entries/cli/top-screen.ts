@@ -25,7 +25,7 @@ const gap = 2;
 
 /** The columns that are aligned to the right. */
 const figures: ReadonlySet<string> = new Set(
-  "PENDING,RUNNING,OLDEST,SCHEDULED,FAILED,WORKERS,A MINUTE,WAIT p95,RUN p50,RUN p95,BUSY,HEARTBEAT,CONCURRENCY,RATE,WAITING".split(
+  "PENDING,RUNNING,OLDEST,SCHEDULED,FAILED,WORKERS,A MINUTE,WAIT p95,RUN p50,RUN p95,BUSY,HEARTBEAT,CONCURRENCY,RATE,WAITING,PUT OFF,PUT OFF FOR".split(
     ",",
   ),
 );
@@ -96,15 +96,29 @@ const percent = (part: number, whole: number) =>
 
 const spanOrNone = (ms: number | null) => (ms === null ? "" : span(ms));
 
-function queuesOf({ queues }: TopLook): Section {
+/** What rates have put off has its columns only where there is any: most queues have no rate. */
+function queuesOf({ queues, at }: TopLook): Section {
+  const hasPutOff = queues.some(({ putOff }) => putOff > 0);
+  const putOffHeadings = hasPutOff ? ["PUT OFF", "PUT OFF FOR"] : [];
   return {
-    headings: ["QUEUE", "PENDING", "RUNNING", "OLDEST", "SCHEDULED", "FAILED", "WORKERS", ""],
+    headings: [
+      "QUEUE",
+      "PENDING",
+      "RUNNING",
+      "OLDEST",
+      "SCHEDULED",
+      ...putOffHeadings,
+      "FAILED",
+      "WORKERS",
+      "",
+    ],
     rows: queues.map((queue) => [
       queue.name,
       count(queue, "pending"),
       count(queue, "running"),
       spanOrNone(queue.oldestPendingAge),
       count(queue, "scheduled"),
+      ...(hasPutOff ? putOffCells(queue, at) : []),
       count(queue, "failed"),
       queue.workers,
       queue.pausedAt === null ? "" : { text: "paused", color: "yellow" },
@@ -116,6 +130,11 @@ function queuesOf({ queues }: TopLook): Section {
 function count(queue: HealthOfQueue, status: "pending" | "running" | "scheduled" | "failed"): Cell {
   const text = counted(queue[status], queue.atLeast.includes(status));
   return status === "failed" && queue.failed > 0 ? { text, color: "red" } : text;
+}
+
+function putOffCells({ putOff, putOffSince, atLeast }: HealthOfQueue, at: Date): Cell[] {
+  const age = putOffSince === null ? null : Math.max(0, at.getTime() - putOffSince.getTime());
+  return [counted(putOff, putOff > 0 && atLeast.includes("scheduled")), spanOrNone(age)];
 }
 
 function functionsOf({ functions, at, since }: TopLook): Section {

@@ -12,7 +12,8 @@ export interface InstrumentOptions {
   /** Where metrics go. @default the globally registered provider; no metrics if `tracerProvider` is given */
   meterProvider?: MeterProvider;
   /**
-   * The queue of the gauges `dbq.tasks` and `dbq.oldest_pending.age`: one `queue.health()` for each export of metrics.
+   * The queue of the gauges `dbq.tasks`, `dbq.oldest_pending.age`, `dbq.tasks.put_off` and `dbq.oldest_put_off.age`: one
+   * `queue.health()` for each export of metrics.
    * @default none: there are no gauges
    */
   queue?: Queue;

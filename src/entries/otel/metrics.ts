@@ -43,6 +43,18 @@ export function listenForMetrics(subscriptions: Subscriptions, meter: Meter): vo
   countSent(subscriptions, meter);
   countConsumed(subscriptions, meter);
   timeProcessing(subscriptions, meter);
+  countCrashes(subscriptions, meter);
+}
+
+/** An attempt that ended with its process has no end in `dbq:process`. */
+function countCrashes(subscriptions: Subscriptions, meter: Meter): void {
+  const crashed = meter.createCounter("dbq.task.crashes", {
+    unit: "{attempt}",
+    description: "Attempts that ended with their worker, counted by the process that freed the task.",
+  });
+  subscriptions.on<{ task: ObservedTask; kind: string }>("dbq:crashed", ({ task, kind }) =>
+    crashed.add(1, ofOutcome(task, kind)),
+  );
 }
 
 function countSent(subscriptions: Subscriptions, meter: Meter): void {
@@ -94,9 +106,13 @@ function waitOf({ createdAt, waitUntil, startedAt }: ObservedRow): number {
   return Math.max(0, ((startedAt ?? since) - since) / 1_000);
 }
 
+/** 0 for no time, and where the database's clock is ahead. */
+const secondsSince = (time: Date | null): number =>
+  time === null ? 0 : Math.max(0, Date.now() - time.getTime()) / 1_000;
+
 const statuses = ["pending", "scheduled", "running", "failed"] as const;
 
-/** The gauges of the rows of one queue: both by one look at its health for each export. @returns what ends them */
+/** The gauges of the rows of one queue: all by one look at its health for each export. @returns what ends them */
 export function observe(meter: Meter, queue: Queue): () => void {
   const tasks = meter.createObservableGauge("dbq.tasks", {
     unit: "{task}",
@@ -106,14 +122,25 @@ export function observe(meter: Meter, queue: Queue): () => void {
     unit: "s",
     description: "How long the longest waiting of the next tasks has been pending.",
   });
+  const putOff = meter.createObservableGauge("dbq.tasks.put_off", {
+    unit: "{task}",
+    description: "Scheduled tasks that a rate has put off to their turns, by queue, up to a bound.",
+  });
+  const longest = meter.createObservableGauge("dbq.oldest_put_off.age", {
+    unit: "s",
+    description: "How long ago a rate put off the task that waits longest for its turn.",
+  });
   const callback = async (result: BatchObservableResult) => {
     for (const health of (await queue.health()).queues) {
       const attributes = { "messaging.system": "dbq", "messaging.destination.name": health.name };
       for (const status of statuses)
         result.observe(tasks, health[status], { ...attributes, "dbq.task.status": status });
       result.observe(oldest, (health.oldestPendingAge ?? 0) / 1_000, attributes);
+      result.observe(putOff, health.putOff, attributes);
+      result.observe(longest, secondsSince(health.putOffSince), attributes);
     }
   };
-  meter.addBatchObservableCallback(callback, [tasks, oldest]);
-  return () => meter.removeBatchObservableCallback(callback, [tasks, oldest]);
+  const gauges = [tasks, oldest, putOff, longest];
+  meter.addBatchObservableCallback(callback, gauges);
+  return () => meter.removeBatchObservableCallback(callback, gauges);
 }

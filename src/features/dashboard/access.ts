@@ -38,6 +38,8 @@ export class Access {
     const { allow, actor = null } =
       typeof answer === "object" && answer !== null && "allow" in answer ? answer : { allow: answer };
     if (allow === "none" || allow === undefined) return undefined;
+    if (actor !== null && typeof actor !== "string")
+      throw new TypeError(`dashboard: authorize: actor: expected a text, got ${JSON.stringify(actor)}`);
     if (allow === "read") return new Access([], actor);
     if (allow === "all") return new Access(actions, actor);
     const unknown = Array.isArray(allow) ? allow.find((each) => !actions.includes(each)) : allow;
@@ -66,12 +68,20 @@ export function refusal(path: string, status: 403 | 421, message: string): Respo
 
 /**
  * Whether a write comes from a page of the dashboard, and not from another site that the person's browser has open. Browsers
- * say so by `Sec-Fetch-Site`, older ones by `Origin`; a program says neither, and has to send an `Authorization`.
+ * say so by `Sec-Fetch-Site`, those that do not (older ones, and all on plain http) by `Origin`; a program says neither, and has
+ * to send an `Authorization`.
+ * @param expected the only `Origin` that is taken @default that of the request's own address
  */
-export function isSameOrigin({ headers }: Request): boolean {
-  const site = headers.get("sec-fetch-site");
-  if (site !== null) return site === "same-origin";
-  const origin = headers.get("origin");
-  if (origin !== null) return URL.canParse(origin) && new URL(origin).host === headers.get("host");
-  return headers.has("authorization");
+export function isSameOrigin({ headers, url }: Request, expected?: string): boolean {
+  const [site, origin] = [headers.get("sec-fetch-site"), headers.get("origin")];
+  const isOwn = origin === null ? undefined : origin === (expected ?? originOf(url, headers.get("host")));
+  if (site !== null) return site === "same-origin" && (expected === undefined || isOwn !== false);
+  return isOwn ?? headers.has("authorization");
+}
+
+/** The origin under which a request came: a server behind another one may know its own name by the header `Host` alone. */
+function originOf(url: string, host: string | null): string {
+  const { origin, protocol } = new URL(url);
+  const named = `${protocol}//${host}`;
+  return host !== null && URL.canParse(named) ? new URL(named).origin : origin;
 }

@@ -3,7 +3,15 @@
 import { show } from "../../base/options/durations.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
 import { present } from "../../base/values/present.ts";
-import { DbqError, DuplicateTaskError, ScheduleNotFoundError, TaskNotFoundError } from "../../errors.ts";
+import {
+  DatabaseError,
+  DbqError,
+  DuplicateTaskError,
+  ScheduleNotFoundError,
+  TaskNotFoundError,
+} from "../../errors.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Operated } from "../../store.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 import type { Access, Action } from "./access.ts";
 import {
@@ -16,7 +24,7 @@ import {
   timeField,
   wholeField,
 } from "./fields.ts";
-import { indented, inexactIn } from "./json-text.ts";
+import { inexactIn, isSameJson } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { actsOn } from "./pages/tasks.tsx";
@@ -53,15 +61,20 @@ interface TaskAction {
   needs: Action;
   /** The names of its fields; another one is refused. */
   accepts: readonly string[];
-  /** Says what it did. */
-  act: (look: Look, task: Task, fields: Fields) => Promise<string>;
+  /** Whether an answer of the store means that something was done. @default any but that there is no such task */
+  isDone?: (answer: Operated) => boolean;
+  /** Does it, and returns a sentence for the person. `queue` writes its row of `dbq_audit` in the same transaction. */
+  act: (queue: Queue, task: Task, fields: Fields, look: Look) => Promise<string>;
 }
+
+const isChanged = (answer: Operated) => answer?.changed === true;
 
 const taskActions: Readonly<Record<string, TaskAction>> = {
   retry: {
     needs: "retry",
     accepts: [],
-    act: async ({ queue }, { id }) => {
+    isDone: (answer) => answer !== undefined && answer.record.status !== "running",
+    act: async (queue, { id }) => {
       const { status } = await queue.retryTask(id);
       return `Task ${id} is ${status}: it runs again from its first attempt.`;
     },
@@ -69,7 +82,8 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   run: {
     needs: "run",
     accepts: [],
-    act: async ({ queue }, { id }) => {
+    isDone: isChanged,
+    act: async (queue, { id }) => {
       await queue.updateTask(id, { waitUntil: null });
       return `Task ${id} runs as soon as a worker is free.`;
     },
@@ -77,7 +91,7 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   cancel: {
     needs: "cancel",
     accepts: ["reason"],
-    act: async ({ queue }, { id, status: before }, fields) => {
+    act: async (queue, { id, status: before }, fields) => {
       const reason = textField(fields.reason, "reason") ?? "cancelled in the dashboard";
       const { status } = await queue.cancelTask(id, { reason });
       if (status !== "cancelled") return `Task ${id} had ended before: it is ${status}.`;
@@ -87,8 +101,8 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   delete: {
     needs: "delete",
     accepts: [],
-    act: async (look, { id }) => {
-      const { changed } = await look.act("delete", [id]);
+    act: async (queue, { id }, _, look) => {
+      const { changed } = await look.act(queue, "delete", [id]);
       if (changed === 0) throw new BadQuery(`task ${id} runs: cancel it first`);
       return `Task ${id} is deleted, with its attempts and log lines.`;
     },
@@ -96,9 +110,10 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   edit: {
     needs: "edit",
     accepts: ["args", "priority", "queueName", "waitUntil", "generationId"],
-    act: async (look, { id }, fields) => {
+    isDone: isChanged,
+    act: async (queue, { id }, fields, look) => {
       const changes = changesOf(await withoutSameArgs(look, id, fields));
-      const { status, waitUntil } = await look.queue.updateTask(id, changes);
+      const { status, waitUntil } = await queue.updateTask(id, changes);
       const when = waitUntil ? `waits until ${waitUntil.toISOString()}` : "waits for a worker";
       return `Task ${id} is changed: it is ${status} and ${when}.`;
     },
@@ -106,19 +121,23 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   enqueue: {
     needs: "enqueue",
     accepts: [],
-    act: async (look, { id: before, func, args, kwargs, meta, priority, queueName, ...more }) => {
+    act: async (queue, task, _, look) => {
+      const { id: before, func, args, kwargs, meta, priority, queueName } = task;
       await mustBeExact(look, before);
-      const { maxRetries, timeout, groupKey } = more;
+      const { maxRetries, timeout, groupKey } = task;
       const again = remoteTask(func).with({
         ...{ kwargs, meta, priority, queueName, maxRetries },
         ...(timeout === null ? {} : { timeout }),
         ...(groupKey === null ? {} : { group: groupKey }),
       });
-      const id = await look.queue.enqueueTask(again, ...args);
+      const id = await queue.enqueueTask(again, ...args);
       return `Task ${id} is enqueued, with the same arguments.`;
     },
   },
 };
+
+/** Reads the fields of a request: after the permission was asked, since their reading takes time. @throws BadQuery, TooLarge */
+export type ReadFields = () => Promise<Fields>;
 
 /** @throws Forbidden, Missing, BadQuery, DbqError */
 export async function actOnTask(
@@ -126,18 +145,22 @@ export async function actOnTask(
   access: Access,
   id: string | undefined,
   action: string | undefined,
-  fields: Fields,
+  read: ReadFields,
 ): Promise<Done> {
   const known = Object.hasOwn(taskActions, action ?? "") ? taskActions[action ?? ""] : undefined;
   if (!known) throw new Missing(`there is no action ${action}`);
   must(access, known.needs);
+  const fields = await read();
   mustKnow("field", Object.keys(fields), known.accepts);
   const whole = taskIdOf(id);
   const task = whole === undefined ? undefined : await look.queue.getTask(whole);
   if (!task) throw new Missing(`there is no task ${id}`);
-  const message = await known.act(look, task, fields).catch(explained);
-  await look.note({ actor: access.actor, action: String(action), target: `task ${task.id}`, count: 1 });
-  return { ok: true, message };
+  const { isDone = (answer) => answer !== undefined } = known;
+  const queue = look.noting({
+    ...{ actor: access.actor, action: String(action), target: `task ${task.id}` },
+    countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isDone(answer as Operated))),
+  });
+  return { ok: true, message: await known.act(queue, task, fields, look).catch(explained) };
 }
 
 /** Errors whose messages say what a person can do about them. @throws Missing, BadQuery */
@@ -145,6 +168,8 @@ export function explained(error: unknown): never {
   if (error instanceof DuplicateTaskError) throw new BadQuery(`not retried: ${error.message}`);
   if (error instanceof TaskNotFoundError || error instanceof ScheduleNotFoundError)
     throw new Missing(error.message);
+  // An error of the database is no mistake of the person, and its message may quote values of rows.
+  if (error instanceof DatabaseError) throw error;
   if (error instanceof DbqError || error instanceof TypeError) throw new BadQuery(error.message);
   throw error;
 }
@@ -165,7 +190,7 @@ async function mustBeExact(look: Look, id: number): Promise<void> {
 async function withoutSameArgs(look: Look, id: number, { args, ...rest }: Fields): Promise<Fields> {
   if (typeof args !== "string") return { args, ...rest };
   const stored = (await look.get(id))?.json.args ?? "[]";
-  return indented(args) === indented(stored) ? rest : { args, ...rest };
+  return isSameJson(args, stored) ? rest : { args, ...rest };
 }
 
 /** @throws BadQuery */
@@ -198,6 +223,12 @@ export interface Bulk {
 
 /** Beside those of the filter. The form of the page of tasks has `id`, `scope` and `confirmed`. */
 const bulkFields = ["action", "ids", "filter", "preview", "step", "after", "id", "scope", "confirmed"];
+
+/** Whether the person may take any action on many tasks: the body says which one is meant. @throws Forbidden */
+export function mustActOnMany(access: Access): void {
+  if (!Object.keys(actsOn).some((action) => access.may(action as BulkAction)))
+    throw new Forbidden("you may not change tasks here");
+}
 
 /** @throws BadQuery, Forbidden */
 export function bulkOf(fields: Fields, access: Access): Bulk {
@@ -260,10 +291,12 @@ export async function countBulk(
 /** Acts on the selected tasks, or on those that match, newest first, `cap` at most. @throws DatabaseError */
 export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise<Done> {
   const { action, filter, ids } = bulk;
-  const done = ids ? await actOnSelected(look, action, ids) : await actOnMatching(look, bulk);
-  const { changed } = done;
   const target = ids ? `${ids.length} selected ${ids.length === 1 ? "task" : "tasks"}` : describe(filter);
-  if (changed > 0) await look.note({ actor: access.actor, action, target, count: changed });
+  const queue = look.noting({
+    ...{ actor: access.actor, action, target },
+    countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isChanged(answer as Operated))),
+  });
+  const done = ids ? await actOnSelected(look, queue, action, ids) : await actOnMatching(look, queue, bulk);
   return { ok: true, message: said(action, done), ...done };
 }
 
@@ -275,16 +308,26 @@ interface DoneToMany {
   next: number | null;
 }
 
-async function actOnSelected(look: Look, action: BulkAction, ids: readonly number[]): Promise<DoneToMany> {
+async function actOnSelected(
+  look: Look,
+  queue: Queue,
+  action: BulkAction,
+  ids: readonly number[],
+): Promise<DoneToMany> {
   const existing = new Set(await look.existing(ids));
   const missing = ids.filter((id) => !existing.has(id));
-  return { ...(await look.act(action, [...existing])), missing, next: null };
+  return { ...(await look.act(queue, action, [...existing])), missing, next: null };
 }
 
-async function actOnMatching(look: Look, { action, filter, step, after }: Bulk): Promise<DoneToMany> {
+async function actOnMatching(
+  look: Look,
+  queue: Queue,
+  { action, filter, step, after }: Bulk,
+): Promise<DoneToMany> {
   // No status is left that the action is for; a filter without statuses would be one of all tasks.
   if (filter.status.length === 0) return { changed: 0, skipped: 0, missing: [], next: null };
-  return { ...(await look.actOnAll(action, filter, { limit: cap, after, isOneStep: step })), missing: [] };
+  const walk = { limit: cap, after, isOneStep: step };
+  return { ...(await look.actOnAll(queue, action, filter, walk)), missing: [] };
 }
 
 function said(action: BulkAction, { changed, skipped, missing }: DoneToMany): string {
@@ -316,4 +359,4 @@ function missingText(ids: readonly number[]): string {
 const describe = (filter: object): string =>
   `tasks with ${Object.entries(filter)
     .map(([name, value]) => `${name}=${value instanceof Date ? value.toISOString() : String(value)}`)
-    .join(" ")}`.slice(0, 255);
+    .join(" ")}`;

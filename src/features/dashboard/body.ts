@@ -5,6 +5,9 @@ import { BadQuery } from "./page.ts";
 /** Bytes of a body. */
 const mostBytes = 1_048_576;
 
+/** Fields of a form, and names of a JSON object: a form of many tasks has one field for each of them. */
+const mostFields = 2_000;
+
 /** A body that has more bytes than are read. */
 export class TooLarge extends Error {}
 
@@ -15,7 +18,7 @@ export class TooLarge extends Error {}
 export async function fieldsOf(request: Request, ofPath: Fields = {}): Promise<Fields> {
   const ofBody = await bodyOf(request);
   const fields = new Map(Object.entries(ofPath));
-  for (const source of [formOf(new URL(request.url).searchParams), ofBody])
+  for (const source of [formOf(new URL(request.url).search.slice(1)), ofBody])
     for (const [name, value] of Object.entries(source)) {
       if (fields.has(name)) throw new BadQuery(`${name}: expected one value, got several`);
       fields.set(name, value);
@@ -29,13 +32,14 @@ async function bodyOf(request: Request): Promise<Fields> {
   if (/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) return objectOf(text);
   if (text !== "" && !/^application\/x-www-form-urlencoded\b/i.test(type))
     throw new BadQuery(`the body is neither a form nor JSON: its content-type is ${JSON.stringify(type)}`);
-  return formOf(new URLSearchParams(text));
+  return formOf(text);
 }
 
-/** Several values of one name are an array. A value that was left empty is `null`. */
-function formOf(form: URLSearchParams): Fields {
+/** Several values of one name are an array. A value that was left empty is `null`. @throws BadQuery */
+function formOf(form: string): Fields {
+  mustBeFew(form.split("&", mostFields + 1));
   const fields = new Map<string, unknown>();
-  for (const [name, text] of form) {
+  for (const [name, text] of new URLSearchParams(form)) {
     const value = text === "" ? null : text;
     const before = fields.get(name);
     if (Array.isArray(before)) before.push(value);
@@ -65,9 +69,18 @@ async function textOf(request: Request): Promise<string> {
 function objectOf(text: string): Fields {
   try {
     const read: unknown = text === "" ? {} : JSON.parse(text);
-    if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Fields;
+    if (typeof read === "object" && read !== null && !Array.isArray(read)) {
+      mustBeFew(Object.keys(read));
+      return read as Fields;
+    }
   } catch (error) {
+    if (error instanceof BadQuery) throw error;
     throw new BadQuery(`the body is not JSON: ${(error as Error).message}`);
   }
   throw new BadQuery("the body is JSON, and no object");
+}
+
+/** @throws BadQuery */
+function mustBeFew(fields: readonly string[]): void {
+  if (fields.length > mostFields) throw new BadQuery(`there are more than ${mostFields} fields`);
 }

@@ -2,15 +2,27 @@
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { getPathNoStrict } from "hono/utils/url";
 import { present } from "../../base/values/present.ts";
+import type { ListedTask } from "../../base/values/records.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Task } from "../../task.ts";
 import { Access, isSameOrigin, refusal } from "./access.ts";
-import { actOnMany, actOnTask, bulkOf, cap, countBulk, type Done, Forbidden, Missing } from "./actions.ts";
+import {
+  actOnMany,
+  actOnTask,
+  bulkOf,
+  cap,
+  countBulk,
+  type Done,
+  Forbidden,
+  Missing,
+  mustActOnMany,
+  type ReadFields,
+} from "./actions.ts";
+import { pathHere, wholePath } from "./address.ts";
 import { fieldsOf, TooLarge } from "./body.ts";
 import { script, style } from "./client/embedded.ts";
-import type { Fields } from "./fields.ts";
 import { Live } from "./live.ts";
 import { Look, Unavailable } from "./look.ts";
 import { type DashboardOptions, type ReadOptions, readDashboardOptions } from "./options.ts";
@@ -126,14 +138,15 @@ class Desk {
   // ---- routes --------------------------------------------------------------------------------
 
   #routes(): Hono<Env> {
-    const { basePath } = this.#options;
+    const { basePath, origin } = this.#options;
     // A path that another framework would read in another way is not found.
-    const app = new Hono<Env>({ strict: false }).basePath(basePath === "" ? "/" : basePath);
+    const getPath = (request: Request) => wholePath(request, getPathNoStrict(request), basePath);
+    const app = new Hono<Env>({ getPath }).basePath(basePath === "" ? "/" : basePath);
     app.use(async (c, next) => {
       const access = await this.#accessOf(c);
       const path = below(c.req.path, basePath);
       if (!access) return refusal(path, 403, "you may not see this dashboard");
-      if (c.req.method === "POST" && !isSameOrigin(c.req.raw))
+      if (c.req.method === "POST" && !isSameOrigin(c.req.raw, origin))
         return refusal(path, 403, "this did not come from a page of the dashboard");
       c.set("access", access);
       if (c.req.url.length > longestAddress)
@@ -158,8 +171,8 @@ class Desk {
     app.post("/api/tasks/:id/:action", (c) =>
       this.#act(
         c,
-        async (look, access, fields) =>
-          await actOnTask(look, access, c.req.param("id"), c.req.param("action"), fields),
+        async (look, access, read) =>
+          await actOnTask(look, access, c.req.param("id"), c.req.param("action"), read),
       ),
     );
     for (const kind of ["queues", "functions", "schedules"] as const)
@@ -176,8 +189,13 @@ class Desk {
     return authorize && Access.of(await authorize(c.req.raw));
   }
 
-  async #contextOf(c: Context<Env>, query: URLSearchParams, ages = anew): Promise<PageContext> {
+  async #contextOf(
+    c: Context<Env>,
+    query: URLSearchParams,
+    { ages = anew, isApi = false } = {},
+  ): Promise<PageContext> {
     const look = await this.#open();
+    const { redact } = this.#options;
     return {
       look,
       reader: look.reader,
@@ -186,7 +204,8 @@ class Desk {
       base: this.#options.basePath,
       params: c.req.param() as Record<string, string>,
       query,
-      visible: this.#options.redact ?? ((task: Task) => task),
+      isWhole: isApi || redact !== undefined,
+      visible: redact ? (task) => redact(task.cut ? withoutBeginnings(task) : task) : (task) => task,
     };
   }
 
@@ -210,12 +229,12 @@ class Desk {
   // ---- reading -------------------------------------------------------------------------------
 
   async #page(c: Context<Env>, page: AnyPage): Promise<Response> {
-    const url = new URL(c.req.url);
-    const context = await this.#contextOf(c, url.searchParams);
+    const { searchParams, search } = new URL(c.req.url);
+    const context = await this.#contextOf(c, searchParams);
     const data = await page.load(context);
     if (data === undefined) return await this.#problem(c, 404, "there is no such task");
-    const path = below(url.pathname, this.#options.basePath);
-    const of = new URLSearchParams({ of: `${path}${url.search}` });
+    const path = below(c.req.path, this.#options.basePath);
+    const of = new URLSearchParams({ of: `${path}${search}` });
     const live = `${this.#options.basePath}/events?${of}`;
     return c.html(framed(this.#frame(c, page.title(data), path, live), await page.view(data, context)));
   }
@@ -224,7 +243,7 @@ class Desk {
     const query = new URL(c.req.url).searchParams;
     mustKnow("parameter", query.keys(), page.accepts ?? []);
     mustBeSingle(query);
-    const data = await page.load(await this.#contextOf(c, query));
+    const data = await page.load(await this.#contextOf(c, query, { isApi: true }));
     return data === undefined ? c.json({ ok: false, message: "there is no such task" }, 404) : c.json(data);
   }
 
@@ -263,7 +282,8 @@ class Desk {
 
   async #follow(c: Context<Env>, page: AnyPage): Promise<Response> {
     const of = new URL(c.req.url);
-    const context = await this.#contextOf(c, of.searchParams, ofOpenPages(this.#options.pollInterval));
+    const ages = ofOpenPages(this.#options.pollInterval);
+    const context = await this.#contextOf(c, of.searchParams, { ages });
     const render = async () => {
       try {
         const data = await page.load(context);
@@ -286,19 +306,20 @@ class Desk {
 
   async #act(
     c: Context<Env>,
-    act: (look: Look, access: Access, fields: Fields) => Promise<Done>,
+    act: (look: Look, access: Access, read: ReadFields) => Promise<Done>,
   ): Promise<Response> {
-    const fields = await fieldsOf(c.req.raw, present({ name: c.req.param("name") }));
-    return await this.#answer(c, await act(await this.#open(), c.get("access"), fields));
+    const read = () => fieldsOf(c.req.raw, present({ name: c.req.param("name") }));
+    return await this.#answer(c, await act(await this.#open(), c.get("access"), read));
   }
 
   #steer(c: Context<Env>, kind: Parameters<typeof steer>[2], action: string): Promise<Response> {
-    return this.#act(c, (look, access, fields) => steer(look, access, kind, action, fields));
+    return this.#act(c, (look, access, read) => steer(look, access, kind, action, read));
   }
 
   async #bulk(c: Context<Env>): Promise<Response> {
-    const fields = await fieldsOf(c.req.raw);
     const access = c.get("access");
+    mustActOnMany(access);
+    const fields = await fieldsOf(c.req.raw);
     const bulk = bulkOf(fields, access);
     const look = await this.#open();
     if (bulk.isPreview || (!bulk.isConfirmed && !wantsJson(c))) {
@@ -315,7 +336,7 @@ class Desk {
 
   #answer(c: Context<Env>, done: Done): Response | Promise<Response> {
     if (wantsJson(c)) return c.json(done);
-    const back = backOf(c, this.#options.basePath);
+    const back = backOf(c, this.#options);
     return c.html(answerPage(this.#frame(c, done.ok ? "Done" : "Not done", "/tasks"), done, back));
   }
 
@@ -324,19 +345,30 @@ class Desk {
   async #failed(c: Context<Env>, error: unknown): Promise<Response> {
     for (const [kind, status] of answers)
       if (error instanceof kind) return await this.#problem(c, status, error.message);
-    this.#options.onError(error, `${c.req.method} ${new URL(c.req.url).pathname}`);
+    this.#options.onError(error, `${c.req.method} ${c.req.path}`);
     // The message may hold what `redact` would have left out.
     return await this.#problem(c, 500, "this did not work: the app's log has the reason");
   }
 
   async #problem(c: Context<Env>, status: ContentfulStatusCode, message: string): Promise<Response> {
     if (wantsJson(c) || !c.get("access")) return c.json({ ok: false, message }, status);
-    return c.html(
-      problemPage(this.#frame(c, `${status}`, ""), message, backOf(c, this.#options.basePath)),
-      status,
-    );
+    return c.html(problemPage(this.#frame(c, `${status}`, ""), message, backOf(c, this.#options)), status);
   }
 }
+
+/**
+ * A task without its values. A list reads only their beginnings, and `redact` might have hidden a value because of a part that the
+ * list did not read.
+ */
+const withoutBeginnings = (task: ListedTask): ListedTask => ({
+  ...task,
+  args: [],
+  kwargs: {},
+  meta: {},
+  result: undefined,
+  error: null,
+  traceContext: null,
+});
 
 /** Whether a program asks, and not a person's browser. */
 function wantsJson(c: Context): boolean {
@@ -347,11 +379,12 @@ function wantsJson(c: Context): boolean {
 }
 
 /** The page that the person came from, if it is one of the dashboard's. */
-function backOf(c: Context, base: string): string {
+function backOf(c: Context, { basePath, origin }: ReadOptions): string {
   const referer = c.req.header("referer") ?? "";
   const from = URL.canParse(referer) ? new URL(referer) : undefined;
-  const isOurs = from?.host === new URL(c.req.url).host && from.pathname.startsWith(`${base}/`);
-  return isOurs && from ? `${from.pathname}${from.search}` : `${base}/`;
+  const path = pathHere(from?.pathname ?? "");
+  const isOurs = from?.host === new URL(origin ?? c.req.url).host && path.startsWith(`${basePath}/`);
+  return isOurs && from ? `${path}${from.search}` : `${basePath}/`;
 }
 
 const below = (path: string, base: string) => path.slice(base.length).replace(/(?<=.)\/$/, "") || "/";

@@ -1,7 +1,8 @@
 /** A look at a queue for people: reads over connections of its own, in bounded time, and the actions that people took. */
 import { readCountFilter } from "../../base/options/options.ts";
 import { isMissingPackage } from "../../base/runtime/packages.ts";
-import { toTask } from "../../base/values/records.ts";
+import { type ListedTask, toListedTask, toTask } from "../../base/values/records.ts";
+import { storable } from "../../base/values/storable.ts";
 import {
   actOnAll,
   type BulkAction,
@@ -12,15 +13,28 @@ import {
 } from "../../queue/bulk.ts";
 import { countTo, type FindOptions, type Found, findTasks } from "../../queue/find.ts";
 import { internalsOf } from "../../queue/internals.ts";
+import { listBeginnings, listedCharacters } from "../../queue/listed.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { AuditEntry, FunctionCount, LimitsOfTask, Store, TaskPlace } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
+import type { LimitsOfTask, TaskPlace } from "../limits/contract.ts";
+import type { AuditEntry, Note } from "../look/contract.ts";
+import type { FunctionCount } from "../stats/contract.ts";
+import type { FullStore } from "../store.ts";
+
+/** Characters of a column of `dbq_audit`. */
+const longestNoted = 255;
+
+/** A text as such a column can hold it. */
+const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
+
+const actionOn = (queue: Queue, kind: BulkKind): BulkAction =>
+  bulkAction(internalsOf(queue), kind, "in the dashboard");
 
 /** The columns whose JSON a look shows as it is stored. */
 type JsonColumn = "args" | "kwargs" | "result" | "meta";
 
 /** A page of tasks. */
-export type FoundTasks = Omit<Found, "tasks"> & { tasks: Task[] };
+export type FoundTasks = Omit<Found, "tasks"> & { tasks: ListedTask[] };
 
 /** The app lacks a package that only this answer needs. */
 export class Unavailable extends Error {}
@@ -29,8 +43,7 @@ export class Unavailable extends Error {}
 export class Look {
   readonly queue: Queue;
   readonly reader: Queue;
-  readonly #writes: Store;
-  readonly #reads: Store;
+  readonly #reads: FullStore;
 
   /** @throws DatabaseError; TypeError for what is not a queue */
   static async open(queue: Queue): Promise<Look> {
@@ -42,14 +55,30 @@ export class Look {
   private constructor(queue: Queue, reader: Queue) {
     this.queue = queue;
     this.reader = reader;
-    this.#writes = internalsOf(queue).store;
     this.#reads = internalsOf(reader).store;
   }
 
   /** The newest tasks that match the filter of `countTasks`. @throws TypeError for a wrong filter; DatabaseError */
   async find(filter: unknown, options: FindOptions): Promise<FoundTasks> {
-    const { tasks, ...rest } = await findTasks(this.#reads, readCountFilter(filter), options);
-    return { ...rest, tasks: tasks.map((record) => toTask(record)) };
+    const { tasks, ...rest } = await findTasks(this.#reads, readCountFilter(filter), {
+      ...options,
+      characters: listedCharacters,
+    });
+    return { ...rest, tasks: tasks.map(toListedTask) };
+  }
+
+  /** The newest running tasks. @throws DatabaseError */
+  async running(limit: number): Promise<ListedTask[]> {
+    return await listBeginnings(this.reader, { status: "running", limit });
+  }
+
+  /** As `get`, with the first `characters` of each JSON column. @throws DatabaseError */
+  async getBeginning(
+    id: number,
+    characters: number,
+  ): Promise<{ task: ListedTask; json: Pick<TaskRecord, JsonColumn> } | undefined> {
+    const [record] = await this.#reads.look.get([id], characters);
+    return record && { task: toListedTask(record), json: record };
   }
 
   /** A task, and its JSON as the database has it, where numbers beyond 2^53 are exact. @throws DatabaseError */
@@ -83,24 +112,32 @@ export class Look {
     return ids.filter((id) => found.has(id));
   }
 
+  /** The queue for one action of a person, which its changes keep in their transactions. */
+  noting(note: Note): Queue {
+    const { store, features, wakeups } = internalsOf(this.queue);
+    if (!features.over) throw new TypeError("dashboard: expected a queue of openQueue");
+    const [actor, target] = [note.actor === null ? null : fitting(note.actor), fitting(note.target)];
+    const queue = features.over(store.noting({ ...note, actor, target })) as Queue;
+    const own = internalsOf(queue).wakeups;
+    own.onWorkAdded((later) => wakeups.workAdded(later));
+    own.onTaskChanged((ids) => wakeups.taskChanged(ids));
+    return queue;
+  }
+
   /** Acts on these tasks in one transaction. @throws DatabaseError */
-  async act(kind: BulkKind, ids: readonly number[]): Promise<BulkResult> {
-    const changed = await this.#action(kind)(ids);
+  async act(queue: Queue, kind: BulkKind, ids: readonly number[]): Promise<BulkResult> {
+    const changed = await actionOn(queue, kind)(ids);
     return { changed: changed.length, skipped: ids.length - changed.length };
   }
 
   /** Acts on the tasks that match, newest first, in small transactions. @throws as `find` */
-  async actOnAll(kind: BulkKind, filter: unknown, walk: Walk): Promise<BulkResult & { next: number | null }> {
-    return await actOnAll(this.#writes, readCountFilter(filter), this.#action(kind), walk);
-  }
-
-  #action(kind: BulkKind): BulkAction {
-    return bulkAction(internalsOf(this.queue), kind, "in the dashboard");
-  }
-
-  /** Keeps an action that a person took. @throws DatabaseError */
-  async note(entry: Omit<AuditEntry, "at">): Promise<void> {
-    await this.#writes.look.audit(entry);
+  async actOnAll(
+    queue: Queue,
+    kind: BulkKind,
+    filter: unknown,
+    walk: Walk,
+  ): Promise<BulkResult & { next: number | null }> {
+    return await actOnAll(internalsOf(queue).store, readCountFilter(filter), actionOn(queue, kind), walk);
   }
 
   /** The last actions about this target, or about any; newest first. @throws DatabaseError */

@@ -20,7 +20,14 @@ export function toNodeHandler(
     const incoming = request as Incoming;
     response.setTimeout(idle, () => response.destroy());
     if (incoming.originalUrl !== undefined) incoming.url = incoming.originalUrl;
-    if (incoming.body !== undefined && incoming.readableEnded) incoming.rawBody ??= bytesOf(incoming);
+    if (incoming.body !== undefined && incoming.readableEnded)
+      try {
+        incoming.rawBody ??= bytesOf(incoming);
+      } catch {
+        // Such as one that is nested 100,000 levels deep.
+        response.writeHead(400, { "content-type": "text/plain" }).end("400: the body cannot be read");
+        return;
+      }
     await listener(incoming, response);
   };
 }

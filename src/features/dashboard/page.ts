@@ -1,7 +1,7 @@
 /** What a page of the dashboard is. */
 import type { HtmlEscapedString } from "hono/utils/html";
+import type { ListedTask } from "../../base/values/records.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Task } from "../../task.ts";
 import type { Access } from "./access.ts";
 import type { Look } from "./look.ts";
 import type { Reads } from "./reads.ts";
@@ -19,8 +19,10 @@ export interface PageContext {
   /** The values of the path's parameters. */
   params: Readonly<Record<string, string>>;
   query: URLSearchParams;
+  /** Whether a page of one thing loads all of it: for the API, and for `redact`, which is given whole tasks. */
+  isWhole: boolean;
   /** Of `redact`: what may be seen of a task. */
-  visible: (task: Task) => Task;
+  visible: (task: ListedTask) => ListedTask;
 }
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;

@@ -1,7 +1,7 @@
 /** The query of the page of tasks, as a filter of tasks. */
 import { show } from "../../base/options/durations.ts";
 import { readCountFilter } from "../../base/options/options.ts";
-import { dayExists } from "../../base/text/days.ts";
+import { typedPair, typedTime } from "../../base/text/typed.ts";
 import { present } from "../../base/values/present.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
 import { BadQuery } from "./page.ts";
@@ -98,22 +98,13 @@ function statusesOf(text: string): TaskStatus[] {
   });
 }
 
-/** `user=7` or `user="7"`: a value is JSON where it can be, else text. */
+/** `user=7` or `user="7"`. */
 function metaOf(text: string): Record<string, unknown> {
-  const at = text.indexOf("=");
-  if (at < 1) throw new BadQuery(`meta: expected a key and a value, such as user=7, got ${show(text)}`);
-  const [key, value] = [text.slice(0, at).trim(), jsonOrText(text.slice(at + 1).trim())];
-  mustBeText(key, "meta");
-  if (typeof value === "string") mustBeText(value, "meta");
-  return { [key]: value };
-}
-
-function jsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  const pair = typedPair(text);
+  if (pair === undefined)
+    throw new BadQuery(`meta: expected a key and a value, such as user=7, got ${show(text)}`);
+  for (const each of pair) if (typeof each === "string") mustBeText(each, "meta");
+  return { [pair[0]]: pair[1] };
 }
 
 /** @throws BadQuery for what no text in a database can hold */
@@ -124,12 +115,11 @@ function mustBeText(text: string, name: string): void {
 
 /** Without a zone it is UTC, as all times that the dashboard shows without a script. */
 export function timeOf(text: string, name: string): Date {
-  const time = new Date(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
-  if (Number.isNaN(time.getTime()))
-    throw new BadQuery(`${name}: expected a time such as 2026-11-23T16:00, got ${show(text)}`);
-  if (!dayExists(text))
-    throw new BadQuery(`${name}: expected a day that exists, such as 2026-11-23T16:00, got ${show(text)}`);
-  return time;
+  const read = typedTime(text);
+  if (read instanceof Date) return read;
+  throw new BadQuery(
+    `${name}: expected ${read === "day" ? "a day that exists," : "a time"} such as 2026-11-23T16:00, got ${show(text)}`,
+  );
 }
 
 /** @throws BadQuery */

@@ -2,7 +2,7 @@
 import { performance } from "../../base/runtime/timers.ts";
 import type { Health } from "../../queue/health.ts";
 import type { FunctionStats, StatsPoint } from "../../queue/stats.ts";
-import type { FunctionCount } from "../../store.ts";
+import type { FunctionCount } from "../stats/contract.ts";
 import type { Look } from "./look.ts";
 
 /** Reads whose results are the same for all readers. Pages share these results, and do not change them. */

@@ -5,7 +5,7 @@ import { present } from "../../base/values/present.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { unknownName } from "../../queue/unknown-name.ts";
 import type { Access, Action } from "./access.ts";
-import { type Done, explained, Missing, must } from "./actions.ts";
+import { type Done, explained, Missing, must, type ReadFields } from "./actions.ts";
 import { type Fields, flagField, textField, wholeField } from "./fields.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
@@ -16,14 +16,12 @@ interface Steering {
   needs: Action;
   /** The names of its fields; another one is refused. */
   accepts: readonly string[];
-  act: (queue: Queue, fields: Fields) => Promise<Taken>;
+  /** Does it, and returns a sentence for the person. */
+  act: (on: On, fields: Fields) => Promise<string>;
 }
 
-/** What was done: a sentence, and its target. */
-interface Taken {
-  target: string;
-  message: string;
-}
+/** The queue, which keeps that a person did something to this target. */
+type On = (target: string) => Queue;
 
 /** @throws Forbidden, Missing, BadQuery, DatabaseError */
 export async function steer(
@@ -31,16 +29,18 @@ export async function steer(
   access: Access,
   kind: keyof typeof steerings,
   action: string,
-  fields: Fields,
+  read: ReadFields,
 ): Promise<Done> {
   const known: Readonly<Record<string, Steering>> = steerings[kind];
   const found = Object.hasOwn(known, action) ? known[action] : undefined;
   if (!found) throw new Missing(`there is no action ${action} on ${kind}`);
   must(access, found.needs);
+  const fields = await read();
   mustKnow("field", Object.keys(fields), found.accepts);
-  const { target, message } = await found.act(look.queue, fields).catch(explained);
-  await look.note({ action, target, actor: access.actor, count: 1 });
-  return { ok: true, message };
+  // A limit that is removed lets tasks go in further transactions.
+  const countOf = (_: unknown, isFirst: boolean) => Number(isFirst);
+  const on: On = (target) => look.noting({ actor: access.actor, action, target, countOf });
+  return { ok: true, message: await found.act(on, fields).catch(explained) };
 }
 
 // ---- pauses ----------------------------------------------------------------------------------
@@ -49,8 +49,9 @@ export async function steer(
 const pausing = (about: "queue" | "func", action: "pause" | "resume"): Steering => ({
   needs: action,
   accepts: about === "queue" ? ["name"] : ["name", "group"],
-  act: async (queue, fields) => {
+  act: async (on, fields) => {
     const [target, shown] = targetOf(about, nameOf(fields), groupOf(fields));
+    const queue = on(shown);
     const said = capital(shown);
     const changed = await queue[action](target);
     const doubt = action === "pause" ? await unknownName(queue, target) : undefined;
@@ -60,7 +61,7 @@ const pausing = (about: "queue" | "func", action: "pause" | "resume"): Steering 
         : `${said} was paused before.`,
       resume: changed ? `${said} goes on.` : `${said} was not paused.`,
     }[action];
-    return { target: shown, message: doubted(message, doubt) };
+    return doubted(message, doubt);
   },
 });
 
@@ -88,14 +89,14 @@ function groupOf({ group }: Fields): string | undefined {
 const ofSchedule = (act: (queue: Queue, name: string) => Promise<string>): Steering => ({
   needs: "schedule",
   accepts: ["name"],
-  act: async (queue, fields) => {
+  act: async (on, fields) => {
     const name = nameOf(fields);
-    return { target: `schedule ${name}`, message: await act(queue, name) };
+    return await act(on(`schedule ${name}`), name);
   },
 });
 
 async function isPaused(queue: Queue, name: string): Promise<boolean> {
-  return (await queue.listSchedules()).some((each) => each.name === name && each.pausedAt !== null);
+  return (await queue.getSchedule(name))?.pausedAt instanceof Date;
 }
 
 const scheduleActions = {
@@ -121,15 +122,16 @@ const scheduleActions = {
 
 type Target = Parameters<Queue["setLimit"]>[0];
 
-async function limit(queue: Queue, fields: Fields): Promise<Taken> {
+async function limit(on: On, fields: Fields): Promise<string> {
   const [target, shown] = limitTargetOf(fields);
+  const queue = on(shown);
   const said = capital(shown);
   const rate = rateOf(fields);
   const concurrency = numberOf(fields.concurrency, "concurrency");
   const isEmpty = concurrency === undefined && rate === undefined;
   if (flagField(fields.remove, "remove")) {
     if (!isEmpty) throw new BadQuery("remove: expected it without concurrency and rate");
-    return { target: shown, message: `${said} ${await removed(queue, target)}.` };
+    return `${said} ${await removed(queue, target)}.`;
   }
   if (isEmpty)
     throw new BadQuery("a limit is how many run at once, or how often they start: give one of both");
@@ -140,7 +142,7 @@ async function limit(queue: Queue, fields: Fields): Promise<Taken> {
     rate?.burst === undefined ? [] : [`in bursts of up to ${rate.burst}`],
   ].flat();
   const doubt = typeof target === "string" ? undefined : await unknownName(queue, target);
-  return { target: shown, message: doubted(`${said} is limited: ${parts.join(", ")}.`, doubt) };
+  return doubted(`${said} is limited: ${parts.join(", ")}.`, doubt);
 }
 
 /** Removes a limit, and says what is so now. The limit of the code stays. */

@@ -1,7 +1,7 @@
 /** What a drain knows of the pending tasks of its queue: their functions, and how many to claim at once. */
 import { performance } from "../../base/runtime/timers.ts";
-import type { DrainStore } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+import type { DrainStore } from "./contract.ts";
 
 /** Milliseconds after which the functions are looked up again, under load. */
 const funcsFor = 1_000;

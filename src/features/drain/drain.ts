@@ -7,11 +7,14 @@ import { drainPrefix } from "../../base/tasks/drained.ts";
 import { toTask } from "../../base/values/records.ts";
 import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
+import type { Crash } from "../../store.ts";
 import { type ChangeListener, listenerOf } from "../../worker/change-listener.ts";
+import { publishCrashes } from "../../worker/events.ts";
 import { Lifecycle } from "../../worker/lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "../../worker/maintenance.ts";
-import { openMeter } from "../../worker/meter.ts";
+import { type Meter, openMeter } from "../../worker/meter.ts";
 import { longestSleep, PeriodicJob } from "../../worker/periodic-job.ts";
+import { KeptTasks } from "../../worker/pruning.ts";
 import { DrainEmitter } from "./events.ts";
 import { deletesOld, failsOverdue } from "./jobs.ts";
 import { type DrainOptions, type ReadDrainOptions, readDrainOptions } from "./options.ts";
@@ -103,16 +106,20 @@ export class Drain extends DrainEmitter {
       { name: "looking whether another drain has ended", run: () => this.#look(workerId) },
       (error, where) => this.reportError(error, where),
     );
-    const maintenance: Maintenance = this.#newMaintenance(workerId, () => turns.now());
-    const pump: Pump = this.#newPump(workerId, origin, changeListener, () => maintenance.lookForDue());
+    const meter = this.#openMeter(workerId);
+    const maintenance: Maintenance = this.#newMaintenance(workerId, meter, () => turns.now());
+    const pump: Pump = this.#newPump(workerId, origin, meter, changeListener, () => maintenance.lookForDue());
     return { workerId, pump, changeListener, maintenance, turns };
   }
 
-  #newPump(workerId: string, origin: string, changes: ChangeListener, onScheduled: () => void): Pump {
+  #newPump(
+    workerId: string,
+    origin: string,
+    meter: Meter,
+    changes: ChangeListener,
+    onScheduled: () => void,
+  ): Pump {
     const { store, wakeups } = this.#internals;
-    const report = (error: unknown, where: string) => this.reportError(error, where);
-    const meter = openMeter(this.#queue, { workerId, report });
-    this.#lifecycle.onStop(() => meter.close());
     return new Pump({
       store,
       wakeups,
@@ -129,19 +136,28 @@ export class Drain extends DrainEmitter {
       },
       onPause: (error, delay) => this.tell("paused", error, delay),
       onResume: () => this.tell("resumed"),
-      report,
+      report: (error, where) => this.reportError(error, where),
     });
   }
 
-  #newMaintenance(workerId: string, onRescued: () => void): Maintenance {
+  #openMeter(workerId: string): Meter {
+    const report = (error: unknown, where: string) => this.reportError(error, where);
+    const meter = openMeter(this.#queue, { workerId, report });
+    this.#lifecycle.onStop(() => meter.close());
+    return meter;
+  }
+
+  #newMaintenance(workerId: string, meter: Meter, onRescued: () => void): Maintenance {
     const { store, wakeups } = this.#internals;
     const isActive = () => this.#active;
     const own = [
-      deletesOld(store.drains, this.#options, isActive),
+      deletesOld(store.drains, this.#options, isActive, (error, where) => this.reportError(error, where)),
       failsOverdue(store.drains, this.#options, isActive, () => wakeups.taskEnded()),
     ].flatMap((job) => job ?? []);
     const report = (error: unknown, where: string) => this.reportError(error, where);
-    return maintenanceOf(this.#queue, { workerId, lease: this.#options.lease, onRescued, report }, own);
+    const onCrashes = (crashes: readonly Crash[]) => publishCrashes(crashes, meter);
+    const { lease } = this.#options;
+    return maintenanceOf(this.#queue, { workerId, lease, onRescued, onCrashes, report }, own);
   }
 
   async #begin({ workerId, pump, changeListener, maintenance, turns }: Run): Promise<void> {
@@ -159,7 +175,9 @@ export class Drain extends DrainEmitter {
     const facts = { id: workerId, queueNames: [queueName], concurrency: batch, lease };
     await store.register({ ...facts, ...thisProcess() });
     lifecycle.onStop(async () => {
-      if ((await store.unregister(workerId)) > 0) wakeups.workAdded();
+      const kept = new KeptTasks((error) => this.reportError(error, "stopping"), "hand back");
+      if ((await store.unregister(workerId, kept.add)) > 0) wakeups.workAdded();
+      kept.tell();
     });
     lifecycle.onStop(await store.keepAlive(workerId, lease / 3, () => this.#onDeclaredDead(workerId)));
     const onWork = (later: boolean) => {

@@ -1,6 +1,8 @@
 /** The periodic work of the drain that carries a queue. */
-import type { DrainStore } from "../../store.ts";
+
 import type { Job } from "../../worker/periodic-job.ts";
+import { KeptTasks } from "../../worker/pruning.ts";
+import type { DrainStore } from "./contract.ts";
 import type { ReadDrainOptions } from "./options.ts";
 
 /** Tasks that one transaction looks at. The limit keeps the wait of other transactions short. */
@@ -14,14 +16,18 @@ export function deletesOld(
   drains: Pick<DrainStore, "forget">,
   { queueName, keep }: Pick<ReadDrainOptions, "queueName" | "keep">,
   isActive: () => boolean,
+  report: (error: unknown, where: string) => void,
 ): Job | undefined {
   if (keep === undefined || keep === Number.POSITIVE_INFINITY) return undefined;
+  const name = "deleting sent tasks";
+  const kept = new KeptTasks((error) => report(error, name));
   let from = 0;
   return {
-    name: "deleting sent tasks",
+    name,
     async run() {
       if (!isActive()) return pause.standby;
-      const { next } = await drains.forget(queueName, keep, from, atOnce);
+      const { next } = await drains.forget(queueName, keep, from, atOnce, kept.add);
+      kept.tell();
       if (next === undefined) return Math.max(pause.shortest, Math.min(pause.longest, keep / 2));
       from = next;
       return pause.part;

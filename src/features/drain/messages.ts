@@ -15,7 +15,7 @@ interface Holder {
 export interface Staged<H extends Holder> {
   held: H;
   message: DrainMessage;
-  /** Bytes of its data as JSON in UTF-8. */
+  /** Bytes of the message as JSON in UTF-8, with the comma to the next one. */
   bytes: number;
 }
 
@@ -58,7 +58,7 @@ function stage<H extends Holder>(
     data: task && data ? data(task) : dataOf(record),
     options: task && options ? checked(options(task)) : optionsOf(record),
   };
-  return { held, message, bytes: task && data ? sizeOf(message.data) : storedSizeOf(record) };
+  return { held, message, bytes: sizeOf(message) };
 }
 
 const dataOf = ({ args, kwargs, meta, requestId }: TaskRecord) => ({
@@ -91,21 +91,23 @@ function checked(options: unknown): MessageOptions {
   return options as MessageOptions;
 }
 
-/** @returns bytes of the data as JSON in UTF-8 @throws TypeError for a value that JSON cannot carry */
-function sizeOf(data: unknown): number {
-  const text: string | undefined = JSON.stringify(data);
-  if (text === undefined) throw new TypeError(`drain: data returned ${show(data)}, which JSON cannot carry`);
-  return Buffer.byteLength(text);
+/** @throws TypeError for what JSON cannot carry */
+function sizeOf(message: DrainMessage): number {
+  const data: string | undefined = JSON.stringify(message.data);
+  if (data === undefined)
+    throw new TypeError(`drain: data returned ${show(message.data)}, which JSON cannot carry`);
+  // The 0 takes the byte of the comma.
+  return Buffer.byteLength(JSON.stringify({ ...message, data: 0 })) + Buffer.byteLength(data);
 }
 
-const storedSizeOf = ({ args, kwargs, meta, requestId }: TaskRecord): number =>
-  Buffer.byteLength(args) + Buffer.byteLength(kwargs) + Buffer.byteLength(meta) + (requestId?.length ?? 4);
+/** Bytes of an array of messages beside theirs: two brackets, less the comma after the last message. */
+const brackets = 1;
 
 /** @throws RangeError */
 function refuseLarge({ bytes, message }: Pick<Staged<Holder>, "bytes" | "message">, limit: number): void {
-  if (bytes > limit)
+  if (brackets + bytes > limit)
     throw new RangeError(
-      `the message of ${show(message.name)} takes ${bytes} bytes, and the target takes ${limit} at most`,
+      `the message of ${show(message.name)} takes ${brackets + bytes} bytes, and the target takes ${limit} at most`,
     );
 }
 
@@ -115,10 +117,10 @@ export function parts<S extends Pick<Staged<Holder>, "bytes">>(
   limits: DrainTarget["limits"],
 ): S[][] {
   const found: S[][] = [];
-  let [last, bytes]: [S[], number] = [[], 0];
+  let [last, bytes]: [S[], number] = [[], brackets];
   for (const one of all) {
     if (last.length === 0 || last.length >= limits.count || bytes + one.bytes > limits.bytes) {
-      [last, bytes] = [[], 0];
+      [last, bytes] = [[], brackets];
       found.push(last);
     }
     last.push(one);

@@ -9,18 +9,21 @@ import { messageId } from "../../base/tasks/drained.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
 import { WorkerStoppedError } from "../../errors.ts";
 import type { Wakeups } from "../../queue/wakeups.ts";
-import type { Outcome, OutcomeKind, SettleAndClaimResult, Store, TaskVersion } from "../../store.ts";
+import type { Outcome, OutcomeKind, SettleAndClaimResult, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { UnknownClaims } from "../../worker/ambiguous-results.ts";
 import { CycleLoop } from "../../worker/cycle-loop.ts";
 import { publishClaim } from "../../worker/events.ts";
+import { KeptTasks } from "../../worker/pruning.ts";
+import { RefusedTasks } from "../../worker/refused-tasks.ts";
+import type { FullStore } from "../store.ts";
 import { Backlog } from "./backlog.ts";
 import { parts, type Staged, staged } from "./messages.ts";
 import type { ReadDrainOptions } from "./options.ts";
 import { Sender } from "./sender.ts";
 
 export interface PumpHost {
-  readonly store: Pick<Store, "settleAndClaim" | "heldBy" | "drains" | "synchronous">;
+  readonly store: Pick<FullStore, "settleAndClaim" | "heldBy" | "drains" | "synchronous">;
   readonly wakeups: Wakeups;
   readonly workerId: string;
   readonly options: ReadDrainOptions;
@@ -64,12 +67,16 @@ const mostSends = 2;
 /** Milliseconds of backoff after a failed cycle: `base` doubled for each failure in a row, and at most `most`. */
 const failureBackoff = { base: 50, most: 5_000 };
 
+/** Failed cycles in a row after which an outcome that fails for an unknown reason is given up: some 20 s. */
+const mostFailedCycles = 10;
+
 export class Pump {
   readonly #host: PumpHost;
   readonly #loop: CycleLoop;
   readonly #backlog: Backlog;
   readonly #sender: Sender;
   readonly #unknownClaims: UnknownClaims;
+  readonly #refused: RefusedTasks<HeldTask>;
   /** The target's name as JSON. */
   readonly #target: string;
   /** The claimed tasks that are not settled. */
@@ -93,7 +100,13 @@ export class Pump {
     this.#target = JSON.stringify(options.to.name ?? "target");
     this.#backlog = new Backlog(store.drains, options.queueName, options.batch);
     this.#mostBatches = store.synchronous ? mostSends : mostSends + 1;
-    this.#unknownClaims = new UnknownClaims(store, workerId, this.#held);
+    const report = (error: unknown, where: string) => host.report(error, where);
+    this.#refused = new RefusedTasks(store, report, (held, stored) => {
+      if (!stored) return;
+      host.onEnded(held.record, stored.kind);
+      host.wakeups.taskEnded([stored.id]);
+    });
+    this.#unknownClaims = new UnknownClaims(store, workerId, this.#held, this.#refused);
     this.#sender = new Sender(options, {
       onPause: (error, delay) => host.onPause(error, delay),
       onResume: () => host.onResume(),
@@ -147,6 +160,7 @@ export class Pump {
       if (this.#ended.length > 0) this.#loop.request();
       await this.#loop.cycleEnd(100);
     }
+    this.#refused.stop();
     this.#sender.close();
   }
 
@@ -191,15 +205,19 @@ export class Pump {
     if (!claim && this.#phase === "carrying" && this.#backlog.isEmpty) this.#host.onClaim(false);
     if (!claim && outcomes.length === 0) return this.#letGo(ended, []);
     const began = Date.now();
-    const result = await store.settleAndClaim({ outcomes, claim });
+    const givesUp = this.#failedCycles >= mostFailedCycles;
+    const result = await store.settleAndClaim({ outcomes, claim, givesUp });
     if (this.#isAbandoned()) return;
     this.#accept(result, claim?.limit, began);
+    const { settled, refused } = result;
     own.forEach(({ held }, i) => {
-      if (result.settled[i]) this.#host.onEnded(held.record, (outcomes[i] as Outcome).kind);
+      const outcome = outcomes[i] as Outcome;
+      if (this.#refused.note(held, outcome, refused?.get(outcome))) return;
+      if (settled[i]) this.#host.onEnded(held.record, outcome.kind);
     });
     await this.#letGo(
       ended,
-      outcomes.filter((_, i) => result.settled[i]),
+      outcomes.filter((one, i) => settled[i] && !refused?.has(one)),
     );
     if (result.failure !== undefined) throw result.failure;
   }
@@ -253,7 +271,7 @@ export class Pump {
   }
 
   /** Never throws: if it fails, a periodic job of the drain (`deletesOld`) deletes these tasks later. */
-  async #removeSent(ids: readonly number[], { drains }: Pick<Store, "drains">): Promise<void> {
+  async #removeSent(ids: readonly number[], { drains }: Pick<FullStore, "drains">): Promise<void> {
     try {
       await drains.remove(ids);
     } catch (error) {
@@ -267,7 +285,9 @@ export class Pump {
   async #withoutHandedOver(ended: readonly End[]): Promise<readonly End[]> {
     if (!this.#host.options.results) return ended;
     const sent: TaskVersion[] = ended.filter(({ as }) => as === "sent").map(({ held }) => held.record);
-    if (sent.length > 0) await this.#host.store.drains.handOver(sent);
+    const kept = new KeptTasks((error) => this.#host.report(error, "handing over sent tasks"), "change");
+    if (sent.length > 0) await this.#host.store.drains.handOver(sent, kept.add);
+    kept.tell();
     return ended.filter(({ as }) => as !== "sent");
   }
 

@@ -27,7 +27,7 @@ export type DrainAnswer = "sent" | "duplicate" | Error;
 export interface DrainTarget {
   /** Names it in results and errors, such as `bullmq:mail`. @default "target" */
   readonly name?: string;
-  /** The most messages, and the most bytes of their data as JSON in UTF-8, that one `send` takes. */
+  /** The most messages, and the most bytes of the array of them as JSON in UTF-8, that one `send` takes. */
   readonly limits: { readonly count: number; readonly bytes: number };
   /**
    * Sends messages. Its answers are in the order of the messages; it gives one only for what the other system has

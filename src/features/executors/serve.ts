@@ -7,13 +7,14 @@ import { isMainThread } from "node:worker_threads";
 import { processGlobal } from "../../base/runtime/process-globals.ts";
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import { CancelTask, SnoozeTask, ThrottleTask } from "../../base/tasks/control-errors.ts";
+import { longestLine } from "../../base/tasks/history.ts";
 import { callArguments, definitionNamed, type TaskDefinition } from "../../base/tasks/registry.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../../base/values/codec.ts";
 import { describeThrown, isA } from "../../base/values/thrown.ts";
 import { LostGenerationError, TaskCancelledError, toError, WorkerStoppedError } from "../../errors.ts";
 import { tracedSync, traces } from "../../events.ts";
 import type { TaskError } from "../../task.ts";
-import { longestLine, mostLines } from "../../worker/logs.ts";
+import { mostLines } from "../../worker/logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "../../worker/task-context.ts";
 import { importModule } from "./import-module.ts";
 import {

@@ -3,6 +3,8 @@
  * changes between two polls, the follower reports those that the row still shows.
  */
 import type { CountFilter } from "../../base/options/options.ts";
+import type { ListedTask } from "../../base/values/records.ts";
+import { getBeginning, listBeginnings } from "../../queue/listed.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
 import { FollowedLogs } from "./followed-logs.ts";
@@ -36,6 +38,9 @@ const unfinished = ["pending", "scheduled", "running", "waiting"] as const;
 
 type KnownState = Pick<Task, "generationId" | "status" | "startedAt" | "retryCount">;
 
+/** A list after this id has no ids that JavaScript would round: tasks that have such ids are not followed. */
+const afterAll = Number.MAX_SAFE_INTEGER;
+
 /**
  * Reports the changes of a queue's tasks: call `start`, then `poll` as often as you like. Of several changes of a task
  * between two polls, it reports those that the row still shows.
@@ -64,11 +69,11 @@ export class TaskFollower {
   /** Reads the tasks as they are: `poll` reports changes from here on. @throws DatabaseError */
   async start(): Promise<void> {
     await this.#logs?.start();
-    const newest = await this.#page({});
+    const newest = await this.#page({}, afterAll);
     this.#newest = newest[0]?.id ?? 0;
     this.#complete = completeAbove(newest);
     this.#remember(newest);
-    let after: number | undefined;
+    let after: number | undefined = afterAll;
     while (this.#known.size < mostRemembered) {
       const page = await this.#page({ status: [...unfinished] }, after);
       // A task with a higher id was enqueued meanwhile: the first poll reports it.
@@ -81,11 +86,11 @@ export class TaskFollower {
   /** The changes since the last poll, oldest first. @throws DatabaseError */
   async poll(): Promise<TaskChange[]> {
     const recent = await this.#recent();
-    const running = await this.#page({ status: "running" });
+    const running = (await this.#page({ status: "running" })).filter(({ id }) => typeof id === "number");
     const seen = new Map([...recent, ...running].map((task) => [task.id, task]));
     const older = await this.#readOlder(seen);
     const read = [...older, ...seen.values()];
-    const changes = read.flatMap((task) => this.#changesOf(task));
+    const changes = await this.#whole(read.flatMap((task) => this.#changesOf(task)));
     this.#newest = Math.max(this.#newest, recent[0]?.id ?? 0);
     this.#complete = completeAbove(recent);
     this.#forgetFinished(new Set(recent.slice(0, pageSize).map(({ id }) => id)));
@@ -98,8 +103,22 @@ export class TaskFollower {
     return changes.sort(inOrder);
   }
 
+  /** The changes with all of the arguments and the result of their tasks, of which a poll reads the beginnings alone. */
+  async #whole(changes: readonly TaskChange[]): Promise<TaskChange[]> {
+    const whole: TaskChange[] = [];
+    for (const change of changes) {
+      const { cut, ...task }: ListedTask = change.task;
+      const now = cut && (await this.#queue.getTask(task.id));
+      const json = Object.fromEntries(
+        Object.keys(cut ?? {}).map((name) => [name, now?.[name as keyof Task]]),
+      );
+      whole.push(now ? { ...change, task: { ...task, ...json } } : change);
+    }
+    return whole;
+  }
+
   #page(more: CountFilter, after?: number): Promise<Task[]> {
-    return this.#queue.listTasks({
+    return listBeginnings(this.#queue, {
       ...this.#filter,
       ...more,
       limit: pageSize,
@@ -109,7 +128,7 @@ export class TaskFollower {
 
   /** The newest tasks, back to the newest one of the last poll. */
   async #recent(): Promise<Task[]> {
-    const recent = await this.#page({});
+    const recent = await this.#page({}, afterAll);
     for (let last = recent.at(-1); recent.length % pageSize === 0 && last && last.id > this.#newest; ) {
       const page = await this.#page({}, last.id);
       if (page.length === 0) break;
@@ -138,7 +157,7 @@ export class TaskFollower {
   async #readOlder(seen: ReadonlyMap<number, Task>): Promise<Task[]> {
     const older: Task[] = [];
     for (const id of this.#older(seen)) {
-      const task = await this.#queue.getTask(id);
+      const task = await getBeginning(this.#queue, id);
       if (task) older.push(task);
       else this.#known.delete(id);
     }

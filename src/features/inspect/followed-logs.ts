@@ -4,8 +4,8 @@ import type { TaskLog } from "../../base/tasks/history.ts";
 import { toTaskLog } from "../../base/values/records.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Store } from "../../store.ts";
 import type { Task } from "../../task.ts";
+import type { FullStore } from "../store.ts";
 
 /** Lines that one query reads. */
 const pageSize = 1_000;
@@ -13,7 +13,7 @@ const pageSize = 1_000;
 const mostRemembered = 10_000;
 
 export class FollowedLogs {
-  readonly #store: Store;
+  readonly #store: FullStore;
   /** Of a task that is not remembered, the lines up to this one were there before the follower started, or have been read. */
   #before = 0;
   /** The last line of each task, the least recently read task first. */

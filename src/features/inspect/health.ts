@@ -9,16 +9,13 @@ import { internalsOf } from "../../queue/internals.ts";
 import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { unsetAmong } from "../../queue/unset-names.ts";
-import {
-  type Backlog,
-  type Diagnosis,
-  type DrainLag,
-  mostHealthNames,
-  type Store,
-  type TaskCount,
-} from "../../store.ts";
+import type { Diagnosis, TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
+import type { DrainLag } from "../drain/contract.ts";
+import type { PutOffCount } from "../limits/contract.ts";
+import type { FullStore } from "../store.ts";
+import { type Backlog, mostHealthNames } from "./contract.ts";
 import { findUnclaimed, type Waiting } from "./unclaimed.ts";
 
 /** Options of `inspectQueue`. */
@@ -125,16 +122,18 @@ const most = { ofFunction: 10_000, pending: 40_000, other: 5_000 };
 
 interface Tasks extends Waiting {
   failed: readonly TaskCount[];
+  putOff: readonly PutOffCount[];
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
-async function lookAtTasks({ health, limits }: Pick<Store, "health" | "limits">): Promise<Tasks> {
+async function lookAtTasks({ health, limits }: Pick<FullStore, "health" | "limits">): Promise<Tasks> {
   const records = await limits.records();
   return {
     backlog: await health.backlog(most.ofFunction, most.pending),
     running: await health.sample("running", most.other),
     scheduled: await health.sample("scheduled", most.other),
     failed: await health.sample("failed", most.other),
+    putOff: await limits.putOff(most.other),
     drained: await health.drained(),
     limits: records,
     shared: records.some(({ kind }) => kind === "name") ? await limits.list("name") : [],
@@ -145,8 +144,8 @@ async function lookAtTasks({ health, limits }: Pick<Store, "health" | "limits">)
 export function addHealth(queue: Queue): void {
   const { store, features } = internalsOf(queue);
   features.health = async () => {
-    const workers = await lookAtWorkers(store);
-    const tasks = await lookAtTasks(store);
+    const workers = await lookAtWorkers(store.requests ?? store);
+    const tasks = await lookAtTasks(store.requests ?? store);
     return {
       queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
       ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
@@ -160,7 +159,9 @@ export function addHealth(queue: Queue): void {
 
 function namesOf(tasks: Tasks, workers: readonly WorkerHealth[]): string[] {
   const { backlog, running, scheduled, failed } = tasks;
-  const ofTasks = [backlog, running, scheduled, failed].flat().map(({ queueName }) => queueName);
+  const ofTasks = [backlog, running, scheduled, failed, tasks.putOff]
+    .flat()
+    .map(({ queueName }) => queueName);
   const ofLimits = tasks.limits.filter(({ kind }) => kind === "queue").map(({ name: queue }) => queue);
   return [...new Set([...ofTasks, ...ofLimits, ...workers.flatMap(({ queueNames }) => queueNames)])].sort();
 }
@@ -175,13 +176,18 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
   const [scheduled, running, failed] = counted.map((status) =>
     total(tasks[status].filter(({ queueName }) => queueName === name)),
   ) as [number, number, number];
+  const putOff = tasks.putOff.find(({ queueName }) => queueName === name);
   const records = tasks.limits.filter((record) => record.kind === "queue" && record.name === name);
   const limits = records.filter(({ concurrency, rate }) => concurrency !== null || rate !== null);
   const pausedAt = records.find((record) => record.pausedAt !== null)?.pausedAt ?? null;
   return {
     name,
     pending: own.reduce((sum, { pending }) => sum + pending, 0),
-    ...{ scheduled, running, failed, atLeast },
+    // The two samples may hold different tasks.
+    scheduled: Math.max(scheduled, putOff?.count ?? 0),
+    ...{ running, failed, atLeast },
+    putOff: putOff?.count ?? 0,
+    putOffSince: putOff === undefined ? null : new Date(putOff.since),
     oldestPendingAge: ages.length === 0 ? null : Math.max(...ages),
     pausedAt: pausedAt === null ? null : new Date(pausedAt),
     limits: limits.map(({ concurrency, rate }) => ({ concurrency, rate })),

@@ -1,11 +1,14 @@
 /** Claims for agents: each looks at once, and waits for tasks when there are none. */
 import { performance } from "../../base/runtime/timers.ts";
-import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
+import { cutToLevels } from "../../base/text/levels.ts";
+import { decodeArgs, decodeObject, maxDepth } from "../../base/values/codec.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
+import { TaskCorruptError } from "../../errors.ts";
 import type { QueueInternals } from "../../queue/internals.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
+import type { AgentRecord } from "./contract.ts";
 import { Polls } from "./polls.ts";
 import { type Held, keyOf, type Session } from "./session.ts";
 import type { Settling } from "./settling.ts";
@@ -28,6 +31,18 @@ export interface ClaimOptions {
   /** Tasks were scheduled. */
   onScheduled(): void;
 }
+
+/** What ends a claim that waits. */
+export interface ClaimLimits {
+  /** Aborted when the client has gone. */
+  signal: AbortSignal;
+  /** The agent as its token allows it now; undefined: the token is not valid any more. */
+  rights(): Promise<AgentRecord | undefined>;
+}
+
+/** Whether the agent may run all of these functions. */
+export const mayRun = ({ funcs }: AgentRecord, asked: readonly string[]): boolean =>
+  asked.every((name) => funcs.includes(name));
 
 export interface ClaimedTasks {
   tasks: readonly TaskRecord[];
@@ -71,7 +86,7 @@ export class Claims {
     session: Session,
     body: ClaimBody,
     outcomes: readonly Outcome[],
-    signal: AbortSignal,
+    { signal, rights }: ClaimLimits,
   ): Promise<ClaimedTasks> {
     const { funcs, sharing } = body;
     const key = JSON.stringify([session.agent.queues, funcs, [...(sharing ?? [])]]);
@@ -85,8 +100,10 @@ export class Claims {
     let { tasks, more } = first;
     while (tasks.length === 0 && (await this.#polls.turn(key, wakes, end - performance.now(), signal))) {
       wakes = this.#polls.wakes;
-      // The token may have been revoked, or have expired, while the claim waited.
-      if (!(await session.isAllowed()) || signal.aborted) break;
+      // While the claim waited, the token may have been revoked, or have expired, or the agent may have got other rights.
+      const agent = await rights();
+      if (!agent || !mayRun(agent, funcs) || signal.aborted) break;
+      session.agent = agent;
       ({ tasks, more } = await this.#look(session, body, [], key));
     }
     if (more) this.#polls.found(key);
@@ -196,15 +213,15 @@ export class Claims {
     return tasks.slice(0, count);
   }
 
-  /** A row whose JSON cannot be read, or has numbers that JavaScript would change, fails its task and no other. */
+  /**
+   * A row whose JSON cannot be read, has numbers that JavaScript would change, or is so deep that an agent could not walk it, fails its
+   * task and no other.
+   */
   async #readable(session: Session, claimed: readonly TaskRecord[]): Promise<TaskRecord[]> {
     const [good, bad]: [TaskRecord[], Outcome[]] = [[], []];
     for (const task of claimed) {
       try {
-        decodeArgs(task.args);
-        decodeObject(task.kwargs, "kwargs");
-        decodeObject(task.meta, "meta");
-        if (task.traceContext !== null) decodeObject(task.traceContext, "trace_context");
+        checkCarried(task);
         good.push(task);
       } catch (error) {
         bad.push({ ...task, kind: "failed", ...failureOf("failed", describeThrown(error)) });
@@ -239,6 +256,27 @@ export class Claims {
     session.ready = next.catch(() => undefined);
     await next;
   }
+}
+
+/** @throws TaskCorruptError */
+function checkCarried({ args, kwargs, meta, traceContext }: TaskRecord): void {
+  checkLevels(args, "args");
+  decodeArgs(args);
+  checkObject(kwargs, "kwargs");
+  checkObject(meta, "meta");
+  if (traceContext !== null) checkObject(traceContext, "trace_context");
+}
+
+/** @throws TaskCorruptError */
+function checkObject(text: string, column: string): void {
+  checkLevels(text, column);
+  decodeObject(text, column);
+}
+
+/** @throws TaskCorruptError */
+function checkLevels(text: string, column: string): void {
+  if (cutToLevels(text, maxDepth) !== text)
+    throw new TaskCorruptError(column, `more than ${maxDepth} levels deep`);
 }
 
 /** A crash is charged to all tasks that an agent has, started or not: of those ahead of its slots none may be crash-sensitive. */

@@ -2,15 +2,18 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { performance, repeat } from "../../base/runtime/timers.ts";
+import { groupBy } from "../../base/values/group-by.ts";
 import { sessionClosedChannel, sessionOpenedChannel, taskLostChannel } from "../../events.ts";
 import type { QueueInternals } from "../../queue/internals.ts";
-import type { AgentRecord, Outcome } from "../../store.ts";
+import type { Crash, LogLine, Outcome, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { cancelReason } from "../../worker/ambiguous-results.ts";
-import { keptLines } from "../../worker/logs.ts";
+import { keptLines, linesPerWrite, mostLines } from "../../worker/logs.ts";
 import type { Meter } from "../../worker/meter.ts";
+import { writeLines, writeProgress } from "../../worker/refused-notes.ts";
 import { throttleGroup } from "../../worker/throttle.ts";
 import { Claims } from "./claims.ts";
+import type { AgentRecord, AgentTask } from "./contract.ts";
 import { GoneSessions } from "./gone-sessions.ts";
 import { type Held, keyOf, Session } from "./session.ts";
 import { outcomeOf, Settling, wasSettled } from "./settling.ts";
@@ -24,6 +27,7 @@ import type {
   SettleAnswer,
   SettleBody,
   SettledTask,
+  ToldTask,
   Version,
 } from "./wire.ts";
 
@@ -33,11 +37,14 @@ export interface DeskOptions {
   pollInterval: number;
   /** Bytes of the tasks in one answer. */
   maxAnswer: number;
+  /** Sessions that one agent may have at once. */
+  maxSessions: number;
 }
 
 export interface DeskHost {
   report(error: unknown, where: string): void;
   onRescued(workerId: string, tasks: number): void;
+  onCrashes(crashes: readonly Crash[]): void;
   onScheduled(): void;
   ended: Meter["ended"];
 }
@@ -49,7 +56,17 @@ interface Settlement {
   outcomes: readonly Outcome[];
   unknown: readonly SettledTask[];
   /** The rows that were read of unknown ones. */
-  rows: ReadonlyMap<number, TaskRecord>;
+  rows: ReadonlyMap<number, AgentTask>;
+}
+
+/** The agent has as many sessions as it may have. */
+export class TooManySessionsError extends Error {
+  constructor(agent: string, most: number) {
+    super(
+      `the agent "${agent}" has ${most} sessions already: one ends when its connections close, or after two leases of silence ` +
+        "(--max-sessions allows more)",
+    );
+  }
 }
 
 export class Desk {
@@ -63,13 +80,15 @@ export class Desk {
   readonly #sessions = new Map<string, Session>();
   readonly #gone: GoneSessions;
   readonly #stopBeating: () => void;
+  /** The tasks whose progress the database refuses. */
+  readonly #unwritable = new Set<number>();
   #isQuiet = false;
 
   constructor(internals: QueueInternals, options: DeskOptions, host: DeskHost) {
     this.#internals = internals;
     this.#options = options;
     this.#host = host;
-    this.#settling = new Settling(internals.store);
+    this.#settling = new Settling(internals.store, (...error) => host.report(...error));
     const onScheduled = () => host.onScheduled();
     this.#claims = new Claims(internals, this.#settling, { ...options, name: this.name, onScheduled });
     this.#gone = new GoneSessions(internals, host);
@@ -95,11 +114,19 @@ export class Desk {
     for (const session of [...this.#sessions.values()]) this.#forget(session, "stopped");
   }
 
-  /** The session of this agent. Another agent's session of the same id is another session. */
-  async session(agent: AgentRecord, id: string): Promise<Session> {
+  /**
+   * The session of this agent. Another agent's session of the same id is another session.
+   * @throws TooManySessionsError
+   */
+  session(agent: AgentRecord, id: string): Session {
     const key = keyOfSession(agent, id);
     const known = this.#sessions.get(key);
-    if (known) return known;
+    if (known) {
+      // The token may be a new one of the same agent, with other rights.
+      known.agent = agent;
+      return known;
+    }
+    this.#checkRoom(agent.name);
     const session = new Session(agent, id, this.name, (gone) => this.#onGone(gone));
     this.#sessions.set(key, session);
     this.#gone.remove(agent.name, id);
@@ -108,6 +135,13 @@ export class Desk {
     session.ready = this.#find(session);
     session.ready.catch(() => this.#forget(session, "failed"));
     return session;
+  }
+
+  #checkRoom(name: string): void {
+    const { maxSessions } = this.#options;
+    let own = 0;
+    for (const { agent } of this.#sessions.values()) if (agent.name === name) own += 1;
+    if (own >= maxSessions) throw new TooManySessionsError(name, maxSessions);
   }
 
   #factsOf({ agent, id }: Session) {
@@ -143,11 +177,13 @@ export class Desk {
   /**
    * Settles, and claims in the same write. The claim of a session that still waits ends with no tasks when the next one comes.
    * @param poll aborted when the client has gone
+   * @param rights what its token allows now; undefined: nothing more
    */
   async claim(
     session: Session,
     body: ClaimBody,
     poll: AbortController,
+    rights: () => Promise<AgentRecord | undefined>,
   ): Promise<{ tasks: readonly TaskRecord[]; answer: SettleAnswer | undefined }> {
     session.poll?.abort("asked anew");
     session.poll = poll;
@@ -155,7 +191,10 @@ export class Desk {
       await session.ready;
       await this.#keep([session], this.#options.lease / 2);
       const settlement = await this.#settlementOf(session, body.settle);
-      const { tasks, accepted } = await this.#claims.claim(session, body, settlement.outcomes, poll.signal);
+      const { tasks, accepted } = await this.#claims.claim(session, body, settlement.outcomes, {
+        signal: poll.signal,
+        rights,
+      });
       const answer = body.settle.length > 0 ? await this.#answer(session, settlement, accepted) : undefined;
       return { tasks, answer };
     } finally {
@@ -199,13 +238,16 @@ export class Desk {
       accepted[i] ? (session.held.get(keyOf(told))?.task ?? []) : [],
     );
     this.#claims.ended(ended);
-    this.#tellOthers(outcomes.filter((_, i) => accepted[i]));
+    const stored = outcomes.map((one, i) => (accepted[i] ? this.#settling.storedFor(one) : undefined));
+    this.#tellOthers(stored.flatMap((one) => one ?? []));
     for (const [i, told] of known.entries())
-      if (accepted[i]) this.#meter(session.held.get(keyOf(told))?.task, outcomes[i]);
+      if (accepted[i]) this.#meter(session.held.get(keyOf(told))?.task, stored[i]);
     const all = [...known, ...unknown];
     for (const told of all) session.held.delete(keyOf(told));
-    const refused = known.filter((_, i) => !accepted[i]);
-    const settled = known.filter((_, i) => accepted[i]).map(({ id }) => id);
+    // Where the database has refused an outcome and the task has failed, the agent's own outcome is lost.
+    const isTheirs = (i: number) => stored[i] !== undefined && stored[i]?.kind === outcomes[i]?.kind;
+    const refused = known.filter((_, i) => !isTheirs(i));
+    const settled = known.filter((_, i) => isTheirs(i)).map(({ id }) => id);
     const answer: SettleAnswer = { settled, lost: [] };
     await this.#judge(session, [...unknown, ...refused], rows, answer);
     this.#reportLost(session, answer.lost, all);
@@ -223,17 +265,20 @@ export class Desk {
   async #judge(
     session: Session,
     refused: readonly SettledTask[],
-    read: ReadonlyMap<number, TaskRecord>,
+    read: ReadonlyMap<number, AgentTask>,
     answer: SettleAnswer,
   ): Promise<void> {
     if (refused.length === 0) return;
-    const { store } = this.#internals;
     const missing = refused.map(({ id }) => id).filter((id) => !read.has(id));
     const rows = new Map([...read, ...(await this.#rows(missing))]);
+    const ended = refused.filter(({ id, status }) => status !== "completed" && rows.has(id));
+    const attempts = groupBy(
+      await this.#internals.store.agents.attempts(ended.map(versionOf)),
+      ({ taskId }) => taskId,
+    );
     for (const told of refused) {
       const row = rows.get(told.id);
-      const attempts = row && told.status !== "completed" ? await store.attempts(told.id) : [];
-      if (row && wasSettled(told, row, session, attempts)) answer.settled.push(told.id);
+      if (row && wasSettled(told, row, session, attempts.get(told.id) ?? [])) answer.settled.push(told.id);
       else answer.lost.push(told.id);
     }
   }
@@ -247,13 +292,13 @@ export class Desk {
     if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
   }
 
-  async #rows(ids: readonly number[]): Promise<Map<number, TaskRecord>> {
+  async #rows(ids: readonly number[]): Promise<Map<number, AgentTask>> {
     if (ids.length === 0) return new Map();
-    return new Map((await this.#internals.store.get(ids)).map((row) => [row.id, row]));
+    return new Map((await this.#internals.store.agents.tasks(ids)).map((row) => [row.id, row]));
   }
 
   /** Remembers tasks that another Manager has claimed for the session. @returns the rows that it read */
-  async #learn(session: Session, tasks: readonly Version[]): Promise<Map<number, TaskRecord>> {
+  async #learn(session: Session, tasks: readonly Version[]): Promise<Map<number, AgentTask>> {
     const rows = await this.#rows(tasks.filter((one) => !session.held.has(keyOf(one))).map(({ id }) => id));
     for (const one of tasks) {
       const row = rows.get(one.id);
@@ -302,10 +347,10 @@ export class Desk {
   }
 
   async #cancelReasons(ids: readonly number[]): Promise<Record<string, string>> {
-    const rows = await this.#rows(ids);
+    const cancelled = await this.#internals.store.agents.cancelErrors(ids);
     return Object.fromEntries(
-      [...rows].flatMap(([id, row]) => {
-        const why = row.status === "cancelled" ? cancelReason(row) : undefined;
+      cancelled.flatMap(({ id, error }) => {
+        const why = cancelReason(error);
         return why === undefined ? [] : [[String(id), why]];
       }),
     );
@@ -321,9 +366,8 @@ export class Desk {
     const { store, wakeups } = this.#internals;
     await this.#learn(session, tasks);
     const own = tasks.filter((told) => session.held.has(keyOf(told)));
-    const version = ({ id, generation }: Version) => ({ id, generationId: generation });
     const filled = own.flatMap((told) =>
-      told.maxRetries === undefined ? [] : [{ ...version(told), maxRetries: told.maxRetries }],
+      told.maxRetries === undefined ? [] : [{ ...versionOf(told), maxRetries: told.maxRetries }],
     );
     if (filled.length > 0) await store.fillDefaults(filled);
     for (const { id, generationId, maxRetries } of filled) {
@@ -333,11 +377,13 @@ export class Desk {
     const notes = own.flatMap((told) =>
       told.progress === undefined
         ? []
-        : [{ ...version(told), progress: told.progress, note: told.note ?? null }],
+        : [{ ...versionOf(told), progress: told.progress, note: told.note ?? null }],
     );
-    if (notes.length > 0) await store.progress(notes);
-    const lines = own.flatMap((told) => (told.log ?? []).map((line) => ({ ...version(told), ...line })));
-    if (lines.length > 0) await store.log(lines, keptLines);
+    const report: DeskHost["report"] = (...error) => this.#host.report(...error);
+    await writeProgress(store, notes, report, this.#unwritable);
+    const lines = own.flatMap((told) => linesOf(told, session.held.get(keyOf(told))?.task));
+    for (let i = 0; i < lines.length; i += linesPerWrite)
+      await writeLines(store, lines.slice(i, i + linesPerWrite), keptLines, report);
     wakeups.taskNoted();
     const states = new Map(
       (await store.taskStates(tasks.map(({ id }) => id))).map((state) => [state.id, state]),
@@ -400,7 +446,7 @@ export class Desk {
         !byWorker.get(workerId)?.held.has(keyOf({ id, generation: generationId })),
     );
     if (unknown.length === 0) return;
-    for (const task of await store.get(unknown.map(({ id }) => id)))
+    for (const task of await store.agents.tasks(unknown.map(({ id }) => id)))
       byWorker.get(task.workerId ?? "")?.hold(task, { isFound: true });
   }
 
@@ -444,6 +490,17 @@ export class Desk {
     this.#forget(session, reason);
     this.#gone.add(session, reason === "refused" ? "had its token revoked, or its token expired" : undefined);
   }
+}
+
+const versionOf = ({ id, generation }: Version): TaskVersion => ({ id, generationId: generation });
+
+/** As many as one attempt may write. dbq's own agents stop there, and then log how many were dropped: that line is the last. */
+function linesOf(told: ToldTask, held: Held | undefined): LogLine[] {
+  const { log = [] } = told;
+  if (held === undefined) return [];
+  const kept = log.slice(0, mostLines + 1 - held.lines);
+  held.lines += kept.length;
+  return kept.map((line) => ({ ...versionOf(told), ...line }));
 }
 
 const keyOfSession = (agent: AgentRecord, id: string): string => `${agent.name}/${id}`;

@@ -1,12 +1,13 @@
 /** Frees the tasks of agents whose connections to this Manager have all closed, or whose token it has refused. */
 import type { QueueInternals } from "../../queue/internals.ts";
-import type { WorkerRecord } from "../../store.ts";
+import type { Crash, WorkerRecord } from "../../store.ts";
 import { type Job, longestSleep, PeriodicJob } from "../../worker/periodic-job.ts";
 import type { Session } from "./session.ts";
 
 export interface GoneSessionsHost {
   report(error: unknown, where: string): void;
   onRescued(workerId: string, tasks: number): void;
+  onCrashes(crashes: readonly Crash[]): void;
 }
 
 /** Milliseconds until the next try, doubled after each one. */
@@ -67,7 +68,8 @@ export class GoneSessions implements Job {
   async #free(session: Session, { id, beat }: WorkerRecord): Promise<void> {
     if (!this.#sessions.has(session)) return;
     const { store, wakeups } = this.#internals;
-    const freed = await store.rescue(id, beat, this.#sessions.get(session));
+    const { onCrashes } = this.#host;
+    const freed = await store.rescue(id, beat, this.#sessions.get(session), onCrashes);
     if (freed === "busy" || freed === 0) return;
     wakeups.taskEnded();
     wakeups.workAdded();

@@ -2,10 +2,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
-import { decode } from "../../base/values/codec.ts";
 import { DatabaseError, OutcomeUnknownError } from "../../errors.ts";
-import type { AgentRecord } from "../../store.ts";
-import type { Desk } from "./desk.ts";
+import { Bodies } from "./bodies.ts";
+import { mayRun } from "./claims.ts";
+import type { AgentRecord } from "./contract.ts";
+import { type Desk, TooManySessionsError } from "./desk.ts";
+import { Refusal } from "./refusal.ts";
+import { Seats } from "./seats.ts";
 import type { Session } from "./session.ts";
 import type { Tokens } from "./tokens.ts";
 import { claimAnswer, readBeat, readClaim, readLimits, readProgress, readSettle } from "./wire.ts";
@@ -16,6 +19,7 @@ export interface HttpOptions {
   maxBody: number;
   maxConnections: number;
   maxSlots: number;
+  maxSessions: number;
 }
 
 /** Milliseconds for the headers of a request, for all of it, and that a connection without a request stays open. */
@@ -25,15 +29,8 @@ const keepAliveTimeout = 120_000;
 /** Bytes of a request's headers. */
 const maxHeaderSize = 16_384;
 
-/** An answer that is not 200. */
-class Refusal extends Error {
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+/** Requests of one agent at once, for each session that it may have. dbq's own agents have 16 connections. */
+const requestsPerSession = 16;
 
 export class Http {
   readonly server: Server;
@@ -42,8 +39,10 @@ export class Http {
   readonly #desk: Desk;
   readonly #report: (error: unknown, where: string) => void;
   readonly #connections = new Set<Socket>();
-  /** Connections above the limit: their first request is refused. */
-  readonly #surplus = new WeakSet<Socket>();
+  readonly #seats: Seats;
+  readonly #bodies: Bodies;
+  /** The requests of each agent that are not answered yet. */
+  readonly #open = new Map<string, number>();
   #isClosing = false;
 
   constructor(
@@ -56,6 +55,8 @@ export class Http {
     this.#tokens = tokens;
     this.#desk = desk;
     this.#report = report;
+    this.#seats = new Seats(options.maxConnections);
+    this.#bodies = new Bodies(options.maxBody);
     const limits = {
       headersTimeout,
       requestTimeout,
@@ -73,7 +74,7 @@ export class Http {
         )
       : createServer(limits, answer);
     // Above it, connections are closed without an answer.
-    this.server.maxConnections = options.maxConnections * 2 + 10;
+    this.server.maxConnections = this.#seats.mostConnections;
     this.server.on("connection", (socket: Socket) => this.#onConnection(socket));
   }
 
@@ -91,8 +92,8 @@ export class Http {
   }
 
   #onConnection(socket: Socket): void {
-    if (this.#connections.size >= this.#options.maxConnections) this.#surplus.add(socket);
     this.#connections.add(socket);
+    this.#seats.opened(socket);
     socket.setNoDelay(true);
     // A proxy sends the requests of any number of agents over one connection.
     socket.setMaxListeners(0);
@@ -114,8 +115,8 @@ export class Http {
 
   #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
     const refusal = error instanceof Refusal ? error : this.#unexpected(error);
-    // The rest of the body is not read.
-    if (!request.complete) response.setHeader("connection", "close");
+    // The rest of the body is not read. Nor is another request of a connection that has brought no token, or has no seat.
+    if (!request.complete || !this.#seats.has(request.socket)) response.setHeader("connection", "close");
     if (refusal.status === 401) response.setHeader("www-authenticate", "Bearer");
     if (refusal.status === 503 || refusal.status === 429) response.setHeader("retry-after", "1");
     this.#send(response, refusal.status, JSON.stringify({ error: refusal.message }));
@@ -146,90 +147,97 @@ export class Http {
       if (request.method !== "GET" && request.method !== "HEAD") throw new Refusal(405, "method not allowed");
       return '{"status":"ok"}';
     }
-    if (this.#surplus.has(request.socket)) {
-      response.setHeader("connection", "close");
-      throw new Refusal(429, "too many connections");
-    }
-    const agent = await this.#tokens.agentOf(request.headers.authorization, request.socket.remoteAddress);
+    const agent = await this.#agentOf(request);
     if (!agent) throw new Refusal(401, "unauthorized");
+    if (!this.#seats.take(request.socket, agent.name)) throw new Refusal(429, "too many connections");
     const act = this.#actions[path];
     if (!act) throw new Refusal(404, "not found");
     if (request.method !== "POST") throw new Refusal(405, "method not allowed");
-    const body = await this.#body(request);
+    const end = this.#begin(agent.name);
+    try {
+      return await this.#act(act, agent, request, response);
+    } finally {
+      end();
+    }
+  }
+
+  async #agentOf({ headers, socket }: IncomingMessage): Promise<AgentRecord | undefined> {
+    return await this.#tokens.agentOf(headers.authorization, socket.remoteAddress);
+  }
+
+  async #act(act: Action, found: AgentRecord, request: IncomingMessage, response: ServerResponse) {
+    const body = await this.#bodies.read(request, found.name);
+    // The token may have been revoked while the body came: then the agent's tasks are freed, as for any refused token.
+    const agent = (await this.#tokens.current(found)) ?? (await this.#agentOf(request));
+    if (!agent) throw new Refusal(401, "unauthorized");
     void this.#tokens.note(agent);
     return await act({ agent, body, request, response });
   }
 
-  async #body(request: IncomingMessage): Promise<unknown> {
-    const { maxBody } = this.#options;
-    const tooLarge = new Refusal(413, `the body is larger than ${maxBody} bytes`);
-    if (Number(request.headers["content-length"] ?? 0) > maxBody) throw tooLarge;
-    const chunks: Buffer[] = [];
-    let size = 0;
-    try {
-      for await (const chunk of request as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (size > maxBody) throw tooLarge;
-        chunks.push(chunk);
-      }
-    } catch (error) {
-      // The client has gone, as a killed agent: no error of the Manager, and nobody reads the answer.
-      throw error === tooLarge ? error : new Refusal(400, "the body has no end");
-    }
-    try {
-      return decode(Buffer.concat(chunks).toString("utf8"), "body");
-    } catch (error) {
-      // It says in which column; here it is the body.
-      throw new Refusal(
-        400,
-        (error as Error).message.replace(/^column body: /, "the body is not the JSON of a request: "),
-      );
-    }
+  /** @returns what ends the request */
+  #begin(agent: string): () => void {
+    const open = this.#open.get(agent) ?? 0;
+    const most = this.#options.maxSessions * requestsPerSession;
+    if (open >= most) throw new Refusal(429, `more than ${most} requests at once`);
+    this.#open.set(agent, open + 1);
+    return () => {
+      const others = (this.#open.get(agent) ?? 1) - 1;
+      if (others === 0) this.#open.delete(agent);
+      else this.#open.set(agent, others);
+    };
   }
 
-  async #session({ agent, request }: Asked, id: string): Promise<Session> {
-    const session = await this.#desk.session(agent, id);
-    session.isAllowed = () => this.#tokens.isStillValid(agent);
+  #session({ agent, request }: Asked, id: string): Session {
+    const session = this.#sessionOf(agent, id);
     const keepsAlive = request.httpVersion === "1.1" && request.headers.connection?.toLowerCase() !== "close";
     session.seen(request.socket, keepsAlive);
     return session;
   }
 
-  readonly #actions: Readonly<Record<string, (asked: Asked) => Promise<string>>> = {
+  #sessionOf(agent: AgentRecord, id: string): Session {
+    try {
+      return this.#desk.session(agent, id);
+    } catch (error) {
+      throw error instanceof TooManySessionsError ? new Refusal(429, error.message) : error;
+    }
+  }
+
+  readonly #actions: Readonly<Record<string, Action>> = {
     "/v1/claim": async (asked) => {
       const body = valid(readClaim, asked.body);
-      if (!body.funcs.every((name) => asked.agent.funcs.includes(name))) throw new Refusal(403, "forbidden");
+      if (!mayRun(asked.agent, body.funcs)) throw new Refusal(403, "forbidden");
       if (body.slots > this.#options.maxSlots)
         throw new Refusal(429, `more than ${this.#options.maxSlots} slots`);
       const ahead = Math.min(body.ahead, this.#options.maxSlots - body.slots);
-      const session = await this.#session(asked, body.session);
+      const session = this.#session(asked, body.session);
       const poll = new AbortController();
       // With a reason: without one each abort makes an error.
       const end = () => poll.abort("answered");
       if (asked.response.destroyed || asked.request.socket.destroyed) end();
       else asked.response.once("close", end);
-      const { tasks, answer } = await this.#desk.claim(session, { ...body, ahead }, poll);
+      const rights = () => this.#tokens.current(asked.agent);
+      const { tasks, answer } = await this.#desk.claim(session, { ...body, ahead }, poll, rights);
       return claimAnswer(tasks, answer);
     },
     "/v1/limits": async (asked) => {
       const body = valid(readLimits, asked.body);
-      if (!body.limits.every(({ func }) => asked.agent.funcs.includes(func)))
-        throw new Refusal(403, "forbidden");
-      await this.#session(asked, body.session);
+      const named = body.limits.map(({ func }) => func);
+      if (!mayRun(asked.agent, named)) throw new Refusal(403, "forbidden");
+      this.#session(asked, body.session);
       await this.#desk.limits(body);
       return "{}";
     },
     "/v1/settle": async (asked) => {
       const body = valid(readSettle, asked.body);
-      return JSON.stringify(await this.#desk.settle(await this.#session(asked, body.session), body));
+      return JSON.stringify(await this.#desk.settle(this.#session(asked, body.session), body));
     },
     "/v1/beat": async (asked) => {
       const body = valid(readBeat, asked.body);
-      return JSON.stringify(await this.#desk.beat(await this.#session(asked, body.session), body));
+      return JSON.stringify(await this.#desk.beat(this.#session(asked, body.session), body));
     },
     "/v1/progress": async (asked) => {
       const body = valid(readProgress, asked.body);
-      return JSON.stringify(await this.#desk.progress(await this.#session(asked, body.session), body));
+      return JSON.stringify(await this.#desk.progress(this.#session(asked, body.session), body));
     },
   };
 }
@@ -240,6 +248,8 @@ interface Asked {
   request: IncomingMessage;
   response: ServerResponse;
 }
+
+type Action = (asked: Asked) => Promise<string>;
 
 /** @throws Refusal */
 function valid<T>(read: (body: unknown) => T, body: unknown): T {

@@ -5,10 +5,13 @@ import { createSecureContext } from "node:tls";
 import type { Duration } from "../../base/options/durations.ts";
 import { duration, integer, type Reader, readOptions, wrong } from "../../base/options/validators.ts";
 import { repeat } from "../../base/runtime/timers.ts";
-import { report as reportToChannel, rescuedChannel } from "../../events.ts";
+import { guarded, report as reportToChannel, rescuedChannel } from "../../events.ts";
 import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
+import type { Crash } from "../../store.ts";
+import type { Task } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
+import { crashedTask, publishCrashes } from "../../worker/events.ts";
 import { Lifecycle } from "../../worker/lifecycle.ts";
 import { maintenanceOf } from "../../worker/maintenance.ts";
 import { openMeter } from "../../worker/meter.ts";
@@ -31,8 +34,10 @@ export interface ManagerOptions {
   lease?: Duration;
   /** Bytes of a request's body; above it, the answer is 413. @default 4_194_304 (4 MiB) */
   maxBody?: number;
-  /** Connections at once; above it, the answer is 429. @default 1000 */
+  /** Connections of agents at once; above it, the answer is 429. @default 1000 */
   maxConnections?: number;
+  /** Sessions that one agent may have at once: processes with its token. Above it, the answer is 429. @default 100 */
+  maxSessions?: number;
   /** Tasks that one claim may ask for; above it, the answer is 429. @default 1000 */
   maxSlots?: number;
   /**
@@ -48,6 +53,10 @@ export interface ManagerOptions {
 export interface ManagerEvents {
   /** The tasks of a dead agent or worker were freed. */
   rescued: [dead: { workerId: string; tasks: number }];
+  /** A task of a dead agent or worker has failed for good: its last attempt ended with that. */
+  failed: [task: Task];
+  /** The same of a task that runs again. */
+  retrying: [task: Task];
   /** An error that no caller can receive. Without a listener it goes to `dbq:error`, or is a process warning. */
   error: [error: unknown, where: string];
 }
@@ -93,6 +102,7 @@ function readManagerOptions(given: unknown): ReadOptions {
     lease: 15_000,
     maxBody: 4 * 1_048_576,
     maxConnections: 1_000,
+    maxSessions: 100,
     maxSlots: 1_000,
     maxAnswer: 8 * 1_048_576,
     pollInterval: 1_000,
@@ -102,6 +112,7 @@ function readManagerOptions(given: unknown): ReadOptions {
       lease: duration({ min: 1_000, max: 24 * 3_600_000 }),
       maxBody: integer(1_024),
       maxConnections: integer(1, 1_000_000),
+      maxSessions: integer(1, 100_000),
       maxSlots: integer(1, 100_000),
       maxAnswer: integer(1_024),
       pollInterval: duration({ min: 10, max: 60_000 }),
@@ -173,15 +184,23 @@ export class Manager extends EventEmitter<ManagerEvents> {
       rescuedChannel.publish({ workerId, tasks });
       this.emit("rescued", { workerId, tasks });
     };
+    const onCrashes = (crashes: readonly Crash[]) => {
+      publishCrashes(crashes, meter);
+      for (const crash of crashes)
+        guarded("a listener of the Manager", () =>
+          this.emit(crash.outcome.kind === "failed" ? "failed" : "retrying", crashedTask(crash)),
+        );
+    };
     const desk = new Desk(this.#internals, limits, {
       report,
       onRescued,
+      onCrashes,
       onScheduled: () => maintenance.lookForDue(),
       ended: (...attempt) => meter.ended(...attempt),
     });
     const identity = { workerId: desk.name, lease: limits.lease };
     const meter = openMeter(this.#queue, { workerId: desk.name, report });
-    const maintenance = maintenanceOf(this.#queue, { ...identity, onRescued, report });
+    const maintenance = maintenanceOf(this.#queue, { ...identity, onRescued, onCrashes, report });
     const tokens = new Tokens(store.agents, (tokenHash) => desk.release(tokenHash));
     const http = new Http({ ...limits, tls }, tokens, desk, report);
     const stop = () => this.stop();

@@ -1,27 +1,16 @@
 /** A session of an agent: from the start of its process to its end. Any Manager may serve it; its rows are the truth. */
 import type { Socket } from "node:net";
 import { after, performance, type Timer } from "../../base/runtime/timers.ts";
-import type { AgentRecord, TaskVersion } from "../../store.ts";
-import type { TaskRecord } from "../../task.ts";
+import type { AgentRecord, AgentTask } from "./contract.ts";
 import type { Version } from "./wire.ts";
 
 /** A task that the session has claimed, by any Manager. */
-export type Held = TaskVersion &
-  Pick<
-    TaskRecord,
-    | "func"
-    | "groupKey"
-    | "queueName"
-    | "workerId"
-    | "createdAt"
-    | "waitUntil"
-    | "startedAt"
-    | "retryCount"
-    | "maxRetries"
-  > & {
-    /** When this Manager gave it to the agent, on the clock of `performance.now()`; undefined: another Manager did. */
-    givenAt: number | undefined;
-  };
+export type Held = Omit<AgentTask, "status"> & {
+  /** When this Manager gave it to the agent, on the clock of `performance.now()`; undefined: another Manager did. */
+  givenAt: number | undefined;
+  /** The log lines of this attempt that came to this Manager. */
+  lines: number;
+};
 
 export const keyOf = ({ id, generation }: Version): string => `${id}:${generation}`;
 
@@ -36,7 +25,8 @@ const isOfThisHost = ({ remoteAddress }: Socket): boolean =>
   remoteAddress === undefined || /^(::ffff:)?127\.|^::1$/.test(remoteAddress);
 
 export class Session {
-  readonly agent: AgentRecord;
+  /** As its last request, or the last look of its claim, has found it: the session may do what its token may do now. */
+  agent: AgentRecord;
   readonly id: string;
   /** The ids of its rows in `dbq_workers` end with this, after the name of the Manager that registered it. */
   readonly suffix: string;
@@ -59,8 +49,6 @@ export class Session {
    * rows say so, it has not named the task yet.
    */
   readonly held = new Map<string, { task: Held; namedAt: number; isFound: boolean }>();
-  /** Whether the token of its last request is still valid. */
-  isAllowed: () => Promise<boolean> = async () => true;
   lastSeen = performance.now();
   /** When the rows that it holds were last compared with those that it names. */
   comparedAt = performance.now();
@@ -120,13 +108,13 @@ export class Session {
    * A row that was read later than it was found to run may have ended since: that one is not held.
    * @param how `givenAt` of a task that is given to the agent now; `isFound`: only its row says that it is this session's
    */
-  hold(task: TaskRecord, { givenAt, isFound = false }: { givenAt?: number; isFound?: boolean } = {}): void {
+  hold(task: AgentTask, { givenAt, isFound = false }: { givenAt?: number; isFound?: boolean } = {}): void {
     if (task.status !== "running") return;
     const { id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil } = task;
     const { startedAt, retryCount, maxRetries } = task;
     const kept = {
       ...{ id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil },
-      ...{ startedAt, retryCount, maxRetries, givenAt },
+      ...{ startedAt, retryCount, maxRetries, givenAt, lines: 0 },
     };
     const key = keyOf({ id, generation: generationId });
     this.held.set(key, { task: kept, namedAt: performance.now(), isFound });

@@ -3,8 +3,15 @@ import { setImmediate } from "../../base/runtime/timers.ts";
 import { defaultBackoff } from "../../base/tasks/backoff.ts";
 import { checkSize, encode } from "../../base/values/codec.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
-import type { ClaimRequest, Outcome, SettleAndClaimResult, StoredAttempt, WorkerStore } from "../../store.ts";
-import type { TaskRecord } from "../../task.ts";
+import type {
+  ClaimRequest,
+  Outcome,
+  Refusal,
+  SettleAndClaim,
+  SettleAndClaimResult,
+  WorkerStore,
+} from "../../store.ts";
+import type { AgentAttempt, AgentTask } from "./contract.ts";
 import type { Held, Session } from "./session.ts";
 import { type SettledTask, toThrown } from "./wire.ts";
 
@@ -53,15 +60,17 @@ function failed(error: Error, held: Held, retry: boolean | { delay: number } | u
  */
 export function wasSettled(
   told: SettledTask,
-  row: TaskRecord,
+  row: AgentTask,
   session: Session,
-  attempts: readonly StoredAttempt[],
+  attempts: readonly AgentAttempt[],
 ): boolean {
   if (row.generationId <= told.generation) return false;
   const isNext = row.generationId === told.generation + 1;
   const isTheirs = session.owns(row.workerId);
   if (told.status === "completed") return isNext && isTheirs && row.status === "completed";
-  const recorded = attempts.find(({ generationId }) => generationId === told.generation);
+  const recorded = attempts.find(
+    ({ taskId, generationId }) => taskId === told.id && generationId === told.generation,
+  );
   if (recorded) {
     if (!session.owns(recorded.workerId)) return false;
     const ends = told.status === "failed" ? ["failed", "timeout"] : [told.status];
@@ -81,12 +90,22 @@ interface Batch {
 
 export class Settling {
   readonly #store: Pick<WorkerStore, "settleAndClaim">;
+  readonly #report: (error: unknown, where: string) => void;
+  readonly #refusals = new WeakMap<Outcome, Refusal>();
+  /** The last task of which no change was accepted: it is found again after each lease, and reported once. */
+  #stuck: string | undefined;
   #batches: Batch[] = [];
   /** Claims that are about to settle what waits. */
   #claims = 0;
 
-  constructor(store: Pick<WorkerStore, "settleAndClaim">) {
+  constructor(store: Pick<WorkerStore, "settleAndClaim">, report: (error: unknown, where: string) => void) {
     this.#store = store;
+    this.#report = report;
+  }
+
+  /** What the database has stored for an accepted outcome: another one where it refused that for good. */
+  storedFor(outcome: Outcome): Outcome {
+    return this.#refusals.get(outcome)?.stored ?? outcome;
   }
 
   /** For each outcome, in order, whether it was accepted. */
@@ -126,7 +145,7 @@ export class Settling {
     const outcomes = batches.flatMap((batch) => batch.outcomes);
     let result: SettleAndClaimResult;
     try {
-      result = await this.#store.settleAndClaim({ outcomes, claim });
+      result = await this.#settleAndClaim({ outcomes, claim });
     } catch (error) {
       // A row that the database refuses must not block the rows of other agents.
       for (const batch of batches) await this.#writeOne(batch);
@@ -141,9 +160,21 @@ export class Settling {
     return result;
   }
 
+  async #settleAndClaim(cycle: SettleAndClaim): Promise<SettleAndClaimResult> {
+    const result = await this.#store.settleAndClaim(cycle);
+    for (const [outcome, refusal] of result.refused ?? []) {
+      this.#refusals.set(outcome, refusal);
+      const task = `${outcome.id}:${outcome.generationId}`;
+      if (refusal.stored || task !== this.#stuck)
+        this.#report(refusal.error, `settling task ${outcome.id} of an agent`);
+      if (!refusal.stored) this.#stuck = task;
+    }
+    return result;
+  }
+
   async #writeOne({ outcomes, resolve, reject }: Batch): Promise<void> {
     try {
-      resolve((await this.#store.settleAndClaim({ outcomes, claim: undefined })).settled);
+      resolve((await this.#settleAndClaim({ outcomes, claim: undefined })).settled);
     } catch (error) {
       reject(error);
     }

@@ -6,7 +6,7 @@ import { performance, sleep } from "../../base/runtime/timers.ts";
 import { agentRevokedChannel, tokenRefusedChannel } from "../../events.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { AgentRecord, AgentStore } from "../../store.ts";
+import type { AgentRecord, AgentStore } from "./contract.ts";
 
 /** Options of `addAgent`. */
 export interface AddAgentOptions {
@@ -143,11 +143,11 @@ export class Tokens {
     return undefined;
   }
 
-  /** Whether the token that this agent had is valid now. At most two queries a second, however many ask. */
-  async isStillValid({ name, tokenHash }: AgentRecord): Promise<boolean> {
+  /** The agent as it is now, while its token is the same and valid. At most two queries a second, however many ask. */
+  async current({ name, tokenHash }: AgentRecord): Promise<AgentRecord | undefined> {
     await this.#refresh(freshMs);
     const now = this.#agents.find(({ agent }) => agent.name === name && agent.tokenHash === tokenHash)?.agent;
-    return now !== undefined && isValid(now, performance.now() - this.#readAt);
+    return now && isValid(now, performance.now() - this.#readAt) ? now : undefined;
   }
 
   /** The agent of this token, valid or not. */

@@ -3,6 +3,7 @@
  * it, so each request is validated here.
  */
 import { longestWait as longestDelay } from "../../base/options/durations.ts";
+import type { LimitValues } from "../../base/options/limits.ts";
 import { readLimit } from "../../base/options/limits.ts";
 import {
   boolean,
@@ -13,8 +14,11 @@ import {
   type Reader,
   wrong,
 } from "../../base/options/validators.ts";
-import type { LimitValues, Sharing } from "../../store.ts";
+import { longestLine } from "../../base/tasks/history.ts";
+import { beginning } from "../../base/values/thrown.ts";
+import type { Sharing } from "../../store.ts";
 import type { TaskError, TaskRecord } from "../../task.ts";
+import { longestNote } from "../../worker/task-context.ts";
 
 /** A task at one generation, as the wire names it. */
 export interface Version {
@@ -224,10 +228,13 @@ function sharingAmong(funcs: readonly string[], value: unknown): ReadonlyMap<str
   return found.length === 0 ? undefined : new Map(found);
 }
 
+/** The end of the year 9999, in milliseconds: MySQL stores no later time. */
+const latestTime = 253_402_300_799_999;
+
 const logLine: Reader<{ at: number; message: string }> = (value, name) => {
   const { at, message } = object(value, name);
   if (typeof message !== "string") throw wrong(`${name}.message`, "a string", message);
-  return { at: integer(0, 8.64e15)(at, `${name}.at`), message };
+  return { at: integer(0, latestTime)(at, `${name}.at`), message: beginning(message, longestLine) };
 };
 
 const toldTask: Reader<ToldTask> = (value, name) => {
@@ -240,7 +247,7 @@ const toldTask: Reader<ToldTask> = (value, name) => {
     if (note !== undefined && note !== null && typeof note !== "string")
       throw wrong(`${name}.note`, "a string or null", note);
     told.progress = progress;
-    told.note = note?.slice(0, 1_000) ?? null;
+    told.note = typeof note === "string" ? beginning(note, longestNote) : null;
   }
   if (log !== undefined) told.log = list(logLine, mostTasks)(log, `${name}.log`);
   if (maxRetries !== undefined) told.maxRetries = integer(0, 2_147_483_647)(maxRetries, `${name}.maxRetries`);
@@ -251,7 +258,7 @@ const toldTask: Reader<ToldTask> = (value, name) => {
 export function readClaim(body: unknown): ClaimBody {
   const given = object(body, "the body");
   const ahead = integer(0)(given.ahead ?? 0, "ahead");
-  const funcs = list(label, mostTasks)(given.funcs, "funcs");
+  const funcs = [...new Set(list(label, mostTasks)(given.funcs, "funcs"))];
   return {
     session: session(given.session, "session"),
     requestId: label(given.requestId, "requestId"),
@@ -310,7 +317,10 @@ export function readProgress(body: unknown): ProgressBody {
 
 const text = (value: unknown, otherwise: string): string => (typeof value === "string" ? value : otherwise);
 
-/** The error as an `Error` with the same name, message and stack, so that it is stored as any thrown value is. */
+/**
+ * The error as an `Error` with the same name, message and stack, so that it is stored as any thrown value is. A body has a bounded number
+ * of levels, and so an error of causes.
+ */
 export function toThrown(error: unknown): Error {
   const { name, message, stack, code, cause } =
     typeof error === "object" && error !== null ? (error as Partial<Record<keyof TaskError, unknown>>) : {};

@@ -6,7 +6,7 @@ import { boundOf, Histogram, timeOf } from "../../base/values/histogram.ts";
 import type { HealthOfQueue } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { StatsRow } from "../../store.ts";
+import type { StatsRow } from "../stats/contract.ts";
 
 type PromClient = typeof import("prom-client");
 
@@ -16,8 +16,8 @@ const ends = Array.from({ length: 12 }, (_, i) => 16 + 8 * i);
 const statuses = ["pending", "scheduled", "running", "failed"] as const;
 
 /**
- * The metrics of a queue as text, for a scrape of Prometheus: `dbq_tasks`, `dbq_oldest_pending_seconds`,
- * `dbq_task_duration_seconds` and `dbq_task_wait_seconds`. Takes as long as `queue.health()` does.
+ * The metrics of a queue as text, for a scrape of Prometheus: `dbq_tasks`, `dbq_oldest_pending_seconds`, `dbq_tasks_put_off`,
+ * `dbq_oldest_put_off_seconds`, `dbq_task_duration_seconds` and `dbq_task_wait_seconds`. Takes as long as `queue.health()` does.
  * @throws TypeError when the package prom-client is not installed; DatabaseError
  */
 export async function metricsText(queue: Queue): Promise<string> {
@@ -68,11 +68,29 @@ function addGauges({ Gauge }: PromClient, registry: Registry, queues: readonly H
     labelNames: ["queue"],
     registers: [registry],
   });
+  const putOff = new Gauge({
+    name: "dbq_tasks_put_off",
+    help: "Scheduled tasks that a rate has put off to their turns. Counting ends at 5,000 in all queues together.",
+    labelNames: ["queue"],
+    registers: [registry],
+  });
+  const longest = new Gauge({
+    name: "dbq_oldest_put_off_seconds",
+    help: "How long ago a rate put off the task that waits longest for its turn; 0: none waits.",
+    labelNames: ["queue"],
+    registers: [registry],
+  });
   for (const health of queues) {
     for (const status of statuses) tasks.set({ queue: health.name, status }, health[status]);
     oldest.set({ queue: health.name }, (health.oldestPendingAge ?? 0) / 1_000);
+    putOff.set({ queue: health.name }, health.putOff);
+    longest.set({ queue: health.name }, secondsSince(health.putOffSince));
   }
 }
+
+/** 0 where the database's clock is ahead. */
+const secondsSince = (time: Date | null): number =>
+  time === null ? 0 : Math.max(0, Date.now() - time.getTime()) / 1_000;
 
 interface HistogramOf {
   name: string;

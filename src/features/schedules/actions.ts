@@ -1,24 +1,29 @@
 /** `queue.schedule` and its companions, on the queue's own connection or inside of an app's transaction. */
-import { time } from "../../base/options/validators.ts";
+import { show } from "../../base/options/durations.ts";
+import { integer, label, readOptions, time } from "../../base/options/validators.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
+import { setImmediate } from "../../base/runtime/timers.ts";
 import { type AnyFunction, registrationOf } from "../../base/tasks/registry.ts";
-import type { Schedule, ScheduleTiming } from "../../base/tasks/schedule.ts";
+import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { ScheduleNotFoundError } from "../../errors.ts";
-import type { ScheduleActions } from "../../queue/schedules.ts";
+import type { ActionOptions, ScheduleActions, ScheduleEntry } from "../../queue/schedules.ts";
+import type { MaybePromise } from "../../store.ts";
+import type { TaskId } from "../../task.ts";
 import type {
+  ListedSchedules,
   MadeTask,
-  MaybePromise,
   ScheduleChange,
   ScheduleRecord,
   ScheduleState,
   ScheduleWrites,
-} from "../../store.ts";
-import type { TaskId } from "../../task.ts";
+} from "./contract.ts";
 import { type Definition, redefined, scheduleProblem, toSchedule } from "./definition.ts";
 import { nextDue, nextOf, slotsAfter } from "./slots.ts";
 import { storedCall, taskOf } from "./tasks.ts";
 import { readTiming, scheduleName } from "./timing.ts";
 
+/** The most schedules in one page. */
+const mostListed = 1_000;
 /** The most tasks that one backfill makes: it is one transaction. */
 const mostBackfilled = 10_000;
 
@@ -33,12 +38,14 @@ const stateOf = ({
 export class Actions implements ScheduleActions {
   readonly #store: ScheduleWrites;
   readonly #maxPayload: number;
+  readonly #synchronous: boolean;
   readonly #wake: () => void;
 
   /** @param wake called when a task was made, or a schedule may be due sooner than it was */
-  constructor(store: ScheduleWrites, maxPayload: number, wake: () => void) {
+  constructor(store: ScheduleWrites, { maxPayload, synchronous, wake }: ActionOptions) {
     this.#store = store;
     this.#maxPayload = maxPayload;
+    this.#synchronous = synchronous;
     this.#wake = wake;
   }
 
@@ -50,32 +57,77 @@ export class Actions implements ScheduleActions {
     fn: AnyFunction,
     ...args: unknown[]
   ): MaybePromise<Schedule> {
-    const name = scheduleName(given, "schedule: name");
-    const read = readTiming(timing, `schedule "${name}"`);
-    registrationOf(fn, `schedule "${name}"`);
-    const definition: Definition = { name, ...read, ...storedCall(fn, args, this.#maxPayload) };
-    // A look first: that most calls change nothing is no reason to lock the row.
-    return mapMaybe(this.#store.list(name), ({ now, schedules: [row] }) => {
-      if (row && redefined(row, definition, now) === undefined) return toSchedule(row, now);
-      const decide = (row: ScheduleRecord | undefined, now: number) => ({
-        row: redefined(row, definition, now),
-      });
-      return mapMaybe(this.#store.change(name, decide), () => {
+    return mapMaybe(this.schedules([[given, timing, fn, ...args]]), ([schedule]) => schedule as Schedule);
+  }
+
+  schedules(entries: readonly ScheduleEntry[]): MaybePromise<Schedule[]> {
+    const definitions = this.#definitionsOf(entries);
+    const names = [...definitions.keys()];
+    const decide = (name: string, row: ScheduleRecord | undefined, now: number) =>
+      redefined(row, definitions.get(name) as Definition, now);
+    // A look first: that most calls change nothing is no reason to lock the rows.
+    return mapMaybe(this.#store.list({ names }), (found) => {
+      const rows = byName(found);
+      if (names.every((name) => rows.has(name) && decide(name, rows.get(name), found.now) === undefined))
+        return this.#inOrder(names, found);
+      return mapMaybe(this.#store.define(names, decide), () => {
         this.#wake();
-        return this.#read(name);
+        return mapMaybe(this.#store.list({ names }), (written) => this.#inOrder(names, written));
       });
     });
   }
 
-  listSchedules(): MaybePromise<Schedule[]> {
-    return mapMaybe(this.#store.list(), ({ now, schedules }) =>
-      // Each database orders names in its own way.
-      schedules.map((row) => toSchedule(row, now)).sort((a, b) => (a.name < b.name ? -1 : 1)),
+  #definitionsOf(entries: readonly ScheduleEntry[]): Map<string, Definition> {
+    checkEntries(entries);
+    const definitions = new Map<string, Definition>();
+    for (const [given, timing, fn, ...args] of entries) {
+      const name = scheduleName(given, "schedule: name");
+      const read = readTiming(timing, `schedule "${name}"`);
+      if (definitions.has(name)) throw new TypeError(`schedules: "${name}" is in the list twice`);
+      const call = naming(`schedule "${name}"`, (owner) => {
+        registrationOf(fn, owner);
+        return storedCall(fn, args, this.#maxPayload);
+      });
+      definitions.set(name, { name, ...read, ...call });
+    }
+    return definitions;
+  }
+
+  listSchedules(options?: ScheduleListOptions): MaybePromise<Schedule[]> {
+    const page = readOptions<ScheduleListOptions>(options, "listSchedules", {
+      prefix: label,
+      after: label,
+      limit: integer(1, mostListed),
+    });
+    return mapMaybe(this.#store.list(page), (found) => {
+      return this.#read(found.schedules, found.now);
+    });
+  }
+
+  getSchedule(given: string): MaybePromise<Schedule | undefined> {
+    const names = [scheduleName(given, "getSchedule: name")];
+    return mapMaybe(this.#store.list({ names }), ({ now, schedules: [row] }) => row && toSchedule(row, now));
+  }
+
+  /** @throws ScheduleNotFoundError */
+  #inOrder(names: readonly string[], found: ListedSchedules): MaybePromise<Schedule[]> {
+    const rows = byName(found);
+    return this.#read(
+      names.map((name) => known(name, rows.get(name))),
+      found.now,
     );
   }
 
-  #read(name: string): MaybePromise<Schedule> {
-    return mapMaybe(this.#store.list(name), ({ now, schedules: [row] }) => toSchedule(known(name, row), now));
+  /** Outside of a transaction that waits for nothing, the event loop goes on in between. */
+  #read(rows: readonly ScheduleRecord[], now: number): MaybePromise<Schedule[]> {
+    const read = (row: ScheduleRecord) => toSchedule(row, now);
+    return this.#synchronous || rows.length <= slice ? rows.map(read) : inSlices(rows, read);
+  }
+
+  #readOne(name: string): MaybePromise<Schedule> {
+    return mapMaybe(this.#store.list({ names: [name] }), ({ now, schedules: [row] }) =>
+      toSchedule(known(name, row), now),
+    );
   }
 
   // ---- operate -------------------------------------------------------------------------------
@@ -139,7 +191,7 @@ export class Actions implements ScheduleActions {
     const decide = (row: ScheduleRecord | undefined, now: number) => ({ row: to(known(name, row), now) });
     return mapMaybe(this.#store.change(name, decide), () => {
       this.#wake();
-      return this.#read(name);
+      return this.#readOne(name);
     });
   }
 
@@ -156,6 +208,41 @@ export class Actions implements ScheduleActions {
       return made;
     });
   }
+}
+
+const byName = ({ schedules }: ListedSchedules) => new Map(schedules.map((row) => [row.name, row]));
+
+/** @throws TypeError */
+function checkEntries(entries: unknown): void {
+  const expected = "expected [name, timing, function, ...args]";
+  if (!Array.isArray(entries))
+    throw new TypeError(`schedules: ${expected} for each schedule, in an array, got ${show(entries)}`);
+  const i = entries.findIndex((entry) => !Array.isArray(entry));
+  if (i >= 0) throw new TypeError(`schedules: [${i}]: ${expected}, got ${show(entries[i])}`);
+}
+
+/** Puts the owner in front of the message of an error that does not name it. */
+function naming<T>(owner: string, read: (owner: string) => T): T {
+  try {
+    return read(owner);
+  } catch (error) {
+    if (error instanceof Error && !error.message.startsWith(owner))
+      error.message = `${owner}: ${error.message}`;
+    throw error;
+  }
+}
+
+/** Rows that one turn of the event loop reads: it takes some milliseconds. */
+const slice = 100;
+
+/** Maps many rows, and lets the event loop go on in between. */
+async function inSlices<T, R>(rows: readonly T[], read: (row: T) => R): Promise<R[]> {
+  const all: R[] = [];
+  for (const [i, row] of rows.entries()) {
+    if (i > 0 && i % slice === 0) await new Promise((resolve) => setImmediate(resolve));
+    all.push(read(row));
+  }
+  return all;
 }
 
 function known(name: string, row: ScheduleRecord | undefined): ScheduleRecord {

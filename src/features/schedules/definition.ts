@@ -2,8 +2,8 @@
 import type { Schedule } from "../../base/tasks/schedule.ts";
 import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
 import { readable } from "../../base/values/records.ts";
-import type { ScheduleRecord, ScheduleState } from "../../store.ts";
 import type { JsonObject } from "../../task.ts";
+import type { ScheduleRecord, ScheduleState } from "./contract.ts";
 import { dueAt, nextDue, nextOf, slotAfter, slotDueAt } from "./slots.ts";
 import { optionsOf, type StoredCall } from "./tasks.ts";
 import { problemOf, type ReadTiming, toMissed } from "./timing.ts";

@@ -1,10 +1,12 @@
 /** The job of every worker that fires schedules: it sleeps until the next slot, and makes the tasks of those that are due. */
+import { performance } from "../../base/runtime/timers.ts";
+import { anotherTryAfter } from "../../errors.ts";
 import { firedChannel, skippedChannel } from "../../events.ts";
-import type { ChangedSchedule, ScheduleChange, ScheduleRecord, ScheduleStore } from "../../store.ts";
 import { type Job, type JobHost, longestSleep } from "../../worker/periodic-job.ts";
+import type { ChangedSchedule, ScheduleChange, ScheduleRecord, ScheduleStore } from "./contract.ts";
 import { loadCroner } from "./croner.ts";
 import { scheduleProblem, wholeOr } from "./definition.ts";
-import { type Plan, plan, type SkipReason } from "./plan.ts";
+import { isLate, type Plan, plan, prepareMissed, type SkipReason } from "./plan.ts";
 import { brokenAfter } from "./slots.ts";
 import { taskOf } from "./tasks.ts";
 
@@ -12,6 +14,8 @@ import { taskOf } from "./tasks.ts";
 const batch = 100;
 /** Milliseconds until the next look when other workers have locked all schedules that are due. */
 const busyAfter = 20;
+/** The most slots that are made up for in one transaction, but for those of one schedule. */
+const mostMadeUpFor = 1_000;
 /** Milliseconds until the slot of a schedule is tried again that has no problem, and that the database has refused. */
 const refusedAfter = 60_000;
 
@@ -20,10 +24,22 @@ interface Fired extends ScheduleChange {
   plan?: Plan;
 }
 
+interface Late {
+  schedule: ScheduleRecord;
+  /** The database's time at which the row was read. */
+  now: number;
+}
+
+type Decide = (schedule: ScheduleRecord, now: number, unfinished: boolean) => Fired;
+
 export class Firing implements Job {
   readonly name = "firing schedules";
   readonly #store: ScheduleStore;
   readonly #host: JobHost;
+  /** Schedules whose missed slots the last run has looked up. */
+  #prepared = new Set<string>();
+  /** Schedules whose rows take no change, and until when they are passed over, so that those behind them fire. */
+  readonly #passedOver = new Map<string, number>();
 
   constructor(store: ScheduleStore, host: JobHost) {
     this.#store = store;
@@ -38,36 +54,80 @@ export class Firing implements Job {
     const next = await this.#store.nextSlot();
     if (next === undefined || next > 0) return Math.min(next ?? longestSleep, longestSleep);
     await loadCroner();
-    const fired = await this.#fire();
+    const late: Late[] = [];
+    const { fired, again } = await this.#fire((schedule, now, unfinished) => {
+      if (!isLate(schedule, now) || this.#prepared.has(versionOf(schedule)))
+        return decided(schedule, now, unfinished);
+      late.push({ schedule, now });
+      return { schedule };
+    });
+    this.#prepared = await prepared(late);
     if (fired.some(({ made }) => made.length > 0)) this.#host.onWork();
     for (const one of fired) publish(one);
-    if (fired.length > 0) return 0;
-    return busyAfter;
+    return fired.length > 0 ? 0 : again;
   }
 
-  /** A row that the database refuses stops only itself: when the batch fails, each schedule has a transaction of its own. */
-  async #fire(): Promise<ChangedSchedule<Fired>[]> {
+  /**
+   * A row that the database refuses stops only itself: when the batch fails, each schedule has a transaction of its own.
+   * @returns the schedules that were fired; `again`: milliseconds until the next look when there were none
+   */
+  async #fire(decide: Decide): Promise<{ fired: ChangedSchedule<Fired>[]; again: number }> {
     try {
-      return await this.#store.fire(batch, decided);
+      return { fired: await this.#store.fire(batch, decide), again: busyAfter };
     } catch (error) {
-      const { now, schedules } = await this.#store.list();
-      const due = schedules.filter(
-        ({ nextAt, pausedAt }) => pausedAt === null && nextAt !== null && nextAt <= now,
-      );
-      const fired: ChangedSchedule<Fired>[] = [];
-      for (const { name } of due.slice(0, batch)) fired.push(...(await this.#fireOne(name)));
-      if (fired.length === 0) throw error;
-      return fired;
+      if (anotherTryAfter(error) === "may succeed") throw error;
+      return await this.#fireApart(decide);
     }
   }
 
-  async #fireOne(name: string): Promise<ChangedSchedule<Fired>[]> {
+  async #fireApart(decide: Decide): Promise<{ fired: ChangedSchedule<Fired>[]; again: number }> {
+    const { now, schedules } = await this.#store.list();
+    const waits = schedules.flatMap(({ name, nextAt, pausedAt }) =>
+      pausedAt === null && nextAt !== null && !this.#isPassedOver(name) ? [{ name, wait: nextAt - now }] : [],
+    );
+    const due = waits.filter(({ wait }) => wait <= 0);
+    const fired: ChangedSchedule<Fired>[] = [];
+    for (const { name } of due.slice(0, batch)) fired.push(...(await this.#fireOne(name, decide)));
+    const soonest = waits.reduce((least, { wait }) => Math.min(least, wait), refusedAfter);
+    return { fired, again: Math.max(soonest, busyAfter) };
+  }
+
+  #isPassedOver(name: string): boolean {
+    const until = this.#passedOver.get(name);
+    if (until === undefined || until > performance.now()) return until !== undefined;
+    this.#passedOver.delete(name);
+    return false;
+  }
+
+  async #fireOne(name: string, decide: Decide): Promise<ChangedSchedule<Fired>[]> {
     try {
-      return await this.#store.fire(1, decided, name);
-    } catch {
+      return await this.#store.fire(1, decide, name);
+    } catch (error) {
+      this.#host.report(error, `firing schedule "${name}", whose slot is tried again in a minute`);
+    }
+    try {
       return await this.#store.fire(1, (schedule, now) => postponed(schedule, now + refusedAfter), name);
+    } catch (error) {
+      // Its row takes no change: the others fire all the same.
+      this.#passedOver.set(name, performance.now() + refusedAfter);
+      this.#host.report(error, `putting off schedule "${name}"`);
+      return [];
     }
   }
+}
+
+const versionOf = ({ name, generationId }: ScheduleRecord) => `${generationId} ${name}`;
+
+/** Looks missed slots up outside of the transaction that makes their tasks, so that the event loop goes on meanwhile. */
+async function prepared(late: readonly Late[]): Promise<Set<string>> {
+  const versions = new Set<string>();
+  let made = 0;
+  for (const { schedule, now } of late) {
+    if (scheduleProblem(schedule) === null) made += await prepareMissed(schedule, now);
+    versions.add(versionOf(schedule));
+    if (made >= mostMadeUpFor) break;
+  }
+  return versions;
 }
 
 function decided(schedule: ScheduleRecord, now: number, unfinished: boolean): Fired {

@@ -11,7 +11,7 @@ export function openSchedules(queue: Queue): void {
   const { store } = internalsOf(queue);
   setSchedules(queue, {
     load: loadCroner,
-    over: (writes, maxPayload, wake) => new Actions(writes, maxPayload, wake),
+    over: (writes, options) => new Actions(writes, options),
   });
   addJob(queue, (host) => new Firing(store.schedules, host));
 }

@@ -1,5 +1,6 @@
 /** What a schedule makes of the slots that are due. */
-import type { ScheduleRecord } from "../../store.ts";
+import { setImmediate } from "../../base/runtime/timers.ts";
+import type { ScheduleRecord } from "./contract.ts";
 import { countSlots, dueAt, latestSlots, nextOf, slotAfter, slotDueAt } from "./slots.ts";
 
 /** How many milliseconds late a slot is when it counts as missed. */
@@ -18,6 +19,10 @@ export interface Plan {
   /** When the schedule is due again; null: never. */
   nextAt: number | null;
 }
+
+/** Whether its first slot that is due counts as missed. */
+export const isLate = ({ nextAt }: ScheduleRecord, now: number): boolean =>
+  nextAt !== null && now - nextAt > missedAfter;
 
 /** How many missed slots make their tasks. */
 const madeUpFor = (missed: string): number =>
@@ -69,4 +74,25 @@ function dueSlots(schedule: ScheduleRecord, due: number, now: number) {
   const onTime: number[] = [];
   for (; slot !== null && dueAt(schedule, slot) <= now; slot = slotAfter(schedule, slot)) onTime.push(slot);
   return { missed, missedCount, onTime, nextAt: slot === null ? null : dueAt(schedule, slot) };
+}
+
+/** Slots that are looked up in one turn of the event loop: it takes up to 3 ms. */
+const slice = 100;
+
+/**
+ * Looks up the slots that the plan of a late schedule needs, a few in each turn of the event loop: a plan then finds them in
+ * the cache of `cron.ts`.
+ * @returns how many tasks the plan makes, at most
+ */
+export async function prepareMissed(schedule: ScheduleRecord, now: number): Promise<number> {
+  const first = nextOf(schedule);
+  if (first === null) return 0;
+  const until = now - missedAfter;
+  const wanted = madeUpFor(schedule.missed);
+  countSlots(schedule, first, until, mostCounted);
+  for (let limit = 0; limit <= wanted; limit += slice) {
+    latestSlots(schedule, first, until, Math.min(wanted, limit + slice) + 1);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return wanted;
 }

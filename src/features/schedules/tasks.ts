@@ -5,7 +5,8 @@ import { type AnyFunction, remoteTask } from "../../base/tasks/registry.ts";
 import { callReaders } from "../../base/tasks/task-options.ts";
 import { decodeObject } from "../../base/values/codec.ts";
 import { prepare } from "../../queue/enqueue.ts";
-import type { NewTask, ScheduledTask, ScheduleRecord, Uniqueness } from "../../store.ts";
+import type { NewTask, Uniqueness } from "../../store.ts";
+import type { ScheduledTask, ScheduleRecord } from "./contract.ts";
 
 /** What a schedule's row says of its tasks. */
 export type StoredCall = Pick<ScheduleRecord, "func" | "args" | "kwargs" | "options">;
@@ -28,11 +29,11 @@ export function storedCall(fn: AnyFunction, args: readonly unknown[], maxPayload
   const { task, refuse } = prepare(fn, args, maxPayload, false);
   if (task.waitUntil !== null)
     throw new TypeError(
-      `schedule: the task has waitUntil, ${new Date(task.waitUntil).toISOString()}: the slots say when a task runs; use startAt, or delay`,
+      `the task has waitUntil, ${new Date(task.waitUntil).toISOString()}: the slots say when a task runs; use startAt, or delay`,
     );
   if (refuse)
     throw new TypeError(
-      'schedule: the task has onDuplicate "error", and nobody hears the error: a slot that finds the uniqueKey taken is skipped, as with "return"',
+      'the task has onDuplicate "error", and nobody hears the error: a slot that finds the uniqueKey taken is skipped, as with "return"',
     );
   const options = Object.fromEntries(
     optionNames.filter((name) => task[name] !== plain[name]).map((name) => [name, task[name]]),

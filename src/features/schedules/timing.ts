@@ -11,8 +11,8 @@ import {
 } from "../../base/options/validators.ts";
 import type { Missed, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
-import type { ScheduleRecord } from "../../store.ts";
-import { cronAfter, nicknames } from "./slots.ts";
+import type { ScheduleRecord } from "./contract.ts";
+import { cronAfter, formatOf, nicknames } from "./cron.ts";
 
 /** The columns that say when a schedule is due. */
 export type ReadTiming = Pick<
@@ -40,7 +40,7 @@ function timeZone(value: unknown, name: string): string {
   // Some versions of Node take "+02:00" for a zone, and others refuse it.
   if (typeof value === "string" && /^[A-Za-z]/.test(value)) {
     try {
-      new Intl.DateTimeFormat("en", { timeZone: value });
+      formatOf(value);
       return value;
     } catch {
       // Below.

@@ -19,6 +19,7 @@ export function addStats(queue: Queue): void {
     name: "folding statistics",
     run: async () => ((await store.stats.fold()) ? 0 : foldEvery),
   }));
-  features.stats = (asked) => stats(store.stats, asked, now());
-  features.functionStats = (filter) => functionStats(store.stats, filter, now());
+  const asked = (store.requests ?? store).stats;
+  features.stats = (options) => stats(asked, options, now());
+  features.functionStats = (filter) => functionStats(asked, filter, now());
 }

@@ -11,7 +11,7 @@ import {
   type StatsOptions,
   type StatsPoint,
 } from "../../queue/stats.ts";
-import type { StatsFilter, StatsRow, StatsStore } from "../../store.ts";
+import type { StatsFilter, StatsRow, StatsStore } from "./contract.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

@@ -1,9 +1,10 @@
 /** Counts the attempts of one worker in memory, and writes them every 10 s and at its stop. */
 import { Histogram } from "../../base/values/histogram.ts";
 import { OutcomeUnknownError } from "../../errors.ts";
-import type { Counted, CountedNow, OutcomeKind, StatsStore } from "../../store.ts";
+import type { OutcomeKind } from "../../store.ts";
 import type { Meter, MeteredTask, MeterHost } from "../../worker/meter.ts";
 import { PeriodicJob } from "../../worker/periodic-job.ts";
+import type { Counted, CountedNow, StatsStore } from "./contract.ts";
 
 /** Milliseconds between two writes. */
 export const writeEvery = 10_000;

@@ -1,7 +1,7 @@
 /** Copies rows from one store to another until both have the same, with a bounded number of bytes in memory. */
 import { setImmediate } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
-import type { MovedRow, MovedTable, RowVersion, TransferStore } from "../../store.ts";
+import type { MovedRow, MovedTable, RowVersion, TransferStore } from "./contract.ts";
 
 /** Row versions that are compared at a time. */
 const pageRows = 5_000;

@@ -13,7 +13,7 @@ import { callable, readOptions, signal, wrong } from "../../base/options/validat
 import { DatabaseError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { movedTables, type TransferPhase, type TransferState, type TransferStore } from "../../store.ts";
+import { movedTables, type TransferPhase, type TransferState, type TransferStore } from "./contract.ts";
 import { Copier, MoveTakenOverError, RejectedRowsError } from "./copy.ts";
 import { type NamedStore, refuseRunningWork, rescueTasksOfDeadWorkers } from "./workers.ts";
 

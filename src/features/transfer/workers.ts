@@ -1,9 +1,10 @@
 /** A move needs both databases without workers. It rescues the tasks of dead workers, as any worker would. */
 import { sleep } from "../../base/runtime/timers.ts";
 import { DatabaseError } from "../../errors.ts";
-import type { Store, TaskStore, WorkerRecord, WorkerStore } from "../../store.ts";
+import type { TaskStore, WorkerRecord, WorkerStore } from "../../store.ts";
 import { FailureDetector } from "../../worker/failure-detector.ts";
 import { showsLife } from "../../worker/liveness.ts";
+import type { FullStore } from "../store.ts";
 
 /** Milliseconds between looks at workers that may be dead. */
 const pause = { shortest: 20, longest: 400 };
@@ -13,7 +14,7 @@ export interface NamedStore {
   name: string;
   store: WorkerStore &
     Pick<TaskStore, "count"> &
-    Pick<Store, "agents" | "drains" | "limits" | "schedules" | "transfer">;
+    Pick<FullStore, "agents" | "drains" | "limits" | "schedules" | "transfer">;
 }
 
 /**

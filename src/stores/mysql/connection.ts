@@ -1,9 +1,10 @@
 /** Connections to MySQL and MariaDB, and what their errors mean. */
 
 import type { ConnectionOptions, ResultSetHeader } from "mysql2";
+import { driverError } from "../../base/runtime/drizzle-internals.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
 import { type Connection, type QueryResult, timeouts } from "../server/pool.ts";
-import { driverError, type Failure } from "../server/run.ts";
+import type { Failure } from "../server/run.ts";
 import { idleTransactionLimit, readingTimeout, type Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
 
@@ -62,7 +63,12 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
   };
   client.on("error", end);
   client.on("end", end);
-  const query = async (sql: string, values: readonly unknown[]) => {
+  let mostBytes: number | undefined;
+  const query = async (sql: string, values: readonly unknown[]): Promise<QueryResult> => {
+    if (lengthOf(values) >= large) {
+      mostBytes ??= Number((await query("select @@max_allowed_packet", [])).rows[0]?.[0]);
+      refuseTooLarge(Buffer.byteLength(client.format(sql, [...values])), mostBytes);
+    }
     const options = { sql, values: [...values], rowsAsArray: true, timeout: timeouts.query };
     const [result] = await client.query(options).catch((error: { code?: string }) => {
       // The next query would wait behind this one, without a limit of its own.
@@ -102,6 +108,22 @@ export async function connectMysql(config: ConnectionOptions, host: Host, use: U
     },
     destroy,
   };
+}
+
+/** UTF-16 units of a statement's values from which its size is compared with the server's limit: it costs a query once. */
+const large = 2 ** 18;
+
+export const lengthOf = (values: readonly unknown[]): number =>
+  values.reduce((sum: number, value) => sum + (typeof value === "string" ? value.length : 0), 0);
+
+/**
+ * The server ends the connection instead of answering a statement that is too large. That would look like an answer that was
+ * lost, and the statement would be sent again and again.
+ */
+function refuseTooLarge(bytes: number, mostBytes: number): void {
+  if (bytes < mostBytes) return;
+  const problem = `the statement takes ${bytes} bytes, and the server's max_allowed_packet is ${mostBytes}`;
+  throw Object.assign(new Error(problem), { errno: 1153, code: "ER_NET_PACKET_TOO_LARGE" });
 }
 
 const readOnly = () => Object.assign(new Error("a host is read-only"), { errno: 1290 });
@@ -175,20 +197,39 @@ export function isOne(client: unknown): boolean {
 
 /** https://mariadb.com/kb/en/mariadb-error-code-reference/, https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html */
 const transient = new Set([1213, 1020, 1040, 1203, 3572]);
+/** KILL QUERY or `max_statement_time` ended the statement. */
+const interrupted = new Set([1317, 1969]);
+/** A table was altered meanwhile, or a group of servers undid the transaction at its COMMIT. */
+const undone = new Set([1412, 1615, 3101]);
 const lockTimedOut = 1205;
 /** The server is read-only, or a node that is cut off from its cluster. */
 const elsewhere = new Set([1290, 1792, 1836, 1047]);
 /** The server is shutting down or has ended the connection; an error at COMMIT. */
 const lost = new Set([1053, 1180, 1927, 3169, 4031]);
 
+/** Of disk or memory. */
+const exhausted = new Set([3, 1021, 1026, 1030, 1037, 1038, 1041, 1114, 1135]);
+/** Values and rows that it refuses under other states: they do not fit, break a constraint, or exceed `max_allowed_packet`. */
+const refused = new Set([1118, 1153, 1265, 1301, 1364, 1366, 1406, 3140, 3819, 4025, 4038]);
+/** Data, constraints, checks of views, and SIGNAL. */
+const refusedStates = /^(22|23|44|45)/;
+
 export function failureOf(thrown: unknown): Failure {
   const error = driverError(thrown);
-  const { errno = 0, code, fatal } = error as { errno?: number; code?: unknown; fatal?: boolean };
-  if (transient.has(errno) || isDuplicate(error)) return "transient";
+  const {
+    errno = 0,
+    code,
+    fatal,
+    sqlState = "",
+  } = error as { errno?: number; code?: unknown; fatal?: boolean; sqlState?: string };
+  if (transient.has(errno) || interrupted.has(errno) || undone.has(errno)) return "transient";
+  if (isDuplicate(error)) return "transient";
   if (errno === lockTimedOut) return "locked";
   if (elsewhere.has(errno)) return "elsewhere";
   if (lost.has(errno) || (typeof code === "string" && /^PROTOCOL_|^E[A-Z]{4,}$|^EAI_AGAIN$/.test(code)))
     return "lost";
+  if (exhausted.has(errno)) return "exhausted";
+  if (refused.has(errno) || refusedStates.test(sqlState)) return "refused";
   // A refusal to connect is final: a wrong password, or no such database.
   return fatal === true && errno === 0 ? "lost" : "permanent";
 }

@@ -7,6 +7,12 @@ const types = { integer: "bigint", real: "double", text: "longtext character set
 const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
 const epoch = sql.raw("'1970-01-01'");
 
+/**
+ * Whether a path finds each key of this name. On MariaDB none finds one that begins with a minus, or that another client has written
+ * with an escape.
+ */
+const isFoundByPath = (key: string): boolean => !/^-|[^ -~]|["/\\]/.test(key);
+
 const base: Omit<Dialect, "locks" | "spreads"> = {
   oneWriter: false,
   correlates: false,
@@ -68,11 +74,18 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // No index has `unique_key`.
   holdsKey: (key) => sql`taken_key = cast(${key} as binary)`,
   keysAfter: (key) => sql`taken_key > cast(${key} as binary) order by taken_key`,
+  bytes: (name) => sql`cast(${name} as binary)`,
   exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
+  joined: (a, b) => sql`concat(${a}, ':', ${b})`,
   byPriority: sql.raw("claim_rank, id"),
   rank: "claim_rank",
   metaHas: (key, value) => {
-    const there = sql`json_extract(meta, concat('$.', json_quote(${key})))`;
+    const there = isFoundByPath(key)
+      ? sql`json_extract(meta, concat('$.', json_quote(${key})))`
+      : sql`(select json_extract(json_extract(meta, '$.*'), concat('$[', place - 1, ']'))
+          from json_table(json_keys(meta), '$[*]'
+            columns (place for ordinality, name longtext character set utf8mb4 path '$')) as field
+          where cast(name as binary) = cast(${key} as binary) limit 1)`;
     const type = sql`json_type(${there})`;
     const is = {
       string: sql`${type} = 'STRING' and cast(json_unquote(${there}) as binary) = cast(${value} as binary)`,
@@ -96,10 +109,12 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     running: sql.raw("steered_place = 'r'"),
     putOffBy: (key) => sql`steered_place = concat('s', md5(${key}))`,
     putOff: sql.raw("steered_place like 's%'"),
+    putOffOrder: sql.raw("steered_place"),
     uses: sql.raw("uses"),
     // MariaDB evaluates the comparison with a column of another table row by row.
     skips: false,
   },
+  setNextId: "alter table dbq_tasks auto_increment = 1",
   transfer: mysqlMoving,
 };
 

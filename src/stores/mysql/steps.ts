@@ -2,12 +2,13 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { Queryable } from "../server/pool.ts";
-import { execute, integersIn, listOf, parameterOf, type ServerSteps } from "../server/run.ts";
+import { execute, insertedIn, listOf, parameterOf, type ServerSteps, toInsertedId } from "../server/run.ts";
 import { itemTypeOf } from "../sql/columns.ts";
 import { type Compiled, Compiler } from "../sql/compile.ts";
 import type { Params } from "../sql/dialect.ts";
+import type { InsertedId } from "../sql/program.ts";
 import { oneRow, type Statement } from "../sql/statements.ts";
-import { failureOf, isDuplicate } from "./connection.ts";
+import { failureOf, isDuplicate, lengthOf } from "./connection.ts";
 import { optimisticDialect } from "./dialect.ts";
 
 const compiler = new Compiler({ quote: "`", parameter: () => "?", items: optimisticDialect.items });
@@ -21,9 +22,6 @@ const mostText = 2 ** 20;
 
 /** The most rows whose ids are listed in an UPDATE: for each of them, its values are sought in the list. */
 const mostListed = 100;
-
-const lengthOf = (values: readonly unknown[]) =>
-  values.reduce((sum: number, value) => sum + (typeof value === "string" ? value.length : 0), 0);
 
 /** The parameters in parts that fit into one statement each. */
 function* packets<T extends object>(params: readonly T[], most = mostRows): Generator<readonly T[]> {
@@ -47,7 +45,8 @@ export const mysqlSteps: ServerSteps = {
   isOneInsert: (tasks) => [...packets(tasks)].length === 1,
   id: async (queryable, query, params) => {
     try {
-      return (await execute(queryable, compiler.compile(query), params)).insertId;
+      const { insertId } = await execute(queryable, compiler.compile(query), params);
+      return Number.isSafeInteger(insertId) ? insertId : toInsertedId(await lastInsertId(queryable));
     } catch (error) {
       if (isDuplicate(error)) return undefined;
       throw error;
@@ -56,7 +55,7 @@ export const mysqlSteps: ServerSteps = {
   ids: async (queryable, query, params) => {
     const { text, names } = compiler.compile(query);
     const [into = "", row = ""] = text.split(/(?<=\svalues\s)/);
-    const ids: number[] = [];
+    const ids: InsertedId[] = [];
     for (const some of packets(params)) {
       const values = some.flatMap((one) => names.map((name) => parameterOf(name, one)));
       ids.push(
@@ -158,11 +157,20 @@ async function insertedRows(
   text: string,
   values: unknown[],
   count: number,
-): Promise<number[]> {
+): Promise<InsertedId[]> {
   const { returns, step } = flavours.get(queryable) ?? (await flavourOf(queryable));
-  if (returns) return integersIn(await queryable.query(`${text} returning id`, values));
+  if (returns) return insertedIn(await queryable.query(`${text} returning concat(id, '')`, values));
   const { insertId } = await queryable.query(text, values);
-  return Array.from({ length: count }, (_, n) => insertId + n * step);
+  if (Number.isSafeInteger(insertId + count * step))
+    return Array.from({ length: count }, (_, n) => insertId + n * step);
+  const first = BigInt(await lastInsertId(queryable));
+  return Array.from({ length: count }, (_, n) => toInsertedId(String(first + BigInt(n * step))));
+}
+
+/** The first id of the last INSERT: mysql2 rounds those that JavaScript has no number for. */
+async function lastInsertId(queryable: Queryable): Promise<string> {
+  const { rows } = await queryable.query("select concat(last_insert_id(), '') as id", []);
+  return String(rows[0]?.[0]);
 }
 
 async function flavourOf(queryable: Queryable) {

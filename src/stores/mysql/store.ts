@@ -1,7 +1,7 @@
 /** The store on MySQL 8.0 and MariaDB 10.6 and later, over mysql2. */
 import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
-import type { Store } from "../../store.ts";
+import type { FullStore } from "../../features/store.ts";
 import { byClock } from "../server/clock.ts";
 import { openDatabase, openUrl } from "../server/open.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
@@ -50,11 +50,11 @@ const mysql: ServerKind = {
 };
 
 /** Opens the queue on the app's own Drizzle database. @throws DatabaseError that says what is wrong with it */
-export function openMysqlDatabase(db: object, options: ServerOptions): Promise<Store> {
+export function openMysqlDatabase(db: object, options: ServerOptions): Promise<FullStore> {
   return openDatabase(mysql, db, options);
 }
 
 /** Opens the queue on a MySQL or MariaDB server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
-export function openMysql(url: string, options: ServerOptions): Promise<Store> {
+export function openMysql(url: string, options: ServerOptions): Promise<FullStore> {
   return openUrl(mysql, url, options);
 }

@@ -2,12 +2,14 @@
 
 import type { Socket } from "node:net";
 import type { Client, ClientConfig, QueryConfig } from "pg";
+import { driverError } from "../../base/runtime/drizzle-internals.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import { type Connection, timeouts } from "../server/pool.ts";
-import { driverError, type Failure } from "../server/run.ts";
+import type { Failure } from "../server/run.ts";
 import { idleTransactionLimit, readingTimeout, type Use } from "../server/store.ts";
 import type { Host, ServerUrl } from "../server/url.ts";
+import { plannerSettings } from "./planner.ts";
 
 /** Values as text: the reader of a row knows the types of its columns. */
 const asText = { getTypeParser: () => (text: string) => text };
@@ -21,9 +23,8 @@ const plans = [
   "lock_timeout=1s",
   // A machine that vanished in a transaction would keep its locks for hours: nothing tells the server.
   `idle_in_transaction_session_timeout=${idleTransactionLimit}s`,
-  ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit"].map(
-    (name) => `${name}=off`,
-  ),
+  // A role or a database may have others.
+  ...plannerSettings,
 ]
   .map((setting) => `-c ${setting}`)
   .join(" ");
@@ -182,9 +183,18 @@ function parametersOf(client: Partial<AppPool & AppClient>): Parameters | undefi
 
 /** https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const transient = new Set(["40001", "40P01", "53300", "57P03", "57014"]);
-const idleTransactionEnded = "25P03";
+/** It was idle, or took too long: the server has ended the connection. */
+const transactionEnded = new Set(["25P03", "25P04"]);
 const lockTimedOut = "55P03";
 const elsewhere = new Set(["25006", "26000"]);
+/** The function of the server that refuses a prepared statement whose columns have got other types since. */
+const outdatedPlan = "RevalidateCachedQuery";
+/** Of disk, memory or other resources; an error of the server's system. */
+const exhausted = /^5[38]/;
+/** Data, constraints, triggers, checks of views, RAISE, and what is too large for an index or a row. */
+const refused = /^(09|22|23|27|38|39|44|45|54|P0|40002)/;
+/** The functions of the server that RAISE whatever code a trigger gives, and check rows against policies and views. */
+const refusing = new Set(["exec_stmt_raise", "ExecWithCheckOptions"]);
 
 export function failureOf(thrown: unknown): Failure {
   const error = driverError(thrown);
@@ -193,7 +203,10 @@ export function failureOf(thrown: unknown): Failure {
     message = "",
     constraint,
     constraint_name: constraintOfPostgresJs,
-  } = error as { code?: unknown; message?: string; constraint?: string; constraint_name?: string };
+    routine = "",
+  } = error as Partial<Record<"message" | "constraint" | "constraint_name" | "routine", string>> & {
+    code?: unknown;
+  };
   // The app's pool had no free connection: no statement was sent.
   if (message === "timeout exceeded when trying to connect") return "transient";
   // A value or a row that dbq refuses, whatever its message says, such as "options: timeout: …".
@@ -203,8 +216,10 @@ export function failureOf(thrown: unknown): Failure {
   if (transient.has(code) || (constraint ?? constraintOfPostgresJs) === "dbq_tasks_unique")
     return "transient";
   if (code === lockTimedOut) return "locked";
-  if (elsewhere.has(code)) return "elsewhere";
-  if (code === idleTransactionEnded) return "lost";
+  if (elsewhere.has(code) || routine === outdatedPlan) return "elsewhere";
+  if (transactionEnded.has(code)) return "lost";
   // Codes of Postgres, the system, the resolver of names, and postgres.js.
-  return /^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/.test(code) ? "lost" : "permanent";
+  if (/^08|^57P0|^E[A-Z]+$|^EAI_AGAIN$|^CONNECTION_(CLOSED|DESTROYED)$/.test(code)) return "lost";
+  if (exhausted.test(code)) return "exhausted";
+  return refused.test(code) || refusing.has(routine) ? "refused" : "permanent";
 }

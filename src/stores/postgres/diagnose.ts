@@ -2,6 +2,7 @@
 import type { Diagnosis } from "../../store.ts";
 import type { Queryable } from "../server/pool.ts";
 import { connectionsFact, fact } from "../sql/diagnosis.ts";
+import { plannerFacts } from "./planner.ts";
 
 /** Seconds. */
 const oldSnapshot = 600;
@@ -63,5 +64,6 @@ export async function diagnosePostgres(queryable: Queryable, own?: string): Prom
       age > oldSnapshot,
       "a transaction older than ten minutes keeps dead rows from being removed",
     ),
+    ...(await plannerFacts(queryable)),
   ];
 }

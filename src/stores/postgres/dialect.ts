@@ -10,6 +10,9 @@ const types = { integer: "bigint", real: "double precision", text: "text" };
 const commaSeparated = (columns: readonly ItemColumn[], write: (column: ItemColumn) => string) =>
   sql.raw(columns.map(write).join(", "));
 
+/** By way of text: some drivers of apps write a parameter that Postgres takes for JSON as JSON once more. */
+const jsonOf = (parameter: unknown) => sql`${parameter}::text::json`;
+
 /** Whether Postgres refuses to read this JSON: it has an escape of NUL or of an unpaired surrogate. */
 const refused = (json: string) =>
   sql.raw(
@@ -43,7 +46,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   plus: (time, milliseconds) => sql`(${time} + ${milliseconds} * interval '1 millisecond')`,
   minus: (later, earlier) => sql`(${millis(later)} - ${millis(earlier)})`,
   among: (column, list) =>
-    sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${list}::json) as value))`,
+    sql`${sql.raw(column)} = any (array(select value::bigint from json_array_elements_text(${jsonOf(list)}) as value))`,
   tasks: sql.raw("only dbq_tasks"),
   bringBack: (p) => sql`
     with moved as (delete from dbq_tasks where dbq_tasks.id = ${base.only(p.id)} and tableoid <> 'dbq_tasks'::regclass
@@ -54,14 +57,14 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     list,
     columns,
   ) => sql`(select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
-      from json_to_recordset(${list}::json) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
+      from json_to_recordset(${jsonOf(list)}) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
   nameOf: (text) => sql`${text}`,
   isUnfinishedOf: (scheduleName) =>
     sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
   // A plan that is made while the table is empty would meet `id > after` by the primary key: the lines of all tasks.
   isLaterLine: (taskId, after) => sql`(task_id, dbq_task_logs.id) > (${taskId}, ${after})`,
-  integers: (list) => sql`(select value::bigint from json_array_elements_text(${list}::json) as value)`,
+  integers: (list) => sql`(select value::bigint from json_array_elements_text(${jsonOf(list)}) as value)`,
   indexed: indexedByStatus,
   atMost: (limit) => sql`limit ${limit}`,
   probe: (question, limit) => sql`(${question} order by ${byPriority} limit ${limit})`,
@@ -71,13 +74,15 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   ignoreConflict: sql.raw("on conflict do nothing"),
   keepExisting: () => sql.raw("on conflict do nothing"),
   integer: (parameter) => sql`${parameter}::bigint`,
-  json: (parameter) => sql`${parameter}::json`,
+  json: jsonOf,
   text: (column) => sql`${column}::text`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
   holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,
   keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
+  bytes: (name) => sql`(${name})::text collate "C"`,
   exact: (column) => sql.raw(column),
+  joined: (a, b) => sql`${a} || ':' || ${b}`,
   byPriority,
   rank: undefined,
   metaHas: (key, value) => {
@@ -102,6 +107,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // A plan that is made while the table is empty would meet `= id` by reading all of an index.
   only: (id) => sql`any (array[${id}::bigint])`,
   steered: { ...steeredByPartialIndexes, uses: sql.raw("(uses::text)") },
+  setNextId:
+    "select setval(pg_get_serial_sequence('dbq_tasks', 'id'), (select greatest(max(id), 1) from dbq_tasks))",
   transfer: postgresMoving,
 };
 

@@ -1,7 +1,7 @@
 /** Drizzle on Postgres, over any driver. */
+import { driverError, drizzleClasses } from "../../base/runtime/drizzle-internals.ts";
 import { arrays, type DrizzleKind, type ServerDrizzle } from "../server/drizzle.ts";
 import type { Queryable } from "../server/pool.ts";
-import { driverError } from "../server/run.ts";
 import { endedTransaction } from "../server/within.ts";
 
 /** node-postgres and PGlite return an object, postgres.js an array with a `count`. */
@@ -14,8 +14,7 @@ interface Answered {
 
 export const postgresDrizzle: DrizzleKind = {
   name: "Postgres",
-  database: "PgDatabase",
-  transaction: "PgTransaction",
+  classes: drizzleClasses.postgres,
   parameter: /\$\d+/,
   answer: (result) => {
     const { rows, rowCount, affectedRows, count } = result as Answered;
@@ -25,7 +24,18 @@ export const postgresDrizzle: DrizzleKind = {
       insertId: 0,
     };
   },
+  charsetChanging,
 };
+
+/** Drivers send UTF-8. In any other encoding of the session the server would take it for something else. */
+async function charsetChanging(query: Queryable["query"]): Promise<string | undefined> {
+  const asked =
+    "select current_setting('client_encoding') as client, current_setting('server_encoding') as server";
+  const [client, server] = (await query(asked, [])).rows[0] ?? [];
+  if (client === "UTF8" || server === "SQL_ASCII" || (client === "SQL_ASCII" && server === "UTF8"))
+    return undefined;
+  return String(client);
+}
 
 /** The ids of the app's transactions, by their handles. */
 const transactions = new WeakMap<ServerDrizzle, string>();

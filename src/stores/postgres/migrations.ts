@@ -1,4 +1,4 @@
-import { driverError } from "../server/run.ts";
+import { driverError } from "../../base/runtime/drizzle-internals.ts";
 import type { MigrationText } from "../sql/migrations.ts";
 import { migrations } from "./embedded.ts";
 

@@ -10,10 +10,12 @@ import { sql } from "drizzle-orm/sql/sql";
 import { performance } from "../../base/runtime/timers.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { DatabaseError } from "../../errors.ts";
-import type { PartitionStore, Retention } from "../../store.ts";
+import type { PartitionStore } from "../../features/partitions/contract.ts";
+import type { Retention } from "../../store.ts";
 import type { RepeatPolicy, ServerRunner } from "../server/run.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { isDrains } from "../sql/drains.ts";
+import { hasNumber } from "../sql/exact-ids.ts";
 import { type Program, rowsOnce } from "../sql/program.ts";
 import { before } from "../sql/statements.ts";
 import { failureOf } from "./connection.ts";
@@ -140,7 +142,7 @@ export class Partitions implements PartitionStore {
         to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' from ${d.tasks}
       where status = ${sql.raw(`'${status}'`)} and finished_at >= ${from}::timestamptz
         and finished_at > ${ago(age - margin)} and finished_at < ${ago(rest)}
-        and schedule_name is null and unique_until is null and not coalesce(${isDrains}, false)
+        and schedule_name is null and unique_until is null and not coalesce(${isDrains}, false) and ${hasNumber}
       order by finished_at limit ${limit} ${d.skipLocked}`);
     const days = groupBy(found, ([, date]) => String(date));
     for (const [date, tasks] of days) {

@@ -11,6 +11,7 @@ import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql
 import { byClaimOrder, type Pairs, pairsOf, withProbes } from "../sql/claim-steps.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect, Params, Row } from "../sql/dialect.ts";
+import { hasNumber } from "../sql/exact-ids.ts";
 import { notifyChange, type Program, rows, startsNothing, transaction } from "../sql/program.ts";
 import { probeNames } from "../sql/queries.ts";
 import { candidateColumns, toCandidate, toClaimed } from "../sql/rows.ts";
@@ -40,7 +41,7 @@ const pending = (
   queueName: unknown,
   func: unknown,
 ) => sql`queue_name = ${queueName} and func = ${func}
-        and status = 'pending' and (wait_until is null or wait_until <= ${d.now({})})`;
+        and status = 'pending' and (wait_until is null or wait_until <= ${d.now({})}) and ${hasNumber}`;
 
 /** Which tasks a statement looks for. `behind`: those behind tasks that the policy refused, so only those that it admits. */
 type Look = "all" | "behind";

@@ -1,19 +1,21 @@
 /** How Postgres runs the steps of an operation that are not one text on every server. */
 import { memoize } from "../../base/runtime/memoize.ts";
-import { execute, integersIn, listOf, type ServerSteps } from "../server/run.ts";
+import { execute, insertedIn, integersIn, listOf, type ServerSteps } from "../server/run.ts";
 import { type Compiled, Compiler } from "../sql/compile.ts";
 import { failureOf } from "./connection.ts";
 import { optimisticDialect } from "./dialect.ts";
 import { channelOf, notifyText } from "./listener.ts";
 
-/** The statement, returning the ids of the rows that it wrote. */
-const returning = memoize(({ text, names }: Compiled): Compiled => ({ text: `${text} returning id`, names }));
+/** The statement, returning the ids of the rows that it wrote. As texts: some drivers of apps round them. */
+const returning = memoize(
+  ({ text, names }: Compiled): Compiled => ({ text: `${text} returning id::text`, names }),
+);
 
 /** The same, with one NOTIFY for all rows. */
 const notifyingOn = (channel: string) =>
   memoize(
     ({ text, names }: Compiled): Compiled => ({
-      text: `${text} returning id, (${notifyText(channel, names.length + 1)})`,
+      text: `${text} returning id::text, (${notifyText(channel, names.length + 1)})`,
       names: [...names, "payload"],
     }),
   );
@@ -34,11 +36,11 @@ export function postgresSteps(schema: string | undefined): ServerSteps {
     isOneInsert: () => true,
     id: async (queryable, query, params, payload) => {
       const insert = inserting(payload)(compiler.compile(query));
-      return integersIn(await execute(queryable, insert, { ...params, payload }))[0];
+      return insertedIn(await execute(queryable, insert, { ...params, payload }))[0];
     },
     ids: async (queryable, query, params, payload) => {
       const insert = inserting(payload)(compiler.compileMany(query));
-      return integersIn(await execute(queryable, insert, { items: listOf(params), payload }));
+      return insertedIn(await execute(queryable, insert, { items: listOf(params), payload }));
     },
     changes: async (queryable, query, params) => {
       const change = returning(compiler.compileMany(query));

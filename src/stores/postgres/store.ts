@@ -3,7 +3,7 @@ import type { Client } from "pg";
 import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
-import type { Store } from "../../store.ts";
+import type { FullStore } from "../../features/store.ts";
 import { byClock } from "../server/clock.ts";
 import type { ServerDrizzle } from "../server/drizzle.ts";
 import { openDatabase, openUrl } from "../server/open.ts";
@@ -55,7 +55,7 @@ const common = {
   drizzleOver: async (client) => {
     const { drizzle } =
       await importPackage<typeof import("drizzle-orm/node-postgres")>("drizzle-orm/node-postgres");
-    return drizzle(client as Client) as unknown as ServerDrizzle;
+    return drizzle({ client: client as Client }) as unknown as ServerDrizzle;
   },
   settingsOf,
   isOne,
@@ -84,11 +84,11 @@ const postgresIn = memoize((schema: string | undefined): ServerKind => {
 });
 
 /** Opens the queue on the app's own Drizzle database. @throws DatabaseError that says what is wrong with it */
-export function openPostgresDatabase(db: object, options: ServerOptions): Promise<Store> {
+export function openPostgresDatabase(db: object, options: ServerOptions): Promise<FullStore> {
   return openDatabase(postgresIn(options.schema), db, options);
 }
 
 /** Opens the queue on a Postgres server. @throws DatabaseError that says what is wrong with it; TypeError for a wrong URL */
-export function openPostgres(url: string, options: ServerOptions): Promise<Store> {
+export function openPostgres(url: string, options: ServerOptions): Promise<FullStore> {
   return openUrl(postgresIn(options.schema), url, options);
 }

@@ -1,5 +1,5 @@
 /** The statements of `dbq move` on Postgres. */
-import { isSource } from "../../store.ts";
+import { isSource } from "../../features/transfer/contract.ts";
 import type { TransferText } from "../sql/dialect.ts";
 
 /** While DDL waits for a table's lock, all other statements wait behind it: it gives up soon, and is tried again. */

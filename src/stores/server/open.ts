@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { show } from "../../base/options/durations.ts";
 import { systemClock } from "../../base/runtime/clock.ts";
-import type { Store } from "../../store.ts";
+import type { FullStore } from "../../features/store.ts";
 import { driverFile, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { inCallback, watchTransactions } from "./callbacks.ts";
 import { drizzleOf, queryableOf, type ServerDrizzle } from "./drizzle.ts";
@@ -41,7 +41,7 @@ const readingPool = { idleLimit: 10_000 };
 const appPool = { waitLimit: 60_000, trust: 1_000, idleLimit: 10_000 };
 
 /** @throws DatabaseError that says what is wrong with the server; TypeError for a wrong URL */
-export function openUrl(kind: ServerKind, url: string, options: ServerOptions): Promise<Store> {
+export function openUrl(kind: ServerKind, url: string, options: ServerOptions): Promise<FullStore> {
   const { hosts, ...rest } = readServerUrl(url, kind.urlDefaults);
   const [config, appConfig] = [kind.configOf(rest, useOf(options)), kind.configOf(rest, "app")];
   const reading = { config: kind.configOf(rest, readingUse(options)), hosts };
@@ -59,7 +59,7 @@ const useOf = ({ sessions = true }: ServerOptions): Use => (sessions ? "own" : "
  * @throws DatabaseError that says what is wrong with the server; TypeError for another kind of database, or for a single
  * connection that dbq would have to share with the app's transactions
  */
-export function openDatabase(kind: ServerKind, db: object, options: ServerOptions): Promise<Store> {
+export function openDatabase(kind: ServerKind, db: object, options: ServerOptions): Promise<FullStore> {
   const appDb = drizzleOf(db, kind.drizzle);
   const client = (db as { $client?: unknown }).$client;
   if (client === undefined)
@@ -98,7 +98,7 @@ async function openConnections(
   options: ServerOptions,
   reading: ServerSettings,
   appDb?: ServerDrizzle,
-): Promise<Store> {
+): Promise<FullStore> {
   const { sessions = true, poolSize } = options;
   const { config, hosts, appConfig = config } = settings;
   const preference = new Hosts(hosts);
@@ -158,7 +158,7 @@ async function openReader(
   kind: ServerKind,
   { config, hosts }: ServerSettings,
   options: ServerOptions,
-): Promise<Store> {
+): Promise<FullStore> {
   const use = readingUse(options);
   const connect = (host: Host) => kind.connect(config, host, use);
   const pool = new ServerPool(connect, new Hosts(hosts), readingPoolSize, readingPool);

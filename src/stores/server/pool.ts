@@ -5,7 +5,7 @@
  * lets idle ones not keep the process alive, and tests one that was idle for long, the same for both drivers.
  */
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
-import { DatabaseError } from "../../errors.ts";
+import { DatabaseError, withAnotherTry } from "../../errors.ts";
 import type { Row } from "../sql/dialect.ts";
 import { type Host, nameOf } from "./url.ts";
 
@@ -48,8 +48,15 @@ export interface Connection extends Queryable {
 export interface Pool {
   /** The server's name in errors. */
   readonly name: string;
-  /** `isSpoilt`: whether the error that `fn` threw makes the connection useless. */
-  use<T>(fn: (queryable: Queryable) => Promise<T>, isSpoilt: (error: unknown) => boolean): Promise<T>;
+  /**
+   * `isSpoilt`: whether the error that `fn` threw makes the connection useless. `until`: when it rejects, the caller waits for a
+   * connection no longer.
+   */
+  use<T>(
+    fn: (queryable: Queryable) => Promise<T>,
+    isSpoilt: (error: unknown) => boolean,
+    until?: Promise<never>,
+  ): Promise<T>;
   /** Whether `use` would get a connection now, without a wait for another user. If not, `later` is called once when it may. */
   hasIdle(later?: () => void): boolean;
 }
@@ -156,8 +163,9 @@ export class ServerPool implements Pool {
   async use<T>(
     fn: (connection: Connection) => Promise<T>,
     isSpoilt: (error: unknown) => boolean,
+    until?: Promise<never>,
   ): Promise<T> {
-    const connection = await this.#take();
+    const connection = await this.#take(until);
     let usable = true;
     try {
       return await fn(connection);
@@ -175,9 +183,9 @@ export class ServerPool implements Pool {
     return has;
   }
 
-  async #take(): Promise<Connection> {
+  async #take(until?: Promise<never>): Promise<Connection> {
     for (;;) {
-      const connection = await this.#free();
+      const connection = await this.#free(until);
       connection.hold(true);
       if (this.#isTrusted(connection) || (await connection.answers())) return connection;
       this.#giveBack(connection, false);
@@ -203,13 +211,13 @@ export class ServerPool implements Pool {
     }
   }
 
-  async #free(): Promise<Connection> {
+  async #free(until?: Promise<never>): Promise<Connection> {
     for (;;) {
       const idle = this.#idle.pop();
       if (idle && !idle.broken) return idle;
       if (idle) this.#open -= 1;
       else if (this.#open < this.#size) break;
-      else await this.#vacancy();
+      else await this.#vacancy(until);
     }
     this.#open += 1;
     try {
@@ -221,14 +229,26 @@ export class ServerPool implements Pool {
     }
   }
 
-  /** Resolves when a connection may be free. @throws DatabaseError after the wait limit */
-  #vacancy(): Promise<void> {
+  /** Resolves when a connection may be free. @throws DatabaseError after the wait limit; the error of `until` */
+  #vacancy(until?: Promise<never>): Promise<void> {
     return new Promise((resolve, reject) => {
+      const leave = () => {
+        const place = this.#waiting.indexOf(proceed);
+        if (place >= 0) this.#waiting.splice(place, 1);
+      };
+      until?.catch((error: unknown) => {
+        clearTimeout(late);
+        leave();
+        reject(error);
+      });
       const giveUp = () => {
-        this.#waiting.splice(this.#waiting.indexOf(proceed), 1);
+        leave();
         const wait = `for ${this.#waitLimit / 1_000} s none of ${this.#size} connections was free`;
         reject(
-          new DatabaseError(`${this.name}: ${wait}: does a transaction wait for another one inside of it?`),
+          withAnotherTry(
+            new DatabaseError(`${this.name}: ${wait}: does a transaction wait for another one inside of it?`),
+            "may succeed",
+          ),
         );
       };
       const late = Number.isFinite(this.#waitLimit) ? setTimeout(giveUp, this.#waitLimit) : undefined;

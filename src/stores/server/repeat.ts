@@ -7,7 +7,7 @@ import type { Program } from "../sql/program.ts";
 import type { RepeatPolicy, ServerRunner, ServerSteps } from "./run.ts";
 
 /** A second run would do it twice. */
-const once: RepeatPolicy = { repeatable: false, waitForServer: true };
+export const once: RepeatPolicy = { repeatable: false, waitForServer: true };
 
 /** One locked row must not delay the settlements of other tasks: after this time, each is settled by itself. */
 export const settlingAndClaiming: RepeatPolicy = { ...once, lockedLimit: 3_000 };
@@ -24,14 +24,18 @@ export async function register(runner: ServerRunner, ops: Operations, worker: Ne
 }
 
 /** A second try does not retry a task that was moved meanwhile: it may have run by now. */
-export async function retry(runner: ServerRunner, ops: Operations, id: number): Promise<Operated> {
+export async function retry(
+  runner: Pick<ServerRunner, "run" | "write">,
+  ops: Operations,
+  id: number,
+): Promise<Operated> {
   const [before] = await runner.run(() => ops.tasks.get([id]));
   return await runner.write((tries) => ops.tasks.retry(id, tries === 0 ? undefined : before?.generationId));
 }
 
 /** Only when every task has a unique key is an INSERT repeated after a lost answer: the keys show what it has done. */
 export async function insert(
-  runner: ServerRunner,
+  runner: Pick<ServerRunner, "run" | "write">,
   steps: Pick<ServerSteps, "isOneInsert">,
   ops: Operations,
   tasks: readonly NewTask[],

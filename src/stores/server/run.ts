@@ -1,23 +1,42 @@
 /** Runs operations on a server: one query per step, and the whole operation again when the server could not do it. */
+import { driverError } from "../../base/runtime/drizzle-internals.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { performance, sleep } from "../../base/runtime/timers.ts";
 import { storable } from "../../base/values/storable.ts";
-import { DatabaseError, DbqError, OutcomeUnknownError, QueueClosedError } from "../../errors.ts";
+import {
+  type AnotherTry,
+  DatabaseError,
+  DbqError,
+  OutcomeUnknownError,
+  QueueClosedError,
+  RequestTimeoutError,
+  withAnotherTry,
+} from "../../errors.ts";
+import { warn } from "../../events.ts";
 import type { NewTask } from "../../store.ts";
 import { type Compiled, type Compiler, Computed } from "../sql/compile.ts";
 import type { Params } from "../sql/dialect.ts";
-import { type Program, runAsync, type Step } from "../sql/program.ts";
+import { type InsertedId, type Program, type Runner, runAsync, type Step } from "../sql/program.ts";
 import type { Statement } from "../sql/statements.ts";
-import type { Runner } from "../sql/store-methods.ts";
+import { Deadline } from "./deadline.ts";
 import type { Pool, Queryable, QueryResult } from "./pool.ts";
 
 /**
  * What a driver's error means. `transient`: the server undid everything, and another try may succeed (a deadlock). `locked`: the
  * same, because another transaction holds a row for longer than one statement waits. `elsewhere`: the same, but only another
  * connection can succeed (the server became read-only). `lost`: the connection broke, and the statement may have happened.
- * `permanent`: another try would fail in the same way.
+ * `exhausted`: the server has no disk or memory left, which takes longer than a few tries. `refused`: it refuses these values or
+ * this row, and would do so again. `permanent`: anything else, which another try at once would not change.
  */
-export type Failure = "transient" | "locked" | "elsewhere" | "lost" | "permanent";
+export type Failure = "transient" | "locked" | "elsewhere" | "lost" | "exhausted" | "refused" | "permanent";
+
+/** The failures after which the same operation is not tried again. */
+const final: ReadonlySet<Failure> = new Set<Failure>(["exhausted", "refused", "permanent"]);
+
+export function anotherTryByFailure(failure: Failure): AnotherTry {
+  if (failure === "refused") return "fails";
+  return failure === "permanent" ? undefined : "may succeed";
+}
 
 /** The steps that are not one text on every server. */
 export interface ServerSteps {
@@ -31,13 +50,13 @@ export interface ServerSteps {
     query: Statement,
     params: Params,
     payload: string | undefined,
-  ): Promise<number | undefined>;
+  ): Promise<InsertedId | undefined>;
   ids(
     queryable: Queryable,
     query: Statement,
     params: readonly Params[],
     payload: string | undefined,
-  ): Promise<number[]>;
+  ): Promise<InsertedId[]>;
   /** For each change, whether it found its row. */
   changes(queryable: Queryable, query: Statement, params: readonly Params[]): Promise<boolean[]>;
 }
@@ -66,6 +85,13 @@ export const parameterOf = (parameter: string | Computed, params: Params): unkno
 export function listOf(params: readonly Params[]): string {
   return JSON.stringify(params, (_, value) => toParameter(value));
 }
+
+/** Ids that the statement gives as texts. */
+export const insertedIn = ({ rows }: QueryResult): InsertedId[] =>
+  rows.map(([id]) => toInsertedId(String(id)));
+
+export const toInsertedId = (text: string): InsertedId =>
+  Number.isSafeInteger(Number(text)) ? Number(text) : text;
 
 export const integersIn = ({ rows }: QueryResult): number[] => rows.map((row) => Number(row[0]));
 
@@ -231,13 +257,6 @@ export class Execution {
   }
 }
 
-/** The driver's error in an error of Drizzle's. */
-export function driverError(error: unknown): unknown {
-  const { cause } = error as { cause?: unknown };
-  // By its fields: its class may come from another copy of Drizzle, and its text has changed between versions.
-  return cause instanceof Error && "query" in Object(error) && "params" in Object(error) ? cause : error;
-}
-
 /** Milliseconds after which an operation gives up on a server that does not answer. */
 const longestOutage = 60_000;
 
@@ -272,6 +291,8 @@ export class ServerRunner implements Runner {
   /** Called when tasks became pending that the claim cursors of this queue may have passed. */
   onRewind: () => void = () => undefined;
   #closed = false;
+  /** Whether a connection was lost, and no call has succeeded since. */
+  #isOut = false;
 
   constructor(pool: Pool, steps: ServerSteps) {
     this.#pool = pool;
@@ -284,6 +305,24 @@ export class ServerRunner implements Runner {
 
   readonly write = <T>(op: (tries: number) => Program<T>, policy = fenced): Promise<T> =>
     this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy);
+
+  /** Runs operations for calls of the app, each of which rejects with a RequestTimeoutError after `limit` milliseconds. */
+  limited(limit: number): Pick<ServerRunner, "run" | "write"> {
+    const within = async <T>(call: (deadline: Deadline) => Promise<T>): Promise<T> => {
+      const deadline = new Deadline(this.#pool.name, limit);
+      return await deadline.race(call(deadline)).finally(() => deadline.clear());
+    };
+    return {
+      run: (op, policy = fenced) =>
+        within((deadline) =>
+          this.#retrying((execution, tries) => execution.run(op(tries)), policy, deadline),
+        ),
+      write: (op, policy = fenced) =>
+        within((deadline) =>
+          this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy, deadline),
+        ),
+    };
+  }
 
   /** Runs queries that are no operation. */
   ask<T>(fn: (queryable: Queryable) => Promise<T>): Promise<T> {
@@ -302,17 +341,24 @@ export class ServerRunner implements Runner {
   async #retrying<T>(
     act: (execution: Execution, tries: number) => Promise<T>,
     { repeatable, waitForServer, lockedLimit, first }: RepeatPolicy,
+    deadline?: Deadline,
   ): Promise<T> {
     let execution: Execution | undefined;
     let mayHaveHappened = false;
     const attempt = async (tries: number) => {
       execution = undefined;
+      deadline?.check();
       const result = await this.#pool.use(
-        (connection) => {
+        async (connection) => {
+          deadline?.check();
           execution = new Execution(connection, this.#steps, false, this.notifier, first);
-          return act(execution, tries);
+          return await (deadline?.race(act(execution, tries)) ?? act(execution, tries));
         },
-        (error) => isSpoilt(this.#steps.failureOf(error)),
+        // The connection still owes an answer to the abandoned statement: its next user would take that for its own.
+        (error) =>
+          isSpoilt(this.#steps.failureOf(error)) ||
+          (execution !== undefined && error instanceof RequestTimeoutError),
+        deadline?.passed,
       );
       if (execution) this.#committed(execution);
       return result;
@@ -336,16 +382,27 @@ export class ServerRunner implements Runner {
     const start = performance.now();
     for (let tries = 0; ; tries += 1) {
       try {
-        return await attempt(tries);
+        const result = await attempt(tries);
+        this.#isOut = false;
+        return result;
       } catch (error) {
         const failure = this.#steps.failureOf(error);
         const limit = failure === "locked" ? lockedLimit : longestOutage;
-        const ends = failure === "permanent" || this.#closed || performance.now() - start > limit;
+        const ends = final.has(failure) || this.#closed || performance.now() - start > limit;
         const reason = giveUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
         if (reason !== undefined) throw reason;
+        if (failure === "lost") this.#warnOfOutage(error);
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
+  }
+
+  /** At the first failure: callers hear of it only when their patience ends. */
+  #warnOfOutage(thrown: unknown): void {
+    if (this.#isOut) return;
+    this.#isOut = true;
+    const problem = describe(this.#pool.name, driverError(thrown) as Error);
+    warn(`${problem}; dbq tries again for up to ${longestOutage / 1_000} s`);
   }
 
   /** A driver's error as a `DatabaseError` that names the server, or as an `OutcomeUnknownError`. */
@@ -356,9 +413,9 @@ export class ServerRunner implements Runner {
     if (mayHaveHappened) return new OutcomeUnknownError(problem, { cause: error });
     if (this.#closed) return new QueueClosedError();
     // An error that is not the driver's is a mistake in the program.
-    if (!("code" in error) && !("errno" in error) && this.#steps.failureOf(error) === "permanent")
-      return error;
-    return new DatabaseError(problem, { cause: error });
+    const failure = this.#steps.failureOf(error);
+    if (!("code" in error) && !("errno" in error) && failure === "permanent") return error;
+    return withAnotherTry(new DatabaseError(problem, { cause: error }), anotherTryByFailure(failure));
   }
 }
 

@@ -1,18 +1,25 @@
 /** The store on a server. What Postgres and MySQL differ in is a `ServerKind`. */
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
-import type { Diagnosis, PartitionStore, Store } from "../../store.ts";
+import type { Note } from "../../features/look/contract.ts";
+import type { PartitionStore } from "../../features/partitions/contract.ts";
+import type { FullRequestStore, FullStore } from "../../features/store.ts";
+import type { Diagnosis } from "../../store.ts";
 import type { Compiled } from "../sql/compile.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, type MigrationText, migrate } from "../sql/migrations.ts";
+import { noting } from "../sql/noting.ts";
 import type { Operations } from "../sql/operations.ts";
+import type { Runner } from "../sql/program.ts";
+import { withRefusals } from "../sql/refusals.ts";
 import { settleAndClaim } from "../sql/settle-and-claim.ts";
-import { methodsOver, type Runner } from "../sql/store-methods.ts";
+import { methodsOver } from "../sql/store-methods.ts";
 import { transferFactsOf } from "../sql/transfer.ts";
+import { unreadableFacts } from "../sql/unreadable.ts";
 import { isInCallback } from "./callbacks.ts";
 import type { ServerDrizzle } from "./drizzle.ts";
 import type { Connection, Pool, Queryable, ServerPool } from "./pool.ts";
-import { insert, register, retry, settlingAndClaiming } from "./repeat.ts";
+import { insert, once, register, retry, settlingAndClaiming } from "./repeat.ts";
 import { atOpening, type Notifier, ServerRunner } from "./run.ts";
 import type { Host, ServerUrl } from "./url.ts";
 import { inTransaction, runTransaction, type TransactionKind } from "./within.ts";
@@ -37,6 +44,8 @@ export interface ServerOptions {
   sharesPool?: boolean | undefined;
   /** The schema of the tables, on Postgres. @default the first of the connection's search path */
   schema?: string | undefined;
+  /** Milliseconds that a call of the app may take. @default no limit */
+  requestTimeout?: number | undefined;
   /** A test's clock. @default the server's */
   clock?: Clock | undefined;
 }
@@ -115,7 +124,7 @@ export interface ServerReach {
   /** The owner of these transactions, and of the app's own. */
   transacting: object;
   /** Opens the same database for reads only; undefined where there are no other connections than the app's. */
-  reader: (() => Promise<Store>) | undefined;
+  reader: (() => Promise<FullStore>) | undefined;
   close(): Promise<void>;
 }
 
@@ -124,7 +133,7 @@ export async function serverStore(
   kind: ServerKind,
   reach: ServerReach,
   options: ServerOptions,
-): Promise<Store> {
+): Promise<FullStore> {
   const runner = new ServerRunner(reach.pool, kind.steps);
   try {
     await prepareTables(kind, runner, reach.pool.name, options);
@@ -155,8 +164,8 @@ function storeOver(
   reach: ServerReach,
   runner: ServerRunner,
   strategy: Strategy,
-  { clock = systemClock, durability }: ServerOptions,
-): Store {
+  { clock = systemClock, durability, requestTimeout }: ServerOptions,
+): FullStore {
   const isRelaxed = durability === "relaxed" && kind.relax !== undefined;
   const ops = kind.operations[strategy](clock, isRelaxed);
   const cycling = { ...settlingAndClaiming, ...(isRelaxed && { first: kind.relax }) };
@@ -165,15 +174,21 @@ function storeOver(
   runner.onRewind = () => ops.cycle.rewind();
   if (listener) listener.onRewind = runner.onRewind;
 
-  const store: Store = {
+  const store: FullStore = {
     ...methodsOver(runner, ops),
+    requests:
+      requestTimeout === undefined
+        ? undefined
+        : requestsOver(runner.limited(requestTimeout), kind.steps, ops),
     partitions: kind.partitions?.(runner, ops.texts.dialect),
     synchronous: false,
     insert: (tasks, onDuplicate) => insert(runner, kind.steps, ops, tasks, onDuplicate),
     retry: (id) => retry(runner, ops, id),
     log: (lines, keep) => runner.write((tries) => ops.logs.log(lines, keep, tries > 0)),
     // Not repeated when its answer is lost: a second claim would hide which tasks the first one gave.
-    settleAndClaim: (cycle) => settleAndClaim((op) => runner.run(op, cycling), ops.cycle, cycle),
+    settleAndClaim: withRefusals(runner, ops.tasks, (cycle) =>
+      settleAndClaim((op) => runner.run(op, cycling), ops.cycle, cycle),
+    ),
     cyclesMayOverlap: (later) => kind.cyclesOverlap(strategy) && reach.pool.hasIdle(later),
     register: (worker) => register(runner, ops, worker),
     within: (tx) => inTransaction(kind, ops, tx),
@@ -191,14 +206,8 @@ function storeOver(
       return () => heartbeat.stop();
     },
     watch: (onChange) => listener?.add(onChange) ?? (() => undefined),
-    diagnose: async () => {
-      const facts = await runner.ask(kind.diagnose);
-      const move = await transferFactsOf(
-        () => runner.run(() => ops.transfer.state()),
-        kind.migrations.isDenied,
-      );
-      return [...facts, { name: "claim strategy", value: strategy }, ...move];
-    },
+    diagnose: () => diagnosed(kind, runner, ops, strategy),
+    noting: (note) => notingStore(store, runner, ops, note),
     reader: () => reach.reader?.() ?? Promise.resolve({ ...store, close: async () => undefined }),
     close: async () => {
       runner.close();
@@ -207,4 +216,42 @@ function storeOver(
     },
   };
   return store;
+}
+
+/** What the app's own calls need of a store. Workers have more patience. */
+function requestsOver(
+  runner: ReturnType<ServerRunner["limited"]>,
+  steps: ServerKind["steps"],
+  ops: Operations,
+): FullRequestStore {
+  return {
+    ...methodsOver(runner, ops),
+    insert: (tasks, onDuplicate) => insert(runner, steps, ops, tasks, onDuplicate),
+    retry: (id) => retry(runner, ops, id),
+  };
+}
+
+async function diagnosed(
+  kind: ServerKind,
+  runner: ServerRunner,
+  ops: Operations,
+  strategy: Strategy,
+): Promise<Diagnosis[]> {
+  const facts = await runner.ask(kind.diagnose);
+  const { isDenied } = kind.migrations;
+  const move = await transferFactsOf(() => runner.run(() => ops.transfer.state()), isDenied);
+  const unreadable = await runner.run(() => unreadableFacts(ops.texts.dialect, isDenied));
+  return [...facts, { name: "claim strategy", value: strategy }, ...move, ...unreadable];
+}
+
+function notingStore(store: FullStore, runner: ServerRunner, ops: Operations, note: Note): FullStore {
+  const noted = { run: runner.run, write: noting(runner.write, ops.look, note) };
+  return {
+    ...store,
+    ...methodsOver(noted, ops),
+    // They note nothing.
+    requests: undefined,
+    insert: (tasks, onDuplicate) => noted.write(() => ops.tasks.insert(tasks, onDuplicate), once),
+    retry: (id) => retry(noted, ops, id),
+  };
 }

@@ -1,13 +1,22 @@
 /** Writes inside of an app's transaction, all of them before it ends, and transactions that dbq opens for the app. */
-import { SQL, StringChunk } from "drizzle-orm/sql/sql";
+import type { SQL } from "drizzle-orm/sql/sql";
+import {
+  beforeTransactionEnds,
+  beginningOf,
+  type DrizzleSession,
+  savepointOf,
+  sessionOf,
+} from "../../base/runtime/drizzle-internals.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
-import { AsyncTransactionError } from "../../errors.ts";
-import type { MaybePromise, StoreTransaction } from "../../store.ts";
+import { AsyncTransactionError, withAnotherTry } from "../../errors.ts";
+import type { FullTransaction } from "../../features/store.ts";
+import type { MaybePromise } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
 import { scheduleWrites } from "../sql/store-methods.ts";
 import { type DrizzleKind, drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
+import { holdClient } from "./held-clients.ts";
 import type { Queryable } from "./pool.ts";
-import { Execution, type ServerRunner, type ServerSteps } from "./run.ts";
+import { anotherTryByFailure, Execution, type ServerRunner, type ServerSteps } from "./run.ts";
 
 /** What differs between servers in an app's transaction. */
 export interface TransactionKind {
@@ -28,15 +37,7 @@ interface Scope {
   readonly writing: Set<Promise<unknown>>;
 }
 
-/** Drizzle has one session for a transaction and all savepoints in it. */
-interface Session {
-  prepareQuery(
-    query: { sql: string },
-    ...more: unknown[]
-  ): { execute(...given: unknown[]): Promise<unknown> };
-}
-
-const transactions = new WeakMap<Session, Scope>();
+const transactions = new WeakMap<DrizzleSession, Scope>();
 
 const newScope = (): Scope => ({ ended: false, writing: new Set() });
 
@@ -48,61 +49,51 @@ async function end(scope: Scope): Promise<void> {
 
 /** The current transaction of a handle. On an app's single connection, one session has many transactions. */
 function transactionOf(tx: ServerDrizzle): Scope {
-  const { session } = tx as unknown as { session: Session };
+  const session = sessionOf(tx);
   const known = transactions.get(session);
   if (known?.ended === false) return known;
   if (known === undefined) waitBeforeEnds(session);
+  holdClient(tx);
   const scope = newScope();
   transactions.set(session, scope);
   return scope;
 }
 
-/**
- * Drizzle over pg and mysql2 sends COMMIT and ROLLBACK like any statement. Makes them wait for our writes that have begun: a
- * write after them would be committed by itself.
- */
-function waitBeforeEnds(session: Session): void {
-  const prepareQuery = session.prepareQuery.bind(session);
-  session.prepareQuery = (query, ...more) => {
-    const prepared = prepareQuery(query, ...more);
-    if (!/^\s*(commit|rollback(?!\s+(work\s+|transaction\s+)?to\b))/i.test(query.sql)) return prepared;
-    const execute = prepared.execute.bind(prepared);
-    prepared.execute = async (...given) => {
-      const scope = transactions.get(session);
-      if (scope) await end(scope);
-      return await execute(...given);
-    };
-    return prepared;
-  };
+/** COMMIT and ROLLBACK wait for our writes that have begun: a write after them would be committed by itself. */
+function waitBeforeEnds(session: DrizzleSession): void {
+  beforeTransactionEnds(session, async () => {
+    const scope = transactions.get(session);
+    if (scope) await end(scope);
+  });
 }
 
 /** A handle's transaction and savepoint, whose end waits for our writes; and Drizzle's own `execute`, which does not. */
 const tracked = memoize((tx: ServerDrizzle) => {
   const savepoint = newScope();
   const execute = tx.execute.bind(tx);
-  const { nestedIndex } = tx as unknown as { nestedIndex: number };
   const release = async (query: SQL) => {
     await end(savepoint);
     return await execute(query);
   };
-  tx.execute = (query) => (endsSavepoint(query, `sp${nestedIndex}`) ? release(query) : execute(query));
+  tx.execute = (query) => (endsSavepoint(query, savepointOf(tx)) ? release(query) : execute(query));
   return { scopes: [transactionOf(tx), savepoint], execute };
 });
 
 /** Whether the statement ends Drizzle's savepoint of this name: the app may have savepoints of its own. */
-function endsSavepoint(query: unknown, savepoint: string): boolean {
-  const [first] = query instanceof SQL ? query.queryChunks : [];
-  const text = first instanceof StringChunk ? first.value.join("") : "";
-  return /^(?:rollback to|release) savepoint (\S+)$/i.exec(text)?.[1] === savepoint;
+function endsSavepoint(query: SQL, savepoint: string): boolean {
+  return /^(?:rollback to|release) savepoint (\S+)$/i.exec(beginningOf(query))?.[1] === savepoint;
 }
 
-export function inTransaction(kind: TransactionKind, ops: Operations, given: unknown): StoreTransaction {
+export function inTransaction(kind: TransactionKind, ops: Operations, given: unknown): FullTransaction {
   const db = drizzleOf(given, kind.drizzle);
   const write = isTransaction(db, kind.drizzle) ? writerIn(kind, db) : writerBeside(kind, db);
   return {
     insert: (tasks, onDuplicate) =>
       write((execution) => execution.atomically(() => ops.tasks.insert(tasks, onDuplicate))),
-    settle: (outcome) => write((execution) => execution.atomically(() => ops.cycle.settleOne(outcome))),
+    settle: (outcome) =>
+      write((execution) => execution.atomically(() => ops.cycle.settleOne(outcome))).catch((error) => {
+        throw withAnotherTry(error, anotherTryByFailure(kind.steps.failureOf(error)));
+      }),
     schedules: scheduleWrites((op) => write((execution) => execution.atomically(op)), ops.schedules),
   };
 }

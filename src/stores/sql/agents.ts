@@ -1,8 +1,9 @@
 /** The operations on agents and their sessions, each written once for all databases. `AgentStore` says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
 import { groupBy } from "../../base/values/group-by.ts";
-import type { AgentRecord, AgentStore, TaskVersion } from "../../store.ts";
-import type { TaskRecord } from "../../task.ts";
+import type { AgentAttempt, AgentRecord, AgentStore, AgentTask } from "../../features/manager/contract.ts";
+import type { TaskVersion } from "../../store.ts";
+import type { TaskRecord, TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { count, type Program, rows } from "./program.ts";
@@ -12,10 +13,15 @@ import type { Texts } from "./texts.ts";
 
 const agentColumns = columnsOf("dbq_agents");
 const heldColumns = ["id", "generation_id", "worker_id"];
+// biome-ignore format: lists to read
+const taskFacts = ["id", "generation_id", "status", "func", "group_key", "queue_name", "worker_id", "created_at", "wait_until",
+  "started_at", "retry_count", "max_retries"] as const;
+const attemptFacts = ["task_id", "generation_id", "worker_id", "outcome"] as const;
 
 function agentStatements(d: Dialect) {
   const isNamed = (name: unknown) => sql`${d.same("name", name)}`;
   const workerId = itemColumns(["workerId"]);
+  const version = itemColumns(["id", "generationId"]);
   return {
     list: (p) => sql`
       select ${listed(d, "dbq_agents", agentColumns)}, ${d.minus(sql`expires_at`, d.now(p))} from dbq_agents order by name`,
@@ -50,6 +56,17 @@ function agentStatements(d: Dialect) {
     held: (p) => sql`
       select ${listed(d, "dbq_tasks", heldColumns)} from ${d.objects(p.workers, workerId)} ${d.joinEach} ${d.tasks}
       where status = 'running' and ${d.indexed.runBy} = ${itemOf("workerId")}`,
+
+    tasks: (p) => sql`
+      select ${listed(d, "dbq_tasks", taskFacts)} from dbq_tasks where ${d.among("id", p.ids)}`,
+
+    attempts: (p) => sql`
+      select ${listed(d, "dbq_attempts", attemptFacts)} from ${d.objects(p.versions, version)} ${d.joinEach} dbq_attempts
+      where task_id = ${d.only(itemOf("id"))} and generation_id = ${itemOf("generationId")}`,
+
+    cancelErrors: (p) => sql`
+      select ${listed(d, "dbq_tasks", ["id", "error"])} from dbq_tasks
+      where ${d.among("id", p.ids)} and status = 'cancelled'`,
   } satisfies Record<string, Statement>;
 }
 
@@ -69,7 +86,7 @@ export class AgentOperations {
   }
 
   *list(): Program<AgentRecord[]> {
-    return (yield* rows(this.#s.list)).map(toAgentRecord);
+    return (yield* rows(this.#s.list)).flatMap((row) => toAgentRecord(row) ?? []);
   }
 
   *revoke(name: string): Program<boolean> {
@@ -99,21 +116,77 @@ export class AgentOperations {
       workerId: String(workerId),
     }));
   }
+
+  *tasks(ids: readonly number[]): Program<AgentTask[]> {
+    return (yield* rows(this.#s.tasks, { ids: JSON.stringify(ids) })).map(toAgentTask);
+  }
+
+  *attempts(versions: readonly TaskVersion[]): Program<AgentAttempt[]> {
+    const asked = versions.map(({ id, generationId }) => ({ id, generationId }));
+    return (yield* rows(this.#s.attempts, { versions: JSON.stringify(asked) })).map(toAgentAttempt);
+  }
+
+  *cancelErrors(ids: readonly number[]): Program<Pick<TaskRecord, "id" | "error">[]> {
+    return (yield* rows(this.#s.cancelErrors, { ids: JSON.stringify(ids) })).map(([id, error]) => ({
+      id: Number(id),
+      error: error as string | null,
+    }));
+  }
 }
 
 const agent = positionsIn(agentColumns);
 const orNull = (value: unknown) => (value === null ? null : Number(value));
 
-function toAgentRecord(row: Row): AgentRecord {
+/** Undefined where the functions or queues cannot be read: such an agent may run nothing, and keeps no other from its tasks. */
+function toAgentRecord(row: Row): AgentRecord | undefined {
+  const [funcs, queues] = [row[agent.funcs], row[agent.queues]].map(namesOrNone);
+  if (funcs === undefined || queues === undefined) return undefined;
   return {
     name: String(row[agent.name]),
     tokenHash: String(row[agent.token_hash]),
-    funcs: JSON.parse(String(row[agent.funcs])) as string[],
-    queues: JSON.parse(String(row[agent.queues])) as string[],
+    funcs,
+    queues,
     createdAt: Number(row[agent.created_at]),
     lastSeenAt: orNull(row[agent.last_seen_at]),
     expiresAt: orNull(row[agent.expires_at]),
     revokedAt: orNull(row[agent.revoked_at]),
     expiresIn: orNull(row[agentColumns.length]),
   };
+}
+
+const task = positionsIn(taskFacts);
+
+function toAgentTask(row: Row): AgentTask {
+  return {
+    id: Number(row[task.id]),
+    generationId: Number(row[task.generation_id]),
+    status: row[task.status] as TaskStatus,
+    func: String(row[task.func]),
+    groupKey: row[task.group_key] as string | null,
+    queueName: String(row[task.queue_name]),
+    workerId: row[task.worker_id] as string | null,
+    createdAt: Number(row[task.created_at]),
+    waitUntil: orNull(row[task.wait_until]),
+    startedAt: orNull(row[task.started_at]),
+    retryCount: Number(row[task.retry_count]),
+    maxRetries: Number(row[task.max_retries]),
+  };
+}
+
+function toAgentAttempt([taskId, generationId, workerId, outcome]: Row): AgentAttempt {
+  return {
+    taskId: Number(taskId),
+    generationId: Number(generationId),
+    workerId: workerId as string | null,
+    outcome: outcome as AgentAttempt["outcome"],
+  };
+}
+
+function namesOrNone(json: unknown): string[] | undefined {
+  try {
+    const names: unknown = JSON.parse(String(json));
+    return Array.isArray(names) && names.every((name) => typeof name === "string") ? names : undefined;
+  } catch {
+    return undefined;
+  }
 }

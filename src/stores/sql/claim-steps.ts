@@ -2,6 +2,7 @@
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Candidate } from "./admission.ts";
+import { textOf } from "./known-limits.ts";
 import { idOfPlain, isPlain, toPlainCandidate } from "./plain-candidates.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { probeNames } from "./queries.ts";
@@ -11,7 +12,10 @@ import type { Texts } from "./texts.ts";
 import { inGroups } from "./transitions.ts";
 
 /** SQLite allows 500 in one statement. */
-const mostProbes = 250;
+export const mostProbes = 250;
+
+/** Of more pairs, a claim reads the first candidate of each before it reads the tasks of those pairs that have the first ones. */
+export const fewPairs = 16;
 
 export type Pairs = readonly (readonly [queueName: string, func: string])[];
 
@@ -48,7 +52,11 @@ const areOfOneGeneration = (tasks: readonly Candidate[]): boolean =>
 
 const hasKey = ({ uniqueKey }: TaskRecord) => uniqueKey !== null;
 
-export const byClaimOrder = (a: TaskRecord, b: TaskRecord) => b.priority - a.priority || a.id - b.id;
+type Ranked = Pick<TaskRecord, "priority" | "id">;
+
+export const byClaimOrder = (a: Ranked, b: Ranked) => b.priority - a.priority || a.id - b.id;
+
+export const powerOfTwo = (least: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, least)));
 
 export interface Claimed {
   tasks: TaskRecord[];
@@ -98,18 +106,38 @@ export class ClaimSteps {
     return found.length <= limit ? found : this.spread.chosen(found, limit).sort(byClaimOrder);
   }
 
-  *read(pairs: Pairs, limit: number): Program<Candidate[]> {
+  *read(all: Pairs, limit: number): Program<Candidate[]> {
     const found: Candidate[] = [];
     this.#wholeReads = Math.max(0, this.#wholeReads - 1);
-    for (let i = 0; i < pairs.length; i += mostProbes) {
-      const some = pairs.length <= mostProbes ? pairs : pairs.slice(i, i + mostProbes);
+    const isRanked = all.length > fewPairs;
+    const pairs = isRanked ? yield* this.ranked(all, ([queueName, func]) => ({ queueName, func })) : all;
+    // The first tasks are in the first pairs, of which each has one. There are few lengths: each text is compiled once.
+    const probes = isRanked ? Math.min(mostProbes, powerOfTwo(limit)) : mostProbes;
+    for (let i = 0; i < pairs.length && (!isRanked || found.length < limit); i += probes) {
+      const some = pairs.length <= probes ? pairs : pairs.slice(i, i + probes);
       const params = withProbes({ limit }, some);
       if (!this.texts.dialect.oneWriter || this.#wholeReads > 0)
         for (const row of yield* rows(this.texts.candidates(some.length), params))
           found.push(toCandidate(row));
       else yield* this.#readPlain(some, params, found);
     }
-    return pairs.length > mostProbes ? found.sort(byClaimOrder).slice(0, limit) : found;
+    return pairs.length > probes ? found.sort(byClaimOrder).slice(0, limit) : found;
+  }
+
+  /** Those of the pairs that have candidates, in the order of their first ones. */
+  *ranked<P>(pairs: readonly P[], namesOf: (pair: P) => { queueName: string; func: string }): Program<P[]> {
+    const list = JSON.stringify(
+      pairs.map((pair, line) => {
+        const { queueName, func } = namesOf(pair);
+        return { queueName, func, line };
+      }),
+    );
+    const heads = (yield* rows(this.texts.heads, { pairs: list })).flatMap(([head], i) => {
+      if (head === null) return [];
+      const [priority = 0, id = 0] = textOf(head).split(":").map(Number);
+      return { pair: pairs[i] as P, priority, id };
+    });
+    return heads.sort(byClaimOrder).map(({ pair }) => pair);
   }
 
   /** Reads tasks without the columns that most of them leave at their defaults, and those that do not once more, as a whole. */

@@ -63,6 +63,10 @@ export const kindsOf = {
     id: "integer", minute: "time", span: "integer", worker_id: "text", queue_name: "text", func: "text", outcome: "text",
     count: "integer", wait_buckets: "text", run_buckets: "text",
   },
+  dbq_owed_hooks: {
+    id: "integer", task_id: "integer", generation_id: "integer", queue_name: "text", func: "text", status: "text",
+    retry_count: "integer", worker_id: "text", tries: "integer", created_at: "time",
+  },
 } as const satisfies Record<string, Kinds>;
 
 export type Table = keyof typeof kindsOf;
@@ -97,21 +101,35 @@ export function positionsIn<C extends string>(columns: readonly C[]): Readonly<R
   return Object.fromEntries(columns.map((column, i) => [column, i])) as Record<C, number>;
 }
 
+/** By bytes, of which a character has four at most: each database knows their number without reading the text. */
+const beginningOf = (column: string, most: number): string =>
+  `case when octet_length(${column}) > ${4 * most} then substr(${column}, 1, ${most}) else ${column} end`;
+
 /**
  * Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name.
  * `json: false`: null in the place of JSON. `only`: null in the place of all others. `givenKey`: as `unique_key` the key that the
- * enqueue gave, also when the task has given it up.
+ * enqueue gave, also when the task has given it up. `longest`: a longer text is cut to so many characters, and the rest stays in the database.
+ * `characters`: so many of each JSON column, from its begin; behind all columns follow the bytes of each of these.
  */
 export function listed(
   d: Dialect,
   table: Table,
   columns: readonly string[],
-  { json = true, givenKey = false, only = undefined as ReadonlySet<string> | undefined } = {},
+  {
+    json = true,
+    givenKey = false,
+    only = undefined as ReadonlySet<string> | undefined,
+    longest = {} as Readonly<Record<string, number>>,
+    characters = undefined as number | undefined,
+  } = {},
 ): SQL {
+  const isCut = (name: string) => characters !== undefined && kindOf(table, name) === "json";
   const list = columns.map((name) => {
     const column = sql.raw(name);
     if (only?.has(name) === false) return sql`null as ${column}`;
     if (givenKey && name === "unique_key") return sql`coalesce(unique_key, start_key) as ${column}`;
+    if (longest[name] !== undefined) return sql.raw(`${beginningOf(name, longest[name])} as ${name}`);
+    if (isCut(name)) return sql`substr(${d.text(column)}, 1, ${sql.raw(String(characters))}) as ${column}`;
     switch (kindOf(table, name)) {
       case "time":
         return sql`${d.millis(column)} as ${column}`;
@@ -123,6 +141,9 @@ export function listed(
         return column;
     }
   });
+  // SQLite knows it without reading the text.
+  for (const name of columns.filter(isCut))
+    list.push(sql`octet_length(${d.text(sql.raw(name))}) as ${sql.raw(`${name}_bytes`)}`);
   return sql.join(list, sql`, `);
 }
 

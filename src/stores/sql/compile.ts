@@ -1,7 +1,6 @@
 /** Compiles statements to text, once in a process: compiling costs several times what running does (19k against 63k inserts a second). */
-import { CasingCache } from "drizzle-orm/casing";
-import { is } from "drizzle-orm/entity";
-import { Placeholder, type Query, type SQL, sql } from "drizzle-orm/sql/sql";
+import { type Query, type SQL, sql } from "drizzle-orm/sql/sql";
+import { placeholderName, queryConfig } from "../../base/runtime/drizzle-internals.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { kindsOf } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
@@ -51,12 +50,11 @@ export class Compiler {
   constructor({ quote, parameter, items, schema }: Style) {
     this.#items = items;
     this.#schema = schema === undefined ? undefined : `${quote}${schema}${quote}.`;
-    this.#style = {
-      casing: new CasingCache(),
+    this.#style = queryConfig({
       escapeName: (name) => `${quote}${name.replaceAll(quote, quote + quote)}${quote}`,
       escapeParam: parameter,
       escapeString: (text) => `'${text.replaceAll("'", "''")}'`,
-    };
+    });
   }
 
   /** Text and values, for one use. */
@@ -79,7 +77,8 @@ export class Compiler {
   #named(query: SQL): Compiled {
     const { sql: text, params } = this.once(query);
     const names = params.map((param) => {
-      if (is(param, Placeholder)) return param.name;
+      const name = placeholderName(param);
+      if (name !== undefined) return name;
       if (param instanceof Computed) return param;
       throw new TypeError(
         `a statement has the literal parameter ${String(param)}: write it into the text, or name it`,

@@ -1,6 +1,6 @@
 /** The differences between the databases' SQL, as data. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { TransferState } from "../../store.ts";
+import type { TransferState } from "../../features/transfer/contract.ts";
 import type { TaskStatus } from "../../task.ts";
 
 /** The values of a result's row, in the order of its columns. */
@@ -93,8 +93,12 @@ export interface Dialect {
   holdsKey: Around;
   /** The tasks that hold unique keys behind this one, in the order of the keys: the end of a WHERE, and the ORDER BY. */
   keysAfter: Around;
+  /** A name, to be compared and sorted by its bytes. */
+  bytes: Around;
   /** A column of names for GROUP BY, compared byte by byte. */
   exact: (column: string) => SQL;
+  /** Two values as one text, with a colon between them. */
+  joined: (a: SQL, b: SQL) => SQL;
   /** The order of claims as an index has it: highest priority first, then oldest. */
   byPriority: SQL;
   /** The column that has the negative priority, where the index of claims has that; undefined: it has the priority. */
@@ -109,6 +113,8 @@ export interface Dialect {
   only: (id: unknown) => SQL;
   /** How tasks with a group, a limit or a rate are found by their indexes, which hold no other tasks. */
   steered: SteeredText;
+  /** The statement by which a person makes the next id follow the largest one in the table of tasks. */
+  setNextId: string;
   /** The statements of `dbq move`. */
   transfer: TransferText;
 }
@@ -134,6 +140,8 @@ export interface SteeredText {
   putOffBy: (key: unknown) => SQL;
   /** Tasks that any rate has put off. */
   putOff: SQL;
+  /** The order of the index that holds them. */
+  putOffOrder: SQL;
   /** The column `uses` in an index and in GROUP BY. */
   uses: SQL;
   /** Whether a recursive query can go from one group to the next one by the index. */
@@ -174,6 +182,7 @@ export const steeredByPartialIndexes: Omit<SteeredText, "uses"> = {
   running: sql.raw("status = 'running' and (uses is not null or group_key is not null)"),
   putOffBy: (key) => sql`status = 'scheduled' and put_off_by is not null and put_off_by = ${key}`,
   putOff: sql.raw("status = 'scheduled' and put_off_by is not null"),
+  putOffOrder: sql.raw("put_off_by, wait_until"),
   skips: true,
 };
 

@@ -2,9 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "drizzle-orm/sql/sql";
 import { drainPrefix, isOfDrain, sentOwner } from "../../base/tasks/drained.ts";
-import type { DrainedOutcome, DrainLag, Operated, TaskVersion } from "../../store.ts";
+import type { DrainedOutcome, DrainLag } from "../../features/drain/contract.ts";
+import type { Operated, TaskVersion } from "../../store.ts";
 import { isFinished } from "../../task.ts";
-import type { Dialect, Params } from "./dialect.ts";
+import type { Dialect, Params, Row } from "./dialect.ts";
+import { hasNumber } from "./exact-ids.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { toTaskVersion } from "./rows.ts";
@@ -72,7 +74,7 @@ function drainedStatements(d: Dialect) {
 
     overdue: (p) => sql`
       select id, generation_id from ${d.tasks}
-      where status = 'running' and ${d.indexed.runBy} = ${sent} and ${inQueue(p)} and updated_at < ${before(d, p)}
+      where status = 'running' and ${d.indexed.runBy} = ${sent} and ${inQueue(p)} and updated_at < ${before(d, p)} and ${hasNumber}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     sentAmong: (p) => sql`
@@ -81,7 +83,7 @@ function drainedStatements(d: Dialect) {
     completedBefore: (p) => sql`
       select id, ${d.millis(sql.raw("finished_at"))} as ended, case when ${inQueue(p)} and ${isDrains} then 1 else 0 end as is_own
       from ${d.tasks}
-      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)}
+      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)} and ${hasNumber}
       order by finished_at ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;
 }
@@ -188,6 +190,12 @@ export class DrainOperations {
     );
   }
 
+  /** The ids of those that were handed over. */
+  *handedOver(sentTasks: readonly TaskVersion[]): Program<number[]> {
+    const handed = yield* this.handOver(sentTasks);
+    return sentTasks.flatMap(({ id }, i) => (handed[i] ? [id] : []));
+  }
+
   /** `retries`: the manual retries of the task when the message was sent; undefined: any. */
   *settle(id: number, outcome: DrainedOutcome, retries: number | undefined): Program<Operated> {
     const [transitions, retriesOf] = [this.#transitions, () => this.manualRetries([id])];
@@ -225,8 +233,8 @@ export class DrainOperations {
 
   // ---- what is kept --------------------------------------------------------------------------
 
-  *remove(ids: readonly number[]): Program<number> {
-    return yield* this.#maintenance.remove(yield* rows(this.#s.sentAmong, { ids: JSON.stringify(ids) }));
+  *remove(ids: readonly number[]): Program<number[]> {
+    return yield* this.#maintenance.removed(yield* rows(this.#s.sentAmong, { ids: JSON.stringify(ids) }));
   }
 
   *forget(
@@ -235,11 +243,22 @@ export class DrainOperations {
     from: number,
     limit: number,
   ): Program<{ removed: number; next: number | undefined }> {
+    const { own, next } = yield* this.forgettable(queueName, age, from, limit);
+    return { removed: yield* this.#maintenance.remove(own), next };
+  }
+
+  /** The tasks that `forget` would delete. */
+  *forgettable(
+    queueName: string,
+    age: number,
+    from: number,
+    limit: number,
+  ): Program<{ own: Row[]; next: number | undefined }> {
     const found = yield* rows(this.#s.completedBefore, { queueName, age, from, limit });
-    const removed = yield* this.#maintenance.remove(found.filter(([, , matches]) => Number(matches) === 1));
-    if (found.length < limit) return { removed, next: undefined };
+    const own = found.filter(([, , matches]) => Number(matches) === 1);
+    if (found.length < limit) return { own, next: undefined };
     const last = Number(found.at(-1)?.[1]);
     // So many of one moment: the others of it are found when a drain starts again.
-    return { removed, next: last > from ? last : from + 1 };
+    return { own, next: last > from ? last : from + 1 };
   }
 }

@@ -3,7 +3,8 @@
  * beside a thousand. `HealthStore` in `store.ts` says what they promise.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { type Backlog, mostHealthNames, type TaskCount } from "../../store.ts";
+import { type Backlog, mostHealthNames } from "../../features/inspect/contract.ts";
+import type { TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { type Program, rows, rowsOnce } from "./program.ts";

@@ -2,7 +2,8 @@
  * What a store knows of the limits. A claim compares the version with the one that its worker's row names, and reads the
  * limits again when the row names another: a claim without limits so pays for one column of a row that it locks anyway.
  */
-import type { LimitRecord, LimitScope } from "../../store.ts";
+import type { LimitScope } from "../../base/options/limits.ts";
+import type { LimitRecord } from "../../features/limits/contract.ts";
 import { positionsIn } from "./columns.ts";
 import type { Row } from "./dialect.ts";
 import { limitColumns } from "./limit-statements.ts";
@@ -21,7 +22,24 @@ const numberOf = (value: unknown) => (value === null ? null : Number(value));
 /** MySQL gives binary columns as bytes. */
 export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString() : String(value));
 
-export function toLimitRow(row: Row): LimitRow {
+const scopeKinds = ["name", "queue", "func", "group", "code"];
+
+export const isScopeKind = (value: string): boolean => scopeKinds.includes(value);
+
+/** Whether a column has a whole number that is not negative. */
+export const isCount = (value: unknown): boolean => Number.isSafeInteger(Number(value)) && Number(value) >= 0;
+
+/** The rows that dbq can read. Another program's row of an unknown scope, or with a text as a number, is passed over. */
+export function toLimitRows(found: readonly Row[]): LimitRow[] {
+  const counts = [at.concurrency, at.rate_limit, at.rate_per, at.rate_burst];
+  return found
+    .filter(
+      (row) => isScopeKind(String(row[at.scope])) && counts.every((i) => row[i] === null || isCount(row[i])),
+    )
+    .map(toLimitRow);
+}
+
+function toLimitRow(row: Row): LimitRow {
   const [limit, per, burst] = [at.rate_limit, at.rate_per, at.rate_burst].map((i) => numberOf(row[i]));
   return {
     kind: String(row[at.scope]) as LimitScope["kind"],
@@ -29,7 +47,7 @@ export function toLimitRow(row: Row): LimitRow {
     group: textOf(row[at.group_key]),
     concurrency: numberOf(row[at.concurrency]),
     rate: limit && per ? { limit, per, burst: burst ?? 1 } : null,
-    tat: numberOf(row[at.tat]),
+    tat: numberOf(row[at.tat]) || null,
     throttledUntil: numberOf(row[at.throttled_until]),
     pausedAt: numberOf(row[at.paused_at]),
   };
@@ -56,6 +74,12 @@ export function namesIn(uses: unknown): string[] {
   } catch {
     return [];
   }
+}
+
+/** The version of the limits. One that cannot be read becomes a new one, so that workers read the limits again. */
+export function versionIn(row: Row | undefined): number {
+  const [version = 0] = row ?? [];
+  return isCount(version) ? Number(version) : Date.now();
 }
 
 export const scopeParams = ({ kind, name, group }: LimitScope) => ({ scope: kind, name, group });
@@ -105,7 +129,7 @@ export class KnownLimits {
   /** The limits of this version, which are read if they are not the known ones. */
   *at(version: number): Program<LimitSnapshot> {
     if (version !== this.current.version)
-      this.current = new LimitSnapshot(version, (yield* rows(this.#limits.limits)).map(toLimitRow));
+      this.current = new LimitSnapshot(version, toLimitRows(yield* rows(this.#limits.limits)));
     return this.current;
   }
 }

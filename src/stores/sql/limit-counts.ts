@@ -1,11 +1,36 @@
-/** Counts the tasks that a limit of a queue or a function is about: by indexes alone, and up to a bound. */
+/** Counts the tasks that a limit is about: by indexes, and up to a bound. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { mostWaiting } from "../../store.ts";
+import { mostPutOffRead, mostWaiting } from "../../features/limits/contract.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import type { Statement } from "./statements.ts";
 
 /** The queues of a function's pending tasks. MySQL ends a recursion after 1,000 steps. */
 const mostQueues = 500;
+
+/** How many tasks rates have put off, and since when the one that waits longest. */
+export function putOffCounts(d: Dialect) {
+  const { putOff, putOffBy, putOffOrder } = d.steered;
+  const since = d.millis(sql`min(updated_at)`);
+  return {
+    /** By one rate. */
+    of: (p) => sql`
+      select count(*), ${since} from (
+        select updated_at from ${d.tasks} where ${putOffBy(p.key)} limit ${sql.raw(String(mostWaiting))}) as put_off`,
+
+    /** Tasks of a function by its own rate, in whichever group; and how many tasks of any rate were read. No index has the function. */
+    ofFunc: (p) => sql`
+      select sum(own), ${since}, count(*) from (
+        select own, case when own = 1 then updated_at end as updated_at from (
+          select updated_at, case when ${d.same("func", p.name)} and put_off_by like '["group",%' then 1 else 0 end as own
+          from ${d.tasks} where ${putOff} order by ${putOffOrder} limit ${sql.raw(String(mostPutOffRead))}) as near) as put_off`,
+
+    /** In each queue. */
+    inQueues: (p) => sql`
+      select queue_name, count(*), ${since} from (
+        select queue_name, updated_at from ${d.tasks} where ${putOff} order by ${putOffOrder} ${d.atMost(p.limit)}) as put_off
+      group by ${d.exact("queue_name")}, queue_name order by queue_name`,
+  } satisfies Record<string, Statement>;
+}
 
 export function limitCounts(d: Dialect) {
   const running = (where: (p: Params) => SQL) => (p: Params) =>

@@ -2,11 +2,12 @@
  * What limits let one claim take. What is in use is the number of running rows, read after the rows of the limits were
  * locked. So nothing has to be given back: a task that ends, is rescued or is deleted frees its place by itself.
  */
+
+import type { LimitScope, RateValues } from "../../base/options/limits.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import type { LimitScope, RateValues } from "../../store.ts";
 import type { Candidate, Gate } from "./admission.ts";
 import type { Read, Unread } from "./claim-steps.ts";
-import { keyOf, namesIn, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
+import { keyOf, namesIn, scopeParams, textOf, toLimitRows } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { afterStart, inLots, interval, isAhead, lot, mostEarly, nextStart, startsNow } from "./rate.ts";
 import { toTaskVersion } from "./rows.ts";
@@ -149,7 +150,7 @@ export class SteeredClaim {
     const read = ofGroups.length === 0 ? [] : yield* rows(groupLimits, { name: pair.func, groups: list });
     for (const { state } of unknown.values())
       if (state.kind !== "group") read.push(...(yield* rows(limit, scopeParams(state))));
-    const states = new Map(read.map(toLimitRow).map((row) => [keyOf(row), row.tat] as const));
+    const states = new Map(toLimitRows(read).map((row) => [keyOf(row), row.tat] as const));
     for (const bound of unknown.values()) this.#setState(bound, states.get(keyOf(bound.state)) ?? null);
     const rates = new Map([...unknown.values()].map(({ key, rate }) => [key, rate] as const));
     const keys = JSON.stringify([...rates.keys()].map((key) => ({ key })));

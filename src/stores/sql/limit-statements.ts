@@ -2,11 +2,15 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { columnsOf, listed } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
+import { hasNumber, largestId } from "./exact-ids.ts";
+import { candidatesOf } from "./queries.ts";
 import { candidateColumns, taskVersionColumns } from "./rows.ts";
 import {
   before,
+  claimable,
   claimed,
   held,
+  isDue,
   itemColumns,
   itemOf,
   keyAtClaim,
@@ -135,8 +139,6 @@ function versionStatements(d: Dialect) {
 function groupStatements(d: Dialect) {
   const { group, pendingIn, running, skips } = d.steered;
   const task = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks });
-  const isDue = (p: Readonly<Record<string, unknown>>) =>
-    sql`(wait_until is null or wait_until <= ${d.now(p)})`;
   const next = (p: Readonly<Record<string, unknown>>, after: unknown) => sql`
       (select ${group} from ${d.tasks} where ${pendingIn(p.queueName)} and ${d.same("func", p.func)}
         and ${group} > ${after} order by ${group} ${sql.raw("limit 1")})`;
@@ -165,16 +167,16 @@ function groupStatements(d: Dialect) {
 
     now: (p) => sql`select ${d.millis(d.now(p))}`,
 
-    lastId: () => sql`select max(id) from ${d.tasks}`,
+    lastId: () => sql`select max(id) from ${d.tasks} where id <= ${sql.raw(largestId)}`,
 
     newest: (p) => sql`
-      select id, queue_name, func, group_key from ${d.tasks} where id > ${d.integer(p.after)} order by id ${d.atMost(p.limit)}`,
+      select id, queue_name, func, group_key from ${d.tasks} where id > ${d.integer(p.after)} and ${hasNumber} order by id ${d.atMost(p.limit)}`,
 
     /** Of the first tasks of a function, those without a group. */
     ungrouped: (p) => sql`
       select * from (
         select ${task} from ${d.tasks}
-        where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${isDue(p)}
+        where ${claimable(d, p, p.queueName, p.func)}
         order by ${d.byPriority} ${d.atMost(p.depth)}) as near
       where group_key is null ${d.atMost(p.limit)}`,
   } satisfies Record<string, Statement>;
@@ -220,10 +222,10 @@ function usageStatements(d: Dialect) {
 
     /** Running tasks that were claimed before there was a limit. */
     uncountedOf: (p) => sql`
-      select ${version} from ${d.tasks} where status = 'running' and uses is null and group_key is null and ${d.same("func", p.name)}`,
+      select ${version} from ${d.tasks} where status = 'running' and uses is null and group_key is null and ${d.same("func", p.name)} and ${hasNumber}`,
 
     uncountedIn: (p) => sql`
-      select ${version} from ${d.tasks} where status = 'running' and uses is null and ${d.same("queue_name", p.name)}`,
+      select ${version} from ${d.tasks} where status = 'running' and uses is null and ${d.same("queue_name", p.name)} and ${hasNumber}`,
 
     /** Not a state change: the generation stays. */
     countTask: (p, { beforeTable, afterTable, afterSet, isOne } = oneRow) => sql`
@@ -252,10 +254,10 @@ function steeredStatements(d: Dialect) {
     ),
 
     putOffTasks: (p) => sql`
-      select ${version} from ${d.tasks} where ${putOffBy(p.key)} ${d.atMost(p.limit)}`,
+      select ${version} from ${d.tasks} where ${putOffBy(p.key)} and ${hasNumber} ${d.atMost(p.limit)}`,
 
     putOffTasksOf: (p) => sql`
-      select ${version} from ${d.tasks} where ${putOff} and ${d.same("func", p.name)} ${d.atMost(p.limit)}`,
+      select ${version} from ${d.tasks} where ${putOff} and ${d.same("func", p.name)} and ${hasNumber} ${d.atMost(p.limit)}`,
 
     letGo: change(
       (p) => sql`status = 'pending', wait_until = null, put_off_by = null, updated_at = ${d.now(p)}`,
@@ -275,6 +277,12 @@ export function limitStatements(d: Dialect) {
   };
 }
 
+/** The candidates of so many pairs of a queue and a function, with the columns of tasks that a limit may be about. */
+export function steeredCandidatesOf(d: Dialect, pairs: number): Statement {
+  const columns = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks });
+  return candidatesOf(d, pairs, () => columns);
+}
+
 export const groupName = (i: number) => `group${i}`;
 
 /** The first tasks of so many groups of a function. */
@@ -289,7 +297,7 @@ export function groupCandidatesOf(d: Dialect, groups: number): Statement {
       select * from (
         select ${columns} from ${d.tasks}
         where ${pendingIn(p.queueName)} and ${d.same("func", p.func)} and ${group} = ${p[groupName(i)]}
-          and (wait_until is null or wait_until <= ${d.now(p)})
+          and ${isDue(d, p)} and ${hasNumber}
         order by ${d.byPriority} ${d.atMost(p.limit)}) as ${sql.raw(groupName(i))}`,
       ),
       sql` union all `,

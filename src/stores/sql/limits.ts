@@ -1,18 +1,28 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
+
+import type { LimitScope, LimitValues, RateValues } from "../../base/options/limits.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import type {
   LimitRecord,
-  LimitScope,
   LimitState,
   LimitsOfTask,
   LimitUse,
-  LimitValues,
-  RateValues,
+  PutOffCount,
   TaskPlace,
-} from "../../store.ts";
+} from "../../features/limits/contract.ts";
+import { mostPutOffRead } from "../../features/limits/contract.ts";
 import type { Row } from "./dialect.ts";
-import { type LimitRow, namesIn, scopeIn, scopeParams, textOf, toLimitRow } from "./known-limits.ts";
-import { limitCounts } from "./limit-counts.ts";
+import {
+  keyOf,
+  type LimitRow,
+  namesIn,
+  scopeIn,
+  scopeParams,
+  textOf,
+  toLimitRows,
+  versionIn,
+} from "./known-limits.ts";
+import { limitCounts, putOffCounts } from "./limit-counts.ts";
 import { changes, count, notifyChange, type Program, rows } from "./program.ts";
 import { nextStart, spent } from "./rate.ts";
 import { toTaskVersion } from "./rows.ts";
@@ -22,6 +32,8 @@ import type { Texts } from "./texts.ts";
 const batch = 500;
 
 type LimitCounts = Pick<LimitState, "running" | "waiting" | "hasGroups">;
+
+type PutOff = Pick<LimitState, "putOff" | "putOffSince">;
 
 /** The counts in the last column. */
 const sumOf = (counted: readonly Row[]): number => counted.reduce((sum, row) => sum + Number(row.at(-1)), 0);
@@ -42,6 +54,12 @@ function nextFree(
   return next > now ? next : null;
 }
 
+/** From a row of a number and of the earliest time; there is none without tasks. */
+const toPutOff = ([row]: readonly Row[]): PutOff => ({
+  putOff: Number(row?.[0] ?? 0),
+  putOffSince: row?.[1] === null || row?.[1] === undefined ? null : Number(row[1]),
+});
+
 const none: LimitValues = { concurrency: null, rate: null };
 
 const textOfValues = ({ concurrency, rate }: LimitValues): string =>
@@ -53,11 +71,13 @@ const areSame = (a: LimitValues | null | undefined, b: LimitValues | null): bool
 export class LimitOperations {
   readonly #s: Texts["limits"];
   readonly #counts: ReturnType<typeof limitCounts>;
+  readonly #putOffs: ReturnType<typeof putOffCounts>;
   readonly #spreads: boolean;
 
   constructor({ dialect, limits }: Texts) {
     this.#s = limits;
     this.#counts = limitCounts(dialect);
+    this.#putOffs = putOffCounts(dialect);
     this.#spreads = dialect.spreads;
   }
 
@@ -135,10 +155,9 @@ export class LimitOperations {
   /** After a change of values: lets go what a rate of the scope has put off. True: there may be more. */
   *letGo(scope: LimitScope): Program<boolean> {
     const ofFunc = scope.kind === "func" || scope.kind === "code";
-    const key = JSON.stringify([scope.kind, scope.name, scope.group]);
     const waiting = yield* ofFunc
       ? rows(this.#s.putOffTasksOf, { name: scope.name, limit: batch })
-      : rows(this.#s.putOffTasks, { key, limit: batch });
+      : rows(this.#s.putOffTasks, { key: keyOf(scope), limit: batch });
     yield* changes(this.#s.letGo, waiting.map(toTaskVersion));
     return waiting.length === batch;
   }
@@ -211,7 +230,7 @@ export class LimitOperations {
   /** Each claim from now on sees by its worker's row that the limits have changed. */
   *#tell(): Program<void> {
     const [row] = yield* rows(this.#s.lockVersion);
-    const version = Number(row?.[0] ?? 0) + 1;
+    const version = versionIn(row) + 1;
     yield* count(this.#s.setVersion, { value: String(version) });
     yield* count(this.#s.tellWorkers, { version });
     yield* notifyChange();
@@ -222,14 +241,13 @@ export class LimitOperations {
   }
 
   *#get(scope: LimitScope): Program<LimitRow | undefined> {
-    const [row] = yield* rows(this.#s.limit, scopeParams(scope));
-    return row && toLimitRow(row);
+    return toLimitRows(yield* rows(this.#s.limit, scopeParams(scope)))[0];
   }
 
   // ---- read ----------------------------------------------------------------------------------
 
   *records(): Program<LimitRow[]> {
-    return (yield* rows(this.#s.limits)).map(toLimitRow);
+    return toLimitRows(yield* rows(this.#s.limits));
   }
 
   *list(kind?: LimitScope["kind"]): Program<LimitState[]> {
@@ -239,7 +257,9 @@ export class LimitOperations {
       if (kind !== undefined && row.kind !== kind) continue;
       const tat = yield* this.#stateOf(row);
       const counts = yield* this.#countsOf(row);
-      states.push({ ...row, ...counts, nextFreeAt: nextFree(row.rate, tat, now, row.throttledUntil ?? 0) });
+      const putOff = yield* this.#putOffBy(row);
+      const nextFreeAt = nextFree(row.rate, tat, now, row.throttledUntil ?? 0);
+      states.push({ ...row, ...counts, ...putOff, nextFreeAt });
     }
     return states;
   }
@@ -253,11 +273,9 @@ export class LimitOperations {
   }
 
   *#countsOf({ kind, name, group }: LimitScope): Program<LimitCounts> {
+    if (kind === "name")
+      return { running: sumFor(name, yield* rows(this.#s.inUse)), waiting: null, hasGroups: false };
     const sum = { running: 0, waiting: 0, hasGroups: false };
-    if (kind === "name") {
-      sum.running = sumFor(name, yield* rows(this.#s.inUse));
-      return sum;
-    }
     const isFunc = kind === "func" || kind === "code";
     const counts = this.#counts[isFunc ? "func" : kind];
     const [running] = yield* rows(counts.running, { name, group });
@@ -267,6 +285,24 @@ export class LimitOperations {
       sum.hasGroups =
         Number(running?.[1]) > 0 || Number((yield* rows(this.#counts.func.grouped, { name }))[0]?.[0]) > 0;
     return sum;
+  }
+
+  *#putOffBy(scope: LimitScope): Program<PutOff> {
+    if (scope.kind !== "func" && scope.kind !== "code")
+      return toPutOff(yield* rows(this.#putOffs.of, { key: keyOf(scope) }));
+    const found = yield* rows(this.#putOffs.ofFunc, { name: scope.name });
+    const sum = toPutOff(found);
+    const isAll = Number(found[0]?.[2]) < mostPutOffRead;
+    return sum.putOff === 0 && !isAll ? { putOff: null, putOffSince: null } : sum;
+  }
+
+  *putOff(most: number): Program<PutOffCount[]> {
+    const found = yield* rows(this.#putOffs.inQueues, { limit: most });
+    return found.map(([queueName, count, since]) => ({
+      queueName: String(queueName),
+      count: Number(count),
+      since: Number(since),
+    }));
   }
 
   // ---- of one task ---------------------------------------------------------------------------

@@ -7,13 +7,15 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { present } from "../../base/values/present.ts";
 import { DuplicateTaskError } from "../../errors.ts";
-import type { AuditEntry, IdRange, LookStore, Operated, TaskEdit, TaskFilter } from "../../store.ts";
-import { type TaskRecord, type TaskStatus, taskStatuses } from "../../task.ts";
+import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../../features/look/contract.ts";
+import type { Operated, TaskFilter } from "../../store.ts";
+import type { TaskBeginning } from "../../task.ts";
+import { type TaskStatus, taskStatuses } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
-import { count, type Program, rows, rowsOnce } from "./program.ts";
-import { taskColumns, toTaskRecord } from "./rows.ts";
+import { count, insertedId, type Program, rows, rowsOnce } from "./program.ts";
+import { beginningColumns, toTaskBeginning } from "./rows.ts";
 import { before, type Statement, stateChange } from "./statements.ts";
 import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
@@ -48,6 +50,10 @@ function lookStatements(d: Dialect) {
       insert into dbq_audit (at, actor, action, target, count)
       values (${d.now(p)}, ${p.actor}, ${p.action}, ${p.target}, ${d.integer(p.count)})`,
 
+    /** Further tasks of an action that is kept. */
+    auditMore: (p) => sql`
+      update dbq_audit set count = count + ${d.integer(p.count)} where id = ${d.integer(p.id)}`,
+
     audits: (p) => sql`
       select ${listed(d, "dbq_audit", auditColumns)} from dbq_audit order by id desc ${d.atMost(p.limit)}`,
 
@@ -81,14 +87,14 @@ const indexed: Readonly<Record<TaskStatus, string | undefined>> = {
 export class LookOperations {
   readonly #d: Dialect;
   readonly #s: ReturnType<typeof lookStatements>;
-  readonly #matching: Texts["queries"]["matching"];
+  readonly #queries: Texts["queries"];
   readonly #tasks: TaskOperations;
   readonly #maintenance: MaintenanceOperations;
 
   constructor({ dialect, queries }: Texts, tasks: TaskOperations, maintenance: MaintenanceOperations) {
     this.#d = dialect;
     this.#s = lookStatements(dialect);
-    this.#matching = queries.matching;
+    this.#queries = queries;
     this.#tasks = tasks;
     this.#maintenance = maintenance;
   }
@@ -131,9 +137,11 @@ export class LookOperations {
     limit: number,
     after: number | undefined,
     most: number,
-  ): Program<TaskRecord[]> {
+    characters: number,
+  ): Program<TaskBeginning[]> {
     const among = this.#among(filter, most);
-    return yield* this.#list(sql`${among} and ${this.#within({ after, from: undefined })}`, filter, limit);
+    const where = sql`${among} and ${this.#within({ after, from: undefined })}`;
+    return yield* this.#list(where, filter, limit, characters);
   }
 
   countFew(filter: TaskFilter, most: number): Program<number> {
@@ -146,7 +154,7 @@ export class LookOperations {
 
   *#count(where: SQL, filter: TaskFilter): Program<number> {
     const [row] = yield* rowsOnce(
-      sql`select count(*) from dbq_tasks where ${where} and ${this.#matching(filter)}`,
+      sql`select count(*) from dbq_tasks where ${where} and ${this.#queries.matching(filter)}`,
     );
     return Number(row?.[0] ?? 0);
   }
@@ -164,15 +172,32 @@ export class LookOperations {
     return { rows: Number(found ?? 0), from: from === null || from === undefined ? null : Number(from) };
   }
 
-  listRange(filter: TaskFilter, limit: number, range: IdRange): Program<TaskRecord[]> {
-    return this.#list(this.#within(range), filter, limit);
+  listRange(filter: TaskFilter, limit: number, range: IdRange, characters: number): Program<TaskBeginning[]> {
+    return this.#list(this.#within(range), filter, limit, characters);
   }
 
-  *#list(where: SQL, filter: TaskFilter, limit: number): Program<TaskRecord[]> {
-    const columns = listed(this.#d, "dbq_tasks", taskColumns);
+  *#list(where: SQL, filter: TaskFilter, limit: number, characters: number): Program<TaskBeginning[]> {
     const found = yield* rowsOnce(sql`
-      select ${columns} from dbq_tasks where ${where} and ${this.#matching(filter)} order by id desc limit ${limit}`);
-    return found.map(toTaskRecord);
+      select ${beginningColumns(this.#d, characters)} from dbq_tasks
+      where ${where} and ${this.#queries.matching(filter)} order by id desc limit ${limit}`);
+    return found.map((row) => toTaskBeginning(row, characters));
+  }
+
+  *list(
+    filter: TaskFilter,
+    limit: number,
+    after: number | undefined,
+    characters: number,
+  ): Program<TaskBeginning[]> {
+    const found = yield* rowsOnce(this.#queries.list(filter, limit, after, characters));
+    return found.map((row) => toTaskBeginning(row, characters));
+  }
+
+  *get(ids: readonly number[], characters: number): Program<TaskBeginning[]> {
+    const d = this.#d;
+    const found = yield* rowsOnce(sql`
+      select ${beginningColumns(d, characters, true)} from dbq_tasks where ${d.among("id", JSON.stringify(ids))}`);
+    return found.map((row) => toTaskBeginning(row, characters));
   }
 
   *texts(filter: TaskFilter, characters: number, range: IdRange): Program<{ id: number; text: string }[]> {
@@ -184,7 +209,7 @@ export class LookOperations {
     );
     const found = yield* rowsOnce(sql`
       select id, ${sql.join(columns, sql`, `)} from dbq_tasks
-      where ${this.#within(range)} and ${this.#matching(filter)} order by id desc`);
+      where ${this.#within(range)} and ${this.#queries.matching(filter)} order by id desc`);
     return found.map(([id, ...texts]) => ({ id: Number(id), text: texts.map(String).join("\n") }));
   }
 
@@ -226,15 +251,20 @@ export class LookOperations {
   }
 
   *deleteEach(ids: readonly number[]): Program<number[]> {
-    const found = yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) });
-    yield* this.#maintenance.remove(found);
-    return found.map(([id]) => Number(id));
+    return yield* this.#maintenance.removed(yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) }));
   }
 
   // ---- what was done -------------------------------------------------------------------------
 
   *audit(entry: Parameters<LookStore["audit"]>[0]): Program<void> {
     yield* count(this.#s.audit, { ...entry });
+  }
+
+  /** Keeps an action, or adds to the row that keeps it. @returns the id of the row */
+  *keep(row: number | undefined, entry: Parameters<LookStore["audit"]>[0]): Program<number | undefined> {
+    if (row === undefined) return Number(yield* insertedId(this.#s.audit, { ...entry }));
+    yield* count(this.#s.auditMore, { id: row, count: entry.count });
+    return row;
   }
 
   *audits(target: string | undefined, limit: number): Program<AuditEntry[]> {

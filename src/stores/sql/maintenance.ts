@@ -1,29 +1,44 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import { isOfDrain } from "../../base/tasks/drained.ts";
-import type { AttemptRecord, NewWorker, Retention, TaskVersion, WorkerRecord } from "../../store.ts";
+import {
+  type AttemptRecord,
+  type Crash,
+  crashName,
+  type NewWorker,
+  type Promoted,
+  type Retention,
+  type TaskVersion,
+  type WorkerRecord,
+} from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Row } from "./dialect.ts";
+import { versionIn } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { mostEarly } from "./rate.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
-import type { Statements } from "./statements.ts";
+import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups, type Transitions } from "./transitions.ts";
 
-const crashOf = (workerId: string | null, how: string): { error: string; attempt: AttemptRecord } => {
-  const name = "WorkerCrashed";
-  const message = `worker ${workerId ?? "unknown"} ${how}, while it ran this`;
-  return {
-    error: JSON.stringify({ name, message }),
-    attempt: {
-      outcome: "crashed",
-      errorName: name,
-      errorMessage: message,
-      errorStack: null,
-      errorCause: null,
-    },
+/** The crash of a running task. Its retry has no backoff. */
+function crashOf(record: TaskRecord, how: string): Crash {
+  const { id, generationId, workerId, startedAt, retryCount, maxRetries } = record;
+  const errorMessage = `worker ${workerId ?? "unknown"} ${how}, while it ran this`;
+  const attempt: AttemptRecord = {
+    outcome: "crashed",
+    errorName: crashName,
+    errorMessage,
+    errorStack: null,
+    errorCause: null,
   };
-};
+  const error = JSON.stringify({ name: crashName, message: errorMessage });
+  const failure = { id, generationId, workerId, startedAt, error, attempt };
+  const hasRetry = retryCount < maxRetries;
+  return {
+    record,
+    outcome: hasRetry ? { ...failure, kind: "retry", delay: 0 } : { ...failure, kind: "failed" },
+  };
+}
 
 const diedSomehow = "died, or lost its lease";
 
@@ -37,10 +52,30 @@ const chargedNow = { status: "pending", charge: 1, delay: null } as const;
 /** Milliseconds, about 127 years: older than any task, and every database can subtract it from now. */
 const longestAge = 4e12;
 
+/** How far the retention of one status has come among tasks of which the database keeps some. */
+export interface RetentionPlace {
+  /** Milliseconds since 1970: only tasks that finished then or later are looked at. */
+  from: number;
+  /** Those of that millisecond that the database keeps. */
+  passed: number[];
+  /** When the looks began with the oldest task, on the clock of `performance.now()`. */
+  begun: number;
+  /** Whether they have come to the newest one. */
+  ended: boolean;
+}
+
+function those(found: readonly Row[], among: readonly number[] | undefined): readonly Row[] {
+  if (!among) return found;
+  const ids = new Set(among);
+  return found.filter((row) => ids.has(toTaskRecord(row).id));
+}
+
 export class MaintenanceOperations {
   readonly #s: Statements;
   readonly #limits: Texts["limits"];
   readonly #transitions: Transitions;
+  /** What else has to happen in the transaction in which tasks are charged with a crash. Undefined costs nothing. */
+  onCrash: ((crashes: readonly Crash[]) => Program<void>) | undefined;
 
   constructor({ statements, limits }: Pick<Texts, "statements" | "limits">, transitions: Transitions) {
     this.#s = statements;
@@ -50,28 +85,85 @@ export class MaintenanceOperations {
 
   // ---- due and old tasks ---------------------------------------------------------------------
 
-  *promote(limit: number): Program<number> {
-    const due = yield* rows(this.#s.due, { limit });
-    due.push(...(yield* rows(this.#s.dueAnyway, { limit: limit - due.length })));
-    return (yield* changes(this.#s.promote, due.map(toTaskVersion))).filter(Boolean).length;
+  /** @param passed as JSON, the ids of tasks to pass over */
+  *promote(limit: number, passed?: string): Program<number> {
+    return (yield* this.promoteThese(yield* this.due(limit, passed))).filter(Boolean).length;
   }
 
-  /** When the next scheduled task is due, and the next schedule, in one query: every worker asks once a second. */
-  *nextDue(): Program<{ nextDue: number | undefined; nextSlot?: number }> {
-    const [[task, slot] = [null, null]] = yield* rows(this.#s.nextDue);
-    const nextDue = task === null ? undefined : Math.max(0, Number(task));
-    return slot === null ? { nextDue } : { nextDue, nextSlot: Math.max(0, Number(slot)) };
+  *due(limit: number, passed?: string): Program<TaskVersion[]> {
+    const s = this.#s;
+    const [due, anyway] = passed === undefined ? [s.due, s.dueAnyway] : [s.dueBut, s.dueAnywayBut];
+    const found = yield* rows(due, { limit, passed });
+    found.push(...(yield* rows(anyway, { limit: limit - found.length, passed })));
+    return found.map(toTaskVersion);
   }
 
-  *prune(retention: Retention, limit: number): Program<number> {
+  *promoteThese(due: readonly TaskVersion[]): Program<boolean[]> {
+    return yield* changes(this.#s.promote, due);
+  }
+
+  /** When the next scheduled task is due, and what features wait for, in one query: every worker asks once a second. */
+  *nextDue(passed?: string): Program<Omit<Promoted, "promoted">> {
+    const [[task, slot, hook, unreadable] = [null, null, null, null]] = yield* passed === undefined
+      ? rows(this.#s.nextDue)
+      : rows(this.#s.nextDueBut, { passed });
+    return {
+      nextDue: task === null ? undefined : Math.max(0, Number(task)),
+      ...(slot === null ? {} : { nextSlot: Math.max(0, Number(slot)) }),
+      ...(hook === null ? {} : { owesHooks: true }),
+      ...(unreadable === null ? {} : { unreadableId: String(unreadable) }),
+    };
+  }
+
+  /** `places`: of statuses of which the database keeps some tasks. */
+  *prune(
+    retention: Retention,
+    limit: number,
+    places: ReadonlyMap<string, RetentionPlace> = new Map(),
+  ): Program<number> {
     let removed = 0;
-    for (const [status, age] of Object.entries(retention)) {
-      if (age === Number.POSITIVE_INFINITY) continue;
+    for (const [status, age] of Object.entries(retention))
       removed += yield* this.remove(
-        yield* rows(this.#s.expired, { status, age: Math.min(age, longestAge), limit: limit - removed }),
+        yield* this.#expired(status, age, limit - removed, places.get(status), this.#s.expired),
       );
-    }
     return removed;
+  }
+
+  /** The tasks that `prune` would delete, the oldest first, and when each finished, in milliseconds since 1970. */
+  *expired(
+    status: string,
+    age: number,
+    limit: number,
+    place: RetentionPlace | undefined,
+  ): Program<Map<number, number>> {
+    const found = yield* this.#expired(status, age, limit, place, this.#s.oldest);
+    return new Map(found.map(([id, finishedAt]) => [Number(id), Number(finishedAt)]));
+  }
+
+  *#expired(
+    status: string,
+    age: number,
+    limit: number,
+    place: RetentionPlace | undefined,
+    otherwise: Statement,
+  ): Program<Row[]> {
+    if (age === Number.POSITIVE_INFINITY) return [];
+    const params = { status, age: Math.min(age, longestAge), limit };
+    if (!place) return yield* rows(otherwise, params);
+    const { from, passed } = place;
+    return yield* rows(this.#s.oldestFrom, { ...params, from, passed: JSON.stringify(passed) });
+  }
+
+  /** Deletes those of these tasks that `prune` would delete. */
+  *removeExpired(status: string, age: number, ids: readonly number[]): Program<readonly number[]> {
+    const params = { status, age: Math.min(age, longestAge), ids: JSON.stringify(ids) };
+    return yield* this.removed(yield* rows(this.#s.expiredAmong, params));
+  }
+
+  /** As `remove`, and returns the ids. */
+  *removed(found: readonly Row[]): Program<number[]> {
+    yield* this.remove(found);
+    return found.map(([id]) => Number(id));
   }
 
   /** Deletes the tasks with the ids of these rows, with their attempts and log lines. */
@@ -91,46 +183,92 @@ export class MaintenanceOperations {
    * A crash is a failed attempt, so a task that kills its workers ends as `failed`; its retry has no backoff. But a drain
    * runs no task, so none can have killed it: its tasks are handed back. So are those that waited for their turn at a rate.
    * @param now milliseconds since 1970, by the database's clock
+   * @param charged becomes the tasks that were charged
    */
-  *#chargeCrashes(found: readonly Row[], now = Number.POSITIVE_INFINITY, how = diedSomehow): Program<number> {
+  *#chargeCrashes(
+    found: readonly Row[],
+    charged: Crash[],
+    now = Number.POSITIVE_INFINITY,
+    how = diedSomehow,
+  ): Program<number> {
     const tasks = found.map(toTaskRecord);
     const ran = (task: TaskRecord) => !isOfDrain(task.workerId) && !waitsForTurn(task, now);
-    const crashes = tasks.filter(ran).map((task) => ({ ...task, ...crashOf(task.workerId, how) }));
-    const hasRetry = ({ retryCount, maxRetries }: (typeof crashes)[number]) => retryCount < maxRetries;
-    const charged = yield* inGroups(crashes, hasRetry, (some, retried) =>
-      retried
-        ? this.#transitions.releaseTasks(some.map((task) => ({ ...task, ...chargedNow })))
-        : this.#transitions.endTasks(some.map((task) => ({ ...task, kind: "failed" }))),
-    );
+    const crashes = tasks.filter(ran).map((task) => crashOf(task, how));
+    const wasCharged = yield* this.#endOrRelease(crashes.map(({ outcome }) => outcome));
+    // The operation may be a repetition, after a transaction that was rolled back.
+    charged.splice(0, charged.length, ...crashes.filter((_, i) => wasCharged[i]));
+    if (charged.length > 0 && this.onCrash) yield* this.onCrash(charged);
     const others = tasks.filter((task) => !ran(task));
     const back = { ...chargedNow, charge: 0, error: null } as const;
     const released = yield* this.#transitions.releaseTasks(others.map((task) => ({ ...task, ...back })));
-    return [...charged, ...released].filter(Boolean).length;
+    return charged.length + released.filter(Boolean).length;
+  }
+
+  #endOrRelease(outcomes: readonly Crash["outcome"][]): Program<boolean[]> {
+    const transitions = this.#transitions;
+    return inGroups(
+      outcomes,
+      ({ kind }) => kind,
+      (some, kind) =>
+        kind === "retry"
+          ? transitions.releaseTasks(some.map((outcome) => ({ ...outcome, ...chargedNow })))
+          : transitions.endTasks(some.map((outcome) => ({ ...outcome, kind }))),
+    );
   }
 
   /**
    * The worker's row is locked, unless another transaction has it: most likely that of another rescue, for which all
    * rescuers would wait in line. Tasks that another transaction has locked are left out too. The worker's row then stays,
    * so that the next sweep finds it dead again.
+   * @param among the ids of its tasks that are to be freed: then its row stays, too. @default all
    */
-  *rescue(workerId: string, beat: number, how?: string): Program<number | "busy"> {
+  *rescue(
+    workerId: string,
+    beat: number,
+    how?: string,
+    charged: Crash[] = [],
+    among?: readonly number[],
+  ): Program<number | "busy"> {
     const locked = yield* rows(this.#s.lockDeadWorker, { workerId, beat });
     if (locked.length === 0)
       return (yield* rows(this.#s.unlockedDeadWorker, { workerId, beat })).length > 0 ? "busy" : 0;
-    const free = yield* rows(this.#s.lockHeldBy, { workerId });
-    const freed = yield* this.#chargeCrashes(free, Number(locked[0]?.[0]), how);
-    if (!(yield* this.#holdsOthers(workerId, free))) yield* count(this.#s.removeWorker, { workerId });
+    const free = those(yield* rows(this.#s.lockHeldBy, { workerId }), among);
+    const freed = yield* this.#chargeCrashes(free, charged, Number(locked[0]?.[0]), how);
+    const held = free.map((row) => toTaskRecord(row).id);
+    if (!among && !(yield* this.#holdsOthers(workerId, held)))
+      yield* count(this.#s.removeWorker, { workerId });
     return freed;
   }
 
   /** Does not ask whether the worker holds any task: there may be a row that no UPDATE finds. */
-  *#holdsOthers(workerId: string, than: readonly Row[]): Program<boolean> {
-    const known = new Set(than.map((row) => toTaskRecord(row).id));
+  *#holdsOthers(workerId: string, than: readonly number[]): Program<boolean> {
+    const known = new Set(than);
     return (yield* rows(this.#s.heldBy, { workerId })).some((row) => !known.has(toTaskRecord(row).id));
   }
 
-  *rescueOrphans(age: number): Program<number> {
-    return yield* this.#chargeCrashes(yield* rows(this.#s.orphans, { age, limit: 1_000 }));
+  /** Deletes the row of a dead worker that holds no other tasks than these, which the database refuses to free. */
+  *forgetDead(workerId: string, beat: number, kept: readonly number[]): Program<void> {
+    if ((yield* rows(this.#s.lockDeadWorker, { workerId, beat })).length === 0) return;
+    if (!(yield* this.#holdsOthers(workerId, kept))) yield* count(this.#s.removeWorker, { workerId });
+  }
+
+  /** @param passed as JSON, the ids of tasks to pass over. @param among the ids of those to free. @default all */
+  *rescueOrphans(
+    age: number,
+    charged: Crash[] = [],
+    passed?: string,
+    among?: readonly number[],
+  ): Program<number> {
+    return yield* this.#chargeCrashes(those(yield* this.#orphans(age, passed), among), charged);
+  }
+
+  *orphans(age: number, passed?: string): Program<number[]> {
+    return (yield* this.#orphans(age, passed)).map((row) => toTaskRecord(row).id);
+  }
+
+  *#orphans(age: number, passed?: string): Program<Row[]> {
+    const found = passed === undefined ? this.#s.orphans : this.#s.orphansBut;
+    return yield* rows(found, { age, limit: 1_000, passed });
   }
 
   // ---- living workers ------------------------------------------------------------------------
@@ -150,17 +288,27 @@ export class MaintenanceOperations {
   /** Waits for a change of limits that is under way: it would not tell a worker that it cannot see yet. */
   *#limitsVersion(): Program<number> {
     const [known] = yield* rows(this.#limits.version);
-    if (known) return Number(known[0]);
+    if (known) return versionIn(known);
     yield* count(this.#limits.addVersion, {});
-    return Number((yield* rows(this.#limits.version))[0]?.[0] ?? 0);
+    return versionIn((yield* rows(this.#limits.version))[0]);
   }
 
   *unregister(workerId: string): Program<number> {
-    const held = (yield* rows(this.#s.heldBy, { workerId })).map(toTaskRecord);
+    const released = yield* this.handBack(workerId);
+    yield* this.leave(workerId);
+    return released;
+  }
+
+  /** @param among the ids of those to hand back. @default all */
+  *handBack(workerId: string, among?: readonly number[]): Program<number> {
+    const held = those(yield* rows(this.#s.heldBy, { workerId }), among).map(toTaskRecord);
     const handedBack = { status: "pending", charge: 0, delay: null, error: null } as const;
     const released = yield* this.#transitions.releaseTasks(held.map((task) => ({ ...task, ...handedBack })));
-    yield* count(this.#s.removeWorker, { workerId });
     return released.filter(Boolean).length;
+  }
+
+  *leave(workerId: string): Program<void> {
+    yield* count(this.#s.removeWorker, { workerId });
   }
 
   /** False when the worker's row is gone: another process has rescued its tasks. */

@@ -2,8 +2,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import { columnsOf, type Table } from "./columns.ts";
-import { type Program, rowsOnce } from "./program.ts";
-import type { Runner } from "./store-methods.ts";
+import { type Program, type Runner, rowsOnce } from "./program.ts";
 
 /** dbq's own history: the app may have a `__drizzle_migrations` of its own in the same database. */
 const history = "dbq_migrations";
@@ -147,11 +146,16 @@ function* adviceTo({ schema }: MigrationText): Program<string> {
 /** What each queue needs. A role may have no right to the tables of a feature that it does not use. */
 const needed: readonly Table[] = ["dbq_tasks", "dbq_attempts", "dbq_task_logs", "dbq_workers"];
 
+/** What each worker needs beside that: an app that only enqueues may have no right to it. */
+const neededByWorkers: Table = "dbq_owed_hooks";
+
 /** @throws DatabaseError when a table or column is missing, or the tables are of a newer dbq */
 export async function checkTables({ run }: Runner, text: MigrationText, database: string): Promise<void> {
   try {
-    for (const table of needed)
-      await run(() => ask(`select ${columnsOf(table).join(", ")} from ${table} limit 0`));
+    for (const table of [...needed, neededByWorkers])
+      await run(() => ask(`select ${columnsOf(table).join(", ")} from ${table} limit 0`)).catch((error) => {
+        if (table !== neededByWorkers || !text.isDenied(causeOf(error))) throw error;
+      });
   } catch (error) {
     const { table, column } = text.missing.exec(String((causeOf(error) as Error).message))?.groups ?? {};
     if (table === undefined && column === undefined) throw error;

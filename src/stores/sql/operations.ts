@@ -7,6 +7,7 @@ import { LimitOperations } from "./limits.ts";
 import { LogOperations } from "./logs.ts";
 import { LookOperations } from "./look.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
+import { OwedHookOperations } from "./owed-hooks.ts";
 import { ScheduleOperations } from "./schedules.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
 import { StatsOperations } from "./stats.ts";
@@ -31,6 +32,7 @@ export interface Operations {
   look: LookOperations;
   stats: StatsOperations;
   health: HealthOperations;
+  hooks: OwedHookOperations;
 }
 
 /** Operations remember how their claims went: each store has its own. */
@@ -42,6 +44,8 @@ export function operationsOf(
   const transitions = new Transitions(texts.statements);
   const maintenance = new MaintenanceOperations(texts, transitions);
   const tasks = new TaskOperations(texts, transitions, maintenance);
+  const hooks = new OwedHookOperations(texts);
+  maintenance.onCrash = (crashes) => hooks.owe(crashes);
   return {
     texts,
     transitions,
@@ -57,5 +61,6 @@ export function operationsOf(
     look: new LookOperations(texts, tasks, maintenance),
     stats: new StatsOperations(texts),
     health: new HealthOperations(texts),
+    hooks,
   };
 }

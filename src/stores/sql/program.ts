@@ -26,6 +26,14 @@ export type Step =
 // biome-ignore lint/suspicious/noExplicitAny: the answer depends on the step; the functions below give each its type.
 export type Program<T> = Generator<Step, T, any>;
 
+/** Runs operations on one database. An operation is given as a function, since a busy database makes it run again. */
+export interface Runner {
+  /** As it is: each statement is a transaction by itself, unless the operation begins one. */
+  run<T>(op: () => Program<T>): Promise<T>;
+  /** In a transaction of its own that may write from its first statement on. */
+  write<T>(op: () => Program<T>): Promise<T>;
+}
+
 export function* rows(query: Statement, params: Params = {}): Program<Row[]> {
   return yield { want: "rows", query, params };
 }
@@ -34,12 +42,15 @@ export function* rowsOnce(query: SQL): Program<Row[]> {
   return yield { want: "rowsOnce", query };
 }
 
-export function* insertedId(query: Statement, params: Params): Program<number | undefined> {
+/** The id of an inserted row: a text where JavaScript has no number for it. */
+export type InsertedId = number | string;
+
+export function* insertedId(query: Statement, params: Params): Program<InsertedId | undefined> {
   return yield { want: "id", query, params };
 }
 
 /** Inserts rows that no unique index can refuse; their ids, in order. */
-export function* insertedIds(query: Statement, items: readonly Params[]): Program<number[]> {
+export function* insertedIds(query: Statement, items: readonly Params[]): Program<InsertedId[]> {
   return items.length === 0 ? [] : yield { want: "ids", query, params: items };
 }
 

@@ -5,9 +5,10 @@ import { crashSensitiveWhen } from "../../base/tasks/crash-sensitive.ts";
 import type { PurgeFilter, TaskFilter } from "../../store.ts";
 import { columnOf, listed } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
+import { exactId, hasNumber } from "./exact-ids.ts";
 import { plainColumns } from "./plain-candidates.ts";
-import { candidateColumns, countColumns, taskColumns } from "./rows.ts";
-import type { Statement } from "./statements.ts";
+import { beginningColumns, candidateColumns, countColumns, taskColumns } from "./rows.ts";
+import { claimable, itemColumns, itemOf, type Statement } from "./statements.ts";
 import { isIn } from "./statuses.ts";
 
 /** The names of the parameters of the i-th probe: its queue and its function. */
@@ -18,13 +19,10 @@ export const probeNames = memoize((i: number) => [`queue${i}`, `func${i}`] as co
  * pair is a probe of its own into the index that begins with both, so that a backlog of other functions costs nothing.
  * SQLite merges the probes as it reads them, and stops at the limit. `columns`: what to read of the tasks of each pair.
  */
-function candidatesOf(d: Dialect, pairs: number, columns: (pair: number) => SQL): Statement {
+export function candidatesOf(d: Dialect, pairs: number, columns: (pair: number) => SQL): Statement {
   const probe = (p: Params, i: number) => {
     const [queue, func] = probeNames(i);
-    // A row that another client inserted may be pending before its time.
-    const query = sql`select ${columns(i)} from ${d.tasks}
-      where ${d.same("queue_name", p[queue])} and ${d.same("func", p[func])} and status = 'pending'
-        and (wait_until is null or wait_until <= ${d.now(p)})`;
+    const query = sql`select ${columns(i)} from ${d.tasks} where ${claimable(d, p, p[queue], p[func])}`;
     return pairs === 1 ? query : d.probe(query, p.limit);
   };
   const order = pairs === 1 ? d.byPriority : sql.raw("priority desc, id");
@@ -35,6 +33,20 @@ function candidatesOf(d: Dialect, pairs: number, columns: (pair: number) => SQL)
         sql` union all `,
       )}
       order by ${order} ${d.atMost(p.limit)}`;
+}
+
+/**
+ * Of each pair in a list the first candidate, as its priority and its id; null: there is none. A few microseconds for each: a
+ * claim of hundreds of pairs finds out so which of them it has to read.
+ */
+export function headsOf(d: Dialect): Statement {
+  const [queueName, func] = ["queueName", "func"].map((name) => d.nameOf(itemOf(name)));
+  return (p) => sql`
+      select (
+        select ${d.joined(sql.raw("priority"), sql.raw("id"))} from ${d.tasks}
+        where ${claimable(d, p, queueName, func)}
+        order by ${d.byPriority} limit 1)
+      from ${d.objects(p.pairs, itemColumns(["queueName", "func", "line"]))} order by ${itemOf("line")}`;
 }
 
 /** Where candidates are locked, they are read again then: before, only what policies ask about, and what finds the rows to lock. */
@@ -84,12 +96,16 @@ export function queries(d: Dialect) {
     return sql.join(terms, sql` and `);
   };
 
+  const isPurgeable = ({ func, queueName, includeRunning }: PurgeFilter): SQL =>
+    sql`${matching({ func, queueName })} ${includeRunning ? sql`` : sql`and status <> 'running'`}`;
+
   return {
     /** The condition of a filter. */
     matching,
 
-    list: (filter: TaskFilter, limit: number, after: number | undefined) => sql`
-      select ${columns} from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
+    /** `characters`: of each JSON column; undefined: all. */
+    list: (filter: TaskFilter, limit: number, after: number | undefined, characters?: number) => sql`
+      select ${characters === undefined ? sql`${columns}, ${exactId}` : beginningColumns(d, characters, true)} from dbq_tasks where ${matching(filter)} ${after === undefined ? sql`` : sql`and id < ${after}`}
       order by ${sql.raw(newestFirst(filter))} limit ${limit}`,
 
     count: (filter: TaskFilter) => sql`
@@ -98,8 +114,11 @@ export function queries(d: Dialect) {
 
     /** The next tasks, and whether each matches the filter: so a batch takes the same time, however few match. */
     purgeable: (filter: PurgeFilter, limit: number, after: number) => sql`
-      select id, case when ${matching({ func: filter.func, queueName: filter.queueName })}
-        ${filter.includeRunning ? sql`` : sql`and status <> 'running'`} then 1 else 0 end
-      from dbq_tasks where id > ${after} order by id limit ${limit} ${d.locked}`,
+      select id, case when ${isPurgeable(filter)} then 1 else 0 end
+      from dbq_tasks where id > ${after} and ${hasNumber} order by id limit ${limit} ${d.locked}`,
+
+    /** Those of some tasks that match the filter. */
+    purgeableAmong: (filter: PurgeFilter, ids: readonly number[]) => sql`
+      select id from dbq_tasks where ${d.among("id", JSON.stringify(ids))} and ${isPurgeable(filter)} ${d.locked}`,
   };
 }

@@ -6,7 +6,7 @@
  * up to half a percent of `per` earlier; and so that no window of `per` has more than `limit + burst - 1` starts all the
  * same, starts are spaced by as much more.
  */
-import type { RateValues } from "../../store.ts";
+import type { RateValues } from "../../base/options/limits.ts";
 
 /** A start counts as up to this part of `per` earlier. */
 const late = 1 / 200;

@@ -3,9 +3,10 @@
  * the time of an object), so each list of columns stands beside the function that reads rows of them.
  */
 
+import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { AttemptOutcome } from "../../base/tasks/history.ts";
+import type { ScheduleRecord } from "../../features/schedules/contract.ts";
 import type {
-  ScheduleRecord,
   StoredAttempt,
   StoredLogLine,
   TaskCount,
@@ -14,9 +15,10 @@ import type {
   TaskVersion,
   WorkerRecord,
 } from "../../store.ts";
-import type { TaskRecord, TaskStatus } from "../../task.ts";
-import { columnsOf, positionsIn } from "./columns.ts";
-import type { Row } from "./dialect.ts";
+import type { TaskBeginning, TaskJson, TaskRecord, TaskStatus } from "../../task.ts";
+import { columnsOf, listed, positionsIn } from "./columns.ts";
+import type { Dialect, Row } from "./dialect.ts";
+import { exactId } from "./exact-ids.ts";
 
 // Drivers give bigint columns as numbers, strings or BigInts.
 const int = (value: unknown): number => Number(value);
@@ -66,6 +68,36 @@ export function toTaskRecord(row: Row): TaskRecord {
     scheduleName: textOrNull(row[task.schedule_name]),
     slot: intOrNull(row[task.slot]),
   };
+}
+
+/** A row of a list: `exactId` follows the columns of a task. The id is a text where JavaScript has no number for it. */
+export function toListedRecord(row: Row): TaskRecord {
+  const [record, exact] = [toTaskRecord(row), row[taskColumns.length]];
+  if (exact !== null) record.id = exact as unknown as number;
+  return record;
+}
+
+/** The JSON fields of a task, in the order of their columns. */
+const jsonFields = ["args", "kwargs", "result", "error", "meta"] as const satisfies TaskJson[];
+
+/** The columns of `toTaskBeginning`. One character more than are kept tells whether a text is longer. */
+export function beginningColumns(d: Dialect, characters: number, givenKey = false): SQL {
+  const columns = listed(d, "dbq_tasks", taskColumns, { givenKey, characters: characters + 1 });
+  return sql`${columns}, ${exactId}`;
+}
+
+export function toTaskBeginning(row: Row, characters: number): TaskBeginning {
+  const record = toTaskRecord(row);
+  const cut: Partial<Record<TaskJson, number>> = {};
+  for (const [i, field] of jsonFields.entries()) {
+    const text = record[field] ?? "";
+    // A character outside of the Basic Multilingual Plane has a length of two.
+    const all = text.length > characters ? [...text] : [];
+    if (all.length <= characters) continue;
+    record[field] = all.slice(0, characters).join("");
+    cut[field] = int(row[taskColumns.length + i]);
+  }
+  return { ...record, cut, exactId: textOrNull(row[taskColumns.length + jsonFields.length]) };
 }
 
 /** The columns that a claim does not set. Each column that is read costs 0.1 µs, as much as a step of the claim itself. */
@@ -229,20 +261,23 @@ export function toWorkerRecord(row: Row): WorkerRecord {
   return {
     id: text(row[worker.id]),
     queueNames: names(text(row[worker.queue_names])),
-    concurrency: int(row[worker.concurrency]),
-    lease: int(row[worker.lease]),
+    concurrency: number(row[worker.concurrency]),
+    lease: number(row[worker.lease]),
     host: text(row[worker.host]),
     bootId: textOrNull(row[worker.boot_id]),
     pidNamespace: textOrNull(row[worker.pid_namespace]),
-    pid: int(row[worker.pid]),
+    pid: number(row[worker.pid]),
     processStart: textOrNull(row[worker.process_start]),
     startedAt: int(row[worker.started_at]),
     heartbeatAt: int(row[worker.heartbeat_at]),
-    beat: int(row[worker.beat]),
-    heartbeatAge: int(row[ageAt]),
+    beat: number(row[worker.beat]),
+    heartbeatAge: number(row[ageAt]),
     sessionLives: row[sessionAt] === null ? null : int(row[sessionAt]) === 1,
   };
 }
+
+/** 0 for a text, which SQLite stores in any column: a worker of such a row is soon taken for dead, and its row deleted. */
+const number = (value: unknown): number => Number(value) || 0;
 
 /** A corrupt row must not keep the others from being read. */
 function names(json: string): string[] {

@@ -3,16 +3,18 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type {
   ChangedSchedule,
-  Inserted,
+  ListedSchedules,
   MadeTask,
+  MeantSchedules,
   ScheduleChange,
   ScheduledTask,
   ScheduleRecord,
   ScheduleState,
-} from "../../store.ts";
+} from "../../features/schedules/contract.ts";
+import type { Inserted } from "../../store.ts";
 import { type ColumnOf, columnsOf, listed, parameterFor } from "./columns.ts";
 import { itemList } from "./compile.ts";
-import type { Dialect, Items, Params } from "./dialect.ts";
+import type { Dialect, Items, Params, Row } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { readAt, scheduleColumns, toScheduleRecord } from "./rows.ts";
 import { held as heldTask, itemColumns, itemOf, nextSlot, oneRow, type Statement } from "./statements.ts";
@@ -20,6 +22,9 @@ import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 
 type Column = ColumnOf<"dbq_schedules">;
+
+/** More than there are. */
+const mostSchedules = 2_147_483_647;
 
 /** How often a schedule is read again that another writer has added since. */
 const mostTries = 10;
@@ -48,12 +53,24 @@ const isDue = (d: Dialect, p: Params) =>
 function readStatements(d: Dialect) {
   const read = (p: Params) =>
     sql`select ${listed(d, "dbq_schedules", scheduleColumns)}, ${d.millis(d.now(p))} as read_at from dbq_schedules`;
+  const named = (p: Params) => sql`
+    select ${listed(d, "dbq_schedules", scheduleColumns)}, ${d.millis(d.now(p))} as read_at
+    from ${d.objects(p.names, itemColumns(["name"]))} ${d.joinEach} dbq_schedules
+    where dbq_schedules.name = ${d.nameOf(itemOf("name"))}`;
   return {
     now: (p) => sql`select ${d.millis(d.now(p))} as read_at`,
 
-    all: read,
+    all: (p) => sql`${read(p)} order by ${d.bytes(sql.raw("name"))}`,
 
-    one: (p) => sql`${read(p)} where ${d.same("name", p.name)}`,
+    /** The names that begin with a text, and come after another one. */
+    page: (p) => sql`
+      ${read(p)} where ${d.bytes(sql`substr(name, 1, ${p.characters})`)} = ${d.bytes(p.prefix)}
+        and ${d.bytes(sql.raw("name"))} > ${d.bytes(p.after)}
+      order by ${d.bytes(sql.raw("name"))} ${d.atMost(p.limit)}`,
+
+    many: (p) => sql`${named(p)} order by ${d.bytes(sql.raw("name"))}`,
+
+    lockMany: (p) => sql`${named(p)} ${d.locked}`,
 
     lockOne: (p) => sql`${read(p)} where ${d.same("name", p.name)} ${d.locked}`,
 
@@ -82,15 +99,28 @@ function writeStatements(d: Dialect) {
   const held = (p: Params) => sql`name = ${d.nameOf(p.name)} and generation_id = ${p.generationId}`;
   const changed = (p: Params) => sql`generation_id = generation_id + 1, updated_at = ${d.now(p)}`;
   const fired = (p: Params) => sql`${settings(d, firedColumns, p)}, ${changed(p)}`;
-  const item = itemColumns(["name", "generationId", ...firedColumns.map(camelCase)]);
-  const itemParams = Object.fromEntries(item.map(({ name }) => [name, itemOf(name)]));
+  const { items } = d;
+  /** Changes the rows of a list in one statement; undefined: this database changes them one by one. */
+  const each =
+    items &&
+    ((columns: readonly Column[]) => {
+      const item = itemColumns(["name", "generationId", ...columns.map(camelCase)]);
+      const itemParams = Object.fromEntries(item.map(({ name }) => [name, itemOf(name)]));
+      return (p: Params) => {
+        const { beforeTable, afterTable, afterSet } = items(p[itemList] as SQL, item);
+        return sql`update ${beforeTable} dbq_schedules ${afterTable}
+          set ${settings(d, columns, itemParams)}, ${changed(p)} ${afterSet} where ${held(itemParams)}`;
+      };
+    });
   return {
+    /** `where true`: without it, SQLite takes what follows for a join. */
     add: (p) => sql`
       insert into dbq_schedules (${sql.raw(stateColumns.join(", "))}, created_at, updated_at)
-      values (${sql.join(
-        stateColumns.map((column) => parameterFor(d, "dbq_schedules", column, p[camelCase(column)])),
+      select ${sql.join(
+        stateColumns.map((column) => parameterFor(d, "dbq_schedules", column, itemOf(camelCase(column)))),
         sql`, `,
-      )}, ${d.now(p)}, ${d.now(p)}) ${d.keepExisting("name")}`,
+      )}, ${d.now(p)}, ${d.now(p)}
+      from ${d.objects(p.schedules, itemColumns(stateColumns.map(camelCase)))} where true ${d.keepExisting("name")}`,
 
     replace: (p) => sql`
       update dbq_schedules set ${settings(d, stateColumns, p)}, ${changed(p)}
@@ -100,17 +130,9 @@ function writeStatements(d: Dialect) {
 
     fired: (p) => sql`update dbq_schedules set ${fired(p)} where ${held(p)}`,
 
-    /** The same for the schedules of a list; undefined: this database changes them one by one. */
-    firedMany:
-      d.items &&
-      ((p: Params) => {
-        const { beforeTable, afterTable, afterSet } = (d.items as NonNullable<Dialect["items"]>)(
-          p[itemList] as SQL,
-          item,
-        );
-        return sql`update ${beforeTable} dbq_schedules ${afterTable} set ${fired(itemParams)} ${afterSet}
-          where ${held(itemParams)}`;
-      }),
+    firedMany: each?.(firedColumns),
+
+    replaceMany: each?.(stateColumns.filter((column) => column !== "name")),
 
     /** Makes a task that was just inserted one of a schedule's. Not a state change: the generation stays. */
     stamp: (p: Params, { beforeTable, afterTable, afterSet, isOne }: Items = oneRow) => sql`
@@ -122,6 +144,13 @@ function writeStatements(d: Dialect) {
 
 /** Of a row that was inserted in this transaction. */
 const firstGeneration = 1;
+
+const namesIn = (names: readonly string[]) => JSON.stringify(names.map((name) => ({ name })));
+
+const isNewIn =
+  (known: ReadonlyMap<string, unknown>) =>
+  ({ name }: ScheduleState) =>
+    !known.has(name);
 
 const keyOf = (name: unknown, slot: unknown) => `${Number(slot)} ${String(name)}`;
 
@@ -139,10 +168,18 @@ export class ScheduleOperations {
     return Number(row?.[0]);
   }
 
-  *list(name?: string): Program<{ now: number; schedules: ScheduleRecord[] }> {
-    const found = yield* name === undefined ? rows(this.#s.all) : rows(this.#s.one, { name });
+  *list(meant: MeantSchedules = {}): Program<ListedSchedules> {
+    const found = yield* this.#found(meant);
     const now = found[0] ? readAt(found[0]) : yield* this.#now();
     return { now, schedules: found.map(toScheduleRecord) };
+  }
+
+  #found(meant: MeantSchedules): Program<Row[]> {
+    if ("names" in meant) return rows(this.#s.many, { names: namesIn(meant.names) });
+    const { prefix = "", after = "", limit } = meant;
+    if (prefix === "" && after === "" && limit === undefined) return rows(this.#s.all);
+    const characters = [...prefix].length;
+    return rows(this.#s.page, { prefix, characters, after, limit: limit ?? mostSchedules });
   }
 
   *nextSlot(): Program<number | undefined> {
@@ -154,20 +191,53 @@ export class ScheduleOperations {
     return (yield* count(this.#s.remove, { name })) > 0;
   }
 
+  // ---- define --------------------------------------------------------------------------------
+
+  *define(
+    names: readonly string[],
+    decide: (name: string, schedule: ScheduleRecord | undefined, now: number) => ScheduleState | undefined,
+  ): Program<void> {
+    // All transactions lock and insert in one order: none waits for one that waits for it.
+    const sorted = [...names].sort();
+    for (let tries = 0; tries < mostTries; tries += 1) {
+      const found = yield* rows(this.#s.lockMany, { names: namesIn(sorted) });
+      const now = found[0] ? readAt(found[0]) : yield* this.#now();
+      const known = new Map(found.map(toScheduleRecord).map((row) => [row.name, row]));
+      const states = sorted.flatMap((name) => decide(name, known.get(name), now) ?? []);
+      const [added, changed] = [
+        states.filter(isNewIn(known)),
+        states.filter((state) => !isNewIn(known)(state)),
+      ];
+      yield* this.#replace(
+        changed.map((state) => ({ ...state, generationId: known.get(state.name)?.generationId })),
+      );
+      if (added.length === 0) return;
+      if ((yield* count(this.#s.add, { schedules: JSON.stringify(added) })) === added.length) return;
+      // Somebody else was first: some of them exist now.
+    }
+    throw new DatabaseError(
+      `the schedules exist, but they cannot be read in this transaction: ${sorted.join(", ")}`,
+    );
+  }
+
+  *#replace(states: readonly Params[]): Program<void> {
+    if (states.length === 0) return;
+    let replaced = 0;
+    if (this.#s.replaceMany)
+      replaced = yield* count(this.#s.replaceMany, { [itemList]: JSON.stringify(states) });
+    else for (const one of states) replaced += yield* count(this.#s.replace, one);
+    if (replaced !== states.length) throw movedOn(states.map(({ name }) => String(name)).join(", "));
+  }
+
   // ---- change --------------------------------------------------------------------------------
 
   *change<C extends ScheduleChange>(
     name: string,
     decide: (schedule: ScheduleRecord | undefined, now: number) => C,
   ): Program<ChangedSchedule<C>> {
-    for (let tries = 0; tries < mostTries; tries += 1) {
-      const [row] = yield* rows(this.#s.lockOne, { name });
-      const change = decide(row && toScheduleRecord(row), row ? readAt(row) : yield* this.#now());
-      if (row) return yield* this.#write(toScheduleRecord(row), change);
-      if (!change.row || (yield* count(this.#s.add, { ...change.row })) > 0) return { change, made: [] };
-      // Somebody else was first: the schedule exists now.
-    }
-    throw new DatabaseError(`the schedule "${name}" exists, but it cannot be read in this transaction`);
+    const [row] = yield* rows(this.#s.lockOne, { name });
+    const change = decide(row && toScheduleRecord(row), row ? readAt(row) : yield* this.#now());
+    return row ? yield* this.#write(toScheduleRecord(row), change) : { change, made: [] };
   }
 
   *#write<C extends ScheduleChange>(schedule: ScheduleRecord, change: C): Program<ChangedSchedule<C>> {
@@ -210,7 +280,7 @@ export class ScheduleOperations {
 
   *#unfinished(schedules: readonly ScheduleRecord[]): Program<Set<string>> {
     if (schedules.length === 0) return new Set();
-    const names = JSON.stringify(schedules.map(({ name }) => ({ name })));
+    const names = namesIn(schedules.map(({ name }) => name));
     return new Set((yield* rows(this.#s.unfinished, { names })).map(([name]) => String(name)));
   }
 

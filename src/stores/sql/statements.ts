@@ -7,9 +7,11 @@
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { drainPrefix, sentOwner } from "../../base/tasks/drained.ts";
+import { longestLine } from "../../base/tasks/history.ts";
 import type { TaskStatus } from "../../task.ts";
 import { itemTypeOf, listed } from "./columns.ts";
 import type { Dialect, ItemColumn, Items, Params } from "./dialect.ts";
+import { hasNumber, unreadableId } from "./exact-ids.ts";
 import {
   attemptColumns,
   candidateColumns,
@@ -21,6 +23,12 @@ import {
   workerColumns,
 } from "./rows.ts";
 import { isFinished } from "./statuses.ts";
+
+/**
+ * Characters of an attempt's error that are read. dbq stores fewer; other programs, and agents of earlier versions, may have written
+ * rows of any length, and a task may have thousands of attempts.
+ */
+const longestErrors = { error_name: 1_000, error_message: 12_000, error_stack: 24_000, error_cause: 100_000 };
 
 export type Statement = (p: Params, items?: Items) => SQL;
 
@@ -60,7 +68,16 @@ export const stateChange =
       update ${beforeTable} ${d.tasks} ${afterTable} set generation_id = generation_id + 1, ${set(p)} ${afterSet}
       where ${held(d, p, isOne)} ${and}`;
 
-const isDue = (d: Dialect, p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
+export const isDue = (d: Dialect, p: Params) => sql`(wait_until is null or wait_until <= ${d.now(p)})`;
+
+/** Tasks of one queue and function that a claim may take. A row that another client inserted may be pending before its time. */
+export const claimable = (
+  d: Dialect,
+  p: Params,
+  queueName: unknown,
+  func: unknown,
+) => sql`${d.same("queue_name", queueName)} and ${d.same("func", func)}
+        and status = 'pending' and ${isDue(d, p)} and ${hasNumber}`;
 
 /** The time `age` milliseconds ago. */
 export const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.age)}`);
@@ -193,7 +210,7 @@ function readStatements(d: Dialect) {
     listed(d, "dbq_tasks", taskColumns, { givenKey: true }),
     listed(d, "dbq_tasks", taskStateColumns),
   ];
-  const attempt = listed(d, "dbq_attempts", attemptColumns);
+  const attempt = listed(d, "dbq_attempts", attemptColumns, { longest: longestErrors });
   return {
     get: (p) => sql`
       select ${task} from dbq_tasks where ${d.among("id", p.ids)}`,
@@ -267,7 +284,7 @@ function claimStatements(d: Dialect) {
     /** Locks the first tasks of one queue and function that no other transaction has locked. */
     lockFirst: (p) => sql`
       select ${candidate} from ${d.tasks}
-      where ${d.same("queue_name", p.queueName)} and ${d.same("func", p.func)} and status = 'pending' and ${isDue(d, p)}
+      where ${claimable(d, p, p.queueName, p.func)}
       order by ${d.byPriority} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     /** Locks those of these tasks that are still pending and that no other transaction has locked. */
@@ -314,7 +331,7 @@ function transitionStatements(d: Dialect) {
     release: change(
       (p) => sql`status = ${p.status}, error = coalesce(${d.json(p.error)}, error),
         retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.plus(d.now(p), d.integer(p.delay))},
-        uses = null, updated_at = ${d.now(p)}`,
+        uses = null, put_off_by = null, updated_at = ${d.now(p)}`,
     ),
 
     reset: change(
@@ -348,7 +365,7 @@ function transitionStatements(d: Dialect) {
 }
 
 function logStatements(d: Dialect) {
-  const line = listed(d, "dbq_task_logs", logColumns);
+  const line = listed(d, "dbq_task_logs", logColumns, { longest: { message: longestLine } });
   const [item, asked] = [
     itemColumns(["id", "generationId", "at", "message", "line"]),
     itemColumns(["id", "after"]),
@@ -390,27 +407,63 @@ function logStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
-function dueAndOldStatements(d: Dialect) {
+/** Reads the tasks that are due. @param isAny a further condition for them */
+function dueTexts(d: Dialect, isAny: (p: Params) => SQL) {
   const version = listed(d, "dbq_tasks", taskVersionColumns);
   return {
     due: (p) => sql`
-      select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.dueAt} <= ${d.now(p)}
+      select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.dueAt} <= ${d.now(p)} and ${isAny(p)}
       order by ${d.indexed.dueAt} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     /** Rows of other clients may be scheduled without a time: they are due. */
     dueAnyway: (p) => sql`
-      select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.hasNoTime}
+      select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.hasNoTime} and ${isAny(p)}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     nextDue: (p) => sql`
-      select case when (select 1 from ${d.tasks} where status = 'scheduled' and ${d.indexed.hasNoTime} order by ${d.indexed.dueAt} limit 1) is not null then 0
-        else (select ${d.minus(d.indexed.dueAt, d.now(p))} from ${d.tasks} where status = 'scheduled' and ${d.indexed.dueAt} is not null order by ${d.indexed.dueAt} limit 1) end as next_due,
-        ${nextSlot(d, p)} as next_slot`,
+      select case when (select 1 from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.hasNoTime} order by ${d.indexed.dueAt} limit 1) is not null then 0
+        else (select ${d.minus(d.indexed.dueAt, d.now(p))} from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.dueAt} is not null order by ${d.indexed.dueAt} limit 1) end as next_due,
+        ${nextSlot(d, p)} as next_slot, (select 1 from dbq_owed_hooks limit 1) as owes_hooks,
+        ${unreadableId(d)} as unreadable_id`,
+  } satisfies Record<string, Statement>;
+}
 
+/** Whether the task is not one that maintenance passes over, since the database refuses to change it. */
+const isNotPassed = (d: Dialect, p: Params) =>
+  sql`${hasNumber} and dbq_tasks.id not in ${d.integers(p.passed)}`;
+
+function dueStatements(d: Dialect) {
+  const but = dueTexts(d, (p) => isNotPassed(d, p));
+  return {
+    ...dueTexts(d, () => hasNumber),
+    dueBut: but.due,
+    dueAnywayBut: but.dueAnyway,
+    nextDueBut: but.nextDue,
+  };
+}
+
+function oldStatements(d: Dialect) {
+  const isExpired = (p: Params) => sql`${d.indexed.endedAs} = ${p.status} and finished_at < ${before(d, p)}
+        and (unique_until is null or unique_until <= ${d.now(p)}) and ${hasNumber}`;
+  const oldest = (p: Params, further = sql``) => sql`
+      select id, ${d.millis(sql.raw("finished_at"))} from ${d.tasks} where ${isExpired(p)} ${further} order by finished_at`;
+  return {
     expired: (p) => sql`
-      select id from ${d.tasks} where ${d.indexed.endedAs} = ${p.status} and finished_at < ${before(d, p)}
-        and (unique_until is null or unique_until <= ${d.now(p)})
-      ${d.atMost(p.limit)} ${d.skipLocked}`,
+      select id from ${d.tasks} where ${isExpired(p)} ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    /** The same, the oldest first, and when they finished. */
+    oldest: (p) => sql`${oldest(p)} ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    /** Those behind the ones that the database keeps. */
+    oldestFrom: (p) =>
+      sql`${oldest(
+        p,
+        sql`and finished_at >= ${d.time(d.integer(p.from))}
+        and id not in ${d.integers(p.passed)}`,
+      )} ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    expiredAmong: (p) => sql`
+      select id from ${d.tasks} where ${isExpired(p)} and ${d.among("id", p.ids)} ${d.locked}`,
 
     deleteTasks: (p) => sql`
       delete from dbq_tasks where ${d.among("id", p.ids)}`,
@@ -423,13 +476,28 @@ function dueAndOldStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/** Tasks of workers without a row. Not those whose message a drain has sent: they run elsewhere. */
+function orphanStatements(d: Dialect, task: SQL) {
+  const orphans = (p: Params, isAny: SQL) => sql`
+      select ${task} from ${d.tasks}
+      where status = 'running' and coalesce(started_at, updated_at) < ${before(d, p)} and coalesce(worker_id, '') <> ${sent}
+        and ${isAny}
+        and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
+      ${d.atMost(p.limit)} ${d.skipLocked}`;
+  return {
+    orphans: (p) => orphans(p, hasNumber),
+
+    orphansBut: (p) => orphans(p, isNotPassed(d, p)),
+  } satisfies Record<string, Statement>;
+}
+
 function workerStatements(d: Dialect) {
   const [worker, task] = [
     listed(d, "dbq_workers", workerColumns),
     listed(d, "dbq_tasks", taskColumns, { givenKey: true }),
   ];
   const heldBy: Statement = (p) => sql`
-      select ${task} from ${d.tasks} where status = 'running' and ${d.indexed.runBy} = ${p.workerId}`;
+      select ${task} from ${d.tasks} where status = 'running' and ${d.indexed.runBy} = ${p.workerId} and ${hasNumber}`;
   return {
     register: (p) => sql`
       insert into dbq_workers (id, queue_names, concurrency, lease, host, boot_id, pid_namespace, pid, process_start,
@@ -470,12 +538,7 @@ function workerStatements(d: Dialect) {
 
     lockHeldBy: (p) => sql`${heldBy(p)} ${d.skipLocked}`,
 
-    /** Not those whose message a drain has sent: they run elsewhere. */
-    orphans: (p) => sql`
-      select ${task} from ${d.tasks}
-      where status = 'running' and coalesce(started_at, updated_at) < ${before(d, p)} and coalesce(worker_id, '') <> ${sent}
-        and not exists (select 1 from dbq_workers where dbq_workers.id = dbq_tasks.worker_id)
-      ${d.atMost(p.limit)} ${d.skipLocked}`,
+    ...orphanStatements(d, task),
   } satisfies Record<string, Statement>;
 }
 
@@ -487,7 +550,8 @@ export function statements(d: Dialect) {
     ...claimStatements(d),
     ...transitionStatements(d),
     ...logStatements(d),
-    ...dueAndOldStatements(d),
+    ...dueStatements(d),
+    ...oldStatements(d),
     ...workerStatements(d),
   };
 }

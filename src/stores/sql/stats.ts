@@ -2,7 +2,14 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { groupBy } from "../../base/values/group-by.ts";
 import { Histogram } from "../../base/values/histogram.ts";
-import type { Counted, CountedAs, CountedNow, FunctionCount, StatsFilter, StatsRow } from "../../store.ts";
+import type {
+  Counted,
+  CountedAs,
+  CountedNow,
+  FunctionCount,
+  StatsFilter,
+  StatsRow,
+} from "../../features/stats/contract.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { count, type Program, rows, rowsOnce, transaction } from "./program.ts";

@@ -5,14 +5,36 @@
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { Admission, type AdmissionPolicy, type Candidate } from "./admission.ts";
-import { byClaimOrder, type Claimed, type ClaimSteps, pairsOf, type Read } from "./claim-steps.ts";
-import { KnownLimits } from "./known-limits.ts";
-import { SteeredClaim } from "./limit-gate.ts";
+import {
+  byClaimOrder,
+  type Claimed,
+  type ClaimSteps,
+  fewPairs,
+  mostProbes,
+  pairsOf,
+  powerOfTwo,
+  type Read,
+  withProbes,
+} from "./claim-steps.ts";
+import { KnownLimits, type LimitSnapshot } from "./known-limits.ts";
+import { type LimitGate, SteeredClaim } from "./limit-gate.ts";
 import { changes, type Program, rows } from "./program.ts";
 import { toClaimed } from "./rows.ts";
 import { type SteeredPair, steeredPairs } from "./steering.ts";
 import type { Texts } from "./texts.ts";
-import { merged, TurnReader } from "./turns.ts";
+import { merged, noted, TurnReader } from "./turns.ts";
+
+/** Pairs that share all of their limits. */
+interface Alike {
+  /** One of them. */
+  readonly first: SteeredPair;
+  /** How many of their tasks the claim may take at most. */
+  readonly limit: number;
+  /** Those to be read. */
+  readonly pairs: SteeredPair[];
+  /** Whether others have candidates, too. */
+  left: boolean;
+}
 
 export class SteeredClaims {
   readonly #texts: Texts;
@@ -20,6 +42,8 @@ export class SteeredClaims {
   readonly #policies: readonly AdmissionPolicy[];
   readonly #limits: KnownLimits;
   readonly #turns: TurnReader;
+  /** The last claim's pairs; `by` has the request's fields and the limits from which they were made. */
+  #last: { by: readonly unknown[]; pairs: readonly SteeredPair[] } = { by: [], pairs: [] };
   /** What the tasks that it has claimed were written to count for. */
   readonly #usesOf = new WeakMap<object, string | null>();
 
@@ -31,9 +55,17 @@ export class SteeredClaims {
     this.#turns = new TurnReader(steps.texts);
   }
 
+  /** The pairs that are not plain. A worker claims again and again for the same functions by the same limits. */
+  #pairsOf(request: ClaimRequest, limits: LimitSnapshot): readonly SteeredPair[] {
+    const by = [request.queueNames, request.funcs, request.sharing, limits];
+    if (!by.every((one, i) => one === this.#last.by[i]))
+      this.#last = { by, pairs: steeredPairs(request, limits) };
+    return this.#last.pairs;
+  }
+
   /** Whether anything is about tasks of this claim, as far as is known. */
   concern(request: ClaimRequest): boolean {
-    return steeredPairs(request, this.#limits.current).length > 0;
+    return this.#pairsOf(request, this.#limits.current).length > 0;
   }
 
   /** Whether nothing is about tasks of this claim, by limits of this version that are known. */
@@ -55,7 +87,7 @@ export class SteeredClaims {
   /** The four steps. Undefined: by these limits, nothing is about the tasks of this claim. */
   *run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed | undefined> {
     const limits = yield* this.#limits.at(version);
-    const pairs = steeredPairs(request, limits);
+    const pairs = this.#pairsOf(request, limits);
     if (pairs.length === 0) return undefined;
     // A look by an older version of the limits is not used: the tasks are read again.
     return yield* this.#claim(request, pairs, startedAt, read?.by === version ? read : undefined);
@@ -67,7 +99,7 @@ export class SteeredClaims {
     // The transaction finds out that the worker is not registered, if it has candidates.
     if (!row) return undefined;
     const limits = yield* this.#limits.at(Number(row[0]));
-    const pairs = steeredPairs(request, limits);
+    const pairs = this.#pairsOf(request, limits);
     if (pairs.length === 0) return undefined;
     const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]), request.held);
     const candidates = yield* this.#inTurns(request, claim);
@@ -132,8 +164,9 @@ export class SteeredClaims {
     for (const task of request.freed ?? []) if (task.groupKey !== null) this.#turns.hint(task, task.groupKey);
     yield* claim.count();
     const gate = claim.gate();
-    const lists: Candidate[][] = [];
-    for (const pair of claim.pairs) lists.push(yield* this.#turns.read(pair, claim, gate, request.limit));
+    const lists = yield* this.#first(request, claim, gate);
+    for (const pair of claim.pairs)
+      if (!pair.isAlike) lists.push(yield* this.#turns.read(pair, claim, gate, request.limit));
     const plain = pairsOf(request).filter(([queueName, func]) => !claim.pairOf({ queueName, func }));
     if (plain.length > 0) {
       const candidates = yield* this.#steps.candidates(request, plain);
@@ -141,6 +174,68 @@ export class SteeredClaims {
       lists.push([...candidates]);
     }
     return merged(lists, byClaimOrder);
+  }
+
+  /** The candidates of pairs in which no group has a turn: of those that share their limits, as many tasks as these have places. */
+  *#first(request: ClaimRequest, claim: SteeredClaim, gate: LimitGate): Program<Candidate[][]> {
+    const open = claim.pairs.filter(
+      (pair) => pair.isAlike && !pair.isStopped(claim.now) && gate.sharedRoomOf(pair) > 0,
+    );
+    const lists: Candidate[][] = [];
+    for (const { first, limit, pairs, left } of yield* this.#worthReading(open, request, gate)) {
+      const tasks = yield* this.#tasksOf(pairs, limit, claim);
+      if (left || tasks.length === limit) claim.unread.push({ pair: first });
+      // All of their groups have the limits of tasks without one.
+      yield* claim.learn(first, [""]);
+      lists.push(tasks);
+    }
+    return lists;
+  }
+
+  /**
+   * The pairs by the limits that they share; of many pairs those whose tasks may be among the claimed ones. A task that a rate or
+   * a policy refuses makes room for any other, so that no pair is left out then.
+   */
+  *#worthReading(
+    open: readonly SteeredPair[],
+    request: ClaimRequest,
+    gate: LimitGate,
+  ): Program<Iterable<Alike>> {
+    const isMany = open.length > fewPairs;
+    const ranked = isMany ? yield* this.#steps.ranked(open, (pair) => pair) : open;
+    const mayRefuse = !isMany || this.#policies.some((policy) => policy.appliesTo(request));
+    const sets = new Map<string, Alike>();
+    let taken = 0;
+    for (const pair of ranked) {
+      const set = sets.get(pair.sharedKey) ?? {
+        first: pair,
+        limit: Math.min(request.limit, gate.sharedRoomOf(pair)),
+        pairs: [],
+        left: false,
+      };
+      sets.set(pair.sharedKey, set);
+      const isFull = taken >= request.limit || set.pairs.length >= set.limit;
+      if (isFull && !mayRefuse && !pair.hasRate) set.left = true;
+      else {
+        set.pairs.push(pair);
+        if (!pair.hasRate) taken += 1;
+      }
+    }
+    return sets.values();
+  }
+
+  /** The first tasks of these pairs. */
+  *#tasksOf(pairs: readonly SteeredPair[], limit: number, claim: SteeredClaim): Program<Candidate[]> {
+    const found: Candidate[] = [];
+    for (let i = 0; i < pairs.length; i += mostProbes) {
+      const some = pairs.slice(i, i + mostProbes).map(({ queueName, func }) => [queueName, func] as const);
+      // Statements of few lengths: each is compiled once. No queue has the empty name of the rest.
+      const probes = powerOfTwo(some.length);
+      while (some.length < probes) some.push(["", ""]);
+      for (const row of yield* rows(this.#texts.steeredCandidates(probes), withProbes({ limit }, some)))
+        found.push(noted(row, claim));
+    }
+    return found.sort(byClaimOrder).slice(0, limit);
   }
 
   *#lockInOrder(admitted: readonly Candidate[]): Program<Candidate[]> {

@@ -2,7 +2,8 @@
  * Which limits, rates and pauses a claim must mind, by queue and function. A claim of functions without groups that no
  * limit is about has none of these pairs, and costs what it costs without any of this.
  */
-import type { ClaimRequest, LimitScope, RateValues } from "../../store.ts";
+import type { LimitScope, RateValues } from "../../base/options/limits.ts";
+import type { ClaimRequest } from "../../store.ts";
 import { isLimit, keyOf, type LimitRow, type LimitSnapshot } from "./known-limits.ts";
 
 /** One limit that a task counts for. */
@@ -32,12 +33,15 @@ const stops = (row: LimitRow | undefined, now: number): boolean =>
 export class SteeredPair {
   readonly queueName: string;
   readonly func: string;
+  readonly key: string;
   /** Its groups take turns by the function's own option. */
   readonly isGrouped: boolean;
   /** The JSON that a claim writes into `uses`; null: only the group shows that the task counts. */
   readonly uses: string | null;
   /** The limits that all tasks of the pair count for. */
   readonly shared: readonly Bound[];
+  /** The same for pairs that share all of these. */
+  readonly sharedKey: string;
   readonly #whole: readonly (LimitRow | undefined)[];
   readonly #ofFunc: LimitRow | undefined;
   readonly #groups: ReadonlyMap<string, LimitRow> | undefined;
@@ -50,8 +54,10 @@ export class SteeredPair {
     const shared = [queue, ...names.map((name) => limits.of("name", name))];
     this.queueName = queueName;
     this.func = func;
+    this.key = JSON.stringify([queueName, func]);
     this.isGrouped = sharing?.groups ?? false;
     this.shared = shared.flatMap((row) => (row && isLimit(row) ? [boundOf(row)] : []));
+    this.sharedKey = JSON.stringify(this.shared.map(({ key }) => key));
     this.#whole = [...shared, own];
     // What was set in the database goes before the option in the code.
     this.#ofFunc = own && isLimit(own) ? own : limits.of("code", func);
@@ -73,8 +79,9 @@ export class SteeredPair {
     return isPlain ? undefined : pair;
   }
 
-  get key(): string {
-    return JSON.stringify([this.queueName, this.func]);
+  /** Whether its tasks are alike to all limits and pauses: none is about a group, and no group has a turn. */
+  get isAlike(): boolean {
+    return !this.isGrouped && this.#ofFunc === undefined && this.#groups === undefined;
   }
 
   /** Whether the function, or one of its groups, has a limit. */

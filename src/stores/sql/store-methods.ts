@@ -1,32 +1,26 @@
-/** The methods of a Store that are one operation each, over a runner of operations. */
-import type {
-  AgentStore,
-  DrainStore,
-  HealthStore,
-  LimitScope,
-  LimitStore,
-  LookStore,
-  MaybePromise,
-  NewTask,
-  ScheduleStore,
-  ScheduleWrites,
-  StatsStore,
-  Store,
-  TaskStore,
-  TransferStore,
-  WorkerStore,
-} from "../../store.ts";
+/** The methods of a store that are one operation each, over a runner of operations. */
+import type { LimitScope } from "../../base/options/limits.ts";
+import type { DrainStore } from "../../features/drain/contract.ts";
+import type { HookStore } from "../../features/hooks/contract.ts";
+import type { HealthStore } from "../../features/inspect/contract.ts";
+import type { LimitStore } from "../../features/limits/contract.ts";
+import type { LookStore } from "../../features/look/contract.ts";
+import type { AgentStore } from "../../features/manager/contract.ts";
+import type { ScheduleStore, ScheduleWrites } from "../../features/schedules/contract.ts";
+import type { StatsStore } from "../../features/stats/contract.ts";
+import type { FullStore } from "../../features/store.ts";
+import type { TransferStore } from "../../features/transfer/contract.ts";
+import { isSource } from "../../features/transfer/contract.ts";
+import type { MaybePromise, NewTask, TaskStore, WorkerStore } from "../../store.ts";
+import { Batches } from "./around-refused.ts";
+import { maintenanceMethods } from "./maintenance-methods.ts";
 import type { Operations } from "./operations.ts";
-import type { Program } from "./program.ts";
+import type { Program, Runner } from "./program.ts";
+import { withRefusals } from "./refusals.ts";
+import { idsOf } from "./removal.ts";
 import { settleAndClaim } from "./settle-and-claim.ts";
 
-/** Runs operations on one database. An operation is given as a function, since a busy database makes it run again. */
-export interface Runner {
-  /** As it is: each statement is a transaction by itself, unless the operation begins one. */
-  run<T>(op: () => Program<T>): Promise<T>;
-  /** In a transaction of its own that may write from its first statement on. */
-  write<T>(op: () => Program<T>): Promise<T>;
-}
+const ignore = () => undefined;
 
 export function methodsOver(
   runner: Runner,
@@ -43,32 +37,45 @@ export function methodsOver(
     look,
     stats,
     health,
+    hooks,
   }: Operations,
 ): TaskStore &
   Omit<WorkerStore, "keepAlive"> &
-  Pick<Store, "agents" | "drains" | "limits" | "schedules" | "transfer" | "look" | "stats" | "health"> {
+  Pick<
+    FullStore,
+    "agents" | "drains" | "limits" | "schedules" | "transfer" | "look" | "stats" | "health" | "hooks"
+  > {
+  const batches = new Batches(async () => {
+    const state = await runner.run(() => transfer.state());
+    return state !== undefined && isSource(state.phase);
+  });
   return {
-    ...taskMethods(runner, tasks),
+    ...taskMethods(runner, tasks, batches),
     logs: (asked, limit) => runner.run(() => logs.logs(asked, limit)),
     log: (lines, keep) => runner.write(() => logs.log(lines, keep)),
-    settleAndClaim: (asked) => settleAndClaim(runner.run, cycle, asked),
+    settleAndClaim: withRefusals(runner, tasks, (asked) => settleAndClaim(runner.run, cycle, asked)),
     progress: (notes) => runner.write(() => tasks.progress(notes)),
     fillDefaults: (filled) => runner.write(() => tasks.fillDefaults(filled)),
-    ...maintenanceMethods(runner, maintenance),
+    ...maintenanceMethods(runner, maintenance, batches),
     // A pass that finds nothing to free begins no transaction.
     freeKeys: (after, limit) => runner.run(() => tasks.freeKeys(after, limit)),
     agents: agentMethods(runner, agents),
-    drains: drainMethods(runner, drains),
+    drains: drainMethods(runner, drains, batches),
     limits: limitMethods(runner, limits),
     schedules: scheduleMethods(runner, schedules),
     transfer: transferMethods(runner, transfer),
-    look: lookMethods(runner, look),
+    look: lookMethods(runner, look, batches),
     stats: statsMethods(runner, stats),
     health: healthMethods(runner, health),
+    hooks: hookMethods(runner, hooks),
   };
 }
 
-function taskMethods({ run, write }: Runner, ops: Operations["tasks"]): Omit<TaskStore, "logs"> {
+function taskMethods(
+  { run, write }: Runner,
+  ops: Operations["tasks"],
+  batches: Batches,
+): Omit<TaskStore, "logs"> {
   return {
     insert: (tasks, onDuplicate) =>
       (isOneStatement(tasks) ? run : write)(() => ops.insert(tasks, onDuplicate)),
@@ -82,35 +89,19 @@ function taskMethods({ run, write }: Runner, ops: Operations["tasks"]): Omit<Tas
     taskProgress: (ids) => run(() => ops.taskProgress(ids)),
     cancel: (id, error) => write(() => ops.cancel(id, error)),
     retry: (id) => write(() => ops.retry(id)),
-    purge: (filter, limit, after) => write(() => ops.purge(filter, limit, after)),
+    purge: async (filter, limit, after, onKept = ignore) => {
+      const all = await batches.all(() => write(() => ops.purge(filter, limit, after)));
+      if (all) return all;
+      const { matching, last } = await run(() => ops.purgeable(filter, limit, after));
+      const each = (ids: readonly number[]) => write(() => ops.purgeAmong(filter, ids));
+      return { purged: (await batches.each(idsOf(matching), each, onKept)).length, last };
+    },
   };
 }
 
 /** BEGIN and COMMIT would take as long again as the statement: 6 µs on SQLite, two round trips on a server. */
 function isOneStatement(tasks: readonly NewTask[]): boolean {
   return tasks.length === 1 && tasks[0]?.uniqueKey === null;
-}
-
-function maintenanceMethods(
-  { run, write }: Runner,
-  ops: Operations["maintenance"],
-): Omit<WorkerStore, "keepAlive" | "settleAndClaim" | "progress" | "fillDefaults" | "log" | "freeKeys"> {
-  return {
-    register: (worker) => write(() => ops.register(worker)),
-    unregister: (workerId) => write(() => ops.unregister(workerId)),
-    workers: () => run(() => ops.workers()),
-    heartbeat: (workerId) => write(() => ops.beat(workerId)),
-    heldBy: (workerId) => run(() => ops.heldBy(workerId)),
-    rescue: (workerId, beat, how) => write(() => ops.rescue(workerId, beat, how)),
-    rescueOrphans: (age) => write(() => ops.rescueOrphans(age)),
-    promote: async (limit) => {
-      const next = await run(() => ops.nextDue());
-      if (next.nextDue !== 0) return { promoted: 0, ...next };
-      const promoted = await write(() => ops.promote(limit));
-      return { promoted, ...(await run(() => ops.nextDue())) };
-    },
-    prune: (retention, limit) => write(() => ops.prune(retention, limit)),
-  };
 }
 
 function agentMethods({ run, write }: Runner, ops: Operations["agents"]): AgentStore {
@@ -123,10 +114,13 @@ function agentMethods({ run, write }: Runner, ops: Operations["agents"]): AgentS
     beat: (workers) => (workers.length === 0 ? Promise.resolve() : run(() => ops.beat(workers))),
     claimed: (workerId) => run(() => ops.claimed(workerId)),
     held: (workerIds) => (workerIds.length === 0 ? Promise.resolve([]) : run(() => ops.held(workerIds))),
+    tasks: (ids) => (ids.length === 0 ? Promise.resolve([]) : run(() => ops.tasks(ids))),
+    attempts: (versions) => (versions.length === 0 ? Promise.resolve([]) : run(() => ops.attempts(versions))),
+    cancelErrors: (ids) => (ids.length === 0 ? Promise.resolve([]) : run(() => ops.cancelErrors(ids))),
   };
 }
 
-function drainMethods({ run, write }: Runner, ops: Operations["drains"]): DrainStore {
+function drainMethods({ run, write }: Runner, ops: Operations["drains"], batches: Batches): DrainStore {
   return {
     origin: async () => (await run(() => ops.readOrigin())) ?? (await write(() => ops.origin())),
     knownOrigin: () => run(() => ops.readOrigin()),
@@ -139,11 +133,26 @@ function drainMethods({ run, write }: Runner, ops: Operations["drains"]): DrainS
     },
     funcs: (queueName) => run(() => ops.funcs(queueName)),
     manualRetries: (ids) => run(() => ops.manualRetries(ids)),
-    handOver: (sent) => write(() => ops.handOver(sent)),
+    handOver: async (sent, onKept = ignore) => {
+      const all = await batches.all(() => write(() => ops.handOver(sent)));
+      if (all) return all;
+      const byId = new Map(sent.map((task) => [task.id, task]));
+      const each = (ids: readonly number[]) =>
+        write(() => ops.handedOver(ids.flatMap((id) => byId.get(id) ?? [])));
+      const handed = new Set(await batches.each([...byId.keys()], each, onKept));
+      return sent.map(({ id }) => handed.has(id));
+    },
     settle: (id, outcome, retries) => write(() => ops.settle(id, outcome, retries)),
     expire: (queueName, within, limit) => write(() => ops.expire(queueName, within, limit)),
-    remove: (ids) => write(() => ops.remove(ids)),
-    forget: (queueName, age, from, limit) => write(() => ops.forget(queueName, age, from, limit)),
+    remove: async (ids, onKept = ignore) =>
+      (await batches.each(ids, (some) => write(() => ops.remove(some)), onKept)).length,
+    forget: async (queueName, age, from, limit, onKept = ignore) => {
+      const all = await batches.all(() => write(() => ops.forget(queueName, age, from, limit)));
+      if (all) return all;
+      const { own, next } = await run(() => ops.forgettable(queueName, age, from, limit));
+      const each = (ids: readonly number[]) => write(() => ops.remove(ids));
+      return { removed: (await batches.each(idsOf(own), each, onKept)).length, next };
+    },
     lag: () => run(() => ops.lag()),
   };
 }
@@ -165,6 +174,7 @@ function limitMethods({ run, write }: Runner, ops: Operations["limits"]): LimitS
     resizeWorker: (workerId, concurrency) => write(() => ops.resizeWorker(workerId, concurrency)),
     list: (kind) => run(() => ops.list(kind)),
     records: () => run(() => ops.records()),
+    putOff: (most) => run(() => ops.putOff(most)),
     about: (task) => run(() => ops.about(task)),
     namesInUse: () => run(() => ops.namesInUse()),
     adopt: (records) => write(() => ops.adopt(records)),
@@ -181,7 +191,8 @@ export function scheduleWrites(
   ops: Operations["schedules"],
 ): ScheduleWrites {
   return {
-    list: (name) => write(() => ops.list(name)),
+    list: (meant) => write(() => ops.list(meant)),
+    define: (names, decide) => write(() => ops.define(names, decide)),
     change: (name, decide) => write(() => ops.change(name, decide)),
     remove: (name) => write(() => ops.remove(name)),
   };
@@ -189,7 +200,8 @@ export function scheduleWrites(
 
 function scheduleMethods({ run, write }: Runner, ops: Operations["schedules"]): ScheduleStore {
   return {
-    list: (name) => run(() => ops.list(name)),
+    list: (meant) => run(() => ops.list(meant)),
+    define: (names, decide) => write(() => ops.define(names, decide)),
     change: (name, decide) => write(() => ops.change(name, decide)),
     remove: (name) => run(() => ops.remove(name)),
     nextSlot: () => run(() => ops.nextSlot()),
@@ -216,19 +228,24 @@ function transferMethods({ run, write }: Runner, ops: Operations["transfer"]): T
   };
 }
 
-function lookMethods({ run, write }: Runner, ops: Operations["look"]): LookStore {
+function lookMethods({ run, write }: Runner, ops: Operations["look"], batches: Batches): LookStore {
   return {
     areFew: (filter, most) => run(() => ops.areFew(filter, most)),
-    listFew: (filter, limit, after, most) => run(() => ops.listFew(filter, limit, after, most)),
+    listFew: (filter, limit, after, most, characters) =>
+      run(() => ops.listFew(filter, limit, after, most, characters)),
     countFew: (filter, most) => run(() => ops.countFew(filter, most)),
     countRange: (filter, range) => run(() => ops.countRange(filter, range)),
     span: (after, rows) => run(() => ops.span(after, rows)),
-    listRange: (filter, limit, range) => run(() => ops.listRange(filter, limit, range)),
+    listRange: (filter, limit, range, characters) =>
+      run(() => ops.listRange(filter, limit, range, characters)),
+    list: (filter, limit, after, characters) => run(() => ops.list(filter, limit, after, characters)),
+    get: (ids, characters) => run(() => ops.get(ids, characters)),
     texts: (filter, characters, range) => run(() => ops.texts(filter, characters, range)),
     edit: (id, change, generationId) => write(() => ops.edit(id, change, generationId)),
     retryEach: (ids) => write(() => ops.retryEach(ids)),
     cancelEach: (ids, error) => write(() => ops.cancelEach(ids, error)),
-    deleteEach: (ids) => write(() => ops.deleteEach(ids)),
+    deleteEach: (ids, onKept = ignore) =>
+      batches.each(ids, (some) => write(() => ops.deleteEach(some)), onKept),
     audit: (entry) => write(() => ops.audit(entry)),
     audits: (target, limit) => run(() => ops.audits(target, limit)),
     pruneAudits: (age, limit) => write(() => ops.pruneAudits(age, limit)),
@@ -252,5 +269,19 @@ function healthMethods({ run }: Runner, ops: Operations["health"]): HealthStore 
     backlog: (most, inAll) => run(() => ops.backlog(most, inAll)),
     sample: (status, most) => run(() => ops.sample(status, most)),
     drained: () => run(() => ops.drained()),
+  };
+}
+
+function hookMethods({ run, write }: Runner, ops: Operations["hooks"]): HookStore {
+  return {
+    take: async (workerId, runs, limit, except) => {
+      // A look that finds none begins no transaction.
+      const known = (await run(() => ops.functions(workerId))).filter(({ queueName, func }) =>
+        runs(queueName, func),
+      );
+      return known.length === 0 ? [] : await write(() => ops.take(workerId, known, limit, except));
+    },
+    remove: (hook) => run(() => ops.remove(hook)),
+    prune: (age) => run(() => ops.prune(age)),
   };
 }

@@ -12,14 +12,16 @@ import type {
   TaskFilter,
   TaskProgress,
   TaskState,
+  TaskStore,
   TaskVersion,
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
-import type { Row } from "./dialect.ts";
+import type { Dialect, Row } from "./dialect.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import {
   changes,
   count,
+  type InsertedId,
   insertedId,
   insertedIds,
   type Program,
@@ -27,7 +29,15 @@ import {
   rows,
   rowsOnce,
 } from "./program.ts";
-import { toStoredAttempt, toTaskCount, toTaskProgress, toTaskRecord, toTaskState } from "./rows.ts";
+import { holderWithoutNumber, withNumbers } from "./refused-ids.ts";
+import {
+  toListedRecord,
+  toStoredAttempt,
+  toTaskCount,
+  toTaskProgress,
+  toTaskRecord,
+  toTaskState,
+} from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import type { Transitions } from "./transitions.ts";
@@ -87,7 +97,16 @@ const cancelledAttempt = {
   errorCause: null,
 } as const;
 
+/** `last`: the last id that was examined; undefined: there are no more. */
+interface Purgeable {
+  matching: Row[];
+  last: number | undefined;
+}
+
+type Purged = Awaited<ReturnType<TaskStore["purge"]>>;
+
 export class TaskOperations {
+  readonly #d: Dialect;
   readonly #s: Statements;
   readonly #queries: Texts["queries"];
   readonly #transitions: Transitions;
@@ -95,6 +114,7 @@ export class TaskOperations {
   readonly #bringBack: Statement | undefined;
 
   constructor(texts: Texts, transitions: Transitions, maintenance: MaintenanceOperations) {
+    this.#d = texts.dialect;
     this.#s = texts.statements;
     this.#queries = texts.queries;
     this.#transitions = transitions;
@@ -112,11 +132,14 @@ export class TaskOperations {
       const next = tasks.findIndex(({ uniqueKey }, n) => n >= i && uniqueKey !== null);
       const free = tasks.slice(i, next < 0 ? undefined : next);
       const statement = free.every(isPlain) ? this.#s.insertPlain : this.#s.insert;
-      for (const id of yield* insertedIds(statement, free)) inserted.push({ id, duplicate: false });
+      for (const id of yield* this.#inserted(yield* insertedIds(statement, free), inserted))
+        inserted.push({ id, duplicate: false });
       i += free.length;
       const keyed = tasks[i];
       if (keyed)
-        inserted.push(yield* this.#insertKeyed(keyed, onDuplicate !== "report" && onDuplicate.refuse[i]));
+        inserted.push(
+          yield* this.#insertKeyed(keyed, inserted, onDuplicate !== "report" && onDuplicate.refuse[i]),
+        );
       i += 1;
     }
     return inserted;
@@ -136,12 +159,18 @@ export class TaskOperations {
     return inserted;
   }
 
+  /** @param before what the same enqueue has inserted: it goes, too, if one of the ids is refused */
+  #inserted(ids: readonly InsertedId[], before: readonly Inserted[]): Program<readonly number[]> {
+    return withNumbers(this.#d, this.#s.deleteTasks, ids, before);
+  }
+
   /** Who holds the key. A holder whose time has passed is made to free it first. */
   *#holderOf(uniqueKey: string | null, statement: Statement = this.#s.holder): Program<Holder | undefined> {
     if (uniqueKey === null) return undefined;
     const [row] = yield* rows(statement, { uniqueKey });
     if (!row) return undefined;
     const holder = toHolder(row);
+    if (!Number.isSafeInteger(holder.id)) throw yield* holderWithoutNumber(this.#d, uniqueKey);
     if (!holder.lapsed) return holder;
     yield* count(this.#s.freeKey, { id: holder.id });
     return undefined;
@@ -151,14 +180,15 @@ export class TaskOperations {
    * The key's holder may end, start, or another one begin, between the look and the change: then both are repeated. From
    * the second time on, the latest commit is read: the snapshot of this transaction may be older than the holder.
    */
-  *#insertKeyed(task: NewTask, refuse = false): Program<Inserted> {
+  *#insertKeyed(task: NewTask, before: readonly Inserted[], refuse = false): Program<Inserted> {
     const replaces = task.unique !== undefined && task.unique.onDuplicate !== "keep";
     const latest = replaces ? this.#s.lockHolder : this.#s.holderNow;
     const row = { ...task, ...keyParams(task) };
     for (let tries = 0; tries < mostInserts; tries += 1) {
       const holder = yield* this.#holderOf(task.uniqueKey, tries === 0 ? this.#s.holder : latest);
       if (holder === undefined) {
-        const id = yield* insertedId(this.#s.insertKeyed, row);
+        const inserted = yield* insertedId(this.#s.insertKeyed, row);
+        const [id] = inserted === undefined ? [] : yield* this.#inserted([inserted], before);
         if (id !== undefined) return { id, duplicate: false };
       } else {
         // Another transaction took the key after the look by which all duplicates are refused.
@@ -196,7 +226,7 @@ export class TaskOperations {
   }
 
   *list(filter: TaskFilter, limit: number, after: number | undefined): Program<TaskRecord[]> {
-    return (yield* rowsOnce(this.#queries.list(filter, limit, after))).map(toTaskRecord);
+    return (yield* rowsOnce(this.#queries.list(filter, limit, after))).map(toListedRecord);
   }
 
   *count(filter: TaskFilter): Program<TaskCount[]> {
@@ -301,19 +331,25 @@ export class TaskOperations {
     const held = yield* rows(this.#s.nextKeys, { after, limit });
     let freed = 0;
     for (const [id, , lapsed] of held)
-      if (Number(lapsed) === 1) freed += yield* count(this.#s.freeKey, { id: Number(id) });
+      if (Number(lapsed) === 1 && Number.isSafeInteger(Number(id)))
+        freed += yield* count(this.#s.freeKey, { id: Number(id) });
     return { freed, last: held.length < limit ? undefined : String(held.at(-1)?.[1]) };
   }
 
-  *purge(
-    filter: PurgeFilter,
-    limit: number,
-    after: number,
-  ): Program<{ purged: number; last: number | undefined }> {
+  *purge(filter: PurgeFilter, limit: number, after: number): Program<Purged> {
+    const { matching, last } = yield* this.purgeable(filter, limit, after);
+    return { purged: yield* this.#maintenance.remove(matching), last };
+  }
+
+  /** The tasks that `purge` would delete. */
+  *purgeable(filter: PurgeFilter, limit: number, after: number): Program<Purgeable> {
     const examined = yield* rowsOnce(this.#queries.purgeable(filter, limit, after));
     const last = examined.length < limit ? undefined : Number(examined.at(-1)?.[0]);
-    const matching = examined.filter(([, matches]) => Number(matches) === 1);
-    return { purged: yield* this.#maintenance.remove(matching), last };
+    return { matching: examined.filter(([, matches]) => Number(matches) === 1), last };
+  }
+
+  *purgeAmong(filter: PurgeFilter, ids: readonly number[]): Program<number[]> {
+    return yield* this.#maintenance.removed(yield* rowsOnce(this.#queries.purgeableAmong(filter, ids)));
   }
 
   *progress(notes: readonly (TaskVersion & { progress: number; note: string | null })[]): Program<void> {

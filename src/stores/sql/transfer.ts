@@ -1,17 +1,17 @@
 /** The operations of `dbq move`, each written once for all databases. `TransferStore` in `store.ts` says what they promise. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
-import type { Diagnosis } from "../../store.ts";
+import type { AgentRecord } from "../../features/manager/contract.ts";
+import type { ScheduleRecord } from "../../features/schedules/contract.ts";
 import {
-  type AgentRecord,
   type MovedRow,
   type MovedTable,
   movedTables,
   type RowVersion,
-  type ScheduleRecord,
   type TransferPhase,
   type TransferState,
-} from "../../store.ts";
+} from "../../features/transfer/contract.ts";
+import type { Diagnosis } from "../../store.ts";
 import { type ColumnKind, type ColumnOf, columnsOf, kindOf, listed, parameterFor } from "./columns.ts";
 import type { Dialect, Params } from "./dialect.ts";
 import { count, insertedIds, type Program, rows } from "./program.ts";
@@ -26,6 +26,7 @@ const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
     "wait_until", "timeout", "fill_defaults"],
   dbq_attempts: ["task_id", "generation_id"],
   dbq_task_logs: ["task_id", "generation_id", "at"],
+  dbq_owed_hooks: ["task_id", "tries"],
 };
 
 const largest = String(Number.MAX_SAFE_INTEGER);
@@ -162,8 +163,10 @@ export class TransferOperations {
   constructor({ dialect }: Texts) {
     this.#d = dialect;
     const of = (table: MovedTable) => tableStatements(dialect, table);
-    const [tasks, attempts, logs] = movedTables;
-    this.#of = { [tasks]: of(tasks), [attempts]: of(attempts), [logs]: of(logs) };
+    this.#of = Object.fromEntries(movedTables.map((table) => [table, of(table)])) as Record<
+      MovedTable,
+      ReturnType<typeof tableStatements>
+    >;
     this.#s = stateStatements(dialect);
     this.#agents = namedStatements(dialect, "dbq_agents");
     this.#schedules = namedStatements(dialect, "dbq_schedules");

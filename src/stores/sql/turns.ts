@@ -6,6 +6,7 @@
 import { memoize } from "../../base/runtime/memoize.ts";
 import { performance } from "../../base/runtime/timers.ts";
 import type { Candidate } from "./admission.ts";
+import { powerOfTwo } from "./claim-steps.ts";
 import { textOf } from "./known-limits.ts";
 import type { LimitGate, SteeredClaim } from "./limit-gate.ts";
 import { groupName, steeredColumns } from "./limit-statements.ts";
@@ -220,7 +221,7 @@ export class TurnReader {
     limit: number,
   ): Program<Candidate[]> {
     // Statements of few lengths: each is compiled once. No group has the empty name of the rest.
-    const probes = 2 ** Math.ceil(Math.log2(groups.length));
+    const probes = powerOfTwo(groups.length);
     const params: Record<string, unknown> = { queueName, func, limit };
     for (let i = 0; i < probes; i += 1) params[groupName(i)] = groups[i] ?? "";
     return (yield* rows(this.#texts.groupCandidates(probes), params)).map((row) => noted(row, claim));
@@ -242,7 +243,7 @@ export class TurnReader {
   }
 }
 
-function noted(row: readonly unknown[], claim: SteeredClaim): Candidate {
+export function noted(row: readonly unknown[], claim: SteeredClaim): Candidate {
   const task = toCandidate(row);
   if (row[putOffBy] !== null) claim.turns.add(task.id);
   return task;

@@ -6,12 +6,11 @@ import type Database from "better-sqlite3";
 import type { SQL } from "drizzle-orm/sql/sql";
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { performance, sleep } from "../../base/runtime/timers.ts";
-import { DatabaseError, DbqError, QueueClosedError } from "../../errors.ts";
+import { type AnotherTry, DatabaseError, DbqError, QueueClosedError, withAnotherTry } from "../../errors.ts";
 import { Compiler } from "../sql/compile.ts";
 import type { Params } from "../sql/dialect.ts";
-import { type Program, runSync, type Step } from "../sql/program.ts";
+import { type InsertedId, type Program, type Runner, runSync, type Step } from "../sql/program.ts";
 import type { Statement } from "../sql/statements.ts";
-import type { Runner } from "../sql/store-methods.ts";
 
 export const compiler = new Compiler({ quote: '"', parameter: () => "?", items: undefined });
 
@@ -30,7 +29,10 @@ export class SqliteConnection {
   readonly client: Database.Database;
   /** Called after a commit that a worker or an await of another process may be waiting for. */
   onCommit: () => void = () => undefined;
+  /** Called after each commit that changed anything, before the caller gets its answer. An error of it reaches that caller. */
+  verify: () => void = () => undefined;
   #changed = false;
+  #wrote = false;
   readonly #prepared = new Map<Statement, Prepared>();
   /** Made once, since that takes as long as a statement. Inside of an open transaction it is a savepoint. */
   readonly #transaction: Database.Transaction<(op: () => Program<unknown>) => unknown>;
@@ -48,6 +50,7 @@ export class SqliteConnection {
     if (step.want === "rowsOnce") return this.#once(step.query);
     if (step.want === "transaction") return this.#inTransaction(step.op, step.awaited);
     const { run, names } = this.prepare(step.query);
+    if (!run.readonly) this.#wrote = true;
     switch (step.want) {
       case "rows":
         return run.all(...bind(names, step.params, this.#clock.now()));
@@ -69,9 +72,16 @@ export class SqliteConnection {
   }
 
   /** Not with RETURNING, which would take 2 of 5 µs. */
-  #insert(statement: Database.Statement, values: unknown[]): number | undefined {
+  #insert(statement: Database.Statement, values: unknown[]): InsertedId | undefined {
     const { changes, lastInsertRowid } = this.#change(statement, values);
-    return changes > 0 ? Number(lastInsertRowid) : undefined;
+    if (changes === 0) return undefined;
+    const id = Number(lastInsertRowid);
+    return Number.isSafeInteger(id) ? id : this.#exactRowid();
+  }
+
+  #exactRowid(): string {
+    const statement = this.client.prepare("select concat(last_insert_rowid(), '')");
+    return String(statement.pluck().get());
   }
 
   #change(statement: Database.Statement, values: unknown[], awaited = true): Database.RunResult {
@@ -92,6 +102,7 @@ export class SqliteConnection {
   #once(query: SQL): unknown[] {
     const { sql: text, params } = compiler.once(query);
     const statement = asArrays(this.client.prepare(text));
+    if (!statement.readonly) this.#wrote = true;
     if (statement.reader) return statement.all(...params);
     statement.run(...params);
     return [];
@@ -116,7 +127,9 @@ export class SqliteConnection {
 
   #notifyingCommit<T>(act: () => T): T {
     this.#changed = false;
+    this.#wrote = false;
     const result = act();
+    if (this.#wrote) this.verify();
     if (this.#changed) this.onCommit();
     return result;
   }
@@ -157,7 +170,20 @@ export function refuseOpenTransaction(client: Database.Database): void {
 export function toQueueError(error: unknown, client: Database.Database): unknown {
   // The queue was closed while this operation waited for a lock.
   if (!client.open && error instanceof TypeError) return new QueueClosedError();
-  return toDatabaseError(error, client.name);
+  return toDatabaseError(error, `${client.name}${referringTo(error, client)}`);
+}
+
+/** SQLite does not say which foreign key it is that keeps a task from being deleted. */
+function referringTo(error: unknown, client: Database.Database): string {
+  if (codeOf(error) !== "SQLITE_CONSTRAINT_FOREIGNKEY" || !client.open) return "";
+  const keys = client
+    .prepare(
+      `select tables.name || '.' || keys."from" from sqlite_master as tables join pragma_foreign_key_list(tables.name) as keys
+       where tables.type = 'table' and keys."table" = 'dbq_tasks' and keys.on_delete in ('NO ACTION', 'RESTRICT')`,
+    )
+    .pluck()
+    .all();
+  return keys.length === 0 ? "" : `: a foreign key refers to dbq_tasks: ${keys.join(", ")}`;
 }
 
 /** Calls `fn` without the connection's own `busy_timeout`, which may block the event loop for seconds. */
@@ -175,7 +201,14 @@ export function withoutWaiting<T>(client: Database.Database, fn: () => T): T {
 export function toDatabaseError(error: unknown, name: string): unknown {
   const code = codeOf(error);
   if (error instanceof DbqError || !(error instanceof Error) || code === undefined) return error;
-  return new DatabaseError(`${name}: ${error.message} (${code})`, { cause: error });
+  const problem = `${name}: ${error.message} (${code})`;
+  return withAnotherTry(new DatabaseError(problem, { cause: error }), anotherTryByCode(code));
+}
+
+/** `SQLITE_ERROR` may be anything; the other codes are about locks, disks and files. */
+function anotherTryByCode(code: string): AnotherTry {
+  if (/^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH)/.test(code)) return "fails";
+  return code === "SQLITE_ERROR" ? undefined : "may succeed";
 }
 
 function codeOf(error: unknown): string | undefined {

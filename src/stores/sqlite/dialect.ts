@@ -49,7 +49,9 @@ export const sqliteDialect: Dialect = {
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
   holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,
   keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
+  bytes: (name) => sql`${name}`,
   exact: (column) => sql.raw(column),
+  joined: (a, b) => sql`${a} || ':' || ${b}`,
   byPriority: sql.raw("priority desc, id"),
   rank: undefined,
   metaHas: (key, value) => {
@@ -64,5 +66,7 @@ export const sqliteDialect: Dialect = {
   items: undefined,
   only: (id) => sql`${id}`,
   steered: { ...steeredByPartialIndexes, uses: sql.raw("uses") },
+  setNextId:
+    "update sqlite_sequence set seq = (select coalesce(max(id), 0) from dbq_tasks) where name = 'dbq_tasks'",
   transfer: sqliteMoving,
 };

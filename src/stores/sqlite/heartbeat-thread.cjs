@@ -7,8 +7,8 @@
 const { statSync } = require("node:fs");
 const { parentPort, workerData } = require("node:worker_threads");
 
-/** @type {{ driver: string, path: string, pragmas: string[], text: string, names: string[] }} */
-const { driver, path, pragmas, text, names } = workerData;
+/** @type {{ driver: string, path: string, inodes: { file?: bigint, log?: bigint }, pragmas: string[], text: string, names: string[] }} */
+const { driver, path, inodes, pragmas, text, names } = workerData;
 const Database = require(driver);
 
 /** Milliseconds. A process that suspects this worker waits 200 for a heartbeat, once the file can be written again. */
@@ -20,12 +20,16 @@ let isAlive = false;
 let failure = "";
 /** @type {NodeJS.Timeout | undefined} */
 let next;
-/** @typedef {{ client: import("better-sqlite3").Database, beat: import("better-sqlite3").Statement, inode: bigint | undefined }} Open */
+/** @typedef {{ client: import("better-sqlite3").Database, beat: import("better-sqlite3").Statement }} Open */
 /** @type {Open | undefined} */
 let open;
 
-/** The inode of the file at the path; undefined when there is none. */
-const inodeNow = () => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+/** @param {string} file */
+const inodeOf = (file) => statSync(file, { bigint: true, throwIfNoEntry: false })?.ino;
+
+/** Whether the file or its log is not at its path: a process that opens the path now must find this worker silent. */
+const isMoved = () =>
+  inodeOf(path) !== inodes.file || (inodes.log !== undefined && inodeOf(`${path}-wal`) !== inodes.log);
 
 /** @returns {Open} */
 function opened() {
@@ -35,7 +39,7 @@ function opened() {
     for (const pragma of pragmas) client.pragma(pragma);
     // A power cut may undo a heartbeat.
     client.pragma("synchronous = normal");
-    return { client, beat: client.prepare(text), inode: inodeNow() };
+    return { client, beat: client.prepare(text) };
   } catch (error) {
     client.close();
     throw error;
@@ -48,12 +52,12 @@ const say = (says) => parentPort?.postMessage({ of: worker.add, says });
 function sendOnce() {
   const { workerId, every } = worker;
   try {
-    open ??= opened();
-    // The file was moved: a process that opens it where it is now must find this worker silent.
-    if (open.inode !== inodeNow()) {
+    // Before it opens the file, too: it would begin another log.
+    if (isMoved()) {
       next = setTimeout(sendOnce, every);
       return;
     }
+    open ??= opened();
     const values = names.map((name) => (name === "now" ? Date.now() : workerId));
     const { changes } = open.beat.run(...values);
     if (changes === 0) say("lost");

@@ -5,6 +5,7 @@ import type Database from "better-sqlite3";
 import { withoutPassword } from "../../base/options/passwords.ts";
 import { DatabaseError } from "../../errors.ts";
 import { type Driver, driverOf, nativeTimeout, retryWhileBusy, toDatabaseError } from "./connection.ts";
+import { refuseLost } from "./file-identity.ts";
 
 /** Older versions can lose commits when several connections reset a WAL (sqlite.org/wal.html, "The WAL-Reset Bug"). */
 const oldestSqlite = "3.51.3";
@@ -28,6 +29,7 @@ export interface SqliteSettings {
  */
 export function openFile(Driver: Driver, path: string, settings: SqliteSettings): Database.Database {
   if (path !== ":memory:" && !existsSync(path)) checkNew(path);
+  refuseLost(path);
   return checked(new Driver(path, { timeout: nativeTimeout }), (client) => {
     checkVersion(client);
     configure(client, settings);
@@ -85,6 +87,7 @@ export function openBeside(
   checkVersion(client);
   const path = fileOf(client);
   if (path === undefined) return undefined;
+  refuseLost(path);
   const beside = new (driverOf(client))(path, { timeout: nativeTimeout, fileMustExist: true });
   return checked(beside, () => configure(beside, settings));
 }

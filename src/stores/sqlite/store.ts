@@ -1,15 +1,19 @@
 /** The store on SQLite, over better-sqlite3. */
 import type { Database } from "better-sqlite3";
-import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
-import type { Store } from "../../store.ts";
+import type { Note } from "../../features/look/contract.ts";
+import type { FullStore } from "../../features/store.ts";
+import type { Diagnosis } from "../../store.ts";
 import { driverFile, Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, migrate } from "../sql/migrations.ts";
-import { operationsOf } from "../sql/operations.ts";
+import { noting } from "../sql/noting.ts";
+import { type Operations, operationsOf } from "../sql/operations.ts";
+import type { Runner } from "../sql/program.ts";
 import { methodsOver } from "../sql/store-methods.ts";
 import { textsOf } from "../sql/texts.ts";
 import { transferFacts } from "../sql/transfer.ts";
+import { unreadableFacts } from "../sql/unreadable.ts";
 import {
   compiler,
   type Driver,
@@ -21,9 +25,10 @@ import {
 } from "./connection.ts";
 import { diagnoseSqlite } from "./diagnose.ts";
 import { sqliteDialect } from "./dialect.ts";
-import { clientOf, drizzleOver } from "./drizzle.ts";
+import { clientOf, drizzleOver, type SqliteDrizzle } from "./drizzle.ts";
 import { heartbeatProgram } from "./embedded.ts";
 import { FileIdentity } from "./file-identity.ts";
+import { FileLocks } from "./file-locks.ts";
 import { sqliteMigrations } from "./migrations.ts";
 import {
   fileOf,
@@ -37,7 +42,7 @@ import {
 } from "./open.ts";
 import { FileTouch } from "./touch.ts";
 import { SqliteWatch } from "./watch.ts";
-import { fileIdentities, inTransaction, runTransaction } from "./within.ts";
+import { inTransaction, runTransaction } from "./within.ts";
 
 // All queues of a process share the texts of these statements.
 const texts = textsOf(sqliteDialect);
@@ -54,21 +59,17 @@ interface Opened {
   /** Whether dbq opened it, and has to close it. */
   owned: boolean;
   /** The Drizzle database for `queue.transaction`, and the connection under it. */
-  drizzle: () => Promise<BetterSQLite3Database>;
+  drizzle: () => Promise<SqliteDrizzle>;
   transacting: Database;
 }
 
 /** Opens a file or `:memory:`. @throws DatabaseError that says what is wrong with it */
-export async function openSqlite(path: string, options: SqliteOptions): Promise<Store> {
+export async function openSqlite(path: string, options: SqliteOptions): Promise<FullStore> {
   return await withOpenErrors(path, async () => {
     const { default: Driver } = await importPackage<{ default: Driver }>("better-sqlite3");
     const client = await retryWhileBusy(() => openFile(Driver, path, options));
-    const store = await openStore(
-      { client, owned: true, drizzle: () => drizzleOver(client), transacting: client },
-      options,
-    );
-    await useWal(client);
-    return store;
+    const opened = { client, owned: true, drizzle: () => drizzleOver(client), transacting: client };
+    return await openStore(opened, options, () => useWal(client));
   });
 }
 
@@ -77,11 +78,11 @@ export async function openSqlite(path: string, options: SqliteOptions): Promise<
  * part of a transaction that the app has open, and the settings of the app's connection stay as they are.
  * @throws DatabaseError that says what is wrong with it; TypeError when it is not a Drizzle database over better-sqlite3
  */
-export async function openSqliteDatabase(db: unknown, options: SqliteOptions): Promise<Store> {
+export async function openSqliteDatabase(db: unknown, options: SqliteOptions): Promise<FullStore> {
   const appClient = clientOf(db);
   return await withOpenErrors(appClient.name, async () => {
     const own = await retryWhileBusy(() => withoutWaiting(appClient, () => openBeside(appClient, options)));
-    const drizzle = async () => db as BetterSQLite3Database;
+    const drizzle = async () => db as SqliteDrizzle;
     const client = own ?? appClient;
     return await openStore({ client, owned: own !== undefined, drizzle, transacting: appClient }, options);
   });
@@ -95,7 +96,12 @@ async function withOpenErrors<T>(path: string, open: () => Promise<T>): Promise<
   }
 }
 
-async function openStore(opened: Opened, options: SqliteOptions): Promise<Store> {
+/** @param ready called once the file is known to be good for a queue */
+async function openStore(
+  opened: Opened,
+  options: SqliteOptions,
+  ready: () => Promise<void> = async () => undefined,
+): Promise<FullStore> {
   const { client, owned } = opened;
   const { clock = systemClock } = options;
   try {
@@ -106,11 +112,26 @@ async function openStore(opened: Opened, options: SqliteOptions): Promise<Store>
     // Without this, a read-only file would fail only at the first enqueue.
     if (options.migrate)
       await retryWhileBusy(() => client.exec("update dbq_workers set beat = beat where false"));
-    return sqliteStore(opened, connection, await retryWhileBusy(() => fileOf(client)), clock);
+    await ready();
+    const path = await retryWhileBusy(() => fileOf(client));
+    await retryWhileBusy(() => client.exec("select 1 from dbq_workers limit 1"));
+    return sqliteStore(opened, connection, path, clock);
   } catch (error) {
     if (owned) client.close();
     throw error;
   }
+}
+
+/** What a store does with its file beside SQLite. */
+function openedFile(path: string, client: Database, transacting: Database) {
+  const identity = new FileIdentity(path, [client, transacting], FileLocks.of(path)).share();
+  const [touch, watch] = [new FileTouch(path), new SqliteWatch(path, client)];
+  const close = async () => {
+    watch.close();
+    touch.close();
+    await identity.close();
+  };
+  return { identity, touch, watch, close };
 }
 
 /** `path`: the file, when there is one that other connections can open. */
@@ -119,24 +140,17 @@ function sqliteStore(
   connection: SqliteConnection,
   path: string | undefined,
   clock: Clock,
-): Store {
-  const file =
-    path === undefined
-      ? undefined
-      : {
-          identity: new FileIdentity(path),
-          touch: new FileTouch(path),
-          watch: new SqliteWatch(path, client),
-        };
-  if (file) fileIdentities.set(client, file.identity);
+): FullStore {
+  const file = path === undefined ? undefined : openedFile(path, client, transacting);
   connection.onCommit = () => file?.touch.committed();
+  connection.verify = () => file?.identity.verify();
   const runner = runnerOver(connection, () => {
     file?.identity.check();
     refuseOpenTransaction(client);
   });
   const ops = operationsOf(texts);
-  let db: BetterSQLite3Database | undefined;
-  const store: Store = {
+  let db: SqliteDrizzle | undefined;
+  const store: FullStore = {
     ...methodsOver(runner, ops),
     synchronous: true,
     cyclesMayOverlap: () => false,
@@ -146,20 +160,20 @@ function sqliteStore(
     transaction: async (fn) => {
       file?.identity.check();
       db ??= await drizzle();
-      return await runTransaction(db, fn);
+      const result = await runTransaction(db, fn);
+      file?.identity.verify();
+      return result;
     },
     keepAlive: async (workerId, every, onLost) => {
       const send = () => runner.write(() => ops.maintenance.beat(workerId));
       // Another thread cannot open a database in memory, and no other process can judge its workers.
-      const thread = path === undefined ? undefined : heartbeatThread(path, workerId, clock);
+      const thread = file && heartbeatThread(file.identity, workerId, clock);
       const heartbeat = new Heartbeat({ every, thread, send, onLost });
       return () => heartbeat.stop();
     },
     watch: (listener) => file?.watch.add(() => listener(true)) ?? (() => undefined),
-    diagnose: async () => [
-      ...diagnoseSqlite(client),
-      ...transferFacts(await runner.run(() => ops.transfer.state())),
-    ],
+    diagnose: () => diagnose(diagnoseSqlite(client, path, file?.identity.locks), runner, ops),
+    noting: (note) => notingStore(store, runner, ops, note),
     reader: async () => {
       const reading = await retryWhileBusy(() => openReading(client));
       if (!reading) return { ...store, close: async () => undefined };
@@ -167,19 +181,41 @@ function sqliteStore(
       return sqliteStore({ client: reading, owned: true, drizzle, transacting }, reads, path, clock);
     },
     close: async () => {
-      file?.watch.close();
-      file?.touch.close();
+      await file?.close();
       if (owned) client.close();
     },
   };
   return store;
 }
 
-function heartbeatThread(path: string, workerId: string, clock: Clock): HeartbeatThread | undefined {
+async function diagnose(
+  facts: readonly Diagnosis[],
+  runner: Runner,
+  { transfer }: Operations,
+): Promise<Diagnosis[]> {
+  return [
+    ...facts,
+    ...transferFacts(await runner.run(() => transfer.state())),
+    ...(await runner.run(() => unreadableFacts(sqliteDialect))),
+  ];
+}
+
+function notingStore(store: FullStore, runner: Runner, ops: Operations, note: Note): FullStore {
+  const noted = { ...runner, write: noting((op) => runner.write(() => op(0)), ops.look, note) };
+  const insert: FullStore["insert"] = (tasks, onDuplicate) =>
+    noted.write(() => ops.tasks.insert(tasks, onDuplicate));
+  return { ...store, ...methodsOver(noted, ops), insert };
+}
+
+function heartbeatThread(
+  { path, inodes }: FileIdentity,
+  workerId: string,
+  clock: Clock,
+): HeartbeatThread | undefined {
   // A thread does not see the steps of a test's clock.
   if (clock !== systemClock) return undefined;
   const driver = driverFile("better-sqlite3");
   if (driver === undefined) return undefined;
-  const data = { driver, path, pragmas: walPragmas, ...compiler.compile(texts.statements.beat) };
+  const data = { driver, path, inodes, pragmas: walPragmas, ...compiler.compile(texts.statements.beat) };
   return { program: heartbeatProgram, data, worker: { workerId } };
 }

@@ -1,5 +1,5 @@
 /** The statements of `dbq move` on SQLite. */
-import { isSource } from "../../store.ts";
+import { isSource } from "../../features/transfer/contract.ts";
 import type { TransferText } from "../sql/dialect.ts";
 
 /** A literal, without NULs: SQL text ends at one. */

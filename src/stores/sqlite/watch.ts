@@ -8,22 +8,37 @@
  * the watch looks again after 1, 4, 16 … milliseconds.
  *
  * Events are hints: they may be lost or repeated, and some systems have none. Listeners also poll.
+ *
+ * Deno opens and closes each file whose change it reports, which drops SQLite's locks on it (`FileLocks`): there the watch
+ * looks every few milliseconds and asks for no events.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Database, Statement } from "better-sqlite3";
-import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
+import {
+  clearInterval,
+  clearTimeout,
+  performance,
+  setInterval,
+  setTimeout,
+} from "../../base/runtime/timers.ts";
 import { report } from "../../events.ts";
 
 /** Milliseconds between the looks after an event: at first, and at most. */
 const firstDelay = 1;
 const longestDelay = 256;
 
+/** Milliseconds between the looks without events: they take half a percent of a core. */
+const lookEvery = 5;
+
 export class SqliteWatch {
   readonly #path: string;
   readonly #version: Statement<[], number>;
+  readonly #hasEvents: boolean;
   readonly #listeners = new Set<() => void>();
   #watcher: FSWatcher | undefined;
+  /** In place of a watcher, where there are no events. */
+  #looks: NodeJS.Timeout | undefined;
   #seen = -1;
   #lastLook = 0;
   /** Until the next look; there is none when it is above `longestDelay`. */
@@ -34,9 +49,11 @@ export class SqliteWatch {
    * @param path absolute, with no link in it
    * @param client the queue's own connection: its own commits do not change its `data_version`, so that a busy worker does
    * not wake itself
+   * @param hasEvents whether to ask the system for events of the folder
    */
-  constructor(path: string, client: Database) {
+  constructor(path: string, client: Database, hasEvents = !("deno" in process.versions)) {
     this.#path = path;
+    this.#hasEvents = hasEvents;
     this.#version = client.prepare<[], number>("pragma data_version").pluck().safeIntegers(false);
   }
 
@@ -53,14 +70,20 @@ export class SqliteWatch {
   close(): void {
     clearTimeout(this.#nextLook);
     this.#delay = Number.POSITIVE_INFINITY;
+    clearInterval(this.#looks);
+    this.#looks = undefined;
     this.#watcher?.close();
     this.#watcher = undefined;
   }
 
   #start(): void {
-    if (this.#watcher) return;
+    if (this.#watcher || this.#looks) return;
     try {
       this.#changed();
+      if (!this.#hasEvents) {
+        this.#looks = setInterval(() => this.#look(longestDelay), lookEvery).unref();
+        return;
+      }
       const file = basename(this.#path);
       this.#watcher = watch(dirname(this.#path), { persistent: false }, (_, changed) => {
         if (changed === file) this.#look(firstDelay);

@@ -1,10 +1,11 @@
 /** Writes inside of an app's transaction, and transactions that dbq opens for the app. */
 import type { Database } from "better-sqlite3";
-import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError } from "../../errors.ts";
-import type { MaybePromise, StoreTransaction } from "../../store.ts";
+import { report } from "../../events.ts";
+import type { FullTransaction } from "../../features/store.ts";
+import type { MaybePromise } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
 import { scheduleWrites } from "../sql/store-methods.ts";
@@ -15,22 +16,20 @@ import {
   toQueueError,
   withoutWaiting,
 } from "./connection.ts";
-import { clientOf, isTransaction } from "./drizzle.ts";
+import { clientOf, isTransaction, type SqliteDrizzle } from "./drizzle.ts";
 import { FileIdentity } from "./file-identity.ts";
 import { fileOf } from "./open.ts";
 
 /** Transactions that have ended: nothing more is written in them. */
 const ended = new WeakSet<object>();
 
-/** What queues know of a connection's file: transactions of the app on the same connection look at the same file. */
-export const fileIdentities: WeakMap<object, FileIdentity> = new WeakMap();
-
 /** The app's own connection, as operations use it. */
 const connectionsBy = memoize((clock: Clock) => memoize((client: Database) => connectionOf(client, clock)));
 
 function connectionOf(client: Database, clock: Clock) {
   const path = fileOf(client);
-  const file = fileIdentities.get(client) ?? (path === undefined ? undefined : new FileIdentity(path));
+  const file =
+    path === undefined ? undefined : (FileIdentity.shared(path) ?? new FileIdentity(path, [client]));
   return { connection: new SqliteConnection(client, clock), file };
 }
 
@@ -38,10 +37,7 @@ function connectionOf(client: Database, clock: Clock) {
  * Waits for the write lock off the thread, on the app's own connection too, and never inside a transaction that the app has
  * open on it. Once `fn` has begun it is never run again. What it throws is thrown as it is.
  */
-export async function runTransaction<T>(
-  db: BetterSQLite3Database,
-  fn: (tx: unknown) => MaybePromise<T>,
-): Promise<T> {
+export async function runTransaction<T>(db: SqliteDrizzle, fn: (tx: unknown) => MaybePromise<T>): Promise<T> {
   const client = clientOf(db);
   let begun = false;
   let failure: { error: unknown } | undefined;
@@ -67,6 +63,15 @@ export async function runTransaction<T>(
   }
 }
 
+/** Checks the file after a commit of the app. The driver has already answered the app, so a loss can only be reported. */
+function reportMoved(file: FileIdentity | undefined): void {
+  try {
+    file?.verify();
+  } catch (error) {
+    report(error, "after a transaction of the app");
+  }
+}
+
 function refuseThenable<T>(returned: MaybePromise<T>): T {
   if (typeof (returned as { then?: unknown } | null | undefined)?.then !== "function") return returned as T;
   // The function goes on after the rollback, and may reject because its transaction is gone.
@@ -77,7 +82,7 @@ function refuseThenable<T>(returned: MaybePromise<T>): T {
 }
 
 /** @throws TypeError when `tx` is not Drizzle's over better-sqlite3; AsyncTransactionError when it has ended */
-export function inTransaction(ops: Operations, tx: unknown, clock: Clock): StoreTransaction {
+export function inTransaction(ops: Operations, tx: unknown, clock: Clock): FullTransaction {
   const client = clientOf(tx);
   // The callback of such a transaction is synchronous: it has ended by the end of this tick. Tests may fake `queueMicrotask`.
   const isScoped = isTransaction(tx as object);
@@ -92,8 +97,12 @@ export function inTransaction(ops: Operations, tx: unknown, clock: Clock): Store
   const { connection, file } = connectionsBy(clock)(client);
   const write = <T>(op: () => Program<T>): T => {
     checkOpen();
-    file?.check();
-    return connection.atomically(op);
+    file?.verify();
+    const result = connection.atomically(op);
+    // In the app's transaction its commit comes later, by the end of this tick.
+    if (!client.inTransaction) file?.verify();
+    else if (isScoped) void Promise.resolve().then(() => reportMoved(file));
+    return result;
   };
   return {
     insert: (tasks, onDuplicate) => write(() => ops.tasks.insert(tasks, onDuplicate)),

@@ -1,5 +1,5 @@
 /** Durations and points in time, and timers for any delay. */
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { kindOf, milliseconds, moment, show } from "../../../src/base/options/durations.ts";
 import { after as callAfter } from "../../../src/base/runtime/timers.ts";
 import "../../support/fakeable-timers.ts";
@@ -165,6 +165,7 @@ describe("after", () => {
 
   it("a jump of the wall clock makes it neither early nor late", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
+    onTestFinished(() => void vi.useRealTimers());
     const fn = vi.fn();
     callAfter(300_000, fn);
     vi.setSystemTime(Date.now() + 7 * 24 * 3_600_000);

@@ -109,6 +109,20 @@ describe("a value that JSON cannot carry", () => {
     expect(encodeArgs([shared, [shared, shared]])).toBe('[{"a":1},[{"a":1},{"a":1}]]');
   });
 
+  it.each<[value: unknown, advice: string]>([
+    [new Date(0), "pass its toISOString()"],
+    [new Map(), "pass Object.fromEntries(map), or the array [...map]"],
+    [new Set(), "pass the array [...set]"],
+    [1n, "pass a string of its digits"],
+    [new Error("down"), "pass its message"],
+    [Promise.resolve(1), "await it first"],
+    [Buffer.from("a"), "for example in base64"],
+    [() => 1, "import it where the task runs"],
+    [new URL("https://example.com"), "pass a plain object with the fields that the task needs"],
+  ])("the error about %s says what to pass instead", (value, advice) => {
+    expect(refusal(() => encodeArgs([value])).message).toContain(advice);
+  });
+
   it("more than 100 levels are refused, with the path of level 101", () => {
     expect(JSON.parse(encode(levels(100), "result") as string)).toEqual(levels(100));
     expect(refusal(() => encode(levels(101), "result")).path).toBe(`result${"[0]".repeat(100)}`);

@@ -97,6 +97,13 @@ describe("toTask", () => {
       expect(errorOf({ name: "Error", message: "no", cause: odd })).toEqual({ name: "Error", message: "no" });
   });
 
+  it("keeps 100 causes of an error that another program has written 150,000 deep", () => {
+    const error = `${'{"message":"x","cause":'.repeat(150_000)}null${"}".repeat(150_000)}`;
+    let causes = 0;
+    for (let cause = toTask({ ...record, error }).error?.cause; cause; cause = cause.cause) causes += 1;
+    expect(causes).toBe(100);
+  });
+
   it("returns tasks that share no objects", () => {
     const [a, b] = [toTask({ ...record, meta: "{}" }), toTask({ ...record, meta: "{}" })];
     a.meta.changed = true;

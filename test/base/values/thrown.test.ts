@@ -29,6 +29,12 @@ function withProperty(key: PropertyKey, value: unknown): Error {
   return Object.defineProperty(new Error("original"), key, { value });
 }
 
+function deeply(around: (value: unknown) => unknown): unknown {
+  let value: unknown = null;
+  for (let depth = 0; depth < 150_000; depth += 1) value = around(value);
+  return value;
+}
+
 function cyclic(): Error {
   const error = new Error("a");
   error.cause = new Error("b", { cause: error });
@@ -184,6 +190,14 @@ const hostile: readonly [what: string, thrown: () => unknown, name: string, mess
     "could",
   ],
   ["an error with a cyclic cause", cyclic, "Error", "a"],
+  ["an error with a cause 150,000 deep", () => deeply((cause) => new Error("x", { cause })), "Error", "x"],
+  [
+    "an AggregateError 150,000 deep",
+    () => deeply((each) => new AggregateError([each])),
+    "AggregateError",
+    "",
+  ],
+  ["an array 150,000 deep", () => deeply((each) => [each]), "Thrown", "[ [ [ [Array] ] ] ]"],
   ["an error whose name is an object", () => withProperty("name", { toString: boom }), "Error", "original"],
   ["an error whose name is a symbol", () => withProperty("name", Symbol("x")), "Error", "original"],
   ["an error whose message is null", () => withProperty("message", null), "Error", "could not be read"],
@@ -253,6 +267,28 @@ describe("describeThrown", () => {
     );
     describeThrown(value);
     expect(called).toEqual([]);
+  });
+
+  it("keeps the errors of an AggregateError in its stack", async () => {
+    const inner = [new RangeError("replica 1 is down"), new AggregateError([new Error("refused")]), "no"];
+    const error: unknown = await Promise.any(inner.map((each) => Promise.reject(each))).catch((all) => all);
+    const { name, message, stack } = describeThrown(error);
+    expect(name).toBe("AggregateError");
+    expect(message).toBe("All promises were rejected");
+    expect(stack).toContain("[errors][2]: no");
+    expect(stack).toContain("[errors][0]: RangeError: replica 1 is down\n    at ");
+    expect(stack).toContain("[errors][0]: Error: refused\n    at ");
+  });
+
+  it("reads at most ten errors of an AggregateError, and only a few levels of them", () => {
+    const many = new AggregateError(
+      Array.from({ length: 1_000 }, (_, i) => new Error(`e${i}`)),
+      "many",
+    );
+    expect(describeThrown(many).stack?.match(/^\[errors\]/gm)).toHaveLength(10);
+    const cyclicOne = new AggregateError([], "again");
+    cyclicOne.errors.push(cyclicOne, cyclicOne);
+    expect(describeThrown(cyclicOne).stack?.match(/^\[errors\]/gm)).toHaveLength(2 + 4 + 8);
   });
 
   it("keeps the causes, each with its name, message, stack and code", () => {

@@ -41,7 +41,7 @@ export const sqlite: Backend = {
       [Symbol.asyncDispose]: async () => void client.close(),
     };
   },
-  app: async (database) => drizzle(new Database(database)),
+  app: async (database) => drizzle({ client: new Database(database) }),
   async health(raw, database) {
     const log = `${database}-wal`;
     return { integrity: await integrityOf(raw), wal: existsSync(log) ? statSync(log).size : 0 };

@@ -31,7 +31,9 @@ export async function heal({ database, eventLog }: Files): Promise<void> {
 export function logOutcomes(worker: Worker<Context>, eventLog: string): void {
   const events = ["completed", "failed", "cancelled", "retrying", "snoozed", "interrupted", "lost"] as const;
   for (const event of events) {
-    worker.on(event, ({ id, generationId }: Task) => {
+    worker.on(event, ({ id, generationId, error }: Task) => {
+      // The worker that rescues a task reports its crash; what this process has run is logged here.
+      if ((event === "failed" || event === "retrying") && error?.name === "WorkerCrashed") return;
       write(eventLog, event, { task: id, generation: generationId });
     });
   }

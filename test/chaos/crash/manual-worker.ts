@@ -4,19 +4,20 @@
  */
 
 import { thisProcess } from "../../../src/base/runtime/process-identity.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import type { CallOptions, Queue } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
-import type { Outcome, OutcomeKind, Store } from "../../../src/store.ts";
+import type { Outcome, OutcomeKind } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { eventOf } from "../../../src/worker/events.ts";
 import { chore, type Plan } from "../../fixtures/tasks.ts";
 import type { LogEvent } from "./operation.ts";
 
-export const storeOf = (queue: Queue): Store => internalsOf(queue).store;
+export const storeOf = (queue: Queue): FullStore => internalsOf(queue).store;
 
 export class ManualWorker {
   readonly id: string;
-  readonly store: Store;
+  readonly store: FullStore;
   readonly #pid: number;
   readonly #queue: Queue;
   readonly #log: LogEvent;

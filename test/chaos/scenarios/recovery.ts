@@ -37,7 +37,7 @@ export const recovery: Scenario = {
   about:
     "Workers are killed beside a backlog: each of their tasks starts elsewhere, before all pending tasks.",
   unit: "kills",
-  amounts: { test: 5, sample: 10, chaos: 40 },
+  amounts: { test: 5, sample: 5, chaos: 40 },
   async run(trial) {
     const { harness, amount } = trial;
     await audit(harness.database);

@@ -36,7 +36,7 @@ export const sigterm: Scenario = {
   about:
     "Workers get SIGTERM at random instants: each exits in time, hands back its tasks, and charges nothing.",
   unit: "SIGTERMs",
-  amounts: { test: 8, sample: 40, chaos: 150 },
+  amounts: { test: 8, sample: 16, chaos: 150 },
   async run(trial) {
     const { harness } = trial;
     const load = await Load.start(harness, {

@@ -34,7 +34,7 @@ export const steadyKills: Scenario = {
   name: "steady-kills",
   about: "Six workers under a steady load are killed 100 times a minute: their tasks start elsewhere.",
   unit: "kills",
-  amounts: { test: 5, sample: 20, chaos: 100 },
+  amounts: { test: 5, sample: 8, chaos: 100 },
   async run(trial) {
     const { harness, amount } = trial;
     await audit(harness.database);

@@ -27,7 +27,7 @@ export const strategies: Scenario = {
   about:
     "Thirty-two workers claim from one queue, kept apart by row locks or by generations alone: no task runs twice, and no conflict is reported.",
   unit: "tasks of each strategy",
-  amounts: { test: 200, sample: 500, chaos: 3_000 },
+  amounts: { test: 200, sample: 300, chaos: 3_000 },
   only: { kinds: ["postgres", "mysql"], why: "a file has one writer at a time" },
   async run(trial) {
     const { harness, amount, progress } = trial;

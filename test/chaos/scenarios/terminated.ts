@@ -14,7 +14,7 @@ export const terminated: Scenario = {
   about:
     "The server ends all connections every two seconds: nothing is lost or done twice, and all processes go on by themselves.",
   unit: "rounds",
-  amounts: { test: 1, sample: 5, chaos: 10 },
+  amounts: { test: 1, sample: 2, chaos: 10 },
   only: { kinds: ["postgres", "mysql"], why: "a file has no connections to end" },
   async run(trial) {
     const { harness, amount } = trial;

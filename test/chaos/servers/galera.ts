@@ -92,9 +92,7 @@ const up = ({ process }: Node, options: readonly string[]): Promise<void> =>
  * Where the node's data ends. A killed node does not know it; systemd asks for it first in this way (galera_recovery).
  */
 async function positionOf({ process }: Node, options: readonly string[]): Promise<string> {
-  const said = await process.ask([...options, "--wsrep-recover"]);
-  const [, position] = /WSREP: Recovered position: ?(\S+)/.exec(said) ?? [];
-  if (position === undefined) throw new Error(`the node does not report where its data ends: ${said}`);
+  const position = await process.ask([...options, "--wsrep-recover"], /WSREP: Recovered position: ?(\S+)/);
   return `--wsrep-start-position=${position}`;
 }
 

@@ -2,7 +2,7 @@
 import { execFile, execFileSync } from "node:child_process";
 import { cpSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { backendOf } from "../backends/backend.ts";
@@ -35,6 +35,17 @@ function withMask(net: string): string {
   const [address, bits] = net.split("/");
   const mask = 2 ** 32 - 2 ** (32 - Number(bits));
   return `${address}/${[24, 16, 8, 0].map((shift) => (mask >>> shift) & 255).join(".")}`;
+}
+
+/** What a program that ends by itself prints on stderr, and how it ended when it failed. */
+async function outputOf([program, ...args]: readonly [string, ...string[]]): Promise<string> {
+  try {
+    return (await promisify(execFile)(program, args, { timeout: answering, killSignal: "SIGKILL" })).stderr;
+  } catch (error) {
+    const { code, signal, stderr } = error as { code?: unknown; signal?: unknown; stderr?: string };
+    if (stderr === undefined) throw error;
+    return `${stderr}\nIt ended with ${signal ?? code}.`;
+  }
 }
 
 /** One server, with its data in a folder. */
@@ -90,17 +101,21 @@ export class MariadbProcess {
     return [...program, user, ...own, `--port=${this.#port}`, ...options, ...ours] as [string, ...string[]];
   }
 
-  /** Starts it with options that make it exit by itself. @returns its output */
-  async ask(options: readonly string[]): Promise<string> {
-    const [program, ...args] = this.#command(options);
-    const limits = { timeout: answering, killSignal: "SIGKILL" } as const;
-    try {
-      return (await promisify(execFile)(program, args, limits)).stderr;
-    } catch (error) {
-      const { killed, stderr } = error as { killed?: boolean; stderr?: string };
-      if (killed !== true || stderr === undefined) throw error;
-      return stderr;
+  /**
+   * Starts it with options that make it print an answer and exit. How it exits does not matter then: it was seen to hang
+   * after its answer. Without an answer it is started once more, as systemd does. @returns the first group of `answer`
+   */
+  async ask(options: readonly string[], answer: RegExp): Promise<string> {
+    // Otherwise it listens on its port before it answers, and fails when that is taken.
+    const command = this.#command([...options, "--skip-networking"]);
+    const said: string[] = [];
+    while (said.length < 2) {
+      const output = await outputOf(command);
+      const found = answer.exec(output)?.[1];
+      if (found !== undefined) return found;
+      said.push(output.trimEnd().split("\n").slice(-20).join("\n"));
     }
+    throw new Error(`${basename(this.#data)} gives no answer. It printed:\n${said.join("\nand then:\n")}`);
   }
 
   /** Resolves when this status variable has this value. */

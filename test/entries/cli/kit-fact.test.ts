@@ -70,6 +70,50 @@ test("a filter that hides the tables on Postgres is a problem: push fails on the
   expect(warningOf(files, postgres)).toContain("fails on Postgres with this tablesFilter");
 });
 
+/** The configuration of a folder in which this version of drizzle-kit is installed, or in a folder above it. */
+function factWith(version: string, more: string, schema: string, from = "."): Diagnosis | undefined {
+  const files = { "drizzle.config.ts": config("postgresql", more), ...orders };
+  const folder = folderWith({ "node_modules/drizzle-kit/package.json": JSON.stringify({ version }) });
+  return drizzleKitFact(folderWith(files, join(folder, from)), facts("Postgres", { schema }));
+}
+
+describe("drizzle-kit 1.0 on Postgres", () => {
+  test("compares all schemas when its configuration has no filter, so it would drop a schema of dbq's own", () => {
+    const warning = factWith("1.0.0-rc.5", "", "jobs", "apps/web")?.warning;
+    expect(warning).toContain("would drop dbq's tables");
+    expect(warning).toContain('add schemaFilter: ["!jobs"] to it');
+    expect(factWith("0.31.11", "", "jobs")).toMatchObject({
+      value: expect.stringContaining("does not look at"),
+    });
+  });
+
+  test.each(['["!jobs"]', '["public"]', '"shop_*"'])(
+    "leaves a schema alone that schemaFilter %s hides",
+    (filter) => {
+      const fact = factWith("1.0.0", `schemaFilter: ${filter},`, "jobs");
+      expect(fact).toEqual({
+        name: "drizzle-kit",
+        value: "drizzle.config.ts (does not look at the schema jobs)",
+      });
+    },
+  );
+
+  test("drops a schema of dbq's own also when tablesFilter hides the tables in it", () => {
+    expect(factWith("1.0.0", 'tablesFilter: ["!dbq_*"],', "jobs")?.warning).toContain(
+      'schemaFilter: ["!jobs"]',
+    );
+  });
+
+  test("hides the sequences with the tables, so tablesFilter is enough in public", () => {
+    const hidden = factWith("1.0.0", 'tablesFilter: ["!dbq_*"],', "public");
+    expect(hidden).toEqual({
+      name: "drizzle-kit",
+      value: "drizzle.config.ts (its tablesFilter leaves dbq's tables out)",
+    });
+    expect(factWith("1.0.0", "", "public")?.warning).toContain('add tablesFilter: ["!dbq_*"] to it');
+  });
+});
+
 describe("no problem is", () => {
   test.each<[string, Readonly<Record<string, string>>, readonly Diagnosis[], string | undefined]>([
     ["a folder without drizzle-kit", {}, sqlite, undefined],

@@ -124,7 +124,7 @@ test("limits marks a limit in code, and one that is replaced; a rate is printed 
   await queue.setLimit({ func: "send", group: "acme" }, { rate: { limit: 7, per: 1_500 } });
   const { out } = await dbq(folder, ["limits"]);
   expect(out).toMatch(/^function charge +50\/1s .*from code, replaced$/m);
-  expect(out).toMatch(/^function charge +3\/90m +0 +0 *$/m);
+  expect(out).toMatch(/^function charge +3\/90m +0 +0 +0 *$/m);
   expect(out).toMatch(/^function send +50\/1s .*from code$/m);
   expect(out).toMatch(/^function send, group acme +7\/1500ms /m);
 });

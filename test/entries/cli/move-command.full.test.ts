@@ -1,6 +1,6 @@
 /** `dbq move`: its output, its refusals, and how a signal stops it. */
 import { spawnSync } from "node:child_process";
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
@@ -112,6 +112,7 @@ test("move refuses to start beside a live worker, and rescues the tasks of a dea
   const refused = await dbq(folder, move);
   expect(refused.code).toBe(1);
   expect(refused.err).toContain(`dbq.db: a worker runs on it: ${workerId} (heartbeat`);
+  expect(readdirSync(folder).filter((name) => name.startsWith("new.db"))).toEqual([]);
   expect(await queue.getTask(id)).toMatchObject({ status: "running", generationId: 2 });
 
   worker.child.kill("SIGKILL");

@@ -154,11 +154,15 @@ test("purge without --yes shows what it would delete, and exits with 2", async (
   expect(would.err).toBe("nothing was deleted: add --yes to delete\n");
   expect((await queue.countTasks()).pending).toBe(601);
 
-  expect(await dbqJson(folder, ["purge", "--func", "old", "--yes"])).toEqual({ purged: 600, running: 0 });
+  expect(await dbqJson(folder, ["purge", "--func", "old", "--yes"])).toEqual({
+    purged: 600,
+    running: 0,
+    skipped: 0,
+  });
   expect((await queue.listTasks()).map(({ id }) => id)).toEqual([kept, running]);
   const rest = await dbq(folder, ["purge", "--queue", "default", "--yes"]);
   expect(rest).toMatchObject({ code: 0, out: "deleted 0 tasks, left 1 running\n" });
   const all = await dbqJson(folder, ["purge", "--queue", "default", "--include-running", "--yes"]);
-  expect(all).toEqual({ purged: 1, running: 0 });
+  expect(all).toEqual({ purged: 1, running: 0, skipped: 0 });
   await worker.out(isEvent("lost", running));
 });

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import type { Schedule } from "../../../src/index.ts";
+import { remoteTask, type Schedule } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { folderWithQueue } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";
@@ -54,6 +54,18 @@ test("add writes a schedule with every option, and changes the one of this name"
   expect(await dbqJson<Schedule[]>(folder, ["schedules"])).toMatchObject([
     { cron: "30 2 * * *", args: [], every: null },
   ]);
+});
+
+test("the list has pages, of the schedules whose names begin with a prefix", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const names = ["a%1", "a1", "a2", "a3", "b"];
+  await queue.schedules(names.map((name) => [name, { cron: "@daily" }, remoteTask("report")] as const));
+  const listed = async (...options: string[]) =>
+    (await dbqJson<Schedule[]>(folder, ["schedules", ...options])).map(({ name }) => name);
+  expect(await listed()).toEqual(names);
+  expect(await listed("--prefix", "a%")).toEqual(["a%1"]);
+  expect(await listed("--prefix", "a", "--limit", "2")).toEqual(["a%1", "a1"]);
+  expect(await listed("--prefix", "a", "--limit", "2", "--after", "a1")).toEqual(["a2", "a3"]);
 });
 
 test("an expression without words is shown as it is", async () => {

@@ -71,7 +71,7 @@ for (const ground of [postgres, mysql]) {
       expect(await json("doctor", tasks)).toMatchObject({ untaken: [], workers: [{ liveness: "alive" }] });
       expect(await json("retry", String(id))).toMatchObject([{ id }]);
       await worker.out(isEvent("completed", id));
-      expect(await json("purge", "--func", "add", "--yes")).toEqual({ purged: 2, running: 0 });
+      expect(await json("purge", "--func", "add", "--yes")).toEqual({ purged: 2, running: 0, skipped: 0 });
 
       for (const { child } of [worker, tail]) child.kill("SIGTERM");
       const ended = [await worker.ended, await tail.ended];

@@ -190,13 +190,13 @@ test("list --json prints the tasks of listTasks", async () => {
   expect(JSON.parse(out)).toEqual(JSON.parse(JSON.stringify((await queue.listTasks()) satisfies Task[])));
 });
 
-test("a JSON list is written item by item, since it may exceed the longest string", () => {
+test("a JSON list is written item by item, since it may exceed the longest string", async () => {
   const written: string[] = [];
   const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
   onTestFinished(() => spy.mockRestore());
   for (const values of [[], [1], [{ a: hostile }, undefined, ["b"], null]]) {
     written.length = 0;
-    jsonList(values);
+    await jsonList(values);
     expect(written.join("")).toBe(`${jsonText(values)}\n`);
     const longest = Math.max(1, ...values.map((value) => jsonText(value).length));
     expect(Math.max(...written.map(({ length }) => length))).toBeLessThanOrEqual(longest + 1);

@@ -16,6 +16,7 @@ function lookOf(queues: number, functions = 3): TopLook {
     queues: Array.from({ length: queues }, (_, i) => ({
       name: i === 1 ? "漢字漢字漢字漢字 \u001b[31m" : `queue-${i}`,
       ...{ pending: 10_000, scheduled: 0, running: i, failed: 2, atLeast: ["pending" as const] },
+      ...{ putOff: 0, putOffSince: null },
       ...{ oldestPendingAge: 3_400, pausedAt: i === 0 ? at : null, limits: [], workers: 1 },
     })),
     unservedFunctions: [],

@@ -139,7 +139,7 @@ test("a missing driver exits with 1 and names the package to install", async () 
     const ended = await dbq(temporaryFolder(), ["list", "--db", target], {
       NODE_OPTIONS: `--import=${hook}`,
     });
-    const err = `error: openQueue: the package "${name}" is missing: npm install ${name}\n`;
+    const err = `error: the package "${name}" is missing: npm install ${name}\n`;
     expect(ended).toEqual({ code: 1, signal: null, out: "", err });
   });
 });

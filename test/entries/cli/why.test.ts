@@ -130,9 +130,10 @@ test("resume names what is still paused: of a queue functions and groups, of a f
   const { folder, queue } = await opened();
   await queue.enqueueTask(remoteTask("send").with({ queueName: "mail" }));
   for (const name of ["mail", "slow"]) await queue.pause({ queueName: name });
+  // The oldest comes first, by the millisecond.
+  await sleep(5);
   await queue.pause({ func: "send" });
   await queue.pause({ func: "send", group: "acme" });
-  // The oldest comes first, by the millisecond.
   await sleep(5);
   await queue.pause({ func: "other", group: "acme" });
   expect((await dbq(folder, ["resume", "--func", "send"])).out).toBe(

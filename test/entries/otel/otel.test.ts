@@ -435,6 +435,8 @@ test("metrics count what was sent and consumed, time the waiting and the process
       { status: "failed", value: 0 },
     ],
     "dbq.oldest_pending.age": [{ value: 0 }],
+    "dbq.tasks.put_off": [{ value: 0 }],
+    "dbq.oldest_put_off.age": [{ value: 0 }],
   });
 });
 

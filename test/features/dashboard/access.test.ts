@@ -1,10 +1,14 @@
 /** Who sees and changes what. Each test attacks a rule of the dashboard. */
 import { describe, expect, test, vi } from "vitest";
-import { type Authorization, dashboard } from "../../../src/features/dashboard/index.ts";
+import {
+  type Authorization,
+  type DashboardOptions,
+  dashboard,
+} from "../../../src/features/dashboard/index.ts";
 import { localDashboard } from "../../../src/features/dashboard/local.ts";
 import { remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryQueue } from "../../support/queue.ts";
-import { openDesk, origin } from "./requests.ts";
+import { asBrowser, openDesk, origin } from "./requests.ts";
 
 const send = remoteTask("send");
 const pagePaths = ["/", "/tasks", "/tasks/1", "/queues", "/schedules", "/workers", "/functions"];
@@ -133,6 +137,83 @@ describe("writes", () => {
     );
     expect(response.status).toBe(status);
     expect((await queue.getTask(id))?.status).toBe(status === 200 ? "cancelled" : "pending");
+  });
+
+  test.each([
+    // A plain handler of requests, which have no `Host`: the address is the origin.
+    ["https://ops.example", { origin: "https://ops.example" }, 200],
+    ["https://ops.example", { origin: "https://evil.example" }, 403],
+    ["http://ops.example:8080", { origin: "http://ops.example:8080" }, 200],
+    ["http://ops.example:8080", { origin: "http://ops.example" }, 403],
+    // The address is a server's own, and `Host` is the browser's.
+    ["http://localhost:3000", { host: "ops.example", origin: "http://ops.example" }, 200],
+    ["http://localhost:3000", { host: "ops.example", origin: "http://localhost:3000" }, 403],
+    ["http://localhost:3000", { host: "OPS.example:80", origin: "http://ops.example" }, 200],
+    ["http://localhost:3000", { host: "::nonsense::", origin: "http://localhost:3000" }, 200],
+    // Another scheme is another site.
+    ["http://ops.example", { origin: "https://ops.example" }, 403],
+    ["https://ops.example", { origin: "http://ops.example" }, 403],
+  ])("at %s without an option, a POST with %o answers %i", async (at, headers, status) => {
+    expect(await cancelledBy({}, at, headers)).toBe(status);
+  });
+
+  test.each([
+    [{ host: "127.0.0.1:8080", origin: "http://intranet.local" }, 200],
+    [{ host: "127.0.0.1:8080", origin: "http://intranet.local", "sec-fetch-site": "same-origin" }, 200],
+    [{ host: "127.0.0.1:8080", "sec-fetch-site": "same-origin" }, 200],
+    [{ host: "127.0.0.1:8080", authorization: "Bearer x" }, 200],
+    [{ host: "127.0.0.1:8080", origin: "http://127.0.0.1:8080" }, 403],
+    [{ host: "evil.example", origin: "http://evil.example", "sec-fetch-site": "same-origin" }, 403],
+    [{ host: "intranet.local", origin: "https://intranet.local" }, 403],
+    [{ host: "intranet.local", origin: "http://intranet.local:8080" }, 403],
+    [{ host: "intranet.local", origin: "http://intranet.local", "sec-fetch-site": "cross-site" }, 403],
+    [{ host: "intranet.local" }, 403],
+  ] as [Record<string, string>, number][])(
+    "with the option origin, a POST with %o answers %i",
+    async (headers, status) => {
+      const options = { origin: "http://intranet.local" };
+      expect(await cancelledBy(options, "http://127.0.0.1:8080", headers)).toBe(status);
+    },
+  );
+
+  test.each(["intranet.local", "ftp://intranet.local", "http://intranet.local/ops", "http://a@b", 7])(
+    "the option origin %o is refused",
+    async (wrong) => {
+      const queue = await temporaryQueue();
+      expect(() => dashboard(queue, { origin: wrong as string })).toThrow(
+        /dashboard: origin: expected an origin/,
+      );
+    },
+  );
+
+  /** The status of a POST that would cancel a task. */
+  async function cancelledBy(options: DashboardOptions, at: string, headers: Record<string, string>) {
+    const { queue, ui } = await openDesk(options);
+    const id = await queue.enqueueTask(send, 1);
+    const given = { accept: "application/json", ...headers };
+    const { status } = await ui(
+      new Request(`${at}/api/tasks/${id}/cancel`, { method: "POST", headers: given }),
+    );
+    expect((await queue.getTask(id))?.status).toBe(status === 200 ? "cancelled" : "pending");
+    return status;
+  }
+
+  test.each([
+    "/api/tasks/1/edit",
+    "/api/tasks/bulk",
+    "/tasks/bulk",
+    "/api/queues/default/pause",
+    "/api/functions/send/pause",
+    "/api/schedules/nightly/run",
+    "/api/limits",
+  ])("of somebody who may only read, the body of POST %s is not read", async (path) => {
+    const { ui } = await openDesk({ authorize: () => "read" });
+    const pull = vi.fn();
+    const body = new ReadableStream({ pull }, { highWaterMark: 0 });
+    const headers = { ...asBrowser, "content-type": "application/json", accept: "application/json" };
+    const init = { method: "POST", body, headers, duplex: "half" } as RequestInit;
+    const { status } = await ui(new Request(`${origin}${path}`, init));
+    expect([status, pull.mock.calls.length]).toEqual([403, 0]);
   });
 
   test("GET changes nothing", async () => {
@@ -273,6 +354,43 @@ describe("addresses", () => {
     ).toBe(404);
   });
 
+  test("a proxy may cut the base path off when it names it, and no other prefix is taken", async () => {
+    const { queue, ui, post } = await openDesk({ basePath: "/ops/dbq" });
+    const id = await queue.enqueueTask(send, 1);
+    const at = async (path: string, prefix: string) => {
+      const headers = { accept: "text/html", "x-forwarded-prefix": prefix };
+      const response = await ui(new Request(`${origin}${path}`, { headers }));
+      return { status: response.status, html: await response.text() };
+    };
+    for (const [path, prefix] of [
+      ["/", "/ops/dbq"],
+      ["/tasks", "/ops/dbq/"],
+      [`/tasks/${id}?x=1`, "/ops/dbq"],
+    ] as const) {
+      const { status, html } = await at(path, prefix);
+      expect([path, status]).toEqual([path, 200]);
+      expect(html).toContain('<a href="/ops/dbq/tasks"');
+      expect(html).toContain(`events?of=${encodeURIComponent(path).replace(/%3Fx%3D1/, "%3Fx%3D1")}"`);
+    }
+    for (const [path, prefix] of [
+      ["/tasks", "/ops"],
+      ["/tasks", "//evil.example"],
+      ["/ops/dbq/tasks", "/ops/dbq"],
+    ] as const)
+      expect([prefix, (await at(path, prefix)).status]).toEqual([prefix, 404]);
+    expect((await post("/tasks/bulk", { action: "cancel", id: String(id), confirmed: "yes" })).status).toBe(
+      200,
+    );
+  });
+
+  test("a way back never leads to another host", async () => {
+    const { get } = await openDesk();
+    for (const path of ["//evil.example/tasks", "/\\evil.example/", "/.//evil.example/"])
+      expect(await (await get("/nothing", { referer: `${origin}${path}` })).text()).toContain(
+        '<a href="/evil.example/',
+      );
+  });
+
   test("an address of more than 8,192 characters is refused, and one of as many is read", async () => {
     const { get } = await openDesk();
     const of = (length: number) => `/tasks?q=${"x".repeat(length - `${origin}/tasks?q=`.length)}`;
@@ -302,6 +420,72 @@ describe("the dashboard of `dbq dashboard`", () => {
     const cookie = exchanged.headers.get("set-cookie") ?? "";
     expect(cookie).toMatch(/HttpOnly; SameSite=Strict/);
     expect((await handle(at("/", { cookie: cookie.split(";")[0] ?? "" }))).status).toBe(200);
+    await handle.close();
+  });
+
+  test("its cookie is a session of this port alone, and not the token; each browser has its own", async () => {
+    const { handle, token } = localDashboard(await temporaryQueue());
+    const open = async () =>
+      (await handle(at(`/?token=${token}`))).headers.get("set-cookie")?.split(";")[0] ?? "";
+    const [first, second] = [await open(), await open()];
+    expect(first).toMatch(/^dbq-7421=[\w-]{43}$/);
+    expect([first.includes(token), first === second]).toEqual([false, false]);
+    const statusOf = async (cookie: string) => (await handle(at("/", { cookie }))).status;
+    expect(await statusOf(first)).toBe(200);
+    expect(await statusOf(second)).toBe(200);
+    expect(await statusOf(`theme=dark; dbq-7421=of-another-path; ${first}`)).toBe(200);
+    expect(await statusOf(`dbq-7421=${token}`)).toBe(403);
+    expect(await statusOf(first.replace("7421", "7422"))).toBe(403);
+    const session = first.split("=")[1] ?? "";
+    expect((await handle(at("/", { authorization: `Bearer ${session}` }))).status).toBe(403);
+    expect((await handle(at(`/?token=${session}`))).status).toBe(403);
+    await handle.close();
+  });
+
+  test.each([
+    "//evil.test/",
+    "///evil.test/",
+    "/\\evil.test/",
+    "/.//evil.test/",
+    "/%2e//evil.test/",
+    "/x/..//evil.test/",
+    "//evil.test/%5c..//evil.test/",
+    "/%09//evil.test/",
+    "//evil.test\\@evil.test/",
+    "/?next=//evil.test/",
+  ])("the token at %s leads to no other host", async (path) => {
+    const { handle, token } = localDashboard(await temporaryQueue());
+    const sign = path.includes("?") ? "&" : "?";
+    const exchanged = await handle(at(`${path}${sign}token=${token}`));
+    const location = exchanged.headers.get("location") ?? "";
+    expect(exchanged.status).toBe(303);
+    expect(new URL(location, "http://127.0.0.1:7421").origin).toBe("http://127.0.0.1:7421");
+    expect(location).toMatch(/^\/(?![\\/])/);
+    await handle.close();
+  });
+
+  test("behind a proxy it answers to the proxy's name, its cookie is of its path, and over HTTPS secure", async () => {
+    const options = { origin: "https://ops.example", basePath: "/dbq" };
+    const queue = await temporaryQueue();
+    const id = await queue.enqueueTask(send, 1);
+    const { handle, token } = localDashboard(queue, options);
+    for (const [path, headers] of [
+      ["/dbq/tasks", { host: "ops.example" }],
+      ["/tasks", { host: "127.0.0.1:8080", "x-forwarded-prefix": "/dbq" }],
+    ] as [string, Record<string, string>][]) {
+      const exchanged = await handle(at(`${path}?token=${token}`, headers));
+      expect(exchanged.headers.get("location")).toBe("/dbq/tasks");
+      const cookie = exchanged.headers.get("set-cookie") ?? "";
+      expect(cookie).toMatch(/; HttpOnly; SameSite=Strict; Path=\/dbq; Secure$/);
+      const session = { ...headers, cookie: cookie.split(";")[0] ?? "" };
+      expect((await handle(at(path, session))).status).toBe(200);
+      const act = new Request(at(path.replace("tasks", `api/tasks/${id}/cancel`), session), {
+        method: "POST",
+      });
+      act.headers.set("origin", "https://ops.example");
+      expect((await handle(act)).status).toBe(200);
+    }
+    expect((await handle(at(`/dbq/?token=${token}`, { host: "evil.example" }))).status).toBe(421);
     await handle.close();
   });
 

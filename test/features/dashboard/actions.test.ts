@@ -251,6 +251,38 @@ test("what was done to queues, functions, limits, schedules and many tasks is ke
   ]);
 });
 
+test("an action is taken and kept with a long or hostile name of who did it, and not taken when it cannot be kept", async () => {
+  const actor = `${"🌊".repeat(300)}`;
+  const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor }) });
+  const id = await queue.enqueueTask(send.with({ delay: "1h" }), 1);
+  expect((await api(`/api/tasks/${id}/edit`, { priority: 9 })).status).toBe(200);
+  const kept = await internalsOf(queue).store.look.audits(undefined, 20);
+  expect(kept.map((entry) => entry.actor)).toEqual(["🌊".repeat(255)]);
+  await queue.transaction((tx) => (tx as never as { run(sql: string): void }).run("drop table dbq_audit"));
+  const before = await queue.getTask(id);
+  for (const action of ["retry", "run", "cancel", "delete", "edit", "enqueue"])
+    expect([
+      action,
+      (await api(`/api/tasks/${id}/${action}`, action === "edit" ? { priority: 1 } : {})).status,
+    ]).toEqual([action, 500]);
+  for (const [path, body] of [
+    ["/api/tasks/bulk", { action: "cancel", filter: {} }],
+    ["/api/tasks/bulk", { action: "delete", ids: [id] }],
+    ["/api/queues/mail/pause", {}],
+    ["/api/limits", { about: "name", name: "openai", concurrency: 2 }],
+  ] as const)
+    expect([path, (await api(path, body)).status]).toEqual([path, 500]);
+  expect(await queue.getTask(id)).toEqual(before);
+  expect([(await queue.listTasks()).length, (await queue.listLimits()).length]).toEqual([1, 0]);
+});
+
+test.each([7, {}, []])("an actor that is no text (%o) is refused before anything is done", async (actor) => {
+  const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor: actor as never }) });
+  const id = await queue.enqueueTask(send, 1);
+  expect((await api(`/api/tasks/${id}/cancel`, {})).status).toBe(500);
+  expect((await queue.getTask(id))?.status).toBe("pending");
+});
+
 test("what was done is deleted by a worker after 90 days", async () => {
   const { queue, api } = await openDesk({ authorize: () => ({ allow: "all", actor: "eva" }) });
   const id = await queue.enqueueTask(send.with({ queueName: "elsewhere" }), 1);
@@ -354,7 +386,7 @@ describe("editing a task", () => {
     const id = await queue.enqueueTask(send.with({ delay: "1h" }), "x".repeat(1_000_000));
     const html = await (await get(`/tasks/${id}`)).text();
     expect(html.length).toBeLessThan(100_000);
-    expect(html).toContain(`The first 65,536 of 1,000,004 characters. <a href="/ops/api/tasks/${id}">`);
+    expect(html).toContain(`The first 65,536 characters of 1,000,004 bytes. <a href="/ops/api/tasks/${id}">`);
     expect(shownArgs(html)).toBeUndefined();
   });
 });

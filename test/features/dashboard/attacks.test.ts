@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
+import { toNodeHandler } from "../../../src/features/dashboard/index.ts";
 import { remoteTask } from "../../../src/index.ts";
 import { basePath, served } from "./raw.ts";
 
@@ -118,6 +119,21 @@ describe("bodies", () => {
     expect((await post("/api/limits", body, form)).status).toBe(400);
   });
 
+  test.each([
+    ["/api/limits", "a&".repeat(150_000), form],
+    ["/api/limits", "a=1&".repeat(150_000), form],
+    ["/tasks/bulk", Array.from({ length: 150_000 }, (_, i) => i.toString(36)).join("&"), form],
+    [
+      "/api/limits",
+      JSON.stringify(Object.fromEntries(Array.from({ length: 90_000 }, (_, i) => [i, 1]))),
+      undefined,
+    ],
+  ])("POST %s with more than 2,000 fields is answered with 400", async (path, body, type) => {
+    const { post } = await served();
+    const { status, text } = await post(path, body, type);
+    expect([status, text]).toEqual([400, expect.stringContaining("there are more than 2000 fields")]);
+  });
+
   const nested = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
   test.each([
     ["/api/tasks/bulk", '{"action":{"toString":1}}', "action: expected a text or a number"],
@@ -149,6 +165,36 @@ describe("bodies", () => {
     expect(await queue.getTask(1)).toEqual(before);
     expect(errors).toEqual([]);
   });
+
+  test.each([
+    ["/api/tasks/1/edit", `args=${nested}`, "args[0][0]"],
+    ["/api/tasks/1/edit", `args=[{"a":${nested}}]`, "args[0].a[0]"],
+    ["/api/tasks/1/edit", `priority=${nested}`, "priority: expected a whole number"],
+    ["/api/limits", `about=${nested}&name=x`, "about: expected queue, func or name"],
+  ])("POST %s with a form of 100,000 levels (%.24s) is answered with 400", async (path, body, message) => {
+    const { queue, post, errors } = await served();
+    await queue.enqueueTask(send, 1);
+    const before = await queue.getTask(1);
+    const answer = await post(path, body, form);
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(message)]);
+    expect(answer.text.length).toBeLessThan(2_000);
+    expect(await queue.getTask(1)).toEqual(before);
+    expect(errors).toEqual([]);
+  });
+});
+
+test("a body that a framework has parsed, and that is nested too deeply, is answered with 400", async () => {
+  const { queue, ui, server, post } = await served();
+  const id = await queue.enqueueTask(send, 1);
+  const handler = toNodeHandler(ui);
+  const body = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
+  server.removeAllListeners("request").on("request", async (request, response) => {
+    for await (const _ of request);
+    await handler(Object.assign(request, { body }), response);
+  });
+  const { status, text } = await post(`/api/tasks/${id}/cancel`, "{}");
+  expect([status, text]).toEqual([400, expect.stringContaining("the body cannot be read")]);
+  expect((await queue.getTask(id))?.status).toBe("pending");
 });
 
 describe("an action on many tasks", () => {

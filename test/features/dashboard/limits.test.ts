@@ -30,7 +30,7 @@ test("the limit of a function is one of each group as long as a task of it has a
   const id = await queue.enqueueTask(perTenant.with({ group: "acme", queueName: "mail" }));
   expect(await queue.listLimits()).toMatchObject([{ hasGroups: true, waiting: 2 }]);
   const text = await limitsOf(queue);
-  expect(text).toMatch(/per-tenant function ?0 ?1 for each group ?2 ?5 per minute ?for each group/);
+  expect(text).toMatch(/per-tenant function ?0 ?1 for each group ?2 ?0 ?5 per minute ?for each group/);
   expect(text).not.toContain("of 1");
   await queue.cancelTask(id);
   expect(await queue.listLimits()).toMatchObject([{ hasGroups: false }]);
@@ -43,8 +43,8 @@ test("dbq limits says so too, and counts no waiting tasks for a shared name", as
   await queue.setLimit("openai", { concurrency: 2 });
   await queue.enqueueTask(perTenant.with({ group: "acme" }));
   const { out } = await dbq(folder, ["limits"]);
-  expect(out).toMatch(/^function per-tenant +1 each group +0 +1 *$/m);
-  expect(out).toMatch(/^name openai +2 +0 *$/m);
+  expect(out).toMatch(/^function per-tenant +1 each group +0 +1 +0 *$/m);
+  expect(out).toMatch(/^name openai +2 +0 +0 *$/m);
   expect(await limitsOf(queue)).toMatch(/openai shared name 0 of 2 ?–/);
 });
 

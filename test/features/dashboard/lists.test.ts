@@ -1,7 +1,7 @@
 /** The lists of functions and tasks, and the question before an action on many tasks. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { relative } from "../../../src/features/dashboard/client/times.ts";
-import { remoteTask } from "../../../src/index.ts";
+import { type Queue, remoteTask, type Task } from "../../../src/index.ts";
 import { textOf } from "./page-text.ts";
 import { type Desk, openDesk } from "./requests.ts";
 
@@ -55,6 +55,22 @@ test("the list of tasks says when a scheduled one is due, and shows errors as su
   expect(await heads("/tasks")).toContain("Arguments");
 });
 
+test("the list of schedules has pages of 200", async () => {
+  const { queue, get, api } = await openDesk();
+  const name = (n: number) => `s${String(n).padStart(3, "0")}`;
+  const names = Array.from({ length: 201 }, (_, n) => name(n));
+  await queue.schedules(names.map((each) => [each, { cron: "@daily" }, named("report")] as const));
+  const first = await (await get("/schedules")).text();
+  expect(first).toContain('href="/schedules?after=s199"');
+  expect(first).not.toContain("s200");
+  const last = await (await get("/schedules?after=s199")).text();
+  expect(last).toContain("s200");
+  expect(last).not.toContain("More schedules");
+  const { body } = await api("/api/schedules?after=s198");
+  expect([body.schedules, body.next]).toMatchObject([[{ name: "s199" }, { name: "s200" }], null]);
+  expect((await get(`/schedules?after=${"x".repeat(300)}`)).status).toBe(400);
+});
+
 test("an empty list has nothing below its sentence", async () => {
   const { get } = await openDesk();
   expect(await (await get("/tasks?func=nobody")).text()).not.toContain("<footer");
@@ -101,4 +117,86 @@ test.each([
   [-200, "now"],
 ])("a time %d ms away is shown as %s", (distance, text) => {
   expect(relative(new Date(1_000_000_000 + distance), 1_000_000_000)).toBe(text);
+});
+
+const run = (queue: Queue, text: string) =>
+  queue.transaction((tx) => (tx as never as { run(sql: string): void }).run(text));
+
+test("lists show the beginning of long values and their lengths, and errors by their message", async () => {
+  const { queue, get, api } = await openDesk();
+  const long = named("send").with({ kwargs: { k: "y".repeat(5_000) }, meta: { m: "z".repeat(5_000) } });
+  const id = await queue.enqueueTask(long, "begin", "x".repeat(900_000));
+  await queue.enqueueTask(named("send"), "short");
+  const error = JSON.stringify({ name: "E", message: `said "no" \u0001${"m".repeat(9_000)}`, stack: "at x" });
+  await run(
+    queue,
+    `update dbq_tasks set status = 'failed', finished_at = 1, error = '${error}' where id = ${id}`,
+  );
+  for (const path of ["/tasks", "/tasks?status=failed", "/tasks?q=begin", "/tasks?func=send"]) {
+    const html = await (await get(path)).text();
+    expect([path, html]).toEqual([path, expect.stringContaining("&quot;begin&quot;")]);
+    expect(html).toContain("900 kB");
+    expect(html).toContain("E: said &quot;no&quot;");
+    expect([path, html.length < 30_000]).toEqual([path, true]);
+    const { body } = await api(`/api${path}`);
+    expect(JSON.stringify(body).length).toBeLessThan(20_000);
+    const [found] = (body.tasks as { id: number; args: unknown; cut?: object }[]).filter(
+      (task) => task.id === id,
+    );
+    expect(found).toMatchObject({
+      args: `["begin","${"x".repeat(1_990)}`,
+      cut: { args: 900_012, kwargs: 5_008, meta: 5_008, error: expect.any(Number) },
+      error: { name: "E", message: expect.stringContaining(`said "no" \u0001${"m".repeat(1_900)}`) },
+    });
+  }
+  expect((await api(`/api/tasks?func=send&limit=1`)).body.tasks).toMatchObject([{ args: ["short"] }]);
+  expect(JSON.stringify((await api("/api/overview")).body).length).toBeLessThan(20_000);
+  expect((await (await get(`/tasks/${id}`)).text()).length).toBeLessThan(200_000);
+  expect((await api(`/api/tasks/${id}`)).body.task).toMatchObject({
+    args: ["begin", "x".repeat(900_000)],
+  });
+});
+
+test("redact is given nothing of a list's task of which it cannot see all", async () => {
+  const redact = vi.fn((shown: Task) => ({ ...shown, args: shown.meta.secret ? [] : shown.args }));
+  const { queue, api, get } = await openDesk({ redact });
+  const meta = { pad: "p".repeat(3_000), secret: true };
+  await queue.enqueueTask(named("send").with({ meta, kwargs: { of: "Eva" } }), "classified");
+  expect((await api("/api/tasks")).body.tasks).toMatchObject([{ args: [], kwargs: {}, meta: {}, cut: {} }]);
+  expect(await (await get("/tasks")).text()).not.toMatch(/classified|Eva/);
+  expect(await (await get("/tasks/1")).text()).not.toContain("classified");
+  expect(redact).toHaveBeenLastCalledWith(expect.objectContaining({ args: ["classified"], meta }));
+});
+
+test("an argument that is nested deeply makes no long page", async () => {
+  const { queue, get } = await openDesk();
+  const deep = JSON.parse(
+    `${"[".repeat(90)}${Array.from({ length: 30_000 }, () => 1).join()}${"]".repeat(90)}`,
+  );
+  const id = await queue.enqueueTask(named("send").with({ delay: "1h" }), deep);
+  const html = await (await get(`/tasks/${id}`)).text();
+  expect(html.length).toBeLessThan(600_000);
+  const wide = await queue.enqueueTask(
+    named("send"),
+    JSON.parse(`${"[".repeat(5)}1,2${"]".repeat(5)}`),
+    "x".repeat(80),
+  );
+  expect(await (await get(`/tasks/${wide}`)).text()).toContain("\n            1,\n            2\n");
+});
+
+test("ids that JavaScript has no number for are shown as they are, and cannot be acted on", async () => {
+  const { queue, get, api, post } = await openDesk();
+  for (const end of [2, 3])
+    await run(queue, `insert into dbq_tasks (id, func) values (900719925474099${end}, 'send')`);
+  const html = await (await get("/tasks")).text();
+  for (const id of ["9007199254740992", "9007199254740993"]) {
+    expect(html).toContain(`>${id}</span>`);
+    expect(html).not.toContain(`value="${id}"`);
+    expect((await get(`/tasks/${id}`)).status).toBe(400);
+  }
+  const ids = ((await api("/api/tasks")).body.tasks as Task[]).map(({ id }) => id);
+  expect(ids).toEqual(["9007199254740993", "9007199254740992"]);
+  const all = { action: "cancel", scope: "filter", "filter.func": "send", confirmed: "yes" };
+  expect(await (await post("/tasks/bulk", all)).text()).toContain("2 tasks stayed as they were");
+  expect((await queue.countTasks()).pending).toBe(2);
 });

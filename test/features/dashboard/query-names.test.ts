@@ -13,7 +13,7 @@ test.each([
   ["/api/overview?range=1h&by=hour", 'there is no parameter "by" here; there is only range'],
   ["/api/functions?sorted=name", 'there is no parameter "sorted" here; there is only sort'],
   ["/api/queues?status=failed", 'there is no parameter "status" here; there are none'],
-  ["/api/schedules?x", 'there is no parameter "x" here; there are none'],
+  ["/api/schedules?x", 'there is no parameter "x" here; there is only after'],
   ["/api/workers?limit=3", 'there is no parameter "limit" here; there are none'],
   ["/api/tasks/1?full=1", 'there is no parameter "full" here; there are none'],
   ["/api/tasks?status=failed&status=cancelled", "status: expected one value, got several"],

@@ -2,12 +2,18 @@
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { type DashboardOptions, dashboard, toNodeHandler } from "../../../src/features/dashboard/index.ts";
+import {
+  type Dashboard,
+  type DashboardOptions,
+  dashboard,
+  toNodeHandler,
+} from "../../../src/features/dashboard/index.ts";
 import type { Queue } from "../../../src/index.ts";
 import { temporaryQueue } from "../../support/queue.ts";
 
 export interface Served {
   queue: Queue;
+  ui: Dashboard;
   server: Server;
   port: number;
   /** The errors that no answer carried. */
@@ -53,7 +59,7 @@ export async function served(options: DashboardOptions = {}): Promise<Served> {
   const line = (method: string, path: string) =>
     `${method} ${path.startsWith("/") ? basePath : ""}${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\nAccept: application/json\r\n`;
   return {
-    ...{ queue, server, port, errors, open, send },
+    ...{ queue, ui, server, port, errors, open, send },
     get: async (path, headers = "") => await send(`${line("GET", path)}${headers}\r\n`),
     post: async (path, body, type = "application/json") =>
       await send(

@@ -5,7 +5,7 @@ import type { Health, HealthOfQueue, WorkerHealth } from "../../../src/queue/hea
 
 const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQueue => ({
   ...{ name, pending: 0, scheduled: 0, running: 0, failed: 0, atLeast: [], workers: 1 },
-  ...{ oldestPendingAge: null, pausedAt: null, limits: [] },
+  ...{ oldestPendingAge: null, pausedAt: null, putOff: 0, putOffSince: null, limits: [] },
   ...values,
 });
 

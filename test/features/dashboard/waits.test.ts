@@ -1,4 +1,5 @@
 /** Why tasks wait: what the overview and the page of a task say of pauses, throttles and limits. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { textOf } from "./page-text.ts";
@@ -11,6 +12,8 @@ test("the overview lists a paused queue, function and group under what is stuck,
   const stuck = async () => textOf(await (await get("/")).text(), "stuck");
   await queue.enqueueTask(send);
   await queue.pause({ queueName: "mail" });
+  // The oldest comes first, by the millisecond.
+  await sleep(5);
   await queue.pause({ func: "send" });
   await queue.pause({ func: "send", group: "acme" });
   expect(await stuck()).toMatch(/Queue mail was paused [^.]+: 1 task pending\./);

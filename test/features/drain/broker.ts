@@ -29,6 +29,8 @@ export class Broker implements DrainTarget {
   }
 
   async send(messages: readonly DrainMessage[], signal: AbortSignal): Promise<DrainAnswer[]> {
+    const bytes = Buffer.byteLength(JSON.stringify(messages));
+    if (bytes > this.limits.bytes) throw new Error(`${bytes} bytes in one send`);
     this.sends.push(messages.map(({ id }) => id));
     const fault = this.faults.shift();
     return fault ? await fault(messages, signal) : this.take(messages);

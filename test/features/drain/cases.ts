@@ -272,15 +272,15 @@ export function drainCases(database: string, newTarget: NewTarget): void {
     });
 
     test("no send is larger than the target's limits, and a message that is larger is refused", async () => {
-      const { queue, broker, carrier } = await setUp({}, new Broker({ count: 2, bytes: 200 }));
-      const texts = ["a", "b", "c", "x".repeat(120), "y".repeat(120), "z".repeat(300)];
+      const { queue, broker, carrier } = await setUp({}, new Broker({ count: 2, bytes: 500 }));
+      const texts = ["a", "b", "c", "é".repeat(60), "é".repeat(60), "é".repeat(200)];
       const ids = await queue.enqueueTasks(texts.map((text) => [send, text] as const));
       const sent = sentBy(carrier, 5);
       await carrier.start();
       await sent;
       expect(broker.sends.map((some) => some.length)).toEqual([2, 2, 1]);
       expect((await queue.awaitTaskCompletion(ids[5] as number)).error?.message).toMatch(
-        /takes 3\d\d bytes, and the target takes 200 at most/,
+        /takes 5\d\d bytes, and the target takes 500 at most/,
       );
     });
 

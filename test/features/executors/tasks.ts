@@ -29,10 +29,10 @@ export type Place = (typeof places)[number];
 function inBoth<F extends AnyFunction>(name: string, fn: F, options: TaskOptions = {}) {
   const inPlace = (runIn: Place) =>
     task(`${name}-${runIn}`, fn as (...args: Parameters<F>) => ReturnType<F>, {
-      runIn,
-      module: moduleNamed("tasks"),
       maxRetries: 0,
       ...options,
+      runIn,
+      module: moduleNamed("tasks"),
     });
   return { thread: inPlace("thread"), process: inPlace("process") };
 }

@@ -452,15 +452,15 @@ export function managerCases(name: string, place: () => Open | Promise<Open>): v
         const other = hand.at(urlOf(await startedManager(second, { lease: "1s" })));
         const id = await queue.enqueueTask(fn);
         const [claimed] = (await hand.claim([func])).body.tasks;
-        const { store } = internalsOf(second);
-        const get = store.get;
+        const { agents } = internalsOf(second).store;
+        const { tasks } = agents;
         let looked = false;
-        store.get = async (ids) => {
+        agents.tasks = async (ids) => {
           if (!looked && ids.includes(id)) {
             looked = true;
             await hand.settle({ ...version(claimed), status: "completed" });
           }
-          return await get(ids);
+          return await tasks(ids);
         };
         // A third of the lease later the Manager compares, and a lease later it hands back what nobody has named.
         for (let i = 0; i < 30; i += 1) {

@@ -5,7 +5,7 @@ import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { addAgent, revokeAgent } from "../../../src/features/manager/index.ts";
 import { task } from "../../../src/index.ts";
-import { uniqueName } from "../../support/queue.ts";
+import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { ByHand, onFile, send, startedAgent, startedManager, urlOf, version } from "./setup.ts";
 
 /** What is published on a channel until the test ends. */
@@ -118,12 +118,21 @@ it("tasks that an agent has lost are reported when it is told so", async () => {
   expect(lost).toEqual([about, about]);
 });
 
-it("a Manager reports the dead whose tasks it freed", async () => {
+it("a Manager reports the dead whose tasks it freed, and each of these tasks; a worker runs the hook of an agent's function", async () => {
   const rescued = published("dbq:rescued");
-  const { queue, hand, func } = await setUp();
-  await queue.enqueueTask(task(func, () => 1));
+  const { queue, hand, func, manager } = await setUp();
+  const [hooked, failed] = [vi.fn(), vi.fn()];
+  manager.on("failed", ({ id, error }) => failed(id, error?.name));
+  const fn = task(func, () => 1, { maxRetries: 0, onFailure: (t, error) => hooked(t.id, String(error)) });
+  const id = await queue.enqueueTask(fn);
   await hand.claim([func]);
   // Nobody beats: its lease ends.
   const workerId = expect.stringContaining(`/gpu-7/${hand.session}`);
   await vi.waitFor(() => expect(rescued).toContainEqual({ workerId, tasks: 1 }), 10_000);
+  expect(failed.mock.calls).toEqual([[id, "WorkerCrashed"]]);
+  await startedWorker(queue);
+  await vi.waitFor(
+    () => expect(hooked.mock.calls).toEqual([[id, expect.stringContaining("WorkerCrashed")]]),
+    5_000,
+  );
 }, 20_000);

@@ -147,14 +147,16 @@ describe("a Manager answers", () => {
   });
 
   it("429 above its connections, and above its slots", async () => {
-    const { hand, manager, served } = await setUp({ maxConnections: 3, maxSlots: 5 });
+    const { hand, manager, token, served } = await setUp({ maxConnections: 3, maxSlots: 5 });
     expect((await hand.claim(["remote"], { slots: 6 })).status).toBe(429);
     const port = Number(new URL(urlOf(manager)).port);
     const sockets: Socket[] = [];
     for (let i = 0; i < 3; i += 1) {
       const socket = connect(port, "127.0.0.1");
       sockets.push(socket);
-      await once(socket, "connect");
+      socket.write(headers(token, "content-length: 2\r\n\r\n{}"));
+      // With its token it has a seat.
+      expect(String(await once(socket, "data"))).toMatch(/^HTTP\/1\.1 400/);
     }
     expect((await hand.beat()).status).toBe(429);
     // Who watches whether it runs is answered all the same.

@@ -3,6 +3,7 @@ import { openQueue } from "../../../src/index.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { isMissing } from "../../support/server.ts";
+import { attackCases } from "./attacks.ts";
 import { managerCases } from "./cases.ts";
 import { limitCases } from "./limit-cases.ts";
 import type { Open } from "./setup.ts";
@@ -25,4 +26,5 @@ for (const [name, server, place] of places) {
   if (isMissing(server)) continue;
   managerCases(name, place);
   limitCases(name, place);
+  attackCases(name, place);
 }

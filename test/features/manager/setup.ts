@@ -79,10 +79,10 @@ export class ByHand {
     return await this.post("/v1/progress", { session: this.session, tasks });
   }
 
-  async post(path: string, body: object | string): Promise<Answer> {
+  async post(path: string, body: object | string | Buffer): Promise<Answer> {
     return await send(this.url, path, {
       headers: { authorization: `Bearer ${this.token}` },
-      body: typeof body === "string" ? body : JSON.stringify(body),
+      body: typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body),
     });
   }
 }
@@ -90,7 +90,11 @@ export class ByHand {
 export async function send(
   url: string,
   path: string,
-  { method = "POST", headers = {}, body = "" }: { method?: string; headers?: object; body?: string } = {},
+  {
+    method = "POST",
+    headers = {},
+    body = "",
+  }: { method?: string; headers?: object; body?: string | Buffer } = {},
 ): Promise<Answer> {
   return await new Promise((resolve, reject) => {
     const asked = { method, headers: { connection: "close", ...headers }, agent: false as const };

@@ -2,6 +2,7 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { firedChannel, skippedChannel } from "../../../src/events.ts";
+import type { ScheduleStore } from "../../../src/features/schedules/contract.ts";
 import { Firing } from "../../../src/features/schedules/fire.ts";
 import {
   currentTask,
@@ -15,7 +16,6 @@ import {
 } from "../../../src/index.ts";
 import { findTasks } from "../../../src/queue/find.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
-import type { ScheduleStore } from "../../../src/store.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 
 const minute = 60_000;
@@ -27,7 +27,7 @@ const storeOf = (queue: Queue) => internalsOf(queue).store.schedules;
 
 /** Fires all that is due, as one worker does. */
 async function fire(queue: Queue): Promise<void> {
-  const job = new Firing(storeOf(queue), { workerId: "w", onWork: () => undefined });
+  const job = new Firing(storeOf(queue), { workerId: "w", onWork: () => undefined, report: () => undefined });
   while ((await job.run()) === 0);
 }
 
@@ -42,7 +42,7 @@ async function makeDue(queue: Queue, name: string, since: number): Promise<numbe
 }
 
 async function rowOf(queue: Queue, name: string) {
-  const [row] = (await storeOf(queue).list(name)).schedules;
+  const [row] = (await storeOf(queue).list({ names: [name] })).schedules;
   return row as NonNullable<typeof row>;
 }
 
@@ -160,6 +160,120 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
       expect(over).toMatchObject({ nextAt: null, upcoming: [], problem: null });
       await fire(queue);
       expect(await queue.countTasks()).toMatchObject({ pending: 0 });
+    });
+  });
+
+  describe(`${database}: many definitions at once`, () => {
+    const odd = report.with({ meta: { of: 'Hi 🌊 "you"' }, priority: 8, uniqueKey: "é" });
+    const call = ["\\ \u0000 \ud83c\udf0a", { deep: [1, null] }] as const;
+    const timing: ScheduleTiming = {
+      cron: "30 2 * * MON",
+      timeZone: "Europe/Berlin",
+      missed: { all: 3 },
+      overlap: "allow",
+      jitter: "2s",
+      startAt: new Date(86_400_000),
+      endAt: new Date("2099-01-01"),
+    };
+
+    test("new ones, changed ones and those that stay are written as one by one", async () => {
+      const queue = await opened();
+      const before = await queue.schedule("stays", hourly, report, "x");
+      await queue.schedule("changes", { every: "1h" }, report, "x");
+      await queue.pauseSchedule("changes");
+      const single = await queue.schedule("single", timing, odd, ...call);
+      const written = await queue.schedules([
+        ["new 🌊", timing, odd, ...call],
+        ["stays", hourly, report, "x"],
+        ["changes", timing, odd, ...call],
+      ]);
+      const { createdAt: _, updatedAt: __, name: ___, ...same } = single;
+      const upcoming = await queue.getSchedule("new 🌊");
+      expect(written.map(({ name }) => name)).toEqual(["new 🌊", "stays", "changes"]);
+      expect(written[0]).toMatchObject({ ...same, nextAt: upcoming?.nextAt, upcoming: upcoming?.upcoming });
+      expect(written[1]).toEqual(before);
+      const { nextAt: ____, upcoming: _____, pausedAt: ______, ...kept } = same;
+      expect(written[2]).toMatchObject({ ...kept, pausedAt: expect.any(Date) });
+      const { options } = await rowOf(queue, "single");
+      expect((await rowOf(queue, "new 🌊")).options).toBe(options);
+      expect((await rowOf(queue, "changes")).options).toBe(options);
+    });
+
+    test("none is written when one is wrong, and the error names it", async () => {
+      const queue = await opened();
+      const list = (...more: unknown[]) =>
+        queue.schedules([["a", hourly, report], more] as unknown as [
+          [string, ScheduleTiming, typeof report],
+        ]);
+      for (const [entry, message] of [
+        [["b", { cron: "0 0 31 2 *" }, report], 'schedule "b": cron: "0 0 31 2 *" is never due'],
+        [["b", { ...hourly, timeZone: "Mars" }, report], 'schedule "b": timeZone: expected the name'],
+        [["b", hourly, report, Number.NaN], /^schedule "b": .*args\[0\]/],
+        [["b", hourly, () => 1], /^schedule "b": /],
+        [["a", hourly, report], 'schedules: "a" is in the list twice'],
+        [[" b", hourly, report], "a name without white space"],
+      ] as const)
+        await expect(list(...entry)).rejects.toThrow(message);
+      await expect(queue.schedules([["a"], "b"] as never)).rejects.toThrow("schedules: [1]: expected [name");
+      await expect(queue.schedules("a" as never)).rejects.toThrow("in an array");
+      expect(await queue.listSchedules()).toEqual([]);
+      expect(await queue.schedules([])).toEqual([]);
+    });
+
+    test("the same list again writes nothing, also at once in many processes and in any order", async () => {
+      const url = await target();
+      const queues = await Promise.all([1, 2, 3, 4].map(() => temporaryQueue(undefined, url)));
+      const list = Array.from({ length: 40 }, (_, n) => [`s${n}`, hourly, report, "x"] as const);
+      await Promise.all(queues.map((queue, i) => queue.schedules(i % 2 === 0 ? list : [...list].reverse())));
+      const [queue] = queues as [Queue];
+      const all = await queue.listSchedules();
+      expect(all).toHaveLength(40);
+      expect(await queue.schedules(list)).toEqual(
+        list.map(([name]) => all.find((each) => each.name === name)),
+      );
+      for (const name of ["s0", "s39"]) expect(await rowOf(queue, name)).toMatchObject({ generationId: 1 });
+    });
+
+    test("inside of a transaction, they exist if and only if it commits", async () => {
+      const queue = await opened();
+      await expect(
+        queue.transaction((_, q) => {
+          const written = q.schedules([
+            ["a", hourly, report],
+            ["b", hourly, report],
+          ]);
+          const fail = () => {
+            throw new Error("rolled back");
+          };
+          return written instanceof Promise ? written.then(fail) : fail();
+        }),
+      ).rejects.toThrow("rolled back");
+      expect(await queue.getSchedule("a")).toBeUndefined();
+      await queue.transaction((_, q) => q.schedules([["a", hourly, report]]));
+      expect(await queue.getSchedule("a")).toMatchObject({ name: "a", func: "report" });
+    });
+
+    test("a list of names has pages in one order, and a prefix is no pattern", async () => {
+      const queue = await opened();
+      const names = ["A", "a", "a%b", "a_b", "aXb", "ab", "ab c", "é", "～", "🌊", "🌊x"];
+      await queue.schedules(names.map((name) => [name, hourly, report] as const));
+      const sorted = [...names].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+      const of = async (options?: Parameters<typeof queue.listSchedules>[0]) =>
+        (await queue.listSchedules(options)).map(({ name }) => name);
+      expect(await of()).toEqual(sorted);
+      for (const prefix of [undefined, "a", "a%", "a_", "ab", "é", "🌊", "b"]) {
+        const expected = sorted.filter((name) => prefix === undefined || name.startsWith(prefix));
+        const pages: string[] = [];
+        for (let page = await of({ ...(prefix && { prefix }), limit: 2 }); page.length > 0; ) {
+          pages.push(...page);
+          page = await of({ ...(prefix && { prefix }), limit: 2, after: page.at(-1) as string });
+        }
+        expect(pages).toEqual(expected);
+        if (prefix) expect(await of({ prefix })).toEqual(expected);
+        expect(await of({ after: sorted[4] as string })).toEqual(sorted.slice(5));
+      }
+      for (const wrong of [{ limit: 0 }, { limit: 1_001 }, { prefix: 7 }, { after: "" }, { first: 1 }])
+        await expect(queue.listSchedules(wrong as never)).rejects.toThrow(TypeError);
     });
   });
 
@@ -603,7 +717,9 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
             ? Promise.reject(new Error("bad row"))
             : storeOf(queue).fire(limit, decide, name),
       };
-      expect(await new Firing(store, { workerId: "w", onWork: () => undefined }).run()).toBe(0);
+      expect(
+        await new Firing(store, { workerId: "w", onWork: () => undefined, report: () => undefined }).run(),
+      ).toBe(0);
       expect(await tasksOf(queue, "a")).toMatchObject([{ slot: null }]);
       expect(await rowOf(queue, "a")).toMatchObject({ skipped: 1 });
       expect(await slotsOf(queue, "b")).toHaveLength(1);

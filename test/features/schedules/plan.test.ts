@@ -1,9 +1,9 @@
 /** What a schedule makes of the slots that are due, against the rules written down one slot at a time. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { ScheduleRecord } from "../../../src/features/schedules/contract.ts";
 import { missedAfter, plan } from "../../../src/features/schedules/plan.ts";
 import { dueAt, slotAfter } from "../../../src/features/schedules/slots.ts";
-import type { ScheduleRecord } from "../../../src/store.ts";
 
 const minute = 60_000;
 

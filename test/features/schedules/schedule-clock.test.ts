@@ -18,7 +18,11 @@ function setClock(time: string | number): void {
 }
 
 async function fire(queue: Queue): Promise<void> {
-  const job = new Firing(internalsOf(queue).store.schedules, { workerId: "w", onWork: () => undefined });
+  const job = new Firing(internalsOf(queue).store.schedules, {
+    workerId: "w",
+    onWork: () => undefined,
+    report: () => undefined,
+  });
   while ((await job.run()) === 0);
 }
 
@@ -63,3 +67,30 @@ test.each([
     expect(await slotsOf(queue)).toEqual(expected);
   },
 );
+
+test("the event loop goes on while 1,000 missed slots of each second in 60 days are looked up", async () => {
+  const now = Date.parse("2026-06-01T12:00:00Z");
+  setClock(now - 60 * 24 * hour);
+  const queue = await opened();
+  const every = { cron: "* * * * * *", timeZone: "Europe/Berlin", missed: { all: 1_000 } } as const;
+  for (const name of ["a", "b", "c"]) await queue.schedule(name, every, report);
+  setClock(now);
+  // A slot in a zone is looked up by the clock of the zone.
+  const looks = vi.spyOn(Intl.DateTimeFormat.prototype as { format: unknown }, "format", "get");
+  const inTurns: number[] = [];
+  let isOver = false;
+  const turns = (async () => {
+    while (!isOver) {
+      inTurns.push(looks.mock.calls.length);
+      looks.mockClear();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  })();
+  await fire(queue);
+  isOver = true;
+  await turns;
+  inTurns.push(looks.mock.calls.length);
+  looks.mockRestore();
+  expect(Math.max(...inTurns)).toBeLessThan(500);
+  expect(await queue.countTasks()).toMatchObject({ pending: 3_000 });
+});

@@ -132,6 +132,22 @@ describe("expressions", () => {
   });
 });
 
+/** The fields are those of Vixie's cron: crontab(5). The first of January 2027 is a Friday. */
+test.each([
+  ["0 9 * * 1", ["01-04", "01-11", "01-18"]],
+  ["0 9 10 * *", ["01-10", "02-10", "03-10"]],
+  ["0 9 10 * 1", ["01-04", "01-10", "01-11"]],
+  ["0 9 10 * MON-TUE", ["01-04", "01-05", "01-10"]],
+  ["0 9 */2 * 1", ["01-11", "01-25", "02-01"]],
+  ["0 9 10 * */3", ["01-10", "02-10", "03-10"]],
+  ["0 9 11 * */3", ["04-11", "07-11", "08-11"]],
+  ["0 9 ? * 1", ["01-04", "01-11", "01-18"]],
+  ["0 9 L * 1", ["01-04", "01-11", "01-18"]],
+  ["0 0 9 */2 * 1", ["01-11", "01-25", "02-01"]],
+])("a day matches both day fields when one begins with a star, else one of them: %s", (cron, days) => {
+  expect(next(cron, "UTC", "2027-01-01T12:00Z", 3)).toEqual(days.map((of) => `2027-${of}T09:00`));
+});
+
 describe("limits", () => {
   test("there is no slot before startAt or after endAt, and both may be one", () => {
     const [startAt, endAt] = [at("2026-01-02T00:00Z"), at("2026-01-04T00:00Z")];

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { useGlobalTimers } from "../../../src/base/runtime/timers.ts";
 import { Histogram } from "../../../src/base/values/histogram.ts";
 import { OutcomeUnknownError } from "../../../src/errors.ts";
+import type { CountedNow } from "../../../src/features/stats/contract.ts";
 import { Recorder } from "../../../src/features/stats/recorder.ts";
-import type { CountedNow } from "../../../src/store.ts";
 import type { MeteredTask } from "../../../src/worker/meter.ts";
 
 const start = Date.UTC(2030, 0, 1, 12, 0, 5);

@@ -5,10 +5,9 @@
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
-import { inSample } from "../../../scripts/sample.mjs";
+import type { TransferStore } from "../../../src/features/transfer/contract.ts";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
-import type { TransferStore } from "../../../src/store.ts";
 import { amount, isProof, proofOf } from "../../support/amount.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
@@ -166,19 +165,18 @@ const onServers = [
   { name: "from Postgres to MySQL", homes: [newSchema, newDatabase], left: missing },
   { name: "from MySQL to Postgres", homes: [newDatabase, newSchema], left: missing },
 ] as const;
-const ways = [onFiles, ...proofOf(onServers, ({ name }) => name)];
+const ways = [onFiles, ...proofOf(onServers)];
 
-/** Every so many calls are tried. The proof tries each, and CI a sample of them. */
+/** Every so many calls are tried. The proof tries each. */
 const step = isProof ? 1 : amount(16, 8, 8);
 
-describe.each(ways)("$name", ({ name, homes, left }) => {
+describe.each(ways)("$name", ({ homes, left }) => {
   test.skipIf(left).each([false, true])(
     "a move that dies at any of its calls is continued by the next one (call done: %s)",
     { timeout: 900_000 },
     async (done) => {
       let call = done ? 1 : Math.ceil(step / 2);
       for (let died = true; died; call += step) {
-        if (isProof && !inSample(`${name}, ${done}, ${call}`)) continue;
         const [old, next] = [await homes[0](), await homes[1]()];
         await fill(old.url);
         died = await dieAndContinue([old.url, next.url], call, done);

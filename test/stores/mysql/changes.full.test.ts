@@ -6,7 +6,8 @@ import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/mysql2";
 import { createConnection } from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { Outcome, Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
+import type { Outcome } from "../../../src/store.ts";
 import { configOf, connectMysql } from "../../../src/stores/mysql/connection.ts";
 import { skipLockedDialect } from "../../../src/stores/mysql/dialect.ts";
 import { mysqlDrizzle } from "../../../src/stores/mysql/drizzle.ts";
@@ -35,7 +36,7 @@ import { openedMysql } from "../server/stores.ts";
 
 const server = await mysqlServer();
 let database: OwnDatabase;
-let store: Store;
+let store: FullStore;
 
 /** So many running tasks, in the order of their ids. */
 async function runningTasks(count: number): Promise<TaskRecord[]> {
@@ -73,7 +74,7 @@ function settleIn(queryable: Queryable, given: readonly Outcome[]): Promise<bool
 async function appDatabase() {
   const client = await createConnection(database.url);
   onTestFinished(() => client.end());
-  return drizzle(client);
+  return drizzle({ client });
 }
 
 describe.skipIf(isMissing(server))("a change of many tasks on MySQL", () => {
@@ -127,7 +128,7 @@ describe.skipIf(isMissing(server))("a change of many tasks on MySQL", () => {
       null,
     ];
 
-    const settles = async (settling: Store, moved: boolean) => {
+    const settles = async (settling: FullStore, moved: boolean) => {
       const tasks = await runningTasks(texts.length + 1);
       const [last] = tasks.slice(-1);
       if (moved) await move(last as TaskRecord);
@@ -308,7 +309,7 @@ describe.skipIf(isMissing(server))("a change of many tasks on MySQL", () => {
       { progress: 0.5, note: "late" },
     ];
     const given = tasks.map(({ id, generationId }, n) => ({ id, generationId, ...notes[n] }));
-    await store.progress(given as Parameters<Store["progress"]>[0]);
+    await store.progress(given as Parameters<FullStore["progress"]>[0]);
     const found = await store.taskProgress(tasks.map(({ id }) => id));
     expect(found.map(({ progress, progressNote }) => ({ progress, note: progressNote }))).toEqual([
       ...notes.slice(0, 3),

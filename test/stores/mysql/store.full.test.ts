@@ -6,7 +6,7 @@ import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/mysql2";
 import { type Connection, createConnection, createPool, type RowDataPacket } from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import { claim, claimBy, insert, minute, newTask, newWorker } from "../../conformance/arrange.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { mysqlServer, newDatabase, type OwnDatabase } from "../../support/mysql.ts";
@@ -15,7 +15,7 @@ import { insertsWhatIsCommitted, openedMysql } from "../server/stores.ts";
 
 const server = await mysqlServer();
 let database: OwnDatabase;
-let store: Store;
+let store: FullStore;
 
 /** Another client's transaction, rolled back after the test. */
 async function transaction(): Promise<Connection> {
@@ -91,7 +91,7 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     const pool = createPool({ uri: database.url });
     onTestFinished(() => pool.end());
     const tasks = [0, 1, 2].map((n) => newTask({ args: `[${n}]` }));
-    const inserted = await drizzle(pool).transaction(async (tx) => {
+    const inserted = await drizzle({ client: pool }).transaction(async (tx) => {
       // The setting of a cluster of three nodes.
       await tx.execute(sql`set session auto_increment_increment = 3`);
       return await store.within(tx).insert(tasks, "report");
@@ -107,7 +107,7 @@ describe.skipIf(isMissing(server))("a store on MySQL", () => {
     const client = await transaction();
     const [versions] = await client.query<RowDataPacket[]>("select version() as version");
     if (!/mariadb/i.test(String(versions[0]?.version))) skip("MySQL does not report it");
-    const within = store.within(drizzle(client));
+    const within = store.within(drizzle({ client }));
     await insertsWhatIsCommitted(store, within, (text) => client.query(text));
   });
 

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { OutcomeUnknownError } from "../../../src/errors.ts";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import type { ServerDrizzle } from "../../../src/stores/server/drizzle.ts";
 import { claimBy, insert, newTask, newWorker } from "../../conformance/arrange.ts";
 import { emptied } from "../../conformance/server-stores.ts";
@@ -13,7 +13,7 @@ import { afterAnswers, openedPostgres } from "../server/stores.ts";
 
 const server = await postgresServer();
 let schema: Schema;
-let store: Store;
+let store: FullStore;
 
 beforeAll(async () => {
   if (!isMissing(server)) schema = await newSchema();

@@ -1,8 +1,9 @@
 /** Finished tasks in tables by day on Postgres: `openQueue(url, { partitionFinished: true })`. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import type { PartitionStore } from "../../../src/features/partitions/contract.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import { currentTask, openQueue, task } from "../../../src/index.ts";
-import type { PartitionStore, Store } from "../../../src/store.ts";
 import { claim, claimBy, insert, newWorker, outcomes, settle } from "../../conformance/arrange.ts";
 import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
 import { startedWorker, temporaryQueue } from "../../support/queue.ts";
@@ -29,9 +30,9 @@ const tables = async () =>
       where inhparent = 'dbq_tasks'::regclass order by relname`)
   ).map(({ relname }) => String(relname));
 
-/** The date, at midnight UTC, so many days ago, as partitions are named. */
+/** The date, at midnight UTC, of what `age` has put so many days back, as partitions are named. */
 const dateOf = (days: number) =>
-  new Date(Date.now() - days * day).toISOString().slice(0, 10).replaceAll("-", "");
+  new Date(Date.now() - days * day - 120_000).toISOString().slice(0, 10).replaceAll("-", "");
 
 const idsIn = async (table: string) =>
   (await sql(`select id from only ${table} order by id`)).map(({ id }) => Number(id));
@@ -45,7 +46,7 @@ describe("partitionFinished", () => {
 });
 
 describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
-  let store: Store;
+  let store: FullStore;
   let partitions: PartitionStore;
   beforeEach(async () => {
     store = await openedPostgres(schema.url);
@@ -256,7 +257,7 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
     await second.stop();
     await age([id], 0);
     await partitions.move(week, 100, 60_000);
-    expect(await queue.purgeTasks({ func: "partitions-add" })).toEqual({ purged: 1, running: 0 });
+    expect(await queue.purgeTasks({ func: "partitions-add" })).toEqual({ purged: 1, running: 0, skipped: 0 });
     expect(await queue.getTask(id)).toBeUndefined();
   });
 });

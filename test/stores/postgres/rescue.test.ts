@@ -1,6 +1,6 @@
 /** A rescue on Postgres: how many statements it takes, and how soon other processes see the tasks that it frees. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { claim, claimBy, insert, newWorker, outcomes } from "../../conformance/arrange.ts";
 import { emptied } from "../../conformance/server-stores.ts";
@@ -24,7 +24,7 @@ afterAll(() => schema?.drop());
 const most = { rescue: 10, unregister: 6, rescueOrphans: 7 };
 
 describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
-  let store: Store;
+  let store: FullStore;
   beforeEach(async () => {
     store = await openedPostgres(schema.url);
     await schema.client.query(emptied);
@@ -63,7 +63,7 @@ describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
 
   describe("a busy worker claims freed tasks in front of its claim cursor before the rest of its backlog", () => {
     const few = { limit: 3 };
-    const next = async (from: Store) => (await claim(from, claimBy("w2", few))).map(({ id }) => id);
+    const next = async (from: FullStore) => (await claim(from, claimBy("w2", few))).map(({ id }) => id);
 
     /** A worker `w1` that runs the three oldest tasks, and another process whose claim cursor is behind them. */
     async function passed() {
@@ -88,7 +88,7 @@ describe.skipIf(isMissing(server))("a rescue on Postgres", () => {
     }
 
     /** Claims until these tasks come. If they came last, no notification caused a full scan. */
-    async function expectBeforeTheRest(other: Store, freed: readonly number[]): Promise<void> {
+    async function expectBeforeTheRest(other: FullStore, freed: readonly number[]): Promise<void> {
       vi.advanceTimersByTime(50);
       let claimed: number[] = [];
       while (claimed[0] !== freed[0]) {

@@ -178,7 +178,7 @@ describe.skipIf(isMissing(server))("a queue in a schema of Postgres", () => {
     const { schema, url } = await missingSchema();
     const client = postgres(url);
     onTestFinished(() => client.end());
-    const db = drizzle(client);
+    const db = drizzle({ client });
     const queue = await temporaryQueue({ schema }, db);
     const id = await db.transaction(async (tx) => await queue.within(tx).enqueueTask(add, 1, 2));
     await startedWorker(queue, { tasks: [add], pollInterval: 50 });

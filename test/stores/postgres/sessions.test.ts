@@ -5,7 +5,7 @@ import { drizzle as overPostgresJs } from "drizzle-orm/postgres-js";
 import { Client, type ClientConfig, type Notification, Pool } from "pg";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import { connectPostgres } from "../../../src/stores/postgres/connection.ts";
 import { PostgresListener } from "../../../src/stores/postgres/listener.ts";
 import { openPostgresDatabase } from "../../../src/stores/postgres/store.ts";
@@ -68,7 +68,7 @@ async function listener(): Promise<{ received: number[]; client: Client }> {
 }
 
 describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
-  let store: Store;
+  let store: FullStore;
   let name: string;
   beforeEach(async () => {
     const own = named();
@@ -130,7 +130,7 @@ describe.skipIf(isMissing(server))("a worker's session on Postgres", () => {
     await lives(false);
     const client = postgres(schema.url);
     onTestFinished(() => client.end());
-    const inApp = await openPostgresDatabase(overPostgresJs(client), { migrate: false });
+    const inApp = await openPostgresDatabase(overPostgresJs({ client }), { migrate: false });
     onTestFinished(() => inApp.close());
     onTestFinished(await inApp.keepAlive("w1", 10, () => undefined));
     await lives(null);
@@ -143,7 +143,7 @@ describe.skipIf(isMissing(server))("notifications on Postgres", () => {
     const { received, client } = await listener();
     const pool = new Pool({ connectionString: schema.url });
     onTestFinished(() => pool.end());
-    const from = await drizzle(pool).transaction(async (tx) => {
+    const from = await drizzle({ client: pool }).transaction(async (tx) => {
       await store.within(tx).insert([newTask()], "report");
       const { rows } = await tx.execute<{ pid: number }>("select pg_backend_pid() as pid");
       await client.query("select 1");

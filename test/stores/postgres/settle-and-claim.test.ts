@@ -4,7 +4,8 @@
  */
 import { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Outcome, Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
+import type { Outcome } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import {
   claim,
@@ -40,7 +41,7 @@ async function transaction(text: string): Promise<Client> {
 }
 
 describe.skipIf(isMissing(server))("settle and claim on Postgres", () => {
-  let store: Store;
+  let store: FullStore;
   beforeEach(async () => {
     store = await openedPostgres(schema.url);
     await schema.client.query(emptied);

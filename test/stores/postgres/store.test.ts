@@ -25,7 +25,7 @@ async function storeBesideAnApp() {
   const store = await openedPostgres(url);
   const pool = new Pool({ connectionString: url });
   onTestFinished(() => pool.end());
-  return { store, db: drizzle(pool) };
+  return { store, db: drizzle({ client: pool }) };
 }
 
 /** Whether a session of this name waits for a lock. */
@@ -100,7 +100,7 @@ describe.skipIf(isMissing(server))("a store on Postgres", () => {
     const client = new Client({ connectionString: url });
     await client.connect();
     onTestFinished(() => client.end());
-    const within = store.within(drizzle(client));
+    const within = store.within(drizzle({ client }));
     await insertsWhatIsCommitted(store, within, (text) => client.query(text));
     await within.insert([newTask(), newTask()], "report");
     expect(await store.list({}, 10, undefined)).toHaveLength(4);

@@ -49,14 +49,14 @@ describe.skipIf(isMissing(postgres))("on Postgres, without sessions", () => {
   it("dbq does not wait for an app's pool whose connections are all in use", async () => {
     const pool = new Pool({ connectionString: schema.url, max: 1 });
     onTestFinished(() => pool.end());
-    await enqueuesWhileAllIsInUse(overPostgres(pool), () => pool.connect());
+    await enqueuesWhileAllIsInUse(overPostgres({ client: pool }), () => pool.connect());
   });
 
   it("an enqueue is not part of a transaction on the app's one connection", async () => {
     const client = new Client({ connectionString: schema.url });
     await client.connect();
     onTestFinished(() => client.end());
-    await enqueuesBesideAnOpenTransaction(overPostgres(client), (text) => client.query(text));
+    await enqueuesBesideAnOpenTransaction(overPostgres({ client }), (text) => client.query(text));
   });
 });
 
@@ -67,7 +67,7 @@ describe.skipIf(isMissing(postgres))("on Postgres, with a password function", ()
     const where = { host, port: Number(port || 5432), user, database: pathname.slice(1), options };
     const pool = new Pool({ ...where, password: () => decodeURIComponent(password), max: 1 });
     onTestFinished(() => pool.end());
-    const queue = await temporaryQueue({}, overPostgres(pool));
+    const queue = await temporaryQueue({}, overPostgres({ client: pool }));
     const work = task(uniqueName(), async () => {
       const client = await pool.connect();
       const beaten = async () => (await queue.listWorkers())[0]?.heartbeatAt ?? 0;
@@ -87,13 +87,13 @@ describe.skipIf(isMissing(mysql))("on MySQL, without sessions", () => {
   it("dbq does not wait for an app's pool whose connections are all in use", async () => {
     const pool = createPool({ uri: database.url, connectionLimit: 1 });
     onTestFinished(() => pool.end());
-    await enqueuesWhileAllIsInUse(overMysql(pool), () => pool.getConnection());
+    await enqueuesWhileAllIsInUse(overMysql({ client: pool }), () => pool.getConnection());
   });
 
   it("an enqueue is not part of a transaction on the app's one connection", async () => {
     const client = await createConnection({ uri: database.url });
     onTestFinished(() => client.end());
-    await enqueuesBesideAnOpenTransaction(overMysql(client), (text) => client.query(text));
+    await enqueuesBesideAnOpenTransaction(overMysql({ client }), (text) => client.query(text));
   });
 
   it("an app's connection is refused when dbq cannot open another to the same database", async () => {
@@ -102,7 +102,7 @@ describe.skipIf(isMissing(mysql))("on MySQL, without sessions", () => {
     const client = await createConnection({ uri: url.href });
     onTestFinished(() => client.end());
     await client.query(`use ${database.name}`);
-    await expect(temporaryQueue({}, overMysql(client))).rejects.toThrow(TypeError);
+    await expect(temporaryQueue({}, overMysql({ client }))).rejects.toThrow(TypeError);
   });
 
   it("an app's transaction waits five seconds for a lock, dbq's own one second", async () => {

@@ -1,6 +1,7 @@
 /** Two users, as in `docs/databases.md`: the owner of the tables, and the role of an app. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Store, TransferState } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
+import type { TransferState } from "../../../src/features/transfer/contract.ts";
 import { openMysql } from "../../../src/stores/mysql/store.ts";
 import { openPostgres } from "../../../src/stores/postgres/store.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
@@ -9,9 +10,9 @@ import { isMissing } from "../../support/server.ts";
 
 interface TestDatabase {
   /** As the owner. */
-  open(): Promise<Store>;
+  open(): Promise<FullStore>;
   /** As the app's role. */
-  openAsApp(): Promise<Store>;
+  openAsApp(): Promise<FullStore>;
   /** Grants the app's role the rights on the existing tables. */
   grant(): Promise<unknown>;
   query(text: string): Promise<unknown>;

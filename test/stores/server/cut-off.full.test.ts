@@ -107,7 +107,7 @@ describe.skipIf(isMissing(postgres))("Postgres, by postgres.js", () => {
     // Otherwise a commit is sent as a prepared statement, by its name.
     const client = postgresJs(wire.url, { max: 1, prepare: false });
     onTestFinished(() => client.end({ timeout: 0 }));
-    const store = await openPostgresDatabase(drizzle(client), { migrate: true });
+    const store = await openPostgresDatabase(drizzle({ client }), { migrate: true });
     onTestFinished(() => store.close());
     const run = vi.fn(() => wire.endBefore("commit"));
     await expect(store.transaction(run)).rejects.toBeInstanceOf(OutcomeUnknownError);

@@ -1,8 +1,8 @@
 /** The driver's error inside an error of Drizzle's, whose class and text differ between versions and copies of Drizzle. */
 import { DrizzleQueryError } from "drizzle-orm";
 import { expect, test } from "vitest";
+import { driverError } from "../../../src/base/runtime/drizzle-internals.ts";
 import { failureOf } from "../../../src/stores/postgres/connection.ts";
-import { driverError } from "../../../src/stores/server/run.ts";
 
 const reason = Object.assign(new Error("no such table"), { code: "42P01" });
 

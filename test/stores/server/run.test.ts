@@ -2,6 +2,7 @@
  * The runner repeats what a server did not do, without an error. It does not repeat a write that may have happened,
  * where a second one would matter, and reports an unknown outcome. It rolls back a failed transaction.
  */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { sql } from "drizzle-orm/sql/sql";
 import { describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { OutcomeUnknownError, QueueClosedError } from "../../../src/errors.ts";
@@ -110,6 +111,23 @@ const change = () => count(update, {});
 /** Reads back its effect from the second try on. */
 const changeThenLook = (tries: number) => count(tries === 0 ? update : select, {});
 const inTransaction = ["begin", "update t", "commit"];
+
+describe("a lost connection", () => {
+  it("is reported at the first failure, once until a call has succeeded", async () => {
+    const messages: string[] = [];
+    const listen = (message: unknown) => void messages.push((message as { message: string }).message);
+    subscribe("dbq:warning", listen);
+    onTestFinished(() => void unsubscribe("dbq:warning", listen));
+    const { runner } = runnerOn(new Wire(["select", "lost"], ["select", "lost"], ["update", "transient"]));
+    await runner.run(() => rows(select, {}));
+    const outage = "db.example:1: the server says: lost (E_BROKEN); dbq tries again for up to 60 s";
+    expect(messages).toEqual([outage]);
+    await runner.run(() => change());
+    expect(messages).toEqual([outage]);
+    await runnerOn(new Wire(["select", "lost"])).runner.run(() => rows(select, {}));
+    expect(messages).toEqual([outage, outage]);
+  });
+});
 
 describe("a transaction", () => {
   it("is rolled back when it fails, and throws the failure", async () => {

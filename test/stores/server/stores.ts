@@ -1,7 +1,7 @@
 /** Stores on servers for a single test, and hooks between a store and its server. */
 import { Client, type QueryResult } from "pg";
 import { expect, onTestFinished } from "vitest";
-import type { Store, StoreTransaction } from "../../../src/store.ts";
+import type { FullStore, FullTransaction } from "../../../src/features/store.ts";
 import { openMysql } from "../../../src/stores/mysql/store.ts";
 import { openPostgres } from "../../../src/stores/postgres/store.ts";
 import type { ServerOptions } from "../../../src/stores/server/store.ts";
@@ -10,7 +10,7 @@ import { newTask } from "../../conformance/arrange.ts";
 type Options = Omit<ServerOptions, "migrate">;
 
 /** Closes the store after the test. */
-async function opened(opening: Promise<Store>): Promise<Store> {
+async function opened(opening: Promise<FullStore>): Promise<FullStore> {
   const store = await opening;
   onTestFinished(() => store.close());
   return store;
@@ -24,8 +24,8 @@ export const openedMysql = (url: string, options: Options = {}) =>
 
 /** Begins and ends transactions by `query`. Inserts within them exist after the commit, and not before. */
 export async function insertsWhatIsCommitted(
-  store: Store,
-  within: Pick<StoreTransaction, "insert">,
+  store: FullStore,
+  within: Pick<FullTransaction, "insert">,
   query: (text: string) => Promise<unknown>,
 ): Promise<void> {
   const tasks = [newTask(), newTask({ uniqueKey: "begun" })];

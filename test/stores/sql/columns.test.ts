@@ -57,6 +57,7 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
     dbq_schedules: schema.dbqSchedules,
     dbq_limits: schema.dbqLimits,
     dbq_audit: schema.dbqAudit,
+    dbq_owed_hooks: schema.dbqOwedHooks,
     dbq_stats: schema.dbqStats,
   } satisfies Record<Table, object>;
 
@@ -95,7 +96,9 @@ it("a column that a table does not have is a TypeError", () => {
 });
 
 const textOf = (query: unknown): string =>
-  (query as SQL).queryChunks.map((chunk) => (chunk as { value: string[] }).value.join("")).join("");
+  (query as SQL).queryChunks
+    .map((chunk) => [(chunk as { value: string | string[] }).value].flat().join(""))
+    .join("");
 
 describe("the unique index covers exactly the tasks of which dbq says that they hold their key", () => {
   const isUnique = ({ config }: { config: { name?: string } }) => config.name === "dbq_tasks_unique";

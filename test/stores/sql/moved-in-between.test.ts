@@ -6,7 +6,7 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import { openSqliteDatabase } from "../../../src/stores/sqlite/store.ts";
 import {
   claimBy,
@@ -48,13 +48,13 @@ class Interrupted extends Database {
   }
 }
 
-async function opened(): Promise<{ client: Interrupted; store: Store }> {
+async function opened(): Promise<{ client: Interrupted; store: FullStore }> {
   const client = new Interrupted(":memory:");
   onTestFinished(() => {
     expect(client.waits).toBe(false);
     client.close();
   });
-  const store = await openSqliteDatabase(drizzle(client), { migrate: true, synchronous: "full" });
+  const store = await openSqliteDatabase(drizzle({ client }), { migrate: true, synchronous: "full" });
   return { client, store };
 }
 

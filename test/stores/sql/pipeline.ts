@@ -32,7 +32,7 @@ export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Ha
   const client = new Database(":memory:");
   onTestFinished(() => void client.close());
   // It makes the tables; nothing else of it is used.
-  await openSqliteDatabase(drizzle(client), { migrate: true, synchronous: "full" });
+  await openSqliteDatabase(drizzle({ client }), { migrate: true, synchronous: "full" });
   const connection = new SqliteConnection(client);
   const ops = operationsOf(
     texts,

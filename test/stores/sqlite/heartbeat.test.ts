@@ -4,7 +4,7 @@
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,8 @@ function beating(every = 10, before = "") {
   client.exec(before);
   const lost = vi.fn();
   const driver = createRequire(import.meta.url).resolve("better-sqlite3");
-  const data = { driver, path, pragmas: [], text, names: ["workerId"] };
+  const inodes = { file: statSync(path, { bigint: true }).ino };
+  const data = { driver, path, inodes, pragmas: [], text, names: ["workerId"] };
   const thread = { program: heartbeatProgram, data, worker: { workerId: "w1" } };
   const send = async () => true;
   const heartbeat = new Heartbeat({ every, thread, send, onLost: lost });

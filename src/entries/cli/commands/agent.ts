@@ -1,10 +1,11 @@
 import { type Command, Option } from "commander";
+import { contextFile, type OpenContext, withContext } from "../context.ts";
 import { type CommonOptions, logError, logReports, withExistingQueue } from "../database.ts";
 import { CommandError, UsageError } from "../failure.ts";
-import { loadModules, moduleFiles } from "../modules.ts";
+import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce, json, line, note, table } from "../output.ts";
 import { durationFrom, given, label, names, whole } from "../parse.ts";
-import { graceOption, maxTasksPerChildOption } from "../run-options.ts";
+import { contextOption, graceOption, maxTasksPerChildOption } from "../run-options.ts";
 import { attemptEnds } from "../shutdown.ts";
 import { surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -16,6 +17,7 @@ interface RunOptions extends CommonOptions {
   concurrency: number;
   grace: number;
   maxTasksPerChild?: number;
+  context?: string;
   ca?: string;
   quiet?: true;
 }
@@ -50,6 +52,7 @@ export function addAgentCommands(program: Command): void {
     .option("--concurrency <number>", "how many tasks run at once", whole(1, 1_000), 10)
     .addOption(graceOption())
     .addOption(maxTasksPerChildOption())
+    .addOption(contextOption())
     .option("--ca <file>", "certificates, PEM, that the Managers' own are checked against")
     .option("--quiet", "print no line for each event of a task")
     .addHelpText("after", examples)
@@ -178,18 +181,29 @@ async function list(options: CommonOptions): Promise<void> {
 // ---- dbq agent -----------------------------------------------------------------------------------
 
 async function run(managers: string, modules: readonly string[], options: RunOptions): Promise<void> {
-  const { concurrency, grace, maxTasksPerChild, ca, json: asJson } = options;
   const token = process.env.DBQ_TOKEN;
   if (token === undefined || token === "")
     throw new UsageError("DBQ_TOKEN is not set: dbq agent add NAME --funcs … prints a token");
   const files = moduleFiles(modules);
-  logReports(asJson);
-  await surviveRejections(asJson);
+  const context = contextFile(options.context);
+  logReports(options.json);
+  await surviveRejections(options.json);
   const library = await loadModules(files, options);
+  await withContext(context, options, (made) => work(library, names(managers), token, options, made));
+}
+
+async function work(
+  library: Library,
+  managers: readonly string[],
+  token: string,
+  options: RunOptions,
+  context: OpenContext | undefined,
+): Promise<void> {
+  const { concurrency, grace, maxTasksPerChild, ca, json: asJson } = options;
   const { Agent } = await library.loadAgent();
-  const urls = names(managers);
   const pem = ca === undefined ? undefined : fileIn("--ca", ca);
-  const agent = new Agent({ managers: urls, token, concurrency, ...given({ maxTasksPerChild, ca: pem }) });
+  const more = given({ maxTasksPerChild, ca: pem, context: context?.value });
+  const agent = new Agent({ managers: [...managers], token, concurrency, ...more });
   agent.on("error", (error, where) => logError(error, where, asJson));
   if (!options.quiet)
     for (const event of ["started", ...attemptEnds] as const)

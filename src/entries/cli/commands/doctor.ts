@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import type { Diagnosis, QueueHealth } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import {
-  limitsForJson,
   printDrains,
   printLimitsOf,
   printWorkers,
@@ -44,8 +43,7 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
     const problems = [...problemsOf(health), ...schedules.flatMap((each) => scheduleProblem(each) ?? [])];
     const { database, workers, unclaimed, drains, limits } = health;
     const ok = problems.length === 0;
-    if (options.json)
-      json({ ok, problems, database, workers, untaken: unclaimed, drains, limits: limitsForJson(limits) });
+    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed, drains, limits });
     else print(health, problems);
     if (!ok) process.exitCode = 1;
   });

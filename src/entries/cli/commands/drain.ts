@@ -4,6 +4,7 @@ import type { Queue } from "../../../index.ts";
 import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } from "../database.ts";
 import { announce } from "../output.ts";
 import { duration, given, oneName, whole } from "../parse.ts";
+import { graceOption } from "../run-options.ts";
 import { span } from "../text.ts";
 import { signals } from "../watch.ts";
 
@@ -74,7 +75,7 @@ export function addDrain(program: Command): void {
         "after this time without a heartbeat, another drain takes over (default: 15s)",
       ),
     )
-    .addOption(time("--grace <duration>", "time for answers to come after a signal").default(30_000, "30s"))
+    .addOption(graceOption("time for answers to come after a signal"))
     .option("--quiet", "print no line for each event")
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => await carry(self.optsWithGlobals<DrainCommandOptions>()));

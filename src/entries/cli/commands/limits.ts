@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Limit, LimitTarget, PauseTarget, Queue } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
-import { limitsForJson, printLimits, targetText, unsetNameText } from "../health-tables.ts";
+import { printLimits, targetText, unsetNameText } from "../health-tables.ts";
 import { json, jsonNote, line } from "../output.ts";
 import { durationFrom, label, whole } from "../parse.ts";
 
@@ -37,7 +37,7 @@ export function addLimits(program: Command): void {
       await withExistingQueue(options, async (queue) => {
         const { unsetNames } = await import("../../../index.ts");
         const limits = await queue.listLimits();
-        if (options.json) json(limitsForJson(limits));
+        if (options.json) json(limits);
         else if (limits.length === 0) line("no limits");
         else printLimits(limits);
         for (const name of await unsetNames(queue, limits)) warn(unsetNameText(name), options);
@@ -75,7 +75,7 @@ export function addLimit(program: Command): void {
         await queue.setLimit(target, limit);
         const doubt = limit === null || typeof target === "string" ? undefined : await doubtOf(queue, target);
         const limits = await queue.listLimits();
-        if (options.json) json(limitsForJson(limits));
+        if (options.json) json(limits);
         else if (hadNone) line(`${targetText(target)} had no limit`);
         else line(`the limit of ${targetText(target)} is ${limit === null ? "removed" : "set"}`);
         if (doubt !== undefined) warn(doubt, options);

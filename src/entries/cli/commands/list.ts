@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { ListFilter, Task, TaskStatus } from "../../../index.ts";
+import type { ListFilter, Queue, Task, TaskStatus } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { type Cell, type Color, jsonList, note, table } from "../output.ts";
 import { given, label, metaPair, someOf, whole } from "../parse.ts";
@@ -61,9 +61,28 @@ async function list(options: ListOptions): Promise<void> {
   const { status, func, queue: queueName, group, requestId, uniqueKey, meta, limit, after } = options;
   const [scheduleName, key] = [options.schedule, { group, requestId, uniqueKey }];
   const filter = given({ status, func, queueName, ...key, scheduleName, meta, limit, after }) as ListFilter;
-  const tasks = await withExistingQueue(options, (queue) => queue.listTasks(filter));
-  if (options.json) jsonList(tasks);
-  else print(tasks, limit);
+  const { listBeginnings } = await import("../../../index.ts");
+  await withExistingQueue(options, async (queue) => {
+    if (options.json) await jsonList(wholeTasks(queue, filter, limit));
+    else print(await listBeginnings(queue, filter), limit);
+  });
+}
+
+/** Tasks that are read at once with all of their arguments and results, a megabyte and more each. */
+const wholeAtOnce = 20;
+
+async function* wholeTasks(queue: Queue, filter: ListFilter, limit: number): AsyncGenerator<Task> {
+  for (let [left, next, known] = [limit, filter, 0]; left > 0; ) {
+    const page = await queue.listTasks({ ...next, limit: known + Math.min(left, wholeAtOnce) });
+    const tasks = page.slice(known);
+    yield* tasks;
+    const last = tasks.at(-1);
+    if (tasks.length < wholeAtOnce || !last) return;
+    left -= tasks.length;
+    // No page follows an id that JavaScript has no number for: the next one begins where this one did.
+    if (typeof last.id === "number") [next, known] = [{ ...filter, after: last.id }, 0];
+    else known += tasks.length;
+  }
 }
 
 function print(tasks: readonly Task[], limit: number): void {

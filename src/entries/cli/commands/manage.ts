@@ -5,6 +5,7 @@ import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } 
 import { CommandError, UsageError } from "../failure.ts";
 import { announce } from "../output.ts";
 import { durationFrom, given, whole } from "../parse.ts";
+import { printChange } from "../task-events.ts";
 import { signals } from "../watch.ts";
 
 interface ManagerCommandOptions extends CommonOptions {
@@ -14,6 +15,7 @@ interface ManagerCommandOptions extends CommonOptions {
   lease: number;
   maxBody?: number;
   maxConnections?: number;
+  maxSessions?: number;
   maxSlots?: number;
   maxAnswer?: number;
   quiet?: true;
@@ -49,6 +51,7 @@ export function addManager(program: Command): void {
     )
     .option("--max-body <bytes>", "the largest body of a request (default: 4194304)", whole(1_024))
     .option("--max-connections <number>", "connections at once (default: 1000)", whole(1, 1_000_000))
+    .option("--max-sessions <number>", "processes with one agent's token (default: 100)", whole(1, 100_000))
     .option("--max-slots <number>", "tasks that one claim may ask for (default: 1000)", whole(1, 100_000))
     .option("--max-answer <bytes>", "the tasks in one answer, in bytes (default: 8388608)", whole(1_024))
     .option("--quiet", "print no line for each event")
@@ -57,7 +60,7 @@ export function addManager(program: Command): void {
 }
 
 async function manage(options: ManagerCommandOptions): Promise<void> {
-  const { listen, lease, maxBody, maxConnections, maxSlots, maxAnswer, json: asJson } = options;
+  const { listen, lease, maxBody, maxConnections, maxSessions, maxSlots, maxAnswer, json: asJson } = options;
   const tls = tlsOf(options);
   const library = await import("../../../index.ts");
   const { Manager } = await library.loadManager();
@@ -65,10 +68,13 @@ async function manage(options: ManagerCommandOptions): Promise<void> {
     const manager = new Manager(queue, {
       listen,
       lease,
-      ...given({ tls, maxBody, maxConnections, maxSlots, maxAnswer }),
+      ...given({ tls, maxBody, maxConnections, maxSessions, maxSlots, maxAnswer }),
     });
     manager.on("error", (error, where) => logError(error, where, asJson));
     printSessions(options);
+    if (!options.quiet)
+      for (const event of ["failed", "retrying"] as const)
+        manager.on(event, (task) => printChange({ time: new Date(), event, task }, asJson));
     manager.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));
     const stopped = new Promise<void>((resolve, reject) => {
       for (const signal of signals) process.on(signal, () => manager.stop().then(resolve, reject));

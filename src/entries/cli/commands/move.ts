@@ -1,6 +1,7 @@
+import { existsSync, rmSync } from "node:fs";
 import type { Command } from "commander";
 import type { Moved, MoveProgress, Queue } from "../../../index.ts";
-import { type CommonOptions, shown, withExistingQueue, withQueue } from "../database.ts";
+import { type CommonOptions, fileOf, shown, withExistingQueue, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
 import { json, line, note } from "../output.ts";
 import { ProgressBar } from "../progress-bar.ts";
@@ -47,9 +48,38 @@ async function move(options: MoveCommandOptions): Promise<void> {
   }
   if (from === to) throw new UsageError(`--from and --to are the same: ${await shown(to)}`);
   const signal = await stopSignal(await shown(from));
-  await withExistingQueue({ ...options, db: from }, (source) =>
-    withQueue({ ...options, db: to }, (target) => run(source, target, { ...options, from, signal })),
+  await withExistingQueue(
+    { ...options, db: from },
+    (source) =>
+      withNewQueue({ ...options, db: to }, (target) => run(source, target, { ...options, from, signal })),
+    "name the database that has the tasks with --from, --db or DBQ_URL",
   );
+}
+
+/** As `withQueue`. When a move is refused before it has written anything, it leaves no file that the command has made. */
+async function withNewQueue(options: CommonOptions, use: (queue: Queue) => Promise<void>): Promise<void> {
+  const file = fileOf(options.db);
+  const isMade = file !== undefined && !existsSync(file);
+  let isUnused = false;
+  try {
+    await withQueue(options, async (queue) => {
+      try {
+        await use(queue);
+      } catch (error) {
+        isUnused = isMade && (await isEmpty(queue).catch(() => false));
+        throw error;
+      }
+    });
+  } finally {
+    if (isUnused) for (const end of ["", "-wal", "-shm"]) rmSync(`${file}${end}`, { force: true });
+  }
+}
+
+/** Whether no move has begun to fill the database, and nothing else has used it meanwhile. */
+async function isEmpty(queue: Queue): Promise<boolean> {
+  if ((await queue.diagnose()).some(({ name }) => name === "move")) return false;
+  const counts = Object.values(await queue.countTasks());
+  return counts.every((count) => count === 0) && (await queue.listWorkers()).length === 0;
 }
 
 async function run(

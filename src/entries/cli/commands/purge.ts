@@ -41,10 +41,14 @@ async function purge(options: PurgeOptions): Promise<void> {
     const counter = options.json || !process.stderr.isTTY ? undefined : new Counter(queue, filter);
     const purged = await queue.purgeTasks({ ...filter, includeRunning }).finally(() => counter?.stop());
     if (options.json) json(purged);
-    else
-      line(`deleted ${purged.purged} tasks${purged.running > 0 ? `, left ${purged.running} running` : ""}`);
+    else line([`deleted ${purged.purged} tasks`, ...leftOf(purged)].join(", "));
   });
 }
+
+const leftOf = ({ running, skipped }: { running: number; skipped: number }): string[] => [
+  ...(running > 0 ? [`left ${running} running`] : []),
+  ...(skipped > 0 ? [`left ${skipped} that the database refuses to delete`] : []),
+];
 
 function preview(
   { running, ...others }: Record<TaskStatus, number>,

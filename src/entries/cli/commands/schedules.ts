@@ -1,11 +1,10 @@
 import { type Command, Option } from "commander";
-import { dayExists } from "../../../base/text/days.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
 import type { Queue, Schedule, ScheduleTiming, Task } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
 import { type Cell, json, jsonList, line, note, table } from "../output.ts";
-import { given, jsonArray, label } from "../parse.ts";
+import { given, jsonArray, label, time, whole } from "../parse.ts";
 import { moment, shortened } from "../text.ts";
 import { addCallOptions, type CallCommandOptions, remoteCall } from "./enqueue.ts";
 import { statusCell } from "./list.ts";
@@ -21,12 +20,15 @@ interface AddOptions extends CallCommandOptions {
   jitter?: string;
 }
 
+/** Schedules that one query of the list reads. */
+const page = 500;
 /** The most slots that `missed` may ask for. */
 const mostMissed = 1_000;
 
 const listExamples = `
 Examples:
   $ dbq schedules
+  $ dbq schedules --prefix digest: --limit 100
   $ dbq schedules --json | jq '.[] | select(.problem) | .name'`;
 
 const examples = `
@@ -46,8 +48,15 @@ export function addSchedules(program: Command): void {
     .description(
       "List the schedules: when each makes its tasks, when the next one, and what became of the last.",
     )
+    .option("--prefix <text>", "only schedules whose names begin with this", label)
+    .option("--limit <number>", "how many (default: all)", whole(1))
+    .option(
+      "--after <name>",
+      "only schedules whose names come after this one, the last of the page before",
+      label,
+    )
     .addHelpText("after", listExamples)
-    .action(async (_: unknown, self: Command) => await list(self.optsWithGlobals<CommonOptions>()));
+    .action(async (_: unknown, self: Command) => await list(self.optsWithGlobals<ListOptions>()));
 }
 
 export function addScheduleCommands(program: Command): void {
@@ -151,20 +160,11 @@ function missed(text: string): ScheduleTiming["missed"] {
   );
 }
 
-/** @throws UsageError */
-function time(text: string): Date {
-  const date = new Date(text);
-  const isTime = /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(date.getTime());
-  if (isTime && dayExists(text)) return date;
-  throw new UsageError(
-    `expected ${isTime ? "a day that exists," : "a time"} such as 2027-01-31 or 2027-01-31T12:00:00Z, got ${JSON.stringify(shortened(text, 60))}`,
-  );
-}
-
 async function add(name: string, func: string, args: string, options: AddOptions): Promise<void> {
   const list = jsonArray(args, "args");
   const { cron, every, timeZone, startAt, endAt, overlap, jitter } = options;
-  const timing = given({
+  // `queue.schedule` refuses two timings, and none.
+  const timing: unknown = given({
     cron,
     every,
     timeZone,
@@ -173,10 +173,10 @@ async function add(name: string, func: string, args: string, options: AddOptions
     missed: options.missed,
     overlap,
     jitter,
-  }) as ScheduleTiming;
+  });
   const fn = await remoteCall(func, options);
   await withQueue(options, async (queue) => {
-    const written = await queue.schedule(name, timing, fn, ...list);
+    const written = await queue.schedule(name, timing as ScheduleTiming, fn, ...list);
     if (options.json) json(written);
     else line(`${name} runs ${func} ${whenText(written)}: ${nextText(written)}`);
   });
@@ -203,10 +203,28 @@ const nextText = ({ nextAt, pausedAt }: Schedule): string => {
 
 // ---- dbq schedules -------------------------------------------------------------------------------
 
-async function list(options: CommonOptions): Promise<void> {
+interface ListOptions extends CommonOptions {
+  prefix?: string;
+  limit?: number;
+  after?: string;
+}
+
+async function list({
+  prefix,
+  after,
+  limit = Number.POSITIVE_INFINITY,
+  ...options
+}: ListOptions): Promise<void> {
   await withExistingQueue(options, async (queue) => {
-    const schedules = await queue.listSchedules();
-    if (options.json) return jsonList(schedules);
+    const schedules: Schedule[] = [];
+    for (let last = after; ; last = schedules.at(-1)?.name) {
+      const wanted = Math.min(page, limit - schedules.length);
+      if (wanted === 0) break;
+      const found = await queue.listSchedules({ ...given({ prefix, after: last }), limit: wanted });
+      schedules.push(...found);
+      if (found.length < wanted) break;
+    }
+    if (options.json) return await jsonList(schedules);
     if (schedules.length === 0) return note("no schedules");
     const rows: Cell[][] = [];
     for (const schedule of schedules) rows.push(rowOf(schedule, await lastTask(queue, schedule)));

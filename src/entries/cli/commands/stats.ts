@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { QueueHealth, TaskCount } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { limitsForJson, printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
+import { printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
 import { shortened } from "../text.ts";
@@ -36,7 +36,7 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
     if (options.json)
       json({
         ...{ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains },
-        ...{ limits: limitsForJson(limits), schedules },
+        ...{ limits, schedules },
       });
     else print(counts, health, schedules);
   });

@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import type { Queue } from "../../../index.ts";
 import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
 import { describeThrown } from "../failure.ts";
-import { limitsForJson } from "../health-tables.ts";
 import { json, lines } from "../output.ts";
 import { durationFrom } from "../parse.ts";
 import { Terminal } from "../terminal.ts";
@@ -36,7 +35,7 @@ async function top(options: TopOptions): Promise<void> {
   await withExistingQueue(options, async (queue) => {
     if (options.json) {
       const look = await lookAt(queue);
-      json({ ...look, limits: limitsForJson(look.limits) });
+      json(look);
     } else if (options.once || !process.stdout.isTTY) await printOnce(queue, options);
     else await watchLive(queue, options);
   });

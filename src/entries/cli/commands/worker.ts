@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { Queue, Worker } from "../../../index.ts";
+import { contextFile, type OpenContext, withContext } from "../context.ts";
 import {
   type CommonOptions,
   logError,
@@ -11,7 +12,7 @@ import {
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce } from "../output.ts";
 import { durationFrom, names, whole } from "../parse.ts";
-import { graceOption, maxTasksPerChildOption } from "../run-options.ts";
+import { contextOption, graceOption, maxTasksPerChildOption } from "../run-options.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -23,6 +24,7 @@ interface WorkerCommandOptions extends CommonOptions {
   grace: number;
   lease: number;
   maxTasksPerChild?: number;
+  context?: string;
   create?: true;
   quiet?: true;
   untilIdle?: true;
@@ -33,6 +35,7 @@ const examples = `
 Examples:
   $ dbq worker tasks.js --db app.db
   $ dbq worker mail.js reports.js --queue mail,reports --concurrency 20
+  $ dbq worker tasks.js --context context.js
   $ dbq worker tasks.js --until-idle     # in a script, or a job of cron
   $ dbq worker tasks.js --watch          # while you edit tasks.js
 
@@ -61,6 +64,7 @@ export function addWorker(program: Command): void {
         .default(15_000, "15s"),
     )
     .addOption(maxTasksPerChildOption())
+    .addOption(contextOption())
     .option("--create", "create the database file if it does not exist")
     .option("--quiet", "print no line for each event of a task")
     .option("--until-idle", "stop when no task of its queues is pending, due or running")
@@ -73,25 +77,37 @@ export function addWorker(program: Command): void {
 
 async function work(modules: readonly string[], options: WorkerCommandOptions): Promise<void> {
   const files = moduleFiles(modules);
-  if (!options.create) await refuseMissingFile(options.db, "create it with --create");
+  const context = contextFile(options.context);
+  if (!options.create)
+    await refuseMissingFile(options.db, "name the database with --db or DBQ_URL, or create it with --create");
   if (options.watch && !isWatched) {
-    const paths = files.map(({ path }) => path);
+    const paths = [...files, ...(context === undefined ? [] : [context])].map(({ path }) => path);
     return await watch(paths, options);
   }
   logReports(options.json);
   await surviveRejections(options.json);
   const library = await loadModules(files, options);
-  await withQueue(options, (queue) => run(queue, library, options), library);
+  await withQueue(
+    options,
+    (queue) => withContext(context, options, (made) => run(queue, library, options, made)),
+    library,
+  );
 }
 
-async function run(queue: Queue, library: Library, options: WorkerCommandOptions): Promise<void> {
+async function run(
+  queue: Queue,
+  library: Library,
+  options: WorkerCommandOptions,
+  context: OpenContext | undefined,
+): Promise<void> {
   const { concurrency, lease, maxTasksPerChild, queue: queueName = ["default"] } = options;
   const worker = new library.Worker(queue, {
     ...{ concurrency, lease, queueName },
     ...(maxTasksPerChild === undefined ? {} : { maxTasksPerChild }),
+    ...(context === undefined ? {} : { context: context.value }),
   });
   printEvents(worker, options);
-  const shutdown = new Shutdown(worker, options);
+  const shutdown = new Shutdown(worker, options, context?.close);
   worker.on("error", (error) => {
     if (error instanceof library.DatabaseMovedError) shutdown.leave();
   });

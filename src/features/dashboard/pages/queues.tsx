@@ -2,7 +2,8 @@
 import type { FC } from "hono/jsx";
 import type { Health, HealthOfQueue } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
-import { mostHealthNames, mostWaiting } from "../../../store.ts";
+import { mostHealthNames } from "../../inspect/contract.ts";
+import { mostWaiting } from "../../limits/contract.ts";
 import type { Page, PageContext } from "../page.ts";
 import { byName, Field, head, PauseOrResume, rateText, Slots } from "./parts.tsx";
 import {
@@ -64,6 +65,8 @@ const emptyQueue = (name: string): HealthOfQueue => ({
   scheduled: 0,
   running: 0,
   failed: 0,
+  putOff: 0,
+  putOffSince: null,
   atLeast: [],
   oldestPendingAge: null,
   pausedAt: null,
@@ -135,6 +138,7 @@ const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, c
           <Count of={queue[status]} atLeast={atLeast.includes(status)} />
         </a>
       )}
+      {status === "scheduled" ? <PutOff of={queue} atLeast={atLeast.includes(status)} /> : ""}
     </td>
   );
   return (
@@ -176,6 +180,16 @@ const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, c
   );
 };
 
+/** How many of the scheduled tasks a rate has put off: the others were to run later. */
+const PutOff: FC<{ of: HealthOfQueue; atLeast: boolean }> = ({ of: { putOff, putOffSince }, atLeast }) =>
+  putOffSince === null ? (
+    <></>
+  ) : (
+    <small>
+      <Count of={putOff} atLeast={atLeast} /> put off by a rate, since <Time at={putOffSince} />
+    </small>
+  );
+
 // ---- limits ----------------------------------------------------------------------------------
 
 const Limits: Part = ({ data: { limits }, context }) => (
@@ -193,6 +207,7 @@ const Limits: Part = ({ data: { limits }, context }) => (
           "Limit of",
           head("Running"),
           head("Waiting"),
+          head("Put off"),
           "Rate",
           "Next start",
           "State",
@@ -225,7 +240,10 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
         <InUse limit={limit} />
       </td>
       <td class="number" data-label="Waiting">
-        {about === "name" ? <Nothing /> : <Count of={waiting} atLeast={waiting >= mostWaiting} />}
+        <UpTo most={mostWaiting} of={waiting} />
+      </td>
+      <td class="number" data-label="Put off">
+        <PutOffBy limit={limit} />
       </td>
       <td class="nowrap" data-label="Rate">
         {rate === null ? <Nothing /> : rateText(rate)}
@@ -235,13 +253,7 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
         {nextFreeAt === null ? <Nothing /> : <Time at={nextFreeAt} />}
       </td>
       <td class="nowrap" data-label="State">
-        {pausedAt === null ? (
-          <Nothing />
-        ) : (
-          <>
-            <Status is="paused" /> <Time at={pausedAt} />
-          </>
-        )}
+        <Paused at={pausedAt} />
       </td>
       {mayAct(context) ? (
         <td class="acts">
@@ -271,6 +283,32 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
     </tr>
   );
 };
+
+const Paused: FC<{ at: Date | null }> = ({ at }) =>
+  at === null ? (
+    <Nothing />
+  ) : (
+    <>
+      <Status is="paused" /> <Time at={at} />
+    </>
+  );
+
+const PutOffBy: FC<{ limit: LimitInfo }> = ({ limit: { putOff, putOffSince } }) => (
+  <>
+    <UpTo most={mostWaiting} of={putOff} />
+    {putOffSince === null ? (
+      ""
+    ) : (
+      <small>
+        since <Time at={putOffSince} />
+      </small>
+    )}
+  </>
+);
+
+/** A number that was counted up to a bound; nothing where it is not known. */
+const UpTo: FC<{ of: number | null; most: number }> = ({ of, most }) =>
+  of === null ? <Nothing /> : <Count of={of} atLeast={of >= most} />;
 
 /** How many tasks run, of how many that may. A function's limit is one of each of its groups: their sum has none. */
 const InUse: FC<{ limit: LimitInfo }> = ({ limit: { concurrency, running, hasGroups } }) => {

@@ -2,18 +2,38 @@
 import type { FC } from "hono/jsx";
 import type { Schedule } from "../../../base/tasks/schedule.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
-import type { Page, PageContext } from "../page.ts";
+import { present } from "../../../base/values/present.ts";
+import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { ActionButton, Empty, grouped, href, Name, Nothing, Panel, Status, Table, Time } from "./ui.tsx";
 
 export interface SchedulesData {
   schedules: Schedule[];
+  /** The name after which the next page begins; null: this is the last one. */
+  next: string | null;
+}
+
+/** Schedules on one page. */
+const most = 200;
+
+/** @throws BadQuery */
+async function load({ reader, query }: PageContext): Promise<SchedulesData> {
+  const after = query.get("after") || undefined;
+  try {
+    const found = await reader.listSchedules(present({ limit: most + 1, after }));
+    const schedules = found.slice(0, most);
+    return { schedules, next: found.length > most ? (schedules.at(-1)?.name ?? null) : null };
+  } catch (error) {
+    if (error instanceof TypeError) throw new BadQuery(error.message.replace(/^listSchedules: /, ""));
+    throw error;
+  }
 }
 
 export const schedules: Page<SchedulesData> = {
   path: "/schedules",
   menu: "Schedules",
   title: () => "Schedules",
-  load: async ({ reader }) => ({ schedules: await reader.listSchedules() }),
+  accepts: ["after"],
+  load,
   view: (data, context) => (
     <>
       <h1>Schedules</h1>
@@ -41,6 +61,15 @@ export const schedules: Page<SchedulesData> = {
               <Row schedule={schedule} context={context} />
             ))}
           </Table>
+        )}
+        {data.next === null ? (
+          ""
+        ) : (
+          <footer class="under">
+            <p>
+              <a href={href(context.base, "/schedules", { after: data.next })}>More schedules</a>
+            </p>
+          </footer>
         )}
       </Panel>
     </>

@@ -1,6 +1,7 @@
 /** The page of one task. */
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
+import type { ListedTask } from "../../../base/values/records.ts";
 import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../../queue/waits.ts";
 import type { Task, TaskError } from "../../../task.ts";
 import { indented } from "../json-text.ts";
@@ -32,7 +33,7 @@ const longestJson = 65_536;
 type Json = Record<"args" | "kwargs" | "result" | "meta", string | null>;
 
 export interface TaskData extends TaskWaits {
-  task: Task;
+  task: ListedTask;
   json: Json;
   /** Whether the arguments are shown as they are stored: others cannot be edited. */
   argsAreStored: boolean;
@@ -42,10 +43,12 @@ export interface TaskData extends TaskWaits {
   notes: { at: number; actor: string | null; action: string; count: number }[];
 }
 
-async function load({ look, reader, reads, params, visible }: PageContext): Promise<TaskData | undefined> {
+async function load(context: PageContext): Promise<TaskData | undefined> {
+  const { look, reader, reads, params, visible, isWhole } = context;
   const id = taskIdOf(params.id);
-  const found = id === undefined ? undefined : await look.get(id);
-  if (id === undefined || !found) return undefined;
+  if (id === undefined) return undefined;
+  const found = await (isWhole ? look.get(id) : look.getBeginning(id, longestJson));
+  if (!found) return undefined;
   const task = visible(found.task);
   const attempts = await reader.listAttempts(id);
   const logs = await reader.listLogs(id);
@@ -83,7 +86,7 @@ export const task: Page<TaskData> = {
       <Actions task={data.task} context={context} />
       <div class="columns">
         <div>
-          <Call json={data.json} all={apiOf(context, data.task)} />
+          <Call task={data.task} json={data.json} all={apiOf(context, data.task)} />
           <Ending task={data.task} json={data.json} all={apiOf(context, data.task)} />
           <Edit data={data} context={context} />
         </div>
@@ -151,15 +154,16 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
   );
 };
 
-/** @param all the address of the whole */
-const Json: FC<{ text: string | null; all: string }> = ({ text, all }) => {
+/** @param bytes how long it is, where it is only the beginning @param all the address of the whole */
+const Json: FC<{ text: string | null; bytes: number | undefined; all: string }> = ({ text, bytes, all }) => {
   if (text === null) return <Nothing />;
-  if (text.length <= longestJson) return <Pre kind="json" text={indented(text)} />;
+  const isAll = bytes === undefined && text.length <= longestJson;
+  if (isAll) return <Pre kind="json" text={indented(text)} />;
   return (
     <>
       <Pre kind="json" text={text.slice(0, longestJson)} />
       <p class="hint">
-        {`The first ${grouped(longestJson)} of ${grouped(text.length)} characters. `}
+        {`The first ${grouped(longestJson)} characters of ${grouped(bytes ?? Buffer.byteLength(text))} bytes. `}
         <a href={all}>All of it</a>
       </p>
     </>
@@ -177,21 +181,25 @@ const Pre: FC<{ kind: "json" | "stack"; text: string }> = ({ kind, text }) => (
   </pre>
 );
 
-const Call: FC<{ json: Json; all: string }> = ({ json, all }) => (
+const Call: FC<{ task: ListedTask; json: Json; all: string }> = ({ task: { cut }, json, all }) => (
   <Panel title="Arguments">
-    <Json text={json.args} all={all} />
+    <Json text={json.args} bytes={cut?.args} all={all} />
     {json.kwargs === "{}" ? "" : <h3>Keyword arguments</h3>}
-    {json.kwargs === "{}" ? "" : <Json text={json.kwargs} all={all} />}
+    {json.kwargs === "{}" ? "" : <Json text={json.kwargs} bytes={cut?.kwargs} all={all} />}
     {json.meta === "{}" ? "" : <h3>Meta</h3>}
-    {json.meta === "{}" ? "" : <Json text={json.meta} all={all} />}
+    {json.meta === "{}" ? "" : <Json text={json.meta} bytes={cut?.meta} all={all} />}
   </Panel>
 );
 
-const Ending: FC<{ task: Task; json: Json; all: string }> = ({ task: shown, json, all }) => (
+const Ending: FC<{ task: ListedTask; json: Json; all: string }> = ({ task: shown, json, all }) => (
   <>
     {shown.status === "completed" ? (
       <Panel title="Result">
-        {json.result === null ? <Empty>It returned nothing.</Empty> : <Json text={json.result} all={all} />}
+        {json.result === null ? (
+          <Empty>It returned nothing.</Empty>
+        ) : (
+          <Json text={json.result} bytes={shown.cut?.result} all={all} />
+        )}
       </Panel>
     ) : (
       ""
@@ -419,8 +427,8 @@ const Notes: FC<{ notes: TaskData["notes"] }> = ({ notes }) =>
     </Panel>
   );
 
-const canEditArgs = ({ argsAreStored, json: { args } }: TaskData) =>
-  argsAreStored && (args ?? "").length <= longestJson;
+const canEditArgs = ({ argsAreStored, task: { cut }, json: { args } }: TaskData) =>
+  argsAreStored && cut?.args === undefined && (args ?? "").length <= longestJson;
 
 const Edit: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task: shown }, context }) =>
   isWaiting(shown) && context.access.may("edit") ? (

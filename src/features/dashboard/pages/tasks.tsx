@@ -1,10 +1,11 @@
 /** The page of tasks: filters, a search in arguments, pages, and actions on many. */
 import type { FC } from "hono/jsx";
+import type { ListedTask } from "../../../base/values/records.ts";
 import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { FoundTasks } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filterOf, limitOf, positionOf, type Query, queryNames, queryOf } from "../query.ts";
-import { Empty, grouped, href, Name, Nothing, Status, span, Table, Time } from "./ui.tsx";
+import { bytesText, Empty, grouped, href, Name, Nothing, Status, span, Table, Time } from "./ui.tsx";
 
 /** Milliseconds that a search may take before it says how far it came. */
 const budget = { filter: 40, text: 50 };
@@ -167,7 +168,7 @@ function nothing({ next, query }: TasksData): string {
   return isFiltered ? "No task matches." : "There are no tasks. Each task that an app enqueues appears here.";
 }
 
-const Rows: FC<{ tasks: readonly Task[]; context: PageContext; selects: boolean }> = ({
+const Rows: FC<{ tasks: readonly ListedTask[]; context: PageContext; selects: boolean }> = ({
   tasks: rows,
   context,
   selects,
@@ -206,7 +207,7 @@ const Rows: FC<{ tasks: readonly Task[]; context: PageContext; selects: boolean 
   );
 };
 
-const Row: FC<{ task: Task; context: PageContext; selects: boolean; hasDue: boolean }> = ({
+const Row: FC<{ task: ListedTask; context: PageContext; selects: boolean; hasDue: boolean }> = ({
   task,
   context: { base },
   selects,
@@ -215,13 +216,21 @@ const Row: FC<{ task: Task; context: PageContext; selects: boolean; hasDue: bool
   <tr>
     {selects ? (
       <td>
-        <input type="checkbox" name="id" value={String(task.id)} aria-label={`Select task ${task.id}`} />
+        {isExact(task) ? (
+          <input type="checkbox" name="id" value={String(task.id)} aria-label={`Select task ${task.id}`} />
+        ) : (
+          ""
+        )}
       </td>
     ) : (
       ""
     )}
     <td class="number">
-      <a href={href(base, `/tasks/${task.id}`)}>{String(task.id)}</a>
+      {isExact(task) ? (
+        <a href={href(base, `/tasks/${task.id}`)}>{String(task.id)}</a>
+      ) : (
+        <span title="JavaScript has no number for this id: no worker runs the task">{String(task.id)}</span>
+      )}
     </td>
     <td>
       <Status is={task.status} />
@@ -239,6 +248,7 @@ const Row: FC<{ task: Task; context: PageContext; selects: boolean; hasDue: bool
     </td>
     <td class="text">
       {cut(argsText(task))}
+      {task.cut?.args === undefined ? "" : <small>{bytesText(task.cut.args)}</small>}
       {failedBy(task) ? (
         <small class="bad">{cut(`${failedBy(task)?.name}: ${failedBy(task)?.message}`)}</small>
       ) : (
@@ -261,8 +271,12 @@ export const Progress: FC<{ task: Task }> = ({ task: { progress, progressNote } 
   <progress max={1} value={progress ?? 0} aria-label={`Progress ${progressNote ?? ""}`} />
 );
 
-const argsText = ({ args }: Task): string =>
-  Array.isArray(args) ? args.map((arg) => JSON.stringify(arg)).join(", ") : String(args);
+/** Whether its id is a number that JavaScript has. */
+const isExact = ({ id }: ListedTask): boolean => typeof id === "number";
+
+/** Of long arguments the beginning is there, as a text. */
+const argsText = ({ args }: ListedTask): string =>
+  Array.isArray(args) ? args.map((arg) => JSON.stringify(arg)).join(", ") : String(args).replace(/^\[/, "");
 
 /** The error of a task that has failed for good: of another one, it is that of an earlier attempt. */
 const failedBy = ({ status, error }: Task) => (status === "failed" ? error : null);

@@ -6,12 +6,12 @@ import type { Action } from "../access.ts";
 import type { PageContext } from "../page.ts";
 
 /** A time in UTC; the script in the browser makes "12 s ago" of it, with the local time as its title. */
-export const Time: FC<{ at: Date | null | undefined }> = ({ at }) =>
-  at ? (
-    <time datetime={at.toISOString()}>{`${at.toISOString().slice(0, 19).replace("T", " ")} UTC`}</time>
-  ) : (
-    <Nothing />
-  );
+export const Time: FC<{ at: Date | null | undefined }> = ({ at }) => {
+  if (!at) return <Nothing />;
+  // Another program has written what no `Date` can hold.
+  if (Number.isNaN(at.getTime())) return <>not a time</>;
+  return <time datetime={at.toISOString()}>{`${at.toISOString().slice(0, 19).replace("T", " ")} UTC`}</time>;
+};
 
 export const Nothing: FC = () => <span class="nothing">–</span>;
 
@@ -29,6 +29,12 @@ export const Span: FC<{ ms: number | null | undefined }> = ({ ms }) =>
   ms === null || ms === undefined ? <Nothing /> : <>{span(ms)}</>;
 
 export const grouped = (count: number): string => count.toLocaleString("en-US");
+
+/** Such as `1.0 MB`. */
+export function bytesText(bytes: number): string {
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
+  return `${(bytes / 1_000_000).toFixed(bytes < 10_000_000 ? 1 : 0)} MB`;
+}
 
 /** Such as `1 task` and `1,005 tasks`. */
 export const tasksText = (count: number): string => `${grouped(count)} ${count === 1 ? "task" : "tasks"}`;

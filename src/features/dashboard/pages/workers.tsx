@@ -20,11 +20,8 @@ export interface WorkersData {
   complete: boolean;
 }
 
-async function load({ reader, reads, visible }: PageContext): Promise<WorkersData> {
-  const [{ workers }, running] = await Promise.all([
-    reads.health(),
-    reader.listTasks({ status: "running", limit: most.read }),
-  ]);
+async function load({ look, reads, visible }: PageContext): Promise<WorkersData> {
+  const [{ workers }, running] = await Promise.all([reads.health(), look.running(most.read)]);
   const byWorker = new Map(workers.map(({ id }) => [id, [] as Task[]]));
   for (const task of running) byWorker.get(task.workerId ?? "")?.push(visible(task));
   return {

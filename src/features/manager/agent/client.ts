@@ -87,6 +87,7 @@ export class Client {
         if (status === 200) return JSON.parse(answer) as T;
         if (status < 500 && status !== 429 && status !== 408)
           throw new RefusedError(status, messageOf(answer, status, place.url, body));
+        if (status === 429) throw new Error(reasonIn(answer, status));
       } catch (error) {
         if (signal.aborted) throw error;
         if (error instanceof RefusedError && error.status !== 401) throw error;
@@ -159,10 +160,15 @@ function messageOf(answer: string, status: number, url: string, body: object): s
       `${url} refused a function: the agent asked for ${functionsIn(body).join(", ")}, and may run only those of its --funcs ` +
       "(dbq agents lists them); pass the others in no module, or not in tasks"
     );
+  return `${url}: ${reasonIn(answer, status)}`;
+}
+
+/** What the Manager says of a refusal. */
+function reasonIn(answer: string, status: number): string {
   try {
-    return `${url}: ${String((JSON.parse(answer) as { error: unknown }).error)}`;
+    return String((JSON.parse(answer) as { error: unknown }).error);
   } catch {
-    return `${url}: HTTP ${status}`;
+    return `HTTP ${status}`;
   }
 }
 

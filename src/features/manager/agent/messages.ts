@@ -1,5 +1,6 @@
 /** Translates between the wire and an attempt: a claimed task into a record, an outcome into a request to a Manager. */
-import type { LimitValues, LogLine, Outcome, Sharing, TaskVersion } from "../../../store.ts";
+import type { LimitValues } from "../../../base/options/limits.ts";
+import type { LogLine, Outcome, Sharing, TaskVersion } from "../../../store.ts";
 import type { TaskRecord } from "../../../task.ts";
 import type { ClaimedTask, SettledTask, ToldLimit, ToldTask } from "../wire.ts";
 

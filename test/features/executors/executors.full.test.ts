@@ -158,8 +158,8 @@ describe.each(places)("in a %s", (runIn) => {
 
 describe("at registration", () => {
   const refused: [title: string, options: TaskOptions, says: string][] = [
-    ["a thread without a module", { runIn: "thread" }, 'runIn "thread" needs the option module'],
-    ["a process without a module", { runIn: "process" }, 'runIn "process" needs the option module'],
+    ["a thread without a module", { runIn: "thread" } as never, 'runIn "thread" needs the option module'],
+    ["a process without a module", { runIn: "process" } as never, 'runIn "process" needs the option module'],
     ["another place", { runIn: "cloud" as never }, 'expected "main" or "thread" or "process", got "cloud"'],
     ["a relative module", { runIn: "thread", module: "./tasks.js" }, 'got "./tasks.js"'],
     [

@@ -4,8 +4,11 @@ import { OutcomeUnknownError } from "../../src/errors.ts";
 import { currentTask, task } from "../../src/index.ts";
 import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
-import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns } from "./setup.ts";
+import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns, until } from "./setup.ts";
 import "../support/fakeable-timers.ts";
+
+/** Fails for a reason of which dbq cannot know whether it passes. */
+const malformed = "json('the disk says no')";
 
 test("a worker waits for another connection's write lock without blocking the event loop", async () => {
   const { queue, raw } = await queueOnFile();
@@ -54,7 +57,7 @@ test.each([
     return n;
   });
   raw.exec(`create trigger no before update of status on dbq_tasks when ${when}
-    begin select raise(abort, 'the disk says no'); end`);
+    begin select ${malformed}; end`);
   const worker = await startedWorker(queue);
   const reports = reportsOf(worker);
   const ids = await queue.enqueueTasks([
@@ -78,7 +81,7 @@ test.each([
   for (const { error, where } of reports) {
     expect(error).toMatchObject({
       code: "DBQ_DATABASE",
-      message: expect.stringContaining("the disk says no"),
+      message: expect.stringContaining("malformed JSON"),
     });
     expect(where).toBe("settling and claiming");
   }
@@ -100,7 +103,7 @@ test("an outcome that the database refuses does not block other tasks", async ()
     [together, 2],
   ]);
   raw.exec(`create trigger no before update of status on dbq_tasks when new.status = 'completed' and new.id = ${bad}
-    begin select raise(abort, 'not this one'); end`);
+    begin select ${malformed}; end`);
   const worker = await startedWorker(queue);
   const reports = reportsOf(worker);
   expect(await ended(queue, good)).toMatchObject({ status: "completed", result: 2 });
@@ -109,6 +112,36 @@ test("an outcome that the database refuses does not block other tasks", async ()
   expect(reports.length).toBeGreaterThan(0);
   raw.exec("drop trigger no");
   expect(await ended(queue, bad)).toMatchObject({ status: "completed", result: 1, retryCount: 0 });
+});
+
+test("an outcome that fails again and again for an unknown reason ends its task, after ten tries", async () => {
+  const { queue, raw } = await queueOnFile();
+  const count = task(uniqueName(), async (n: number) => n);
+  const id = await queue.enqueueTask(count, 1);
+  raw.exec(`create trigger no before update of status on dbq_tasks when new.status = 'completed'
+    begin select ${malformed}; end`);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
+  onTestFinished(() => void vi.useRealTimers());
+  const worker = await startedWorker(queue);
+  const reports = reportsOf(worker);
+  const failed = next(worker, "failed");
+  let isOver = false;
+  void failed.then(() => {
+    isOver = true;
+  });
+  await until(() => {
+    vi.advanceTimersByTime(1_000);
+    return isOver;
+  });
+  expect(await failed).toMatchObject({
+    id,
+    status: "failed",
+    error: { message: expect.stringMatching(/malformed JSON/) },
+  });
+  expect(reports.map(({ where }) => where)).toEqual([
+    ...Array.from({ length: 10 }, () => "settling and claiming"),
+    `settling task "${count.taskName}" (${id})`,
+  ]);
 });
 
 test("outcomes are settled while claims fail, and the claims are retried with backoff", async () => {

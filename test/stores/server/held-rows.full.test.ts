@@ -1,6 +1,6 @@
 /** A locked row delays its own task only, and not the tasks of other dead workers. */
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import type { Strategy } from "../../../src/stores/server/store.ts";
 import { newWorker, outcomes, running, settle } from "../../conformance/arrange.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
@@ -10,7 +10,7 @@ import { openedMysql, openedPostgres } from "./stores.ts";
 
 /** A store, and another connection to its database. */
 interface TestDatabase {
-  store: Store;
+  store: FullStore;
   query(text: string): Promise<unknown>;
 }
 

@@ -225,6 +225,7 @@ test("wrong worker options are wrong usage that names the value", async () => {
     ["--concurrency", "0"],
     ["--lease", "10ms"],
     ["--grace", "soon"],
+    ["--grace", "30"],
     ["--queue", "a,,b"],
     ["--queue", ""],
   ];

@@ -1,7 +1,7 @@
 /** The workers of a process on one server share the connection of their heartbeats, and do not disturb each other. */
 import type { RowDataPacket } from "mysql2/promise";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Store } from "../../../src/store.ts";
+import type { FullStore } from "../../../src/features/store.ts";
 import { skipLockedDialect as mysqlDialect } from "../../../src/stores/mysql/dialect.ts";
 import { mysqlSteps } from "../../../src/stores/mysql/steps.ts";
 import { skipLockedDialect as postgresDialect } from "../../../src/stores/postgres/dialect.ts";
@@ -15,7 +15,7 @@ import { openedMysql, openedPostgres } from "./stores.ts";
 
 interface TestDatabase {
   url: string;
-  open(url: string): Promise<Store>;
+  open(url: string): Promise<FullStore>;
   query(text: string, values?: unknown[]): Promise<unknown>;
   /** The ids of the connections that hold the lock of a session. */
   beating(): Promise<number[]>;
@@ -75,7 +75,7 @@ const patient = { timeout: 10_000, interval: 5 };
 for (const { name, server, create, beatText } of kinds)
   describe.skipIf(isMissing(server))(`two workers on ${name}`, () => {
     let database: TestDatabase;
-    let stores: [Store, Store];
+    let stores: [FullStore, FullStore];
 
     beforeEach(async () => {
       database = await create();

@@ -1,0 +1,108 @@
+/** What a database does for people who look at tasks and act on many. */
+import type { OnKept, Operated, TaskFilter } from "../../store.ts";
+import type { TaskBeginning } from "../../task.ts";
+
+/** What may change of a task that has not started. An absent field stays as it is. */
+export interface TaskEdit {
+  args?: string | undefined;
+  kwargs?: string | undefined;
+  priority?: number | undefined;
+  queueName?: string | undefined;
+  /** Milliseconds since 1970; `null`: now. */
+  waitUntil?: number | null | undefined;
+}
+
+/** An action of a person that was taken, as `dbq_audit` keeps it. */
+export interface AuditEntry {
+  /** Milliseconds since 1970, by the database's clock. */
+  at: number;
+  actor: string | null;
+  action: string;
+  /** Which task, queue, schedule or limit was acted on, such as `task 42`. */
+  target: string;
+  /** How many it changed. */
+  count: number;
+}
+
+/** An action of a person, to be kept in the transaction that takes it. */
+export interface Note extends Pick<AuditEntry, "actor" | "action" | "target"> {
+  /** How many an answer of the store has changed; 0: nothing to keep. `isFirst`: nothing of this action is kept yet. */
+  countOf(answer: unknown, isFirst: boolean): number;
+}
+
+/** A range of ids: below `after`, and down to `from`. */
+export interface IdRange {
+  after: number | undefined;
+  from: number | undefined;
+}
+
+/** Reads for people who look at tasks, and their actions on many: each takes a short time, however many tasks there are. */
+export interface LookStore {
+  /**
+   * Whether at most `most` tasks match the filter's statuses, request id or unique key, as an index tells. False also where
+   * no index knows.
+   */
+  areFew(filter: TaskFilter, most: number): Promise<boolean>;
+
+  /** The newest tasks that match, when `areFew` said so: it reads all of those. */
+  listFew(
+    filter: TaskFilter,
+    limit: number,
+    after: number | undefined,
+    most: number,
+    characters: number,
+  ): Promise<TaskBeginning[]>;
+
+  /** How many tasks match, when `areFew` said so. */
+  countFew(filter: TaskFilter, most: number): Promise<number>;
+
+  /** How many tasks of a range match. */
+  countRange(filter: TaskFilter, range: IdRange): Promise<number>;
+
+  /** Of the next `rows` tasks below `after`: how many there are, and the lowest id; `null`: there are none. */
+  span(after: number | undefined, rows: number): Promise<{ rows: number; from: number | null }>;
+
+  /** The newest tasks of a range that match. */
+  listRange(filter: TaskFilter, limit: number, range: IdRange, characters: number): Promise<TaskBeginning[]>;
+
+  /** `TaskStore.list`, with the first `characters` of each JSON column. */
+  list(
+    filter: TaskFilter,
+    limit: number,
+    after: number | undefined,
+    characters: number,
+  ): Promise<TaskBeginning[]>;
+
+  /** `TaskStore.get`, with the first `characters` of each JSON column. */
+  get(ids: readonly number[], characters: number): Promise<TaskBeginning[]>;
+
+  /** Of the tasks of a range that match, newest first: the ids, and the first `characters` of arguments, kwargs and error. */
+  texts(filter: TaskFilter, characters: number, range: IdRange): Promise<{ id: number; text: string }[]>;
+
+  /**
+   * Changes a task that is pending or scheduled, at this generation if one is given. Leaves any other task as it is. Undefined:
+   * no such task.
+   */
+  edit(id: number, change: TaskEdit, generationId: number | undefined): Promise<Operated>;
+
+  /** `TaskStore.retry` for each, in one transaction. Leaves out tasks whose key another one holds. Returns those it changed. */
+  retryEach(ids: readonly number[]): Promise<number[]>;
+
+  /** `TaskStore.cancel` for each, in one transaction. Returns those it changed. */
+  cancelEach(ids: readonly number[], error: string): Promise<number[]>;
+
+  /**
+   * Deletes those of these tasks that do not run, with their attempts and log lines, in one transaction; in several, if the
+   * database refuses to delete some, for which `onKept` is called.
+   */
+  deleteEach(ids: readonly number[], onKept?: OnKept): Promise<number[]>;
+
+  /** Keeps an action; `at` is the database's time. */
+  audit(entry: Omit<AuditEntry, "at">): Promise<void>;
+
+  /** The last actions about this target, or about any; newest first. */
+  audits(target: string | undefined, limit: number): Promise<AuditEntry[]>;
+
+  /** Deletes the actions that are older than `age` milliseconds, the oldest first, `limit` at most. Returns how many it deleted. */
+  pruneAudits(age: number, limit: number): Promise<number>;
+}

@@ -1,0 +1,60 @@
+/** What a database does for statistics. */
+
+/** How many attempts there were, and histograms of their times as `Histogram.encode` writes them. */
+export type Counted = { count: number; waitBuckets: string; runBuckets: string };
+
+/** Attempts of one function that ended in one way. */
+export type CountedAs = { queueName: string; func: string; outcome: string };
+
+/** What a worker has counted in this minute: in all, and since its last write. */
+export type CountedNow = CountedAs & { total: Counted; fresh: Counted };
+
+/** How many attempts of one function ended in one way. */
+export type FunctionCount = CountedAs & Pick<Counted, "count">;
+
+/** Attempts of one function that ended in one way within one minute (`span` 1), one hour (60), one day (1440), or ever (0). */
+export interface StatsRow extends CountedAs, Counted {
+  /** When that time began, in milliseconds since 1970. */
+  minute: number;
+  span: number;
+}
+
+/** The rows of a time, in milliseconds since 1970: from `from`, up to but without `to`. */
+export interface StatsFilter {
+  from: number;
+  to: number;
+  queueName?: string | undefined;
+  func?: string | undefined;
+}
+
+/** Statistics: for looking only, nothing else depends on them. */
+export interface StatsStore {
+  /**
+   * Writes what a worker has counted in the minute that began at `minute`. `total` replaces the worker's row of that minute.
+   * Where there is no such row, because the worker has written none or `fold` has added it up, a new row gets `fresh`. A second
+   * call with the same counts changes nothing.
+   */
+  write(workerId: string, minute: number, counted: readonly CountedNow[]): Promise<void>;
+
+  /**
+   * Does a part of what there is to fold, in one transaction: makes one row of those of all workers after two minutes, adds
+   * them to the hour of all functions, the day of their function and those of all time, makes minutes hours after two hours, and
+   * deletes hours and days after 30 days. Any number of processes may do so at once. Returns whether there may be more.
+   */
+  fold(): Promise<boolean>;
+
+  /** The rows of a time, in no order. Of hours, also the one in which `from` is. */
+  read(filter: StatsFilter): Promise<StatsRow[]>;
+
+  /**
+   * The rows of whole hours, in no order: of all functions together, with empty names, and those that are not counted in them
+   * yet. Hundreds of rows where `read` has tens of thousands. `from` and `to` are whole hours.
+   */
+  hours(time: Pick<StatsFilter, "from" | "to">): Promise<StatsRow[]>;
+
+  /** What `read` would count by function and outcome, from `from` until now; the database adds it up. */
+  counts(from: number): Promise<FunctionCount[]>;
+
+  /** The rows of all time, and those that are not counted in them yet. None of their sums ever becomes less. */
+  totals(): Promise<StatsRow[]>;
+}

@@ -1,0 +1,27 @@
+/** Keeps what a person did in the transaction that does it: neither is there without the other. */
+import type { Note } from "../../features/look/contract.ts";
+import type { LookOperations } from "./look.ts";
+import type { Program } from "./program.ts";
+
+type Write<P extends unknown[]> = <T>(op: (tries: number) => Program<T>, ...policy: P) => Promise<T>;
+
+/** `write` of a runner, for one action. Its later transactions add to the row of the first one. */
+export function noting<P extends unknown[]>(
+  write: Write<P>,
+  look: LookOperations,
+  { countOf, ...entry }: Note,
+): Write<P> {
+  let row: number | undefined;
+  return async (op, ...policy) => {
+    const [answer, kept] = await write(
+      function* (tries) {
+        const answer = yield* op(tries);
+        const count = countOf(answer, row === undefined);
+        return [answer, count === 0 ? row : yield* look.keep(row, { ...entry, count })] as const;
+      },
+      ...policy,
+    );
+    row = kept;
+    return answer;
+  };
+}
