@@ -3,7 +3,7 @@
  * Not by `node --watch`, which on Linux misses all changes of a file after the first save by rename (as of Node 20, 22, 24).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { type Stats, watchFile } from "node:fs";
+import { statSync } from "node:fs";
 import { isAbsolute, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { jsonNote, note } from "./output.ts";
@@ -33,8 +33,11 @@ const reporting = "WATCH_REPORT_DEPENDENCIES";
  */
 export const isWatched: boolean = process.env[variable] !== undefined;
 
-/** Milliseconds between two looks at a file. A look at the path sees what a watch of the file would miss: a new file there. */
+/** Milliseconds between two looks at the files. A look at the path sees what a watch of the file would miss: a new file there. */
 const lookEvery = 200;
+
+/** Milliseconds by which the time of a change may lie before the change: file systems take the time of the last tick. */
+const tick = 20;
 
 /** Milliseconds without a change until the worker starts again: a checkout changes many files. */
 const quietMs = 100;
@@ -58,8 +61,14 @@ export async function watch(files: readonly string[], options: ShutdownOptions):
 class Watcher {
   readonly #options: ShutdownOptions;
   readonly #end: (exitCode: number) => void;
-  /** All that were imported once: the repair of a file must be seen also when its last import has failed. */
-  readonly #files = new Set<string>();
+  /**
+   * All that were imported once, and how each was at the last look: the repair of a file must be seen also when its last
+   * import has failed.
+   */
+  readonly #files = new Map<string, Version>();
+  readonly #looks = setInterval(() => this.#look(), lookEvery);
+  /** When the child was started, in milliseconds since 1970. */
+  #startedAt = Number.POSITIVE_INFINITY;
   #child: ChildProcess | undefined;
   #quiet: NodeJS.Timeout | undefined;
   #kill: NodeJS.Timeout | undefined;
@@ -74,6 +83,7 @@ class Watcher {
 
   start(): void {
     this.#isRestarting = false;
+    this.#startedAt = Date.now();
     this.#child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
       env: { ...process.env, [variable]: "1", [reporting]: "1" },
@@ -88,15 +98,31 @@ class Watcher {
   stop(signal: NodeJS.Signals): void {
     this.#isStopping = true;
     if (this.#child) this.#send(this.#child, signal);
-    else this.#end(0);
+    else this.#finish(0);
   }
 
+  /** A file that has changed since the child started may have been imported before: then the child runs its old code. */
   add(file: string): void {
     if (this.#files.has(file) || file.includes(`${sep}node_modules${sep}`)) return;
-    this.#files.add(file);
-    watchFile(file, { interval: lookEvery }, (now, before) => {
-      if (isChange(now, before)) this.#onChange(file);
-    });
+    const version = versionOf(file);
+    this.#files.set(file, version);
+    if (version !== undefined && version.changedAt >= this.#startedAt - tick) this.#onChange(file);
+  }
+
+  /** A deleted file is no change: some editors delete a file and write it anew. It is one when the file is back. */
+  #look(): void {
+    for (const [file, before] of this.#files) {
+      const now = versionOf(file);
+      if (now === undefined || (now.changedAt === before?.changedAt && now.inode === before.inode)) continue;
+      this.#files.set(file, now);
+      this.#onChange(file);
+    }
+  }
+
+  #finish(exitCode: number): void {
+    clearInterval(this.#looks);
+    clearTimeout(this.#quiet);
+    this.#end(exitCode);
   }
 
   #onChange(file: string): void {
@@ -128,7 +154,7 @@ class Watcher {
     this.#child = undefined;
     clearTimeout(this.#kill);
     this.#kill = undefined;
-    if (this.#isStopping) this.#end(exitCode);
+    if (this.#isStopping) this.#finish(exitCode);
     else if (this.#isRestarting) this.start();
     else this.#note("waiting", "the worker has ended: it starts again when a module changes");
   }
@@ -144,9 +170,17 @@ function isStop(signal: NodeJS.Signals | null): boolean {
   return signals.some((each) => each === signal);
 }
 
-/** A deleted file is no change: some editors delete a file and write it anew. It is one when the file is back. */
-function isChange(now: Stats, before: Stats): boolean {
-  return now.nlink > 0 && (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino);
+/** A file as one look found it; undefined if there was none. */
+type Version = { readonly changedAt: number; readonly inode: number } | undefined;
+
+function versionOf(file: string): Version {
+  try {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found && { changedAt: found.ctimeMs, inode: found.ino };
+  } catch {
+    // A folder on the path is gone, or may not be read: so is the file.
+    return undefined;
+  }
 }
 
 /** What Node reports: URLs of imported modules, paths of required ones. It reports built-in modules, too. */

@@ -80,6 +80,31 @@ test("with --watch a worker starts again after each change: a save by rename, a 
   expect((await worker.ended).code).toBe(0);
 });
 
+test("--watch sees a change that was made between a module's import and the first look at its file", async () => {
+  const { folder } = await folderWithQueue();
+  write(folder, "first");
+  // Until the file has changed, the process that watches stands still: it hears of the import afterwards.
+  writeFileSync(
+    join(folder, "tasks.mjs"),
+    `import { existsSync, writeFileSync } from "node:fs";
+     import { task } from ${JSON.stringify(source)};
+     if (!existsSync("begun")) process.kill(process.ppid, "SIGSTOP");
+     const { answer } = await import("./answer.mjs");
+     if (!existsSync("begun")) {
+       writeFileSync("begun", "");
+       writeFileSync("answer.mjs", 'export const answer = "second";');
+       process.kill(process.ppid, "SIGCONT");
+     }
+     task("ask", async () => answer);
+     console.log("loaded " + answer);`,
+  );
+  const worker = startDbq(folder, ["worker", "tasks.mjs", "--watch", "--db", "dbq.db"]);
+  await worker.out((line) => line === "loaded first");
+  await worker.out((line) => line === "loaded second");
+  worker.child.kill("SIGTERM");
+  expect((await worker.ended).code).toBe(0);
+});
+
 test("a worker that --watch stops for a change finishes its task first, and then runs the new code", async () => {
   const { folder, queue } = await folderWithQueue();
   const slow = remoteTask<() => Promise<string>>("slow");
