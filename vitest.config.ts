@@ -49,8 +49,8 @@ interface Tier {
 }
 
 const cores = availableParallelism();
-/** Many long tests keep several processes busy: two files at a time fit two cores. */
-const few = Math.max(2, cores - 1);
+/** Many long tests keep several processes busy, and many only wait: three files at a time fit two cores. */
+const few = Math.max(3, cores - 1);
 
 /** What each tier runs. `DBQ_TIER` names it; without a name it is `full`, so that any file can be run by its path. */
 const tiers: Record<string, Tier> = {
@@ -59,7 +59,7 @@ const tiers: Record<string, Tier> = {
     alone: { include: ["test/**/*.test.ts"], exclude: [long, faults, ...pure, ...reloading] },
     together: { include: pure, exclude: [long] },
     reloading: { include: reloading },
-    maxWorkers: cores + 1,
+    maxWorkers: cores + 2,
   },
   // `npm run test:full`
   full: {

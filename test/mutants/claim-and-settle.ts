@@ -338,7 +338,7 @@ export const claimAndSettle: readonly Mutant[] = [
     find: "if (this.#unknownClaims.isDue && !this.#underWay.isClaiming) await this.#unknownClaims.handBack();",
     replace: "",
     caughtBy: {
-      file: "test/model/found.test.ts",
+      file: "test/model/found.full.test.ts",
       test: "a claim whose answer is lost does not hold a task for ever",
     },
   },

@@ -6,7 +6,7 @@ const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.t
 const ofPool = inFile("stores/server/pool");
 const ofWishes = (test: string) => ofPool(`who asks for an idle connection while all are in use > ${test}`);
 const ofUrl = inFile("stores/server/url");
-const ofSessions = inFile("stores/postgres/sessions");
+const ofSessions = inFile("stores/postgres/sessions.full");
 const deaths = inFile("worker/failure-detector");
 const ofHeartbeats = inFile("stores/server/shared-heartbeat.full");
 
@@ -14,7 +14,7 @@ const ofPlanner = (test: string) =>
   inFile("stores/postgres/planner")(`a role with other settings of the planner > ${test}`);
 
 const ofTimeouts = (test: string) =>
-  inFile("stores/server/request-timeout")(`over a wire to Postgres > ${test}`);
+  inFile("stores/server/request-timeout.full")(`over a wire to Postgres > ${test}`);
 
 export const connectionFaults: readonly Mutant[] = [
   {
@@ -161,7 +161,7 @@ export const connectionFaults: readonly Mutant[] = [
     in: "usePool",
     find: "target === undefined",
     replace: "target !== null",
-    caughtBy: inFile("stores/server/connections")(
+    caughtBy: inFile("stores/server/connections.full")(
       "a process on 'Postgres' > has few connections with two queues and two workers, and ends them with the last queue",
     ),
   },
@@ -458,7 +458,7 @@ export const connectionFaults: readonly Mutant[] = [
     find: "const settings = driver.settingsOf(client, useOf(options));",
     replace:
       'const settings = useOf(options) === "own" ? driver.settingsOf(client, "own") : undefined; if (useOf(options) === "pooled") driver = { ...driver, isOne: () => false };',
-    caughtBy: inFile("stores/server/app-connections")(
+    caughtBy: inFile("stores/server/app-connections.full")(
       "on Postgres, without sessions > an enqueue is not part of a transaction on the app's one connection",
     ),
   },

@@ -2,12 +2,12 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
-const ofAccess = (test: string) => ({ file: "test/features/dashboard/access.test.ts", test });
+const ofAccess = (test: string) => ({ file: "test/features/dashboard/access.full.test.ts", test });
 const ofActions = (test: string) => ({ file: "test/features/dashboard/actions.test.ts", test });
 
 const ofReads = (test: string) => ({ file: "test/features/dashboard/reads.test.ts", test });
 
-const ofAttacks = (test: string) => ({ file: "test/features/dashboard/attacks.test.ts", test });
+const ofAttacks = (test: string) => ({ file: "test/features/dashboard/attacks.full.test.ts", test });
 const ofLive = (test: string) => ({ file: "test/features/dashboard/live.test.ts", test });
 const redacted = "redact shapes the failed tasks of the overview and the running ones of the workers";
 const kept =

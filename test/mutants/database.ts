@@ -156,7 +156,7 @@ export const databaseFaults: readonly Mutant[] = [
     find: "!this.#isThere",
     replace: "this.#isThere === undefined",
     caughtBy: {
-      file: "test/worker/moved-database.test.ts",
+      file: "test/worker/moved-database.full.test.ts",
       test: "a database file that is deleted is reported, and a new file in its place is not touched",
     },
   },

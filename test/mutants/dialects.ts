@@ -4,11 +4,11 @@ import type { Mutant } from "./mutant.ts";
 
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofTurns = inFile("stores/postgres/settle-and-claim");
-const ofSessions = inFile("stores/postgres/sessions");
+const ofSessions = inFile("stores/postgres/sessions.full");
 const ofSchemas = (test: string) =>
   inFile("stores/postgres/schema")(`a queue in a schema of Postgres > ${test}`);
 const ofPartitions = (test: string) =>
-  inFile("stores/postgres/partitions")(`partitions of finished tasks > ${test}`);
+  inFile("stores/postgres/partitions.full")(`partitions of finished tasks > ${test}`);
 const ofMysql = inFile("stores/mysql/store.full");
 const ofChanges = (test: string) =>
   inFile("stores/mysql/changes.full")(`a change of many tasks on MySQL > ${test}`);
@@ -251,7 +251,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "`regexp_replace(${json}, '\\\\\\\\|`",
     replace: "`regexp_replace(${json}, 'nothing like this|`",
     caughtBy: {
-      file: "test/property/meta.test.ts",
+      file: "test/property/meta.full.test.ts",
       test: "on Postgres, meta with an escape in it is found by its other keys > a backslash before u0000",
     },
   },

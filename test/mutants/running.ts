@@ -415,7 +415,7 @@ export const runningFaults: readonly Mutant[] = [
     find: "!this.#isAbandoned() && !written",
     replace: "!written",
     caughtBy: {
-      file: "test/model/found.test.ts",
+      file: "test/model/found.full.test.ts",
       test: "a store that is out of reach does not delay a stop after the task was lost, while its handler goes on noting progress",
     },
   },

@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 const cases = (test: string) => ({ file: "test/features/schedules/sqlite.test.ts", test: `SQLite: ${test}` });
 const plans = (test: string) => ({ file: "test/features/schedules/plan.test.ts", test });
 const slots = (test: string) => ({ file: "test/features/schedules/slots.test.ts", test });
-const changes = (test: string) => ({ file: "test/features/schedules/clock-changes.test.ts", test });
+const changes = (test: string) => ({ file: "test/features/schedules/clock-changes.full.test.ts", test });
 const clock = (test: string) => ({ file: "test/features/schedules/schedule-clock.test.ts", test });
 
 export const scheduleFaults: readonly Mutant[] = [

@@ -5,7 +5,7 @@ import type { Mutant } from "./mutant.ts";
 const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.ts`, test });
 const ofRun = inFile("stores/server/run");
 const ofAnswers = inFile("stores/postgres/answers");
-const ofSessions = inFile("stores/postgres/sessions");
+const ofSessions = inFile("stores/postgres/sessions.full");
 const ofRepeats = inFile("stores/server/repeats");
 const ofHeld = inFile("stores/server/held-rows.full");
 
@@ -16,7 +16,7 @@ const onPostgres = (test: string) => ({
 });
 
 /** A test of a connection that the server ends in an app's transaction. */
-const ofEnded = inFile("stores/server/ended-connections");
+const ofEnded = inFile("stores/server/ended-connections.full");
 
 export const serverFaults: readonly Mutant[] = [
   {

@@ -8,7 +8,7 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > unique keys > ${test}`,
 });
 const inMemory = (test: string) => ({
-  file: "test/worker/virtual-clock.test.ts",
+  file: "test/worker/virtual-clock.full.test.ts",
   test: `on a database in memory > ${test}`,
 });
 

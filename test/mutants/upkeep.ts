@@ -307,7 +307,7 @@ export const upkeepFaults: readonly Mutant[] = [
     find: "const old = !seen.came && worker.heartbeatAge >= worker.lease;",
     replace: "const old = worker.heartbeatAge >= worker.lease;",
     caughtBy: {
-      file: "test/model/found.test.ts",
+      file: "test/model/found.full.test.ts",
       test: "a clock that is stepped forwards does not get a live worker rescued",
     },
   },

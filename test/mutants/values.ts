@@ -87,7 +87,7 @@ export const valueFaults: readonly Mutant[] = [
     find: "if (mayChange.test(text)) refuseChangedNumbers(text, column);",
     replace: "",
     caughtBy: {
-      file: "test/property/raw-json.test.ts",
+      file: "test/property/raw-json.full.test.ts",
       test: "a number that JavaScript does not have > 2^53 + 1 does not become another number",
     },
   },
@@ -225,7 +225,7 @@ export const valueFaults: readonly Mutant[] = [
     find: 'dead?.includes(worker) ?? livenessOf(worker) === "dead"',
     replace: "false",
     caughtBy: inCli(
-      "doctor-processes",
+      "doctor-processes.full",
       "doctor looks at a worker's process in /proc > doctor reports a worker as dead when its process is a zombie",
     ),
   },
@@ -235,6 +235,6 @@ export const valueFaults: readonly Mutant[] = [
     in: "purge",
     find: "!options.yes",
     replace: '!options.yes && func === ""',
-    caughtBy: inCli("operate", "purge without --yes shows what it would delete, and exits with 2"),
+    caughtBy: inCli("operate.full", "purge without --yes shows what it would delete, and exits with 2"),
   },
 ];
