@@ -16,18 +16,21 @@ import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
-import { openOwedHooks } from "./features/hooks/index.ts";
-import { addHealth } from "./features/inspect/health.ts";
+import { owedHooks } from "./features/hooks/index.ts";
+import { health } from "./features/inspect/health.ts";
+import { limits } from "./features/limits/index.ts";
+import { look } from "./features/look/index.ts";
 import { metricsText } from "./features/metrics/prometheus.ts";
-import { openSchedules } from "./features/schedules/index.ts";
-import { addStats } from "./features/stats/index.ts";
+import { partitions } from "./features/partitions/index.ts";
+import { schedules } from "./features/schedules/index.ts";
+import { stats } from "./features/stats/index.ts";
 import type { FullStore } from "./features/store.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
 import { aboutEnqueue, prepare } from "./queue/enqueue.ts";
 import { internalsOf } from "./queue/internals.ts";
 import { Queue } from "./queue/queue.ts";
 import type { Task, TaskId } from "./task.ts";
-import { setExecutors } from "./worker/executor.ts";
+import { addFeature, type Feature } from "./worker/feature.ts";
 
 /** A path, a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL, `":memory:"`, or the app's own Drizzle database object. */
 export type QueueTarget = string | object;
@@ -77,17 +80,22 @@ async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Qu
   return withFeatures(new Queue(store, read));
 }
 
-/** A queue with what the core does not have: executors, statistics, health, metrics, and a reader of its own. */
+const executors = (): Feature => ({ executors: openChildExecutors });
+
+const metrics = (queue: Queue): Feature => ({ methods: { metrics: () => metricsText(queue) } });
+
+/** The same queue over another store. */
+const views = (queue: Queue): Feature => {
+  const { store, options } = internalsOf(queue);
+  const over = (other: FullStore) => withFeatures(new Queue(other, options));
+  return { methods: { over, reader: async () => over(await store.reader()) } };
+};
+
+/** What a queue has that is not in the core. Without a line of this list it works, and lacks that feature. */
+const features = [executors, schedules, owedHooks, limits, partitions, look, health, stats, metrics, views];
+
 function withFeatures<Q extends Queue>(queue: Q): Q {
-  const { store, options, features } = internalsOf(queue);
-  features.reader = async () => withFeatures(new Queue(await store.reader(), options));
-  features.over = (other) => withFeatures(new Queue(other, options));
-  features.metrics = async () => await metricsText(queue);
-  setExecutors(queue, openChildExecutors);
-  openSchedules(queue);
-  openOwedHooks(queue);
-  addHealth(queue);
-  addStats(queue);
+  for (const feature of features) addFeature(queue, feature(queue));
   return queue;
 }
 

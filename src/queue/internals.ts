@@ -6,11 +6,12 @@ import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { FullStore } from "../features/store.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Health } from "./health.ts";
+import type { ScheduleFeature } from "./schedules.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
 
-/** The methods of a queue that features have. `open.ts` sets them, since the core imports no feature. */
-export interface QueueFeatures {
+/** What methods of a queue do that features have. `addFeature` in `src/worker/feature.ts` sets them. */
+export interface QueueMethods {
   health(): Promise<Health>;
   stats(options?: StatsOptions): Promise<StatsPoint[]>;
   /**
@@ -23,6 +24,8 @@ export interface QueueFeatures {
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
+  /** `schedule` and its relatives. */
+  readonly schedules: ScheduleFeature;
 }
 
 export interface QueueInternals {
@@ -31,7 +34,9 @@ export interface QueueInternals {
   readonly options: ReadQueueOptions;
   /** Called when the queue closes, before its store is closed. */
   readonly beforeClose: Set<() => Promise<void>>;
-  readonly features: Partial<QueueFeatures>;
+  readonly methods: Partial<QueueMethods>;
+  /** The features that have joined. Their type is the workers', whom this layer does not know. */
+  readonly features: object[];
   /** @throws QueueClosedError */
   checkOpen(): void;
   /** Writes a task that was encoded before the queue was opened. @throws as `Queue.enqueueTask` */

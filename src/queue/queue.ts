@@ -67,15 +67,9 @@ import {
 } from "./enqueue.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Health } from "./health.ts";
-import { type QueueFeatures, type QueueInternals, setInternals } from "./internals.ts";
+import { type QueueInternals, type QueueMethods, setInternals } from "./internals.ts";
 import { type LimitInfo, listLimits, pause, resume, setLimit } from "./limits.ts";
-import {
-  methodsOf,
-  type ScheduleActions,
-  type ScheduleEntries,
-  type ScheduleEntry,
-  schedulesOf,
-} from "./schedules.ts";
+import { methodsOf, type ScheduleActions, type ScheduleEntries, type ScheduleEntry } from "./schedules.ts";
 import { type DrainedResult, drainedOutcome, drainedTask } from "./settle-drained.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
@@ -111,7 +105,8 @@ export class Queue<Db = unknown> {
       wakeups: new Wakeups(),
       options,
       beforeClose: new Set(),
-      features: {},
+      methods: {},
+      features: [],
       checkOpen: () => this.#checkOpen(),
       enqueue: (prepared) => this.#enqueue(prepared),
     };
@@ -188,7 +183,7 @@ export class Queue<Db = unknown> {
    * dialect
    */
   within = <Tx>(tx: Tx): QueueWithin<Tx> => {
-    const { store } = this.#open();
+    const { store, methods } = this.#open();
     const inside = store.within(tx);
     const write = (entries: readonly (readonly unknown[])[]) => {
       const prepared = this.#prepareAll(entries);
@@ -210,9 +205,9 @@ export class Queue<Db = unknown> {
     const { synchronous } = store;
     const { maxPayload } = this.#internals.options;
     const wake = () => this.#wakeAfterThisTick(undefined);
-    const schedules = schedulesOf(this).over(inside.schedules, { maxPayload, synchronous, wake });
+    const schedules = methods.schedules?.over(inside.schedules, { maxPayload, synchronous, wake });
     return {
-      ...methodsOf(schedules, store.synchronous),
+      ...(schedules && methodsOf(schedules, store.synchronous)),
       enqueueTask: (fn: AnyFunction, ...args: unknown[]) => mapMaybe(enqueue([[fn, ...args]]), ([id]) => id),
       enqueueTasks: enqueue,
     } as unknown as QueueWithin<Tx>;
@@ -302,7 +297,7 @@ export class Queue<Db = unknown> {
 
   async #schedules(): Promise<ScheduleActions> {
     const { store, wakeups, options } = this.#open();
-    const feature = schedulesOf(this);
+    const feature = this.#feature("schedules");
     await feature.load();
     const wake = () => wakeups.workAdded(true);
     return feature.over(store.schedules, { maxPayload: options.maxPayload, synchronous: false, wake });
@@ -456,10 +451,10 @@ export class Queue<Db = unknown> {
   functionStats = async (filter?: FunctionStatsFilter): Promise<FunctionStats[]> =>
     this.#feature("functionStats")(filter);
 
-  #feature<F extends keyof QueueFeatures>(name: F): QueueFeatures[F] {
-    const feature = this.#open().features[name];
+  #feature<F extends keyof QueueMethods>(name: F): QueueMethods[F] {
+    const feature = this.#open().methods[name];
     if (feature === undefined) throw new TypeError(`queue.${name}: this queue was not opened by openQueue`);
-    return feature as QueueFeatures[F];
+    return feature as QueueMethods[F];
   }
 
   // ---- operate -------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
 /** The methods of a queue that are about schedules. A feature provides them. */
-import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
 import type { ScheduleWrites } from "../features/schedules/contract.ts";
@@ -66,18 +65,4 @@ export function methodsOf(actions: ScheduleActions, synchronous: boolean): Sched
     backfillSchedule: (name, from, to) => act(() => actions.backfillSchedule(name, from, to)),
     removeSchedule: (name) => act(() => actions.removeSchedule(name)),
   };
-}
-
-const features = processGlobal("schedules", () => new WeakMap<object, ScheduleFeature>());
-
-/** Sets what the schedule methods of this queue do. */
-export function setSchedules(queue: object, feature: ScheduleFeature): void {
-  features.set(queue, feature);
-}
-
-export function schedulesOf(queue: object): ScheduleFeature {
-  const feature = features.get(queue);
-  if (feature === undefined)
-    throw new TypeError("this queue was not opened by openQueue: it has no schedules");
-  return feature;
 }

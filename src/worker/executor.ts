@@ -1,7 +1,5 @@
 /** Where the function of a task runs: in the worker's event loop, unless a feature runs it in another place. */
-import { processGlobal } from "../base/runtime/process-globals.ts";
 import { callArguments, type TaskDefinition } from "../base/tasks/registry.ts";
-import type { Queue } from "../queue/queue.ts";
 import type { JsonObject, TaskRecord } from "../task.ts";
 import type { RunningTask } from "./task-context.ts";
 
@@ -75,24 +73,11 @@ export const eventLoopExecutor: Executor = {
   call: ({ definition: { fn } }, args, kwargs) => fn?.(...callArguments(fn, args, kwargs)),
 };
 
-const eventLoopExecutors: Executors = {
+/** Where no feature has others. */
+export const eventLoopExecutors: Executors = {
   executorOf: () => eventLoopExecutor,
   close: () => Promise.resolve(),
 };
 
+/** Opens the executors for one start of a worker. */
 export type OpenExecutors = (settings: ExecutorSettings) => Executors;
-
-const executorsByQueue = processGlobal("executors", () => new WeakMap<Queue, OpenExecutors>());
-
-/**
- * Sets the executors for workers of this queue that start from now on. `open` is called once for each start.
- * The seam for a feature: `open.ts` calls it, since the core imports no feature.
- */
-export function setExecutors(queue: Queue, open: OpenExecutors): void {
-  executorsByQueue.set(queue, open);
-}
-
-/** Opens the executors for one worker of this queue. */
-export function openExecutors(queue: Queue, settings: ExecutorSettings): Executors {
-  return executorsByQueue.get(queue)?.(settings) ?? eventLoopExecutors;
-}

@@ -4,10 +4,11 @@ import { internalsOf } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Retention, WorkerStore } from "../store.ts";
 import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
+import { openJobs } from "./feature.ts";
 import type { Running } from "./lifecycle.ts";
-import { type Job, type JobHost, openJobs, PeriodicJob } from "./periodic-job.ts";
+import { type Job, type JobHost, PeriodicJob } from "./periodic-job.ts";
 import { promotion } from "./promotion.ts";
-import { auditPruning, limitPruning, partitionJobs, pruning } from "./pruning.ts";
+import { pruning } from "./pruning.ts";
 import { orphanRescue, Sweep, type SweepHost } from "./sweep.ts";
 
 export interface MaintenanceHost extends SweepHost, JobHost {
@@ -40,11 +41,10 @@ export function maintenanceOf(
       of.onRescued(dead, tasks);
     },
   };
-  const pruned = [auditPruning(store.look), limitPruning(store.limits), ...partitionJobs(store, options)];
-  return new Maintenance(host, [...jobs, ...pruned, ...openJobs(queue, host)]);
+  return new Maintenance(host, [...jobs, ...openJobs(queue, host)]);
 }
 
-/** Runs a list of jobs. A feature adds its own to the built-in ones by `addJob`. */
+/** Runs a list of jobs. A feature adds its own to the built-in ones by `addFeature`. */
 export class Maintenance {
   readonly #host: MaintenanceHost;
   readonly #jobs: PeriodicJob[];

@@ -1,6 +1,4 @@
 /** The seam for statistics: a worker, a drain and a Manager tell a meter of each attempt that has ended. */
-import { processGlobal } from "../base/runtime/process-globals.ts";
-import type { Queue } from "../queue/queue.ts";
 import type { OutcomeKind } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 
@@ -25,18 +23,8 @@ export interface MeterHost {
   report(error: unknown, where: string): void;
 }
 
-const none: Meter = { ended: () => undefined, close: () => Promise.resolve() };
-
-type OpenMeter = (host: MeterHost) => Meter;
-
-const meterByQueue = processGlobal("meters", () => new WeakMap<Queue, OpenMeter>());
-
-/** Sets the meter of what starts from now on. `open.ts` calls it, since the core imports no feature. */
-export function setMeter(queue: Queue, open: OpenMeter): void {
-  meterByQueue.set(queue, open);
-}
+/** Counts nothing: the queue has no statistics. */
+export const noMeter: Meter = { ended: () => undefined, close: () => Promise.resolve() };
 
 /** Opens the meter of one worker, from its start to its stop. */
-export function openMeter(queue: Queue, host: MeterHost): Meter {
-  return meterByQueue.get(queue)?.(host) ?? none;
-}
+export type OpenMeter = (host: MeterHost) => Meter;

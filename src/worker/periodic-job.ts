@@ -1,9 +1,7 @@
 import { type Clock, systemClock } from "../base/runtime/clock.ts";
-import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
-import type { Queue } from "../queue/queue.ts";
 import type { Running } from "./lifecycle.ts";
 
 /** Milliseconds until the next run after one that threw. */
@@ -38,8 +36,6 @@ export interface NextDue {
   owesHooks?: boolean | undefined;
 }
 
-const jobsByQueue = processGlobal("jobs", () => new WeakMap<Queue, ((host: JobHost) => Job)[]>());
-
 /** What a feature's job may need from the worker that runs it. */
 export interface JobHost {
   readonly workerId: string;
@@ -59,19 +55,6 @@ export interface HostedCode {
   readonly context: unknown;
   /** Reports an error that changes nothing: a hook threw. */
   report(error: unknown, where: string): void;
-}
-
-/**
- * Adds a job that each worker of this queue runs, from its next start to its stop. The seam for a feature: the core imports
- * none.
- */
-export function addJob(queue: Queue, job: (host: JobHost) => Job): void {
-  jobsByQueue.set(queue, [...(jobsByQueue.get(queue) ?? []), job]);
-}
-
-/** New jobs for one start of a worker. */
-export function openJobs(queue: Queue, host: JobHost): Job[] {
-  return (jobsByQueue.get(queue) ?? []).map((job) => job(host));
 }
 
 /** Runs a job again and again, one run at a time. A run that throws is reported, and the next one comes a second later. */

@@ -1,33 +1,15 @@
 /** The background work on finished tasks: deletes old ones, and frees unique keys whose time has passed. */
 import { performance } from "../base/runtime/timers.ts";
 import { DatabaseError } from "../errors.ts";
-import type { LimitStore } from "../features/limits/contract.ts";
-import type { LookStore } from "../features/look/contract.ts";
-import type { PartitionStore } from "../features/partitions/contract.ts";
 import type { KeptTask, OnKept, Retention, WorkerStore } from "../store.ts";
 import type { Job } from "./periodic-job.ts";
 
 const pruneEvery = 30_000;
-/** Tasks that one transaction prunes: other transactions wait that long at most. */
-const pruneBatch = 500;
+/** Rows that one transaction deletes: other transactions wait that long at most. */
+export const pruneBatch = 500;
 
-/** Tasks that one transaction moves to partitions. */
-const moveBatch = 200;
-/** Milliseconds that a finished task stays where awaits look first. */
-const moveAfter = 60_000;
-const moveEvery = 10_000;
-const dropEvery = 600_000;
-
-/** Milliseconds that the actions of people in the dashboard are kept: 90 days. */
-export const auditAge = 90 * 86_400_000;
-const auditEvery = 3_600_000;
-
-/** Milliseconds: a late start counts as if it had come up to 1.83 days earlier, for the longest `per` of a rate (`rate.ts`). */
-export const limitAge = 2 * 86_400_000;
-const limitsEvery = 3_600_000;
-
-/** These jobs can wait: what the database refuses them is reported once a minute. */
-const afterFailure = 60_000;
+/** Jobs that delete can wait: what the database refuses them is reported once a minute. */
+export const afterFailure = 60_000;
 
 /** Milliseconds between two reports of tasks that the database refuses to delete or to change. */
 const reportEvery = 60_000;
@@ -95,42 +77,3 @@ export const pruning = ({ store, retention, report }: PruningHost): Job => {
     },
   };
 };
-
-/** A role that may not delete them keeps them: that is reported, and stops nothing else. */
-export const auditPruning = (look: Pick<LookStore, "pruneAudits">): Job => ({
-  name: "deleting old rows of dbq_audit",
-  afterFailure,
-  run: async () => ((await look.pruneAudits(auditAge, pruneBatch)) < pruneBatch ? auditEvery : 0),
-});
-
-/** A rate or a throttle of groups leaves a row for each: of tenants that are gone, too. */
-export const limitPruning = (limits: Pick<LimitStore, "prune">): Job => ({
-  name: "deleting rows of dbq_limits that have no effect",
-  afterFailure,
-  run: async () => ((await limits.prune(limitAge, pruneBatch)) < pruneBatch ? limitsEvery : 0),
-});
-
-/**
- * The jobs for tables of finished tasks by day. Old tables are dropped also where tasks do not move any more, since `prune` deletes
- * nothing in them.
- */
-export function partitionJobs(
-  { partitions }: { partitions?: PartitionStore | undefined },
-  { retention, partitionFinished = false }: { retention: Retention; partitionFinished?: boolean },
-): Job[] {
-  if (!partitions) return [];
-  const moving: Job = {
-    name: "moving finished tasks to partitions",
-    afterFailure,
-    run: async () => ((await partitions.move(retention, moveBatch, moveAfter)) < moveBatch ? moveEvery : 0),
-  };
-  const dropping: Job = {
-    name: "dropping old partitions of finished tasks",
-    afterFailure,
-    async run() {
-      await partitions.drop(retention);
-      return dropEvery;
-    },
-  };
-  return partitionFinished ? [moving, dropping] : [dropping];
-}

@@ -23,10 +23,11 @@ import { type ChangeListener, listenerOf, watchForWork } from "./change-listener
 import { CodeLimits } from "./code-limits.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { publishCrashes, WorkerEmitter } from "./events.ts";
-import { type Executors, openExecutors } from "./executor.ts";
+import type { Executors } from "./executor.ts";
+import { openExecutors, openMeter } from "./feature.ts";
 import { Lifecycle, together } from "./lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "./maintenance.ts";
-import { type Meter, openMeter } from "./meter.ts";
+import type { Meter } from "./meter.ts";
 import { promoteBatch } from "./promotion.ts";
 import { KeptTasks } from "./pruning.ts";
 import { warnOfUnservedQueues } from "./unserved-queues.ts";

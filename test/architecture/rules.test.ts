@@ -125,9 +125,6 @@ const seams: readonly string[] = [
   "src/queue/waits.ts > src/features/limits/contract.ts",
   "src/worker/code-limits.ts > src/features/limits/contract.ts",
   "src/worker/dispatcher.ts > src/features/limits/contract.ts",
-  "src/worker/pruning.ts > src/features/limits/contract.ts",
-  "src/worker/pruning.ts > src/features/look/contract.ts",
-  "src/worker/pruning.ts > src/features/partitions/contract.ts",
   "src/worker/throttle.ts > src/features/limits/contract.ts",
 ];
 

@@ -2,16 +2,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { type Queue, task, Worker } from "../../src/index.ts";
-import { type Execution, type Executor, eventLoopExecutor, setExecutors } from "../../src/worker/executor.ts";
+import { type Execution, type Executor, eventLoopExecutor } from "../../src/worker/executor.ts";
+import { addFeature } from "../../src/worker/feature.ts";
 import { temporaryQueue } from "../support/queue.ts";
 import { ended, until } from "./setup.ts";
 
 /** A worker of this queue that runs the tasks named `name` with `executor`, and the other tasks in the event loop. */
 async function workerWith(queue: Queue, name: string, executor: Executor): Promise<Worker> {
-  setExecutors(queue, () => ({
-    executorOf: (definition) => (definition.name === name ? executor : eventLoopExecutor),
-    close: () => Promise.resolve(),
-  }));
+  addFeature(queue, {
+    executors: () => ({
+      executorOf: (definition) => (definition.name === name ? executor : eventLoopExecutor),
+      close: () => Promise.resolve(),
+    }),
+  });
   const worker = new Worker(queue);
   onTestFinished(() => worker.stop({ grace: 0 }));
   await worker.start();
@@ -129,11 +132,12 @@ test("the executors of a worker are closed after its last attempt, and opened ag
   const queue = await temporaryQueue();
   const log: string[] = [];
   const fn = task("executor-closed", async () => sleep(50));
-  setExecutors(queue, () => {
+  const executors = () => {
     log.push("opened");
     const close = async () => void log.push("closed");
     return { executorOf: () => eventLoopExecutor, close };
-  });
+  };
+  addFeature(queue, { executors });
   const worker = new Worker(queue);
   worker.on("completed", () => log.push("completed"));
   await worker.start();

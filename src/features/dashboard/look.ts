@@ -47,9 +47,9 @@ export class Look {
 
   /** @throws DatabaseError; TypeError for what is not a queue */
   static async open(queue: Queue): Promise<Look> {
-    const { features } = internalsOf(queue);
-    if (!features.reader) throw new TypeError("dashboard: expected a queue of openQueue");
-    return new Look(queue, (await features.reader()) as Queue);
+    const { methods } = internalsOf(queue);
+    if (!methods.reader) throw new TypeError("dashboard: expected a queue of openQueue");
+    return new Look(queue, (await methods.reader()) as Queue);
   }
 
   private constructor(queue: Queue, reader: Queue) {
@@ -114,10 +114,10 @@ export class Look {
 
   /** The queue for one action of a person, which its changes keep in their transactions. */
   noting(note: Note): Queue {
-    const { store, features, wakeups } = internalsOf(this.queue);
-    if (!features.over) throw new TypeError("dashboard: expected a queue of openQueue");
+    const { store, methods, wakeups } = internalsOf(this.queue);
+    if (!methods.over) throw new TypeError("dashboard: expected a queue of openQueue");
     const [actor, target] = [note.actor === null ? null : fitting(note.actor), fitting(note.target)];
-    const queue = features.over(store.noting({ ...note, actor, target })) as Queue;
+    const queue = methods.over(store.noting({ ...note, actor, target })) as Queue;
     const own = internalsOf(queue).wakeups;
     own.onWorkAdded((later) => wakeups.workAdded(later));
     own.onTaskChanged((ids) => wakeups.taskChanged(ids));
@@ -147,7 +147,7 @@ export class Look {
 
   /** What Prometheus reads. @throws Unavailable without the package prom-client; DatabaseError */
   async metrics(): Promise<string> {
-    const { metrics } = internalsOf(this.reader).features;
+    const { metrics } = internalsOf(this.reader).methods;
     try {
       return (await metrics?.()) ?? "";
     } catch (error) {

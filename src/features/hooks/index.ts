@@ -1,10 +1,10 @@
-/** Hooks that crashes owe: what the workers of a queue need to run them. */
+/** Hooks that crashes owe: the workers of a queue run them. */
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { addJob } from "../../worker/periodic-job.ts";
+import type { Feature } from "../../worker/feature.ts";
 import { OwedHooks } from "./owed.ts";
 
-export function openOwedHooks(queue: Queue): void {
+export function owedHooks(queue: Queue): Feature {
   const { store } = internalsOf(queue);
-  addJob(queue, (host) => new OwedHooks(store, host));
+  return { jobs: (host) => [new OwedHooks(store, host)] };
 }

@@ -4,13 +4,14 @@
  */
 import { readOptions, wrong } from "../../base/options/validators.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
-import type { HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
+import type { Health, HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { unsetAmong } from "../../queue/unset-names.ts";
 import type { Diagnosis, TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
+import type { Feature } from "../../worker/feature.ts";
 import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
 import type { DrainLag } from "../drain/contract.ts";
 import type { PutOffCount } from "../limits/contract.ts";
@@ -140,20 +141,24 @@ async function lookAtTasks({ health, limits }: Pick<FullStore, "health" | "limit
   };
 }
 
-/** Adds `queue.health()`. */
-export function addHealth(queue: Queue): void {
-  const { store, features } = internalsOf(queue);
-  features.health = async () => {
-    const workers = await lookAtWorkers(store.requests ?? store);
-    const tasks = await lookAtTasks(store.requests ?? store);
-    return {
-      queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
-      ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
-      workers,
-      deadWorkers: workers.filter(({ liveness }) => liveness !== "alive"),
-      unservedFunctions: findUnclaimed(tasks, workers, undefined),
-      pauses: pausesAmong(tasks.limits),
-    };
+/** Gives a queue `health`. */
+export function health(queue: Queue): Feature {
+  const { store } = internalsOf(queue);
+  return { methods: { health: () => lookAt(store.requests ?? store) } };
+}
+
+async function lookAt(
+  store: Parameters<typeof lookAtWorkers>[0] & Parameters<typeof lookAtTasks>[0],
+): Promise<Health> {
+  const workers = await lookAtWorkers(store);
+  const tasks = await lookAtTasks(store);
+  return {
+    queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
+    ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
+    workers,
+    deadWorkers: workers.filter(({ liveness }) => liveness !== "alive"),
+    unservedFunctions: findUnclaimed(tasks, workers, undefined),
+    pauses: pausesAmong(tasks.limits),
   };
 }
 

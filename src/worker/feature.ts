@@ -1,0 +1,49 @@
+/**
+ * The one way in which a feature joins a queue: what it adds to the queue, and to each worker, drain and Manager that starts on
+ * it. `open.ts` adds the features, since the core imports none.
+ */
+import { internalsOf, type QueueMethods } from "../queue/internals.ts";
+import type { Queue } from "../queue/queue.ts";
+import { type ExecutorSettings, type Executors, eventLoopExecutors, type OpenExecutors } from "./executor.ts";
+import { type Meter, type MeterHost, noMeter, type OpenMeter } from "./meter.ts";
+import type { Job, JobHost } from "./periodic-job.ts";
+
+export interface Feature {
+  /** What the methods of the queue do. */
+  readonly methods?: Partial<QueueMethods>;
+  /** New jobs for one start of a worker, a drain or a Manager. */
+  readonly jobs?: (host: JobHost) => readonly Job[];
+  /** Where functions run. Called for each start; of several features with executors the last one has its way. */
+  readonly executors?: OpenExecutors;
+  /** Counts what ends, as `executors`. */
+  readonly meter?: OpenMeter;
+}
+
+/** Adds a feature to a queue. What has started before goes on without it. */
+export function addFeature(queue: Queue, feature: Feature): void {
+  const { methods, features } = internalsOf(queue);
+  Object.assign(methods, feature.methods);
+  features.push(feature);
+}
+
+// `queue/` knows no workers, and so it keeps features without their type. Only `addFeature` adds one.
+const featuresOf = (queue: Queue) => internalsOf(queue).features as readonly Feature[];
+
+/** The features' jobs for one start of a worker. */
+export function openJobs(queue: Queue, host: JobHost): Job[] {
+  return featuresOf(queue).flatMap(({ jobs }) => jobs?.(host) ?? []);
+}
+
+/** The executors for one start of a worker: the event loop, unless a feature has others. */
+export function openExecutors(queue: Queue, settings: ExecutorSettings): Executors {
+  return lastOf(queue, "executors")?.(settings) ?? eventLoopExecutors;
+}
+
+/** The meter for one start of a worker, a drain or a Manager. */
+export function openMeter(queue: Queue, host: MeterHost): Meter {
+  return lastOf(queue, "meter")?.(host) ?? noMeter;
+}
+
+function lastOf<K extends "executors" | "meter">(queue: Queue, part: K): Feature[K] | undefined {
+  return featuresOf(queue).findLast((feature) => feature[part] !== undefined)?.[part];
+}
